@@ -1,0 +1,61 @@
+import type { Clock } from '../clock.ts';
+import type { Standing, WindowStanding } from '../throttle/ledger.ts';
+import { planName } from '../plan.ts';
+import type { Throttle } from '../throttle/throttle.ts';
+
+/** What a caller has left of its plan, as of the last header plus petql's own count. Looking costs no upstream call. */
+export interface Budget {
+  /** As known in this process, for the headers of a response; undefined before the first call. */
+  latest(): BudgetView | undefined;
+  /** The same, with what other replicas have spent. */
+  read(): Promise<BudgetView>;
+}
+
+export interface BudgetView {
+  /** "Free", or the figures of a plan without a name: "500/20000". */
+  readonly plan: string;
+  readonly windows: readonly BudgetWindow[];
+  /** Calls that wait for their turn. */
+  readonly queued: number;
+  /** Until when no call is made with this key, after a 429. */
+  readonly closedUntil: Date | undefined;
+}
+
+export interface BudgetWindow {
+  readonly window: 'DAY' | 'MINUTE';
+  readonly limit: number;
+  readonly used: number;
+  readonly remaining: number;
+  /** Undefined while nothing has been called in the window. */
+  readonly resetAt: Date | undefined;
+}
+
+export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): Budget {
+  return {
+    latest() {
+      const standing = throttle.standing();
+      return standing && view(standing);
+    },
+    read: async () => view(await throttle.refreshed()),
+  };
+
+  function view({ minute, day, pausedForMs }: Standing): BudgetView {
+    return {
+      plan: planName({ perMinute: minute.limit, perDay: day.limit }),
+      windows: [windowView('MINUTE', minute), windowView('DAY', day)],
+      queued: throttle.waiting,
+      closedUntil: pausedForMs > 0 ? new Date(now() + pausedForMs) : undefined,
+    };
+  }
+
+  function windowView(window: BudgetWindow['window'], standing: WindowStanding): BudgetWindow {
+    const { limit, used, remaining, resetInMs } = standing;
+    const resetAt = resetInMs > 0 ? new Date(now() + resetInMs) : undefined;
+    return { window, limit, used, remaining: Math.min(remaining, limit), resetAt };
+  }
+}
+
+/** The window with the fewest calls left. */
+export function tightestWindow({ windows }: BudgetView): BudgetWindow | undefined {
+  return windows.toSorted((a, b) => a.remaining - b.remaining)[0];
+}

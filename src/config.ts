@@ -1,0 +1,233 @@
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { parsePlan } from './plan.ts';
+import type { AssumedPlan } from './plan.ts';
+
+/** What `petql` runs: the gateway, or the pet service's sandbox alone. */
+export type Command = 'gateway' | 'sandbox';
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'silent'] as const;
+
+const SETTINGS = {
+  petApiUrl: setting(['gateway'], {
+    placeholder: 'URL',
+    help: 'base address of the pet adoption service, with its /v1; none: the embedded sandbox',
+    shape: z.string().transform(baseUrl).optional(),
+  }),
+  sandbox: setting(['gateway'], {
+    help: 'run over the embedded sandbox, in production too',
+    shape: z.stringbool('expected true or false').default(false),
+  }),
+  petApiKey: setting(['gateway'], {
+    placeholder: 'KEY',
+    help: 'API key for every request, instead of the one that each caller brings',
+    secret: true,
+    shape: z
+      .string()
+      .regex(/^[\x21-\x7e]{1,512}$/, 'expected 1 to 512 visible ASCII characters')
+      .optional(),
+  }),
+  plan: setting(['gateway'], {
+    placeholder: 'PLAN',
+    help: 'auto (default), free, pro, business or PER_MINUTE/PER_DAY; corrected by what the service tells',
+    shape: z.string().transform(plan).prefault('auto'),
+  }),
+  maxWaitMs: setting(['gateway'], {
+    placeholder: 'MS',
+    help: 'how long a request may wait for the plan',
+    shape: wholeNumber(0, 600_000).default(10_000),
+  }),
+  redisUrl: setting(['gateway'], {
+    placeholder: 'URL',
+    help: 'Redis that replicas share what they spent in, such as redis://localhost:6379',
+    secret: true,
+    shape: z.string().transform(redisUrl).optional(),
+  }),
+  stateFile: setting(['gateway'], {
+    placeholder: 'FILE',
+    help: 'where one process without Redis keeps what it spent; none: a restart forgets',
+    shape: z.string().optional(),
+  }),
+  keySecret: setting(['gateway'], {
+    placeholder: 'SECRET',
+    help: 'hashes API keys wherever they are kept; none: made once, and kept with them',
+    secret: true,
+    shape: z.string().min(16, 'expected at least 16 characters').optional(),
+  }),
+  port: setting(['gateway', 'sandbox'], {
+    placeholder: 'N',
+    help: 'port to listen on; 0 takes a free one',
+    shape: wholeNumber(0, 65_535).default(4000),
+  }),
+  host: setting(['gateway', 'sandbox'], {
+    placeholder: 'ADDRESS',
+    help: 'address to listen on',
+    shape: z.string().default('127.0.0.1'),
+  }),
+  upstreamTimeoutMs: setting(['gateway'], {
+    placeholder: 'MS',
+    help: 'how long one call to the upstream may take',
+    shape: wholeNumber(1, 600_000).default(5000),
+  }),
+  sandboxFile: setting(['gateway', 'sandbox'], {
+    placeholder: 'FILE',
+    help: "where the sandbox's animals are kept; none: in memory",
+    shape: z.string().optional(),
+  }),
+  logLevel: setting(['gateway', 'sandbox'], {
+    placeholder: 'LEVEL',
+    help: LOG_LEVELS.join(', '),
+    shape: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
+  }),
+} satisfies Record<string, Setting>;
+
+export type Config = { readonly [Name in keyof typeof SETTINGS]: z.output<(typeof SETTINGS)[Name]['shape']> };
+
+/** Every setting that was wrong, each in words of its own. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('; '));
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads the settings of a command: a flag wins over the environment, the environment over the default; an empty
+ * environment variable counts as none.
+ *
+ * @throws ConfigError that names every wrong flag and setting at once.
+ */
+export function readConfig(command: Command, args: readonly string[], env: NodeJS.ProcessEnv): Config {
+  const problems: string[] = [];
+  const flags = readFlags(command, args, problems);
+  const config: Record<string, unknown> = {};
+  for (const [name, { shape, secret }] of Object.entries<Setting>(SETTINGS)) {
+    const flag = flags.get(name);
+    const given = flag ?? (env[environmentName(name)] || undefined);
+    const parsed = shape.safeParse(given);
+    if (parsed.success) {
+      config[name] = parsed.data;
+    } else {
+      const source = flag === undefined ? environmentName(name) : `--${flagName(name)}`;
+      const came = secret ? '' : `, got ${JSON.stringify(given)}`;
+      problems.push(`${source}: ${parsed.error.issues[0]?.message}${came}`);
+    }
+  }
+  if (command === 'gateway') problems.push(...conflicts(config, env));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config as Config;
+}
+
+/** The settings of a command, a line each, for `--help`. */
+export function describeConfig(command: Command): string {
+  const rows = Object.entries<Setting>(SETTINGS)
+    .filter(([, { commands }]) => commands.includes(command))
+    .map(([name, { placeholder, help, shape }]) => {
+      const fallback = shape.safeParse(undefined).data;
+      return [
+        `  --${flagName(name)}${placeholder ? ` ${placeholder}` : ''}`,
+        environmentName(name),
+        help + (typeof fallback === 'number' || typeof fallback === 'string' ? ` (default ${fallback})` : ''),
+      ];
+    });
+  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n');
+}
+
+interface Setting<Shape extends z.ZodType = z.ZodType> {
+  readonly commands: readonly Command[];
+  /** What stands for the value in `--help`; a flag without one takes no value. */
+  readonly placeholder?: string;
+  readonly help: string;
+  /** Whether its value must never be repeated. */
+  readonly secret?: boolean;
+  readonly shape: Shape;
+}
+
+function setting<Shape extends z.ZodType>(
+  commands: readonly Command[],
+  rest: Omit<Setting<Shape>, 'commands'>,
+): Setting<Shape> {
+  return { commands, ...rest };
+}
+
+function wholeNumber(lowest: number, highest: number) {
+  const expected = `expected a whole number from ${lowest} to ${highest}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, expected)
+    .transform(Number)
+    .refine((value) => value >= lowest && value <= highest, expected);
+}
+
+function baseUrl(text: string, context: z.RefinementCtx): URL {
+  const url = URL.parse(text);
+  if (url && /^https?:$/.test(url.protocol) && !(url.username || url.password || url.search || url.hash)) return url;
+  context.addIssue('expected an http or https address without user, query and fragment');
+  return z.NEVER;
+}
+
+/** It may hold a password, so it stays a string that is never shown. */
+function redisUrl(text: string, context: z.RefinementCtx): string {
+  if (/^rediss?:$/.test(URL.parse(text)?.protocol ?? '')) return text;
+  context.addIssue('expected an address such as redis://localhost:6379');
+  return z.NEVER;
+}
+
+function plan(text: string, context: z.RefinementCtx): AssumedPlan {
+  const parsed = parsePlan(text);
+  if (parsed) return parsed;
+  context.addIssue('expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000');
+  return z.NEVER;
+}
+
+function conflicts({ petApiUrl, sandbox }: Partial<Config>, env: NodeJS.ProcessEnv): string[] {
+  if (petApiUrl && sandbox) {
+    return ['--sandbox: expected no --pet-api-url (PET_API_URL) beside it, since one of them is the upstream'];
+  }
+  if (!petApiUrl && !sandbox && !env['PET_API_URL'] && env['NODE_ENV'] === 'production') {
+    return ['--pet-api-url (PET_API_URL): expected under NODE_ENV=production; --sandbox runs the sandbox all the same'];
+  }
+  return [];
+}
+
+function readFlags(command: Command, args: readonly string[], problems: string[]): Map<string, string> {
+  const known = Object.entries<Setting>(SETTINGS).filter(([, { commands }]) => commands.includes(command));
+  const byFlag = new Map(known.map(([name, { placeholder }]) => [flagName(name), { name, placeholder }]));
+  const flags = new Map<string, string>();
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries(
+      [...byFlag].map(([flag, { placeholder }]) => [flag, { type: placeholder ? 'string' : 'boolean' }] as const),
+    ),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  for (const token of tokens) {
+    if (token.kind === 'option-terminator') continue;
+    if (token.kind === 'positional') {
+      problems.push(`${JSON.stringify(token.value)}: expected a flag; petql --help lists them`);
+      continue;
+    }
+    const flag = byFlag.get(token.name);
+    if (!flag) problems.push(`${token.rawName}: no such flag; petql --help lists them`);
+    else if (flag.placeholder && !token.value)
+      problems.push(`--${token.name}: expected a value, as in --${token.name} ${flag.placeholder}`);
+    else flags.set(flag.name, token.value ?? 'true');
+  }
+  return flags;
+}
+
+/** petApiUrl is --pet-api-url on the command line … */
+function flagName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** … and PET_API_URL in the environment. */
+function environmentName(name: string): string {
+  return flagName(name).replaceAll('-', '_').toUpperCase();
+}

@@ -1,0 +1,41 @@
+/** Every code that a client can find in `errors[].extensions.code`; the README's table says when each one comes. */
+export type ErrorCode =
+  | 'BAD_USER_INPUT'
+  | 'DOWNSTREAM_SERVICE_ERROR'
+  | 'FORBIDDEN'
+  | 'GATEWAY_TIMEOUT'
+  | 'GRAPHQL_PARSE_FAILED'
+  | 'GRAPHQL_VALIDATION_FAILED'
+  | 'INTERNAL_SERVER_ERROR'
+  | 'LIMIT_EXCEEDED'
+  | 'OUTCOME_UNKNOWN'
+  | 'RATE_LIMITED'
+  | 'UNAUTHENTICATED';
+
+export interface PetqlErrorOptions {
+  /** What stands in `extensions` beside the code. */
+  readonly details?: Readonly<Record<string, unknown>>;
+  /** The HTTP status of a response in which nothing could run; without it the response is a 200. */
+  readonly httpStatus?: number;
+  readonly httpHeaders?: Readonly<Record<string, string>>;
+}
+
+/**
+ * An error that its reader may see as it stands: the message says what was expected, what came and what to do, and
+ * holds no key, no address of the upstream and no raw body. Whatever else is thrown is masked.
+ */
+export class PetqlError extends Error {
+  override readonly name = 'PetqlError';
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly httpStatus: number | undefined;
+  readonly httpHeaders: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, options: PetqlErrorOptions = {}) {
+    super(message);
+    this.code = code;
+    this.details = options.details ?? {};
+    this.httpStatus = options.httpStatus;
+    this.httpHeaders = options.httpHeaders ?? {};
+  }
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env node
+import packageJson from '../package.json' with { type: 'json' };
+import { ConfigError, describeConfig, readConfig } from './config.ts';
+import type { Command, Config } from './config.ts';
+import { createGateway } from './gateway.ts';
+import { createLog } from './log.ts';
+import { DEMO_KEYS } from './sandbox/keys.ts';
+import { startSandbox } from './sandbox/sandbox.ts';
+import type { Sandbox } from './sandbox/sandbox.ts';
+import { listen } from './server/listener.ts';
+
+/** Containers are killed ten seconds after SIGTERM. */
+const GRACE_MS = 7_000;
+
+interface Service {
+  /** What a person sees once it runs. */
+  readonly banner: string;
+  stop(): Promise<void>;
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  console.error(`petql: ${oneLine(error)}`);
+  process.exit(1);
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.includes('--help') || args.includes('-h')) return console.log(usage());
+  if (args.includes('--version')) return console.log(packageJson.version);
+  const [command, rest]: [Command, readonly string[]] =
+    args[0] === 'sandbox' ? ['sandbox', args.slice(1)] : ['gateway', args];
+  const config = readConfig(command, rest, process.env);
+  const service = command === 'sandbox' ? await runSandbox(config) : await runGateway(config);
+  console.log(service.banner);
+  stopOnSignal(service);
+}
+
+async function runSandbox(config: Config): Promise<Service> {
+  const sandbox = await openSandbox(config, config);
+  return {
+    banner: `petql ${packageJson.version}: the pet adoption service's sandbox\n\n${describeSandbox(sandbox)}`,
+    stop: () => sandbox.close(),
+  };
+}
+
+async function runGateway(config: Config): Promise<Service> {
+  const sandbox = config.petApiUrl ? undefined : await openSandbox(config);
+  const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
+  const gateway = createGateway({
+    petApiUrl: config.petApiUrl ?? new URL(sandbox?.url ?? ''),
+    upstreamTimeoutMs: config.upstreamTimeoutMs,
+    maxWaitMs: config.maxWaitMs,
+    plan: config.plan,
+    freshUpstream: sandbox !== undefined,
+    log: createLog(config.logLevel),
+    ...defined({
+      petApiKey: config.petApiKey,
+      redisUrl: config.redisUrl,
+      stateFile: config.stateFile,
+      keySecret: config.keySecret,
+      graphiqlKey: demoKey,
+    }),
+  });
+  const listener = await listen(gateway.handle, config).catch(listenFailure(config));
+  const endpoint = `${listener.origin}/graphql`;
+  return {
+    banner: [
+      `petql ${packageJson.version}: GraphQL over the pet adoption service`,
+      '',
+      `GraphiQL   ${endpoint}  (in a browser)`,
+      sandbox ? describeSandbox(sandbox) : `Upstream   ${config.petApiUrl?.origin}`,
+      '',
+      'Try it:',
+      `curl -s ${endpoint} -H 'content-type: application/json' -H 'authorization: Bearer ${demoKey ?? 'YOUR_API_KEY'}' ` +
+        `-d '{"query":"{ pets(status: AVAILABLE, limit: 3) { id name status } }"}'`,
+    ].join('\n'),
+    async stop() {
+      void gateway.drain();
+      await listener.stop(GRACE_MS);
+      await gateway.close();
+      await sandbox?.close();
+    },
+  };
+}
+
+function openSandbox(config: Config, at?: { host: string; port: number }): Promise<Sandbox> {
+  const { sandboxFile } = config;
+  return startSandbox({ ...at, ...(sandboxFile === undefined ? {} : { file: sandboxFile }) }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code?.startsWith('ERR_SQLITE')) {
+        throw new Error(`--sandbox-file (SANDBOX_FILE): cannot use ${sandboxFile}: ${error.message}`);
+      }
+      return listenFailure(config)(error);
+    },
+  );
+}
+
+/** Options that were given. */
+function defined(options: Record<string, string | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(options).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
+
+function describeSandbox({ url, stagingUrl }: Sandbox): string {
+  const keys = Object.entries(DEMO_KEYS).map(
+    ([key, { name, perMinute, perDay }]) =>
+      `           ${key.padEnd(16)} ${name}: ${perMinute.toLocaleString('en')} requests a minute, ${perDay.toLocaleString('en')} a day`,
+  );
+  return [`Sandbox    ${url}  (staging: ${stagingUrl})`, 'Demo keys', ...keys].join('\n');
+}
+
+function stopOnSignal(service: Service): void {
+  let stopping = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      // Whoever asks twice is in a hurry.
+      if (stopping) process.exit(130);
+      stopping = true;
+      service.stop().then(
+        () => process.exit(0),
+        (error: unknown) => {
+          console.error(`petql: could not stop cleanly: ${oneLine(error)}`);
+          process.exit(1);
+        },
+      );
+    });
+  }
+}
+
+function listenFailure({ host, port }: Config): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    switch (error.code) {
+      case 'EADDRINUSE':
+        throw new Error(`port ${port} on ${host} is in use; free it, or choose another with --port (PORT)`);
+      case 'EACCES':
+        throw new Error(`port ${port} on ${host} may not be used by this user; choose another with --port (PORT)`);
+      case 'EADDRNOTAVAIL':
+      case 'ENOTFOUND':
+        throw new Error(`${host} is not an address of this machine; choose another with --host (HOST)`);
+      default:
+        throw error;
+    }
+  };
+}
+
+function usage(): string {
+  return `Usage: petql [flags]           GraphQL over the pet adoption service
+       petql sandbox [flags]   the pet adoption service itself, for development and tests
+
+Flags of petql, and what says the same in the environment:
+${describeConfig('gateway')}
+
+Flags of petql sandbox:
+${describeConfig('sandbox')}`;
+}
+
+function oneLine(error: unknown): string {
+  if (error instanceof ConfigError && error.problems.length > 1) return `wrong settings: ${error.message}`;
+  return String(error instanceof Error ? error.message : error).replaceAll('\n', ' ');
+}

@@ -1,0 +1,55 @@
+import type { Pet } from '../pet.ts';
+import { builder } from './builder.ts';
+import { int64Argument } from './int64-argument.ts';
+import { petStatus } from './pet-status.ts';
+import { pet } from './pet.ts';
+import { userError } from './user-error.ts';
+import type { UserError } from './user-error.ts';
+
+interface CreatePetPayload {
+  readonly pet: Pet | null;
+  readonly userErrors: readonly UserError[];
+}
+
+const createPetPayload = builder.objectRef<CreatePetPayload>('CreatePetPayload').implement({
+  description: 'What came of adding an animal: the animal, or what is wrong with the input.',
+  fields: (t) => ({
+    pet: t.expose('pet', { type: pet, description: 'The animal with its new id; null when it was not added.' }),
+    userErrors: t.expose('userErrors', {
+      type: [userError],
+      nullable: false,
+      description: 'Why the animal was not added; empty when it was.',
+    }),
+  }),
+});
+
+const createPetInput = builder.inputType('CreatePetInput', {
+  description: 'An animal to add; the store gives it its id.',
+  fields: (t) => ({
+    name: t.string({ required: true, description: 'Its name.' }),
+    categoryId: t.id({ required: true, description: 'The category that it belongs to, an int64.' }),
+    status: t.field({ type: petStatus, description: 'Where it stands; without it, the store decides.' }),
+  }),
+});
+
+builder.mutationType({
+  description: 'What can be changed. Every field writes with the API key of the request.',
+  fields: (t) => ({
+    createPet: t.field({
+      type: createPetPayload,
+      description:
+        'Adds an animal. An error with the code OUTCOME_UNKNOWN says that it may have been added: look before repeating.',
+      args: { input: t.arg({ type: createPetInput, required: true, description: 'The animal to add.' }) },
+      resolve: async (_root, { input }, { pets }): Promise<CreatePetPayload> => {
+        const { name, categoryId, status } = input;
+        const created = await pets.create({
+          name,
+          categoryId: int64Argument('input.categoryId', categoryId),
+          status: status ?? undefined,
+        });
+        if ('pet' in created) return { pet: created.pet, userErrors: [] };
+        return { pet: null, userErrors: [{ field: undefined, ...created.refusal }] };
+      },
+    }),
+  }),
+});

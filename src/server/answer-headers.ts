@@ -1,0 +1,28 @@
+import type { ExecutionResult } from 'graphql';
+import { tightestWindow } from '../caller/budget.ts';
+import type { BudgetView } from '../caller/budget.ts';
+
+/** The HTTP headers that tell of the caller's plan, beside what the body says of it. */
+export function answerHeaders(result: ExecutionResult, budget: BudgetView | undefined): Record<string, string> {
+  return { ...rateLimitHeaders(budget), ...retryAfterHeader(result) };
+}
+
+/** Of the tightest window, under the upstream's own names (pet-api.md, "Rate-limit headers"). */
+function rateLimitHeaders(budget: BudgetView | undefined): Record<string, string> {
+  const window = budget && tightestWindow(budget);
+  if (!window) return {};
+  const { limit, remaining, resetAt } = window;
+  return {
+    'x-ratelimit-limit': String(limit),
+    'x-ratelimit-remaining': String(remaining),
+    ...(resetAt ? { 'x-ratelimit-reset': String(Math.ceil(resetAt.getTime() / 1000)) } : {}),
+  };
+}
+
+/** Where nothing could be answered but "come back later". */
+function retryAfterHeader({ data, errors = [] }: ExecutionResult): Record<string, string> {
+  if (errors.length === 0 || Object.values(data ?? {}).some((value) => value !== null)) return {};
+  const waits = errors.map(({ extensions }) => extensions['retryAfterMs']);
+  if (!waits.every((wait) => typeof wait === 'number')) return {};
+  return { 'retry-after': String(Math.ceil(Math.max(...waits) / 1000)) };
+}

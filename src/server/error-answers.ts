@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { GraphQLError } from 'graphql';
+import { PetqlError } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { LARGEST_BODY_BYTES } from './document-limits.ts';
+
+/**
+ * What a client sees of something thrown: GraphQL's own errors and PetqlErrors as they are, and for the rest a masked
+ * INTERNAL_SERVER_ERROR whose id leads to the log.
+ */
+export function createErrorMask(log: Log): (error: unknown) => GraphQLError {
+  return (error) => {
+    const thrown = rootCause(error);
+    const located = error instanceof GraphQLError ? error : undefined;
+    if (thrown instanceof PetqlError) return graphqlError(thrown, located);
+    if (located && thrown instanceof GraphQLError) return located;
+    const id = randomUUID();
+    log.error({ id, err: thrown }, 'an operation failed in a way that nobody foresaw');
+    return new GraphQLError(`Something went wrong inside petql; its log tells more under the id ${id}.`, {
+      ...place(located),
+      extensions: { code: 'INTERNAL_SERVER_ERROR', id, ...(located ? {} : { http: { status: 500 } }) },
+    });
+  };
+}
+
+/** A PetqlError in GraphQL's shape. Its HTTP status counts only where it kept the whole operation from running. */
+export function graphqlError(error: PetqlError, located?: GraphQLError): GraphQLError {
+  const { code, details, httpStatus, httpHeaders } = error;
+  const http = located || httpStatus === undefined ? {} : { http: { status: httpStatus, headers: { ...httpHeaders } } };
+  return new GraphQLError(error.message, { ...place(located), extensions: { ...details, code, ...http } });
+}
+
+/**
+ * Gives an error one of petql's codes and its HTTP status. Errors that GraphQL itself or Yoga raised come with no code,
+ * or with one of Yoga's own; all of them are about what was sent.
+ *
+ * GraphQL over HTTP wants 400 for a request that is no GraphQL request; one that is, but cannot run, is a 200 to a client
+ * that accepts application/json (`spec`), and a 400 to one that accepts application/graphql-response+json.
+ */
+export function finishedError(error: GraphQLError): GraphQLError {
+  const { code, http, originalError: _quotesTheBody, ...details } = error.extensions;
+  const yoga = YOGA_CODES[String(code)];
+  const status = http?.status ?? (error.path ? undefined : 400);
+  return new GraphQLError(yoga?.message ?? error.message, {
+    ...place(error),
+    extensions: {
+      ...details,
+      code: yoga?.code ?? code ?? 'BAD_USER_INPUT',
+      ...(status === undefined ? {} : { http: { ...http, status, spec: status === 400 && code !== 'BAD_REQUEST' } }),
+    },
+  });
+}
+
+const YOGA_CODES: Readonly<Record<string, { code: ErrorCode; message?: string }>> = {
+  BAD_REQUEST: { code: 'BAD_USER_INPUT' },
+  OPERATION_RESOLUTION_FAILURE: {
+    code: 'BAD_USER_INPUT',
+    message: 'Which operation is to run? Expected one in the document, or the name of one of them as operationName.',
+  },
+  REQUEST_ENTITY_TOO_LARGE: {
+    code: 'LIMIT_EXCEEDED',
+    message: `The request is past a limit: expected a body of at most ${LARGEST_BODY_BYTES} bytes.`,
+  },
+};
+
+/** GraphQL wraps what a resolver throws, some layers twice. */
+function rootCause(error: unknown): unknown {
+  return error instanceof GraphQLError && error.originalError ? rootCause(error.originalError) : error;
+}
+
+function place(error: GraphQLError | undefined) {
+  return { nodes: error?.nodes, source: error?.source, positions: error?.positions, path: error?.path };
+}

@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { LARGEST_BODY_BYTES } from './document-limits.ts';
+
+/** What a fetch handler needs from its surroundings to serve Node's http server. */
+export type FetchHandler = (request: Request) => Promise<Response> | Response;
+
+/**
+ * Lets a fetch handler answer Node's requests. Bodies are read here and not as streams: a stream that is given up half
+ * read leaves its connection stuck, and whoever uses that connection next waits for ever.
+ */
+export function createNodeHandler(
+  handle: FetchHandler,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  return async (incoming, outgoing) => {
+    // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
+    outgoing.once('finish', () => incoming.complete || incoming.resume());
+    try {
+      const body = await readBody(incoming);
+      const abort = new AbortController();
+      outgoing.once('close', () => outgoing.writableFinished || abort.abort());
+      const response = await handle(toRequest(incoming, body, abort.signal));
+      const bytes = Buffer.from(await response.arrayBuffer());
+      const headers = Object.fromEntries(response.headers);
+      outgoing.writeHead(response.status, { ...headers, 'content-length': bytes.length }).end(bytes);
+    } catch {
+      // The client is gone, or what it sent has no address or header that a Request can be made of.
+      if (!outgoing.headersSent) outgoing.writeHead(400, { connection: 'close' });
+      outgoing.end();
+    }
+  };
+}
+
+/** A body, or how long it is where it is longer than petql reads; it may be longer still. */
+type ReadBody = { readonly bytes: Buffer } | { readonly tooLong: number };
+
+function readBody(incoming: IncomingMessage): Promise<ReadBody> {
+  const announced = Number(incoming.headers['content-length']);
+  if (announced > LARGEST_BODY_BYTES) return Promise.resolve({ tooLong: announced });
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    incoming.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      chunks.push(chunk);
+      if (length <= LARGEST_BODY_BYTES) return;
+      incoming.removeAllListeners('data').pause();
+      resolve({ tooLong: length });
+    });
+    incoming.once('end', () => resolve({ bytes: Buffer.concat(chunks) }));
+    incoming.once('close', () => reject(new Error('the request was given up')));
+  });
+}
+
+function toRequest(incoming: IncomingMessage, body: ReadBody, signal: AbortSignal): Request {
+  const { method = 'GET', url = '/', headersDistinct } = incoming;
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(headersDistinct)) {
+    // Joined, so that a second Authorization header is seen; Node itself would drop it in silence.
+    if (values) headers.set(name, values.join(', '));
+  }
+  // The length alone says that it is too long, and the GraphQL server refuses it for that.
+  if ('tooLong' in body) headers.set('content-length', String(body.tooLong));
+  const hasBody = 'bytes' in body && body.bytes.length > 0 && method !== 'GET' && method !== 'HEAD';
+  return new Request(`http://localhost${url}`, {
+    method,
+    headers,
+    signal,
+    ...(hasBody ? { body: new Uint8Array(body.bytes) } : {}),
+  });
+}

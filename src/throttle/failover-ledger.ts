@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { RedisAway } from '../store/redis.ts';
+import { agedStanding } from './aged-standing.ts';
+import { exchange, newStateAlone } from './ledger-state.ts';
+import type { LedgerRules, LedgerState } from './ledger-state.ts';
+import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
+import type { RedisLedger } from './redis-ledger.ts';
+import type { Replicas } from './replicas.ts';
+
+/** An exchange that fails sooner is tried again; then the replica goes on alone. No call waits a second because of Redis. */
+const PATIENCE_MS = 400;
+const BETWEEN_TRIES_MS = 50;
+/** How soon a closed window is looked at again while Redis is away. */
+const LOOK_AGAIN_MS = 250;
+/** Without Redis a replica cannot see the others. There may always be one more than there was a moment ago. */
+const FEWEST_REPLICAS = 2;
+/** The ledger remembers its answers a little longer. */
+const ASKED_AGAIN_WITHIN_MS = 50_000;
+/** A caller that nobody has asked for in so long is forgotten here; Redis remembers its calls. */
+const FORGOTTEN_AFTER_MS = 600_000;
+
+export interface FailoverLedgerOptions {
+  readonly shared: RedisLedger;
+  readonly replicas: Replicas;
+  readonly rules: LedgerRules;
+  readonly clock: Clock;
+  /** Milliseconds since the epoch that never go back. */
+  readonly now: () => number;
+}
+
+/** What is known here of one caller. */
+interface Account {
+  /** How it stood when Redis was last heard of, and when. */
+  latest: { readonly standing: Standing; readonly atMs: number } | undefined;
+  /** Grants of the shared ledger that nothing was reported of. */
+  underWay: number;
+  /** The ledger of this replica alone, while Redis is away. */
+  alone: LedgerState | undefined;
+  /** The exchange that Redis did not answer; it may have been carried out. */
+  unanswered: { readonly id: string; readonly request: Exchange; readonly atMs: number } | undefined;
+  usedAtMs: number;
+}
+
+/**
+ * The shared ledger while Redis works. Without it, each replica finishes what it was granted, waits for the resets that it
+ * knows of, probes once for itself, and takes the share of each window that is safe whatever the others do. When Redis is
+ * back it reports what it used and joins again where a window ends. Never rejects.
+ */
+export function createFailoverLedger({ shared, replicas, rules, clock, now }: FailoverLedgerOptions): Ledger {
+  const accounts = new Map<string, Account>();
+  const forgetting = setInterval(forget, 60_000).unref();
+
+  return {
+    async exchange(apiKey, request) {
+      const account = accountOf(apiKey);
+      if (account.alone ? !mayJoin(account.alone) : !replicas.redisWorks) return exchangeAlone(account, request);
+      try {
+        return await exchangeShared(apiKey, account, request);
+      } catch (error) {
+        if (!(error instanceof RedisAway)) throw error;
+        replicas.redisFailed();
+        return exchangeAlone(account, request);
+      }
+    },
+    async close() {
+      clearInterval(forgetting);
+      await shared.close();
+    },
+  };
+
+  function accountOf(apiKey: string): Account {
+    let account = accounts.get(apiKey);
+    if (!account) accounts.set(apiKey, (account = newAccount()));
+    account.usedAtMs = clock.elapsed();
+    return account;
+  }
+
+  /** Where nothing is spent of a window that the others do not know of. */
+  function mayJoin({ started, minute, pausedUntilMs }: LedgerState): boolean {
+    if (!replicas.redisWorks) return false;
+    return started === 0 || minute.mode !== 'told' || now() >= minute.resetAtMs || now() < pausedUntilMs;
+  }
+
+  async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
+    const { alone, latest } = account;
+    const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
+    if (alone) reports.push(memoryReport(alone, latest));
+    const standing = await insist(apiKey, account, { ...request, reports });
+    account.alone = undefined;
+    settle(account, request, standing);
+    if (!latest || latest.standing.generation === standing.generation || alone) return standing;
+    // Redis has lost its state. What is remembered here makes up for it as far as it goes.
+    const memory = { calls: 0, underWay: account.underWay, ...spent(latest) };
+    const restored = await insist(apiKey, account, { reports: [{ kind: 'adopted', ...memory }], wanted: 0 });
+    settle(account, { reports: [], wanted: 0 }, restored);
+    return { ...restored, grants: standing.grants };
+  }
+
+  /** Asks once more for the exchange that was not answered, and gives back what it was granted. */
+  async function unansweredGrants(apiKey: string, account: Account): Promise<Report[]> {
+    const { unanswered } = account;
+    account.unanswered = undefined;
+    if (!unanswered || clock.elapsed() - unanswered.atMs > ASKED_AGAIN_WITHIN_MS) return [];
+    const { grants } = await insist(apiKey, account, unanswered.request, unanswered.id);
+    return grants.map((grant) => ({ kind: 'returned', grant }));
+  }
+
+  /** Under one id, so that an exchange whose answer was lost is not carried out twice. */
+  async function insist(
+    apiKey: string,
+    account: Account,
+    request: Exchange,
+    id: string = randomUUID(),
+  ): Promise<Standing> {
+    const atMs = clock.elapsed();
+    for (;;) {
+      try {
+        const standing = await shared.exchange(apiKey, request, id);
+        account.unanswered = undefined;
+        return standing;
+      } catch (error) {
+        if (error instanceof RedisAway) account.unanswered = { id, request, atMs };
+        if (!(error instanceof RedisAway) || clock.elapsed() - atMs >= PATIENCE_MS) throw error;
+      }
+      await new Promise((resolve) => {
+        setTimeout(resolve, BETWEEN_TRIES_MS);
+      });
+    }
+  }
+
+  function settle(account: Account, { reports }: Exchange, standing: Standing): void {
+    noteReports(account, reports);
+    account.underWay += standing.grants.length;
+    account.latest = { standing, atMs: clock.elapsed() };
+  }
+
+  function noteReports(account: Account, reports: readonly Report[]): void {
+    const generation = account.latest?.standing.generation;
+    const done = reports.filter((report) => report.kind !== 'adopted' && report.grant.generation === generation);
+    account.underWay = Math.max(0, account.underWay - done.length);
+  }
+
+  function exchangeAlone(account: Account, request: Exchange): Standing {
+    noteReports(account, request.reports);
+    const { latest } = account;
+    account.alone ??= newStateAlone(
+      randomUUID(),
+      rules,
+      latest && agedStanding(latest.standing, clock.elapsed() - latest.atMs),
+      { replicas: Math.max(FEWEST_REPLICAS, replicas.count), nowMs: now() },
+    );
+    const standing = exchange(account.alone, request, rules, now());
+    // Redis may be back sooner than a window is over.
+    return { ...standing, waitMs: Math.min(standing.waitMs, LOOK_AGAIN_MS) };
+  }
+
+  /** What the shared ledger has to know of the time alone. */
+  function memoryReport(alone: LedgerState, latest: Account['latest']): Report {
+    const underWay = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
+    const before = latest ? spent(latest) : { dayUsed: 0, pausedForMs: 0 };
+    return {
+      kind: 'adopted',
+      calls: alone.started - underWay,
+      underWay,
+      dayUsed: before.dayUsed + alone.started,
+      pausedForMs: Math.max(before.pausedForMs, alone.pausedUntilMs - now(), 0),
+    };
+  }
+
+  function spent({ standing, atMs }: { standing: Standing; atMs: number }): Pick<Memory, 'dayUsed' | 'pausedForMs'> {
+    const { day, pausedForMs } = agedStanding(standing, clock.elapsed() - atMs);
+    return { dayUsed: day.used, pausedForMs };
+  }
+
+  function forget(): void {
+    const longAgoMs = clock.elapsed() - FORGOTTEN_AFTER_MS;
+    for (const [apiKey, account] of accounts) {
+      if (account.usedAtMs < longAgoMs && !account.alone) accounts.delete(apiKey);
+    }
+  }
+}
+
+function newAccount(): Account {
+  return { latest: undefined, underWay: 0, alone: undefined, unanswered: undefined, usedAtMs: 0 };
+}

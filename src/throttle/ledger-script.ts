@@ -1,0 +1,310 @@
+/**
+ * ledger-state.ts in Lua, to run inside Redis, one caller a key: no replica can see or change a state half-way. The two
+ * say the same in the same order under the same names; test/throttle holds them to the same grants for the same history.
+ * Why it is as it is stands there.
+ *
+ * KEYS[1] holds the state as JSON. ARGV[1] is the exchange as JSON: `reports`, `wanted`, `rules`, the name of the
+ * generation that begins when there is no state, and the exchange's `id` in its `replica`: an exchange that is sent again,
+ * since its answer was lost on the way, is answered as it was and not carried out twice. ARGV[2] is the time in tests;
+ * without it, it is Redis's own. Answers the standing as JSON; the grants are numbers, from which the caller makes them.
+ */
+export const LEDGER_SCRIPT = `
+local MINUTE_SLOTS = { lengthMs = 5000, slots = 12, guard = 2 }
+local DAY_SLOTS = { lengthMs = 3600000, slots = 24, guard = 1 }
+local UNANSWERED_SLOT_MS = 10000
+local LATE_MS = 60000
+local GUARD_MS = 1000
+local SAME_RESET_MS = 1500
+local FIRST_BACKOFF_MS = 5000
+local LONGEST_BACKOFF_MS = 900000
+local FIRST_BAN_MS = 60000
+local LONGEST_BAN_MS = 3600000
+local BAN_SUSPECTED_MS = 900000
+local LONGEST_PAUSE_MS = 366 * 86400000
+local LOST_PROBE_MS = 1000
+local DAY_RESERVE = 100
+local REPEATED_WITHIN_MS = 60000
+local FORGOTTEN_AFTER_MS = 26 * 3600000
+
+local function slotOf(timeMs, lengthMs) return string.format('%.0f', math.floor(timeMs / lengthMs)) end
+
+local function add(slots, slot, count) slots[slot] = (slots[slot] or 0) + count end
+
+local function subtract(slots, slot)
+  local count = slots[slot] or 0
+  if count == 0 then return false end
+  if count == 1 then slots[slot] = nil else slots[slot] = count - 1 end
+  return true
+end
+
+local function sum(slots)
+  local total = 0
+  for _, count in pairs(slots) do total = total + count end
+  return total
+end
+
+local function forgetSlots(starts, shape, nowMs)
+  local oldest = math.floor(nowMs / shape.lengthMs) - shape.slots - shape.guard
+  for slot in pairs(starts) do
+    if tonumber(slot) <= oldest then starts[slot] = nil end
+  end
+end
+
+local function firstFreeMs(starts, shape)
+  local oldest = nil
+  for slot in pairs(starts) do
+    local number = tonumber(slot)
+    if not oldest or number < oldest then oldest = number end
+  end
+  return oldest and (oldest + shape.slots + shape.guard) * shape.lengthMs or 0
+end
+
+local function newWindow(limit)
+  return { mode = 'unknown', limit = limit, ceiling = 0, cappedAt = 0, resetAtMs = 0, resetId = 0 }
+end
+
+local function newLedgerState(generation, rules)
+  return {
+    generation = generation, started = 0, counted = 0,
+    minute = newWindow(rules.plan.perMinute), day = newWindow(rules.plan.perDay), planKnown = rules.plan.known,
+    minuteStarts = {}, dayStarts = {}, unanswered = {},
+    mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, refusals = 0, banned = false,
+  }
+end
+
+local function hasReset(window, nowMs) return window.mode == 'told' and nowMs >= window.resetAtMs end
+
+local function passTime(state, rules, nowMs)
+  local leaseMs = LATE_MS + rules.probeMs
+  for slot, starts in pairs(state.unanswered) do
+    if (tonumber(slot) + 1) * UNANSWERED_SLOT_MS + leaseMs <= nowMs then
+      state.counted = state.counted + starts
+      state.unanswered[slot] = nil
+    end
+  end
+  forgetSlots(state.minuteStarts, MINUTE_SLOTS, nowMs)
+  forgetSlots(state.dayStarts, DAY_SLOTS, nowMs)
+  if hasReset(state.minute, nowMs) then state.minute.mode = 'unknown' end
+  if hasReset(state.day, nowMs) then
+    state.day.mode = 'unknown'
+    state.dayStarts = {}
+  end
+end
+
+local function settle(state, given)
+  if subtract(state.unanswered, slotOf(given.grantedAtMs, UNANSWERED_SLOT_MS)) then state.counted = state.counted + 1 end
+end
+
+local function refusedLately(state, nowMs)
+  return state.refusals > 0 or nowMs - state.pausedAtMs <= BAN_SUSPECTED_MS
+end
+
+local function pause(state, forMs, nowMs)
+  state.pausedUntilMs = math.max(state.pausedUntilMs, nowMs + forMs)
+  state.mustProbe = true
+  state.probeUntilMs = 0
+  if state.minute.mode == 'told' then state.minute.mode = 'unknown' end
+end
+
+local function openUntold(state)
+  state.probeUntilMs = 0
+  state.mustProbe = false
+  if state.minute.mode == 'unknown' then state.minute.mode = 'counted' end
+  if state.day.mode == 'unknown' then state.day.mode = 'counted' end
+end
+
+local function applyReturned(state, given)
+  if given.generation ~= state.generation then return end
+  settle(state, given)
+  for _, window in ipairs({ state.minute, state.day }) do
+    if window.mode == 'told' and given.start > window.cappedAt then window.ceiling = window.ceiling + 1 end
+  end
+  subtract(state.minuteStarts, slotOf(given.grantedAtMs, MINUTE_SLOTS.lengthMs))
+  subtract(state.dayStarts, slotOf(given.grantedAtMs, DAY_SLOTS.lengthMs))
+  if given.probe then state.probeUntilMs = 0 end
+end
+
+local function applyLost(state, given, nowMs)
+  if given.generation ~= state.generation or not given.probe or state.refusals > 0 then return end
+  state.probeUntilMs = math.min(state.probeUntilMs, nowMs + LOST_PROBE_MS)
+end
+
+local function applyReading(state, given, reading, nowMs)
+  local window = state[reading.window]
+  local other = reading.window == 'minute' and state.day or state.minute
+  local limit = reading.limit or window.limit
+  local remaining = math.min(reading.remaining, limit)
+  local highest = state.started + remaining
+  if given.generation ~= state.generation then
+    if window.mode == 'told' and highest < window.ceiling then
+      window.ceiling = highest
+      window.cappedAt = state.started
+    end
+    return
+  end
+  local told = window.mode == 'told'
+  if told and reading.resetId < window.resetId - SAME_RESET_MS then return end
+  local same = told and reading.resetId <= window.resetId + SAME_RESET_MS
+  local allowed = given.countedBefore + 1 + remaining
+  local ceiling = same and math.max(window.ceiling, allowed) or allowed
+  window.mode = 'told'
+  window.limit = limit
+  window.cappedAt = ceiling >= highest and state.started or (same and window.cappedAt or 0)
+  window.ceiling = math.min(ceiling, highest)
+  window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS
+  window.resetId = reading.resetId
+  if reading.limit then state.planKnown = true end
+  if reading.otherLimit and other.mode ~= 'told' then other.limit = reading.otherLimit end
+end
+
+local function applyAnswered(state, given, readings, nowMs)
+  if given.generation == state.generation then settle(state, given) end
+  for _, reading in ipairs(readings) do applyReading(state, given, reading, nowMs) end
+  if given.generation ~= state.generation or given.grantedAtMs < state.pausedUntilMs then return end
+  state.refusals = 0
+  state.banned = false
+  if given.probe then openUntold(state) end
+end
+
+local function applyRefused(state, report, nowMs)
+  local given, refusal = report.grant, report.refusal
+  if given.generation == state.generation then settle(state, given) end
+  for _, reading in ipairs(report.readings) do applyReading(state, given, reading, nowMs) end
+  if refusal.ban and not refusedLately(state, nowMs) then
+    if given.probe and given.generation == state.generation then openUntold(state) end
+    return
+  end
+  local pauseMs = refusal.retryAfterMs
+  for _, reading in ipairs(report.readings) do
+    if reading.remaining == 0 then pauseMs = math.max(pauseMs, reading.resetInMs) end
+  end
+  local echo = state.refusals > 0 and given.grantedAtMs <= state.pausedAtMs and given.generation == state.generation
+  if not echo then
+    state.refusals = state.refusals + 1
+    state.pausedAtMs = nowMs
+    local first = refusal.ban and FIRST_BAN_MS or FIRST_BACKOFF_MS
+    local longest = refusal.ban and LONGEST_BAN_MS or LONGEST_BACKOFF_MS
+    local backoffMs = math.min(first * 2 ^ (state.refusals - 1), longest)
+    pauseMs = math.max(pauseMs, backoffMs + math.floor(backoffMs * 0.25 * refusal.jitter))
+  end
+  pause(state, math.min(pauseMs, LONGEST_PAUSE_MS) + GUARD_MS, nowMs)
+  state.banned = state.banned or refusal.ban
+end
+
+local function applyAdopted(state, memory, nowMs)
+  local starts = memory.calls + memory.underWay
+  local hour = slotOf(nowMs, DAY_SLOTS.lengthMs)
+  state.started = state.started + starts
+  state.counted = state.counted + memory.calls
+  if starts > 0 then
+    add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), starts)
+    add(state.dayStarts, hour, starts)
+    if state.minute.mode == 'told' then state.minute.mode = 'unknown' end
+  end
+  if memory.underWay > 0 then add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), memory.underWay) end
+  local missing = memory.dayUsed - sum(state.dayStarts)
+  if missing > 0 then add(state.dayStarts, hour, missing) end
+  if memory.pausedForMs > 0 then pause(state, memory.pausedForMs, nowMs) end
+end
+
+local function applyReport(state, report, nowMs)
+  if report.kind == 'returned' then applyReturned(state, report.grant)
+  elseif report.kind == 'lost' then applyLost(state, report.grant, nowMs)
+  elseif report.kind == 'answered' then applyAnswered(state, report.grant, report.readings, nowMs)
+  elseif report.kind == 'refused' then applyRefused(state, report, nowMs)
+  elseif report.kind == 'adopted' then applyAdopted(state, report, nowMs)
+  end
+end
+
+local function windowStanding(state, name, nowMs)
+  local window = state[name]
+  local standing = { mode = window.mode, limit = window.limit, resetId = window.resetId }
+  if window.mode == 'unknown' and name == 'minute' then
+    standing.used, standing.remaining, standing.resetInMs = 0, window.limit, 0
+  elseif window.mode == 'told' then
+    standing.remaining = math.max(0, window.ceiling - state.started)
+    standing.used = math.max(0, window.limit - standing.remaining)
+    standing.resetInMs = math.max(0, window.resetAtMs - nowMs)
+  else
+    local starts = name == 'minute' and state.minuteStarts or state.dayStarts
+    local shape = name == 'minute' and MINUTE_SLOTS or DAY_SLOTS
+    local allowed = name == 'day' and window.limit - math.floor(window.limit / DAY_RESERVE) or window.limit
+    standing.used = sum(starts)
+    standing.remaining = math.max(0, allowed - standing.used)
+    standing.resetInMs = math.max(0, firstFreeMs(starts, shape) - nowMs)
+  end
+  return standing
+end
+
+local function grantable(state, nowMs)
+  if nowMs < state.pausedUntilMs then
+    return { starts = 0, probe = false, closed = 'paused', waitMs = state.pausedUntilMs - nowMs }
+  end
+  local day = windowStanding(state, 'day', nowMs)
+  local minute = windowStanding(state, 'minute', nowMs)
+  if day.remaining <= 0 then return { starts = 0, probe = false, closed = 'day', waitMs = day.resetInMs } end
+  if minute.remaining <= 0 then return { starts = 0, probe = false, closed = 'minute', waitMs = minute.resetInMs } end
+  if state.mustProbe or minute.mode == 'unknown' or day.mode == 'unknown' then
+    if nowMs < state.probeUntilMs then
+      return { starts = 0, probe = false, closed = 'probing', waitMs = state.probeUntilMs - nowMs }
+    end
+    return { starts = 1, probe = true, waitMs = 0 }
+  end
+  local name, tightest = 'minute', minute
+  if day.remaining < minute.remaining then name, tightest = 'day', day end
+  return { starts = tightest.remaining, probe = false, closed = name, waitMs = tightest.resetInMs }
+end
+
+local request = cjson.decode(ARGV[1])
+local rules, wanted = request.rules, request.wanted
+local nowMs = tonumber(ARGV[2])
+if not nowMs then
+  local time = redis.call('TIME')
+  nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local stored = redis.call('GET', KEYS[1])
+local state = stored and cjson.decode(stored) or newLedgerState(request.generation, rules)
+
+passTime(state, rules, nowMs)
+state.replies = state.replies or {}
+local reply = state.replies[request.replica]
+if not reply or reply.id ~= request.id then
+  for _, report in ipairs(request.reports) do applyReport(state, report, nowMs) end
+  local room = grantable(state, nowMs)
+  local granted = math.max(0, math.min(wanted, room.starts))
+  reply = {
+    id = request.id, granted = granted, firstStart = state.started + 1, countedBefore = state.counted,
+    grantedAtMs = nowMs, probe = room.probe,
+  }
+  if granted > 0 then
+    state.started = state.started + granted
+    add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), granted)
+    add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), granted)
+    add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), granted)
+    if room.probe then state.probeUntilMs = nowMs + rules.probeMs end
+  end
+  for replica, last in pairs(state.replies) do
+    if last.grantedAtMs + REPEATED_WITHIN_MS < nowMs then state.replies[replica] = nil end
+  end
+  state.replies[request.replica] = reply
+end
+local room = grantable(state, nowMs)
+local short = wanted > reply.granted
+
+local keepMs = math.max(FORGOTTEN_AFTER_MS, state.pausedUntilMs - nowMs + FORGOTTEN_AFTER_MS)
+redis.call('SET', KEYS[1], cjson.encode(state), 'PX', string.format('%.0f', keepMs))
+
+return cjson.encode({
+  granted = reply.granted, firstStart = reply.firstStart, countedBefore = reply.countedBefore,
+  grantedAtMs = reply.grantedAtMs, probe = reply.probe,
+  closed = short and room.closed or nil,
+  waitMs = short and room.waitMs or 0,
+  generation = state.generation,
+  minute = windowStanding(state, 'minute', nowMs),
+  day = windowStanding(state, 'day', nowMs),
+  pausedForMs = math.max(0, state.pausedUntilMs - nowMs),
+  banned = state.banned,
+  refusedLately = refusedLately(state, nowMs),
+  planKnown = state.planKnown,
+})
+`;

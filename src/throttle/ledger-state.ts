@@ -1,0 +1,450 @@
+import type {
+  Closed,
+  Exchange,
+  Grant,
+  Memory,
+  Reading,
+  Report,
+  Standing,
+  WindowName,
+  WindowStanding,
+} from './ledger.ts';
+import type { AssumedPlan } from '../plan.ts';
+
+/**
+ * The ledger's algorithm, without I/O: one caller's state, and what an exchange makes of it. ledger-script.ts says the
+ * same in Lua, word for word, so that it can run inside Redis.
+ *
+ * Two counters only ever grow: `started`, every start ever granted, and `counted`, every start that the upstream has
+ * surely counted by now or that surely never left. A window is a ceiling in units of `started`. So one counter moves for
+ * both windows, nothing is spent twice, and updates from several replicas commute.
+ *
+ * What keeps it inside the plan:
+ *
+ * 1. A header that says "R remaining", on the answer to start s, has counted s and everything that was counted before s
+ *    was granted. It may have counted none of the others: `started - countedBefore - 1` of them. So at least
+ *    `countedBefore + 1 + R` starts are allowed in all, and at most R more than there have been. Hence the ceiling:
+ *    min(max(ceiling, countedBefore + 1 + R), started + R). Answers may come late and in any order.
+ * 2. A window that is not known (the first ever, after its reset, after a pause, after the state was lost) admits one
+ *    call, the probe, over all replicas. Its answer opens the window.
+ * 3. A start whose answer never came may still be counted. It joins `counted` a lease after it was granted, not before.
+ * 4. What no header tells of is counted here, over a sliding window that is a little longer than the real one, so that
+ *    no window of the upstream's, wherever it begins, can hold more.
+ * 5. An answer to a start of an earlier generation, before the state was lost, can lower a ceiling and never raise it.
+ */
+export interface LedgerState {
+  generation: string;
+  started: number;
+  counted: number;
+  minute: WindowState;
+  day: WindowState;
+  planKnown: boolean;
+  /** Starts by the slot of time in which they were granted: all of them, a minute's and a day's worth. */
+  minuteStarts: Slots;
+  dayStarts: Slots;
+  /** Starts without an answer, by the slot in which they were granted. */
+  unanswered: Slots;
+  /** Whether only a probe may go out, once the pause is over. */
+  mustProbe: boolean;
+  /** Until when a probe is under way; 0 when none is. */
+  probeUntilMs: number;
+  pausedUntilMs: number;
+  /** When the last refusal came that was no echo of the one before; starts granted earlier belong to the same incident. */
+  pausedAtMs: number;
+  /** Refusals in a row. */
+  refusals: number;
+  banned: boolean;
+  /**
+   * Among how many replicas the upstream's windows are shared out without any of them knowing of the others' calls: 1 but
+   * where Redis is away. The share of a window is taken once, when it opens; what is left of it later may be another's.
+   */
+  replicas: number;
+}
+
+export interface WindowState {
+  mode: WindowStanding['mode'];
+  limit: number;
+  /** In units of `started`. */
+  ceiling: number;
+  /** How many had been started when the upper bound `started + R` last held the ceiling down. */
+  cappedAt: number;
+  resetAtMs: number;
+  resetId: number;
+}
+
+/** Counts by the number of the slot: a time divided by the slot's length. */
+export type Slots = Record<string, number>;
+
+export interface LedgerRules {
+  /** What a caller's plan is before the headers tell. */
+  readonly plan: AssumedPlan;
+  /** How long a probe may be under way before another is sent: the upstream timeout. */
+  readonly probeMs: number;
+}
+
+type Answered = Extract<Report, { kind: 'answered' }>;
+type Refused = Extract<Report, { kind: 'refused' }>;
+
+/** A slot's length, how many make up the window, and how many more guard against calls that were long on their way. */
+const MINUTE_SLOTS = { lengthMs: 5_000, slots: 12, guard: 2 } as const;
+const DAY_SLOTS = { lengthMs: 3_600_000, slots: 24, guard: 1 } as const;
+const UNANSWERED_SLOT_MS = 10_000;
+/** A call that was lost may still be counted so long after its timeout. */
+const LATE_MS = 60_000;
+/** Resets come in whole seconds; this is never too early. */
+export const GUARD_MS = 1_000;
+/** Two resets this close to each other are one. */
+const SAME_RESET_MS = 1_500;
+const FIRST_BACKOFF_MS = 5_000;
+const LONGEST_BACKOFF_MS = 900_000;
+const FIRST_BAN_MS = 60_000;
+const LONGEST_BAN_MS = 3_600_000;
+/** A refusal without a 429 counts as a ban for so long after the last 429. */
+const BAN_SUSPECTED_MS = 900_000;
+const LONGEST_PAUSE_MS = 366 * 86_400_000;
+/** A lost probe is followed by another after this, unless the gate was closed before it. */
+const LOST_PROBE_MS = 1_000;
+/** What a crash may lose of a day that nobody but petql counts: one call in a hundred. */
+const DAY_RESERVE = 100;
+
+export function newLedgerState(generation: string, { plan }: LedgerRules): LedgerState {
+  return {
+    generation,
+    started: 0,
+    counted: 0,
+    minute: newWindow(plan.perMinute),
+    day: newWindow(plan.perDay),
+    planKnown: plan.known,
+    minuteStarts: {},
+    dayStarts: {},
+    unanswered: {},
+    mustProbe: false,
+    probeUntilMs: 0,
+    pausedUntilMs: 0,
+    pausedAtMs: 0,
+    refusals: 0,
+    banned: false,
+    replicas: 1,
+  };
+}
+
+/**
+ * The state of one of several replicas that can see neither each other nor the ledger that they share, from how the caller
+ * stood when that was last heard of. Of the minute, others may have used up what was left; of the day, a share is safe.
+ */
+export function newStateAlone(
+  generation: string,
+  rules: LedgerRules,
+  known: Standing | undefined,
+  { replicas, nowMs }: { replicas: number; nowMs: number },
+): LedgerState {
+  const state = newLedgerState(generation, rules);
+  state.replicas = replicas;
+  if (!known) return state;
+  state.planKnown = known.planKnown;
+  for (const name of ['minute', 'day'] as const) {
+    const { mode, limit, remaining, resetInMs, resetId } = known[name];
+    const share = name === 'minute' ? 0 : Math.floor(remaining / replicas);
+    Object.assign(state[name], { mode, limit, resetId, resetAtMs: nowMs + resetInMs, ceiling: share });
+    if (mode !== 'counted') continue;
+    // The count begins with all that the share leaves out.
+    const [starts, { lengthMs }] = countOf(state, name);
+    const spent = allowedWhenCounted(name, limit, replicas) - share;
+    if (spent > 0) add(starts, slotOf(nowMs, lengthMs), spent);
+  }
+  if (known.pausedForMs > 0) {
+    pause(state, known.pausedForMs, nowMs);
+    Object.assign(state, { refusals: 1, pausedAtMs: nowMs, banned: known.banned });
+  }
+  return state;
+}
+
+/** Carries out an exchange on the state, in place. */
+export function exchange(
+  state: LedgerState,
+  { reports, wanted }: Exchange,
+  rules: LedgerRules,
+  nowMs: number,
+): Standing {
+  passTime(state, rules, nowMs);
+  for (const report of reports) applyReport(state, report, nowMs);
+  const grants: Grant[] = [];
+  const room = grantable(state, nowMs);
+  const granted = Math.max(0, Math.min(wanted, room.starts));
+  for (let index = 0; index < granted; index += 1) grants.push(grant(state, room.probe, nowMs));
+  if (room.probe && granted > 0) state.probeUntilMs = nowMs + rules.probeMs;
+  // A probe under way closes the door for the next one.
+  const after = wanted > granted && granted > 0 ? grantable(state, nowMs) : room;
+  return {
+    grants,
+    closed: wanted > granted ? after.closed : undefined,
+    waitMs: wanted > granted ? after.waitMs : 0,
+    generation: state.generation,
+    minute: windowStanding(state, 'minute', nowMs),
+    day: windowStanding(state, 'day', nowMs),
+    pausedForMs: Math.max(0, state.pausedUntilMs - nowMs),
+    banned: state.banned,
+    refusedLately: refusedLately(state, nowMs),
+    planKnown: state.planKnown,
+  };
+}
+
+function newWindow(limit: number): WindowState {
+  return { mode: 'unknown', limit, ceiling: 0, cappedAt: 0, resetAtMs: 0, resetId: 0 };
+}
+
+function passTime(state: LedgerState, rules: LedgerRules, nowMs: number): void {
+  const leaseMs = LATE_MS + rules.probeMs;
+  for (const [slot, starts] of Object.entries(state.unanswered)) {
+    if ((Number(slot) + 1) * UNANSWERED_SLOT_MS + leaseMs > nowMs) continue;
+    state.counted += starts;
+    delete state.unanswered[slot];
+  }
+  forgetSlots(state.minuteStarts, MINUTE_SLOTS, nowMs);
+  forgetSlots(state.dayStarts, DAY_SLOTS, nowMs);
+  if (hasReset(state.minute, nowMs)) state.minute.mode = 'unknown';
+  if (hasReset(state.day, nowMs)) {
+    state.day.mode = 'unknown';
+    // The upstream has told when its day begins: what was started before is not in it.
+    state.dayStarts = {};
+  }
+}
+
+function applyReport(state: LedgerState, report: Report, nowMs: number): void {
+  switch (report.kind) {
+    case 'returned':
+      return applyReturned(state, report.grant);
+    case 'lost':
+      return applyLost(state, report.grant, nowMs);
+    case 'answered':
+      return applyAnswered(state, report, nowMs);
+    case 'refused':
+      return applyRefused(state, report, nowMs);
+    case 'adopted':
+      return applyAdopted(state, report, nowMs);
+  }
+}
+
+function applyReturned(state: LedgerState, given: Grant): void {
+  if (given.generation !== state.generation) return;
+  settle(state, given);
+  // The start was in nobody's count, so the ceilings that allowed for it move up; but for one that was held down by
+  // "R more than have been started" at a time when this start was among those.
+  for (const window of [state.minute, state.day]) {
+    if (window.mode === 'told' && given.start > window.cappedAt) window.ceiling += 1;
+  }
+  subtract(state.minuteStarts, slotOf(given.grantedAtMs, MINUTE_SLOTS.lengthMs));
+  subtract(state.dayStarts, slotOf(given.grantedAtMs, DAY_SLOTS.lengthMs));
+  if (given.probe) state.probeUntilMs = 0;
+}
+
+function applyLost(state: LedgerState, given: Grant, nowMs: number): void {
+  if (given.generation !== state.generation || !given.probe || state.refusals > 0) return;
+  state.probeUntilMs = Math.min(state.probeUntilMs, nowMs + LOST_PROBE_MS);
+}
+
+function applyAnswered(state: LedgerState, { grant: given, readings }: Answered, nowMs: number): void {
+  if (given.generation === state.generation) settle(state, given);
+  for (const reading of readings) applyReading(state, given, reading, nowMs);
+  // Only a start that was granted after the pause says that the pause is over.
+  if (given.generation !== state.generation || given.grantedAtMs < state.pausedUntilMs) return;
+  state.refusals = 0;
+  state.banned = false;
+  if (given.probe) openUntold(state);
+}
+
+/** The probe is back. What its headers did not tell of is counted here from now on. */
+function openUntold(state: LedgerState): void {
+  state.probeUntilMs = 0;
+  state.mustProbe = false;
+  for (const window of [state.minute, state.day]) if (window.mode === 'unknown') window.mode = 'counted';
+}
+
+function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs: number): void {
+  const window = state[reading.window];
+  const other = reading.window === 'minute' ? state.day : state.minute;
+  const limit = reading.limit ?? window.limit;
+  const remaining = Math.min(reading.remaining, limit);
+  const highest = state.started + remaining;
+  if (given.generation !== state.generation) {
+    if (window.mode === 'told' && highest < window.ceiling) {
+      window.ceiling = highest;
+      window.cappedAt = state.started;
+    }
+    return;
+  }
+  const told = window.mode === 'told';
+  if (told && reading.resetId < window.resetId - SAME_RESET_MS) return;
+  const same = told && reading.resetId <= window.resetId + SAME_RESET_MS;
+  const allowed = given.countedBefore + 1 + Math.floor(remaining / state.replicas);
+  const ceiling = same ? (state.replicas > 1 ? window.ceiling : Math.max(window.ceiling, allowed)) : allowed;
+  window.mode = 'told';
+  window.limit = limit;
+  window.cappedAt = ceiling >= highest ? state.started : same ? window.cappedAt : 0;
+  window.ceiling = Math.min(ceiling, highest);
+  window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS;
+  window.resetId = reading.resetId;
+  if (reading.limit !== undefined) state.planKnown = true;
+  if (reading.otherLimit !== undefined && other.mode !== 'told') other.limit = reading.otherLimit;
+}
+
+function applyRefused(state: LedgerState, report: Refused, nowMs: number): void {
+  const { grant: given, readings, refusal } = report;
+  if (given.generation === state.generation) settle(state, given);
+  for (const reading of readings) applyReading(state, given, reading, nowMs);
+  // A key that is refused for no reason of the plan's is not the gate's business.
+  if (refusal.ban && !refusedLately(state, nowMs)) {
+    if (given.probe && given.generation === state.generation) openUntold(state);
+    return;
+  }
+  // A window that has something left is not the one that was overrun.
+  const untilReset = Math.max(0, ...readings.map((reading) => (reading.remaining === 0 ? reading.resetInMs : 0)));
+  let pauseMs = Math.max(refusal.retryAfterMs, untilReset);
+  // What was granted before the pause began is an echo of the refusal that began it.
+  const echo = state.refusals > 0 && given.grantedAtMs <= state.pausedAtMs && given.generation === state.generation;
+  if (!echo) {
+    state.refusals += 1;
+    state.pausedAtMs = nowMs;
+    const [first, longest] = refusal.ban ? [FIRST_BAN_MS, LONGEST_BAN_MS] : [FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS];
+    const backoffMs = Math.min(first * 2 ** (state.refusals - 1), longest);
+    pauseMs = Math.max(pauseMs, backoffMs + Math.floor(backoffMs * 0.25 * refusal.jitter));
+  }
+  pause(state, Math.min(pauseMs, LONGEST_PAUSE_MS) + GUARD_MS, nowMs);
+  state.banned ||= refusal.ban;
+}
+
+function applyAdopted(state: LedgerState, { calls, underWay, dayUsed, pausedForMs }: Memory, nowMs: number): void {
+  const starts = calls + underWay;
+  state.started += starts;
+  state.counted += calls;
+  if (starts > 0) {
+    add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), starts);
+    add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), starts);
+    // What these calls have found of the window is not known here.
+    if (state.minute.mode === 'told') state.minute.mode = 'unknown';
+  }
+  if (underWay > 0) add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), underWay);
+  const missing = dayUsed - sum(state.dayStarts);
+  if (missing > 0) add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), missing);
+  if (pausedForMs > 0) pause(state, pausedForMs, nowMs);
+}
+
+function refusedLately({ refusals, pausedAtMs }: LedgerState, nowMs: number): boolean {
+  return refusals > 0 || nowMs - pausedAtMs <= BAN_SUSPECTED_MS;
+}
+
+function pause(state: LedgerState, forMs: number, nowMs: number): void {
+  state.pausedUntilMs = Math.max(state.pausedUntilMs, nowMs + forMs);
+  state.mustProbe = true;
+  state.probeUntilMs = 0;
+  if (state.minute.mode === 'told') state.minute.mode = 'unknown';
+}
+
+interface Room {
+  readonly starts: number;
+  readonly probe: boolean;
+  readonly closed: Closed | undefined;
+  readonly waitMs: number;
+}
+
+function grantable(state: LedgerState, nowMs: number): Room {
+  if (nowMs < state.pausedUntilMs) return closed('paused', state.pausedUntilMs - nowMs);
+  const day = windowStanding(state, 'day', nowMs);
+  const minute = windowStanding(state, 'minute', nowMs);
+  if (day.remaining <= 0) return closed('day', day.resetInMs);
+  if (minute.remaining <= 0) return closed('minute', minute.resetInMs);
+  if (state.mustProbe || minute.mode === 'unknown' || day.mode === 'unknown') {
+    if (nowMs < state.probeUntilMs) return closed('probing', state.probeUntilMs - nowMs);
+    return { starts: 1, probe: true, closed: undefined, waitMs: 0 };
+  }
+  const [name, tightest] = day.remaining < minute.remaining ? (['day', day] as const) : (['minute', minute] as const);
+  return { starts: tightest.remaining, probe: false, closed: name, waitMs: tightest.resetInMs };
+}
+
+function closed(reason: Closed, waitMs: number): Room {
+  return { starts: 0, probe: false, closed: reason, waitMs };
+}
+
+function grant(state: LedgerState, probe: boolean, nowMs: number): Grant {
+  state.started += 1;
+  add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), 1);
+  add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), 1);
+  add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), 1);
+  const { generation, started, counted } = state;
+  return { generation, start: started, countedBefore: counted, grantedAtMs: nowMs, probe };
+}
+
+function windowStanding(state: LedgerState, name: WindowName, nowMs: number): WindowStanding {
+  const { mode, limit, ceiling, resetAtMs, resetId } = state[name];
+  // Of a minute that is not known, the starts of the last one say nothing. A day is the same until its reset was told.
+  if (mode === 'unknown' && name === 'minute') return { mode, limit, used: 0, remaining: limit, resetInMs: 0, resetId };
+  if (mode === 'told') {
+    const remaining = Math.max(0, ceiling - state.started);
+    const used = Math.max(0, limit - remaining);
+    return { mode, limit, used, remaining, resetInMs: Math.max(0, resetAtMs - nowMs), resetId };
+  }
+  const [starts, slots] = countOf(state, name);
+  const used = sum(starts);
+  const remaining = Math.max(0, allowedWhenCounted(name, limit, state.replicas) - used);
+  return { mode, limit, used, remaining, resetInMs: Math.max(0, firstFreeMs(starts, slots) - nowMs), resetId };
+}
+
+function countOf(state: LedgerState, name: WindowName): [Slots, SlotShape] {
+  return name === 'minute' ? [state.minuteStarts, MINUTE_SLOTS] : [state.dayStarts, DAY_SLOTS];
+}
+
+function allowedWhenCounted(name: WindowName, limit: number, replicas: number): number {
+  const reserve = name === 'day' ? Math.floor(limit / DAY_RESERVE) : 0;
+  return Math.floor((limit - reserve) / replicas);
+}
+
+function hasReset({ mode, resetAtMs }: WindowState, nowMs: number): boolean {
+  return mode === 'told' && nowMs >= resetAtMs;
+}
+
+/** The start's answer is in, or it never left: nobody will count it any more. */
+function settle(state: LedgerState, { grantedAtMs }: Grant): void {
+  // Where the lease is over, it has been counted already.
+  if (subtract(state.unanswered, slotOf(grantedAtMs, UNANSWERED_SLOT_MS))) state.counted += 1;
+}
+
+interface SlotShape {
+  readonly lengthMs: number;
+  readonly slots: number;
+  readonly guard: number;
+}
+
+/** When the oldest slot leaves the window. */
+function firstFreeMs(starts: Slots, { lengthMs, slots, guard }: SlotShape): number {
+  let oldest = Infinity;
+  for (const slot of Object.keys(starts)) oldest = Math.min(oldest, Number(slot));
+  return oldest === Infinity ? 0 : (oldest + slots + guard) * lengthMs;
+}
+
+function forgetSlots(starts: Slots, { lengthMs, slots, guard }: SlotShape, nowMs: number): void {
+  const oldest = slotOf(nowMs, lengthMs) - slots - guard;
+  for (const slot of Object.keys(starts)) if (Number(slot) <= oldest) delete starts[slot];
+}
+
+function slotOf(timeMs: number, lengthMs: number): number {
+  return Math.floor(timeMs / lengthMs);
+}
+
+function add(slots: Slots, slot: number, count: number): void {
+  slots[slot] = (slots[slot] ?? 0) + count;
+}
+
+/** Takes one from a slot; false when there is none. */
+function subtract(slots: Slots, slot: number): boolean {
+  const count = slots[slot] ?? 0;
+  if (count === 0) return false;
+  if (count === 1) delete slots[slot];
+  else slots[slot] = count - 1;
+  return true;
+}
+
+function sum(slots: Slots): number {
+  let total = 0;
+  for (const count of Object.values(slots)) total += count;
+  return total;
+}

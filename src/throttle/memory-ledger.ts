@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import type { Log } from '../log.ts';
+import type { StateFile } from '../store/state-file.ts';
+import type { Exchange, Ledger } from './ledger.ts';
+import { exchange, newLedgerState } from './ledger-state.ts';
+import type { LedgerRules, LedgerState } from './ledger-state.ts';
+
+export interface MemoryLedgerOptions {
+  readonly rules: LedgerRules;
+  /** Milliseconds since the epoch that never go back. */
+  readonly now: () => number;
+  readonly log: Log;
+  /** Whether nobody can have called the upstream before this process did. Default false. */
+  readonly firstEver?: boolean;
+  /** Where the states outlive the process. Default: they do not. */
+  readonly kept?: KeptStates;
+}
+
+export interface KeptStates {
+  readonly file: StateFile;
+  /** What a caller is called in the file, where its key must not stand. */
+  nameOf(apiKey: string): string;
+}
+
+/** States are written this long after they changed, or as soon as a share of the day was granted since. */
+const WRITE_AFTER_MS = 100;
+/** Half of the reserve that is kept back of a day (ledger-state.ts): a crash loses less than the reserve. */
+const UNWRITTEN_SHARE = 200;
+const FORGOTTEN_AFTER_MS = 8 * 86_400_000;
+
+/** The ledger of one process. */
+export function createMemoryLedger({ rules, now, log, kept, firstEver = false }: MemoryLedgerOptions): Ledger {
+  const states = new Map<string, LedgerState>();
+  /** Changed since they were written, with what had been started by then. */
+  const unwritten = new Map<string, number>();
+  let writing: NodeJS.Timeout | undefined;
+  let riskTold = firstEver || kept !== undefined;
+  let writes = true;
+  kept?.file.forget(FORGOTTEN_AFTER_MS);
+
+  return {
+    exchange(apiKey, request) {
+      const state = stateOf(apiKey);
+      const startedBefore = state.started;
+      const standing = exchange(state, request, rules, now());
+      if (kept) keep(apiKey, request, startedBefore);
+      if (standing.day.mode === 'counted' && !riskTold) tellRisk();
+      return Promise.resolve(standing);
+    },
+    close() {
+      write();
+      kept?.file.close();
+      return Promise.resolve();
+    },
+  };
+
+  function stateOf(apiKey: string): LedgerState {
+    let state = states.get(apiKey);
+    if (!state) {
+      const stored = kept?.file.get(stateName(kept, apiKey));
+      state = stored === undefined ? newLedgerState(randomUUID(), rules) : resumed(stored);
+      states.set(apiKey, state);
+    }
+    return state;
+  }
+
+  function keep(apiKey: string, { reports }: Exchange, startedBefore: number): void {
+    const state = stateOf(apiKey);
+    const startedWhenWritten = unwritten.get(apiKey) ?? startedBefore;
+    unwritten.set(apiKey, startedWhenWritten);
+    const urgent =
+      state.started - startedWhenWritten >= Math.max(1, Math.floor(state.day.limit / UNWRITTEN_SHARE)) ||
+      reports.some(({ kind }) => kind === 'refused');
+    if (urgent) write();
+    else writing ??= setTimeout(write, WRITE_AFTER_MS).unref();
+  }
+
+  function write(): void {
+    clearTimeout(writing);
+    writing = undefined;
+    if (!kept || unwritten.size === 0) return;
+    const changed = [...unwritten.keys()];
+    unwritten.clear();
+    try {
+      kept.file.setAll(changed.map((apiKey) => [stateName(kept, apiKey), JSON.stringify(stateOf(apiKey))]));
+      writes = true;
+    } catch (error) {
+      // The calls are still counted here; what is at risk is the next start.
+      if (writes)
+        log.error({ reason: (error as Error).message }, 'the state file cannot be written; a restart will forget');
+      writes = false;
+    }
+  }
+
+  function tellRisk(): void {
+    riskTold = true;
+    log.warn(
+      'calls made earlier today are not known: no header tells of the day, and there is no state file and no Redis; ' +
+        'until tomorrow the plans may be overrun',
+    );
+  }
+}
+
+function stateName({ nameOf }: KeptStates, apiKey: string): string {
+  return `ledger:${nameOf(apiKey)}`;
+}
+
+/** A state after a restart: what calls have found of the minute since it was written is not known. */
+function resumed(stored: string): LedgerState {
+  const state = JSON.parse(stored) as LedgerState;
+  if (state.minute.mode === 'told') state.minute.mode = 'unknown';
+  state.probeUntilMs = 0;
+  return state;
+}

@@ -1,0 +1,99 @@
+import type { RateLimitHeaders } from '../upstream/rate-limit-headers.ts';
+import type { Reading, Standing, WindowName } from './ledger.ts';
+import { perDayFor, perMinuteFor } from '../plan.ts';
+
+const LENGTH_MS = { minute: 60_000, day: 86_400_000 } as const;
+/** A reset further away is the day's: the minute's is 60 s away at most, and clocks differ. */
+const LONGEST_MINUTE_MS = 65_000;
+/** Further away than any day. */
+const LONGEST_DAY_MS = 90_000_000;
+const SAME_RESET_MS = 1_500;
+
+export interface Times {
+  /** The upstream's clock; undefined where it is not known. */
+  readonly upstreamNowMs: number | undefined;
+  /** Our own, in its stead. */
+  readonly nowMs: number;
+}
+
+/** What is known of the caller's plan and windows before the response. */
+export type KnownPlan = Pick<Standing, 'day' | 'minute' | 'planKnown'>;
+
+/**
+ * Which window a response's headers describe, and what they say of it. The contract (pet-api.md, "Rate-limit headers")
+ * does not say which; so it is read off the reset and the limit. Headers that make no sense give no reading.
+ */
+export function readWindows(headers: RateLimitHeaders, known: KnownPlan, times: Times): Reading[] {
+  const { remaining } = headers;
+  // A limit of 0 is what a caller without a plan is told.
+  if (remaining === undefined || headers.limit === 0) return [];
+  const reset = readReset(headers.reset, times);
+  if (reset && reset.inMs <= 0) return [];
+  const windows = describedWindows(headers.limit, reset, known, times);
+  // What may mean either window tells of neither's limit, and must fit the minute's.
+  const ambiguous = windows.length > 1;
+  return windows.map((window) => {
+    const limit = ambiguous ? undefined : headers.limit;
+    return {
+      window,
+      limit,
+      remaining: ambiguous && window === 'minute' ? Math.min(remaining, known.minute.limit) : remaining,
+      resetInMs: reset ? Math.min(reset.inMs, LENGTH_MS[window]) : LENGTH_MS[window],
+      resetId: reset?.id ?? 0,
+      otherLimit: otherLimit(window, limit, known),
+    };
+  });
+}
+
+interface Reset {
+  readonly inMs: number;
+  readonly id: number;
+}
+
+/** A Unix timestamp by the contract; milliseconds and seconds-from-now are read as well, since others send those. */
+function readReset(value: number | undefined, { upstreamNowMs, nowMs }: Times): Reset | undefined {
+  if (value === undefined) return undefined;
+  const now = upstreamNowMs ?? nowMs;
+  if (value < 1e9) return { inMs: value * 1000, id: Math.round(now + value * 1000) };
+  const atMs = value < 1e12 ? value * 1000 : value;
+  return { inMs: Math.round(atMs - now), id: atMs };
+}
+
+function describedWindows(
+  limit: number | undefined,
+  reset: Reset | undefined,
+  { minute, day, planKnown }: KnownPlan,
+  { upstreamNowMs }: Times,
+): WindowName[] {
+  const byLimit = windowWithLimit(limit, minute.limit, day.limit);
+  // Without the upstream's clock a reset may be off by any amount; a limit that fits one window says more.
+  const trusted = upstreamNowMs !== undefined && reset !== undefined && reset.inMs <= LONGEST_DAY_MS;
+  if (!trusted) return [byLimit ?? 'minute'];
+  if (reset.inMs > LONGEST_MINUTE_MS) return ['day'];
+  // Free's day and Business's minute. A reset that follows another in whole minutes is the minute's.
+  if (limit === 1_000 && !planKnown) return followsInMinutes(reset, minute.resetId) ? ['minute'] : ['minute', 'day'];
+  if (byLimit) return [byLimit];
+  for (const window of ['minute', 'day'] as const) {
+    const { mode, resetId } = window === 'minute' ? minute : day;
+    if (mode === 'told' && Math.abs(reset.id - resetId) <= SAME_RESET_MS) return [window];
+  }
+  return ['minute'];
+}
+
+function followsInMinutes({ id }: Reset, earlierId: number): boolean {
+  const laterMs = id - earlierId;
+  const offMs = laterMs % LENGTH_MS.minute;
+  return earlierId > 0 && laterMs > SAME_RESET_MS && Math.min(offMs, LENGTH_MS.minute - offMs) <= SAME_RESET_MS;
+}
+
+function windowWithLimit(limit: number | undefined, perMinute: number, perDay: number): WindowName | undefined {
+  if (limit === undefined || perMinute === perDay) return undefined;
+  if (limit === perMinute) return 'minute';
+  return limit === perDay ? 'day' : undefined;
+}
+
+/** A window's limit gives the plan away, and with it the other window's; unless that one is known already. */
+function otherLimit(window: WindowName, limit: number | undefined, known: KnownPlan): number | undefined {
+  if (limit === undefined || (known.planKnown && limit === known[window].limit)) return undefined;
+  return window === 'minute' ? perDayFor(limit) : perMinuteFor(limit);
+}

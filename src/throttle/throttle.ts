@@ -1,0 +1,281 @@
+import type { Clock } from '../clock.ts';
+import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import { agedStanding } from './aged-standing.ts';
+import { expectedWait } from './expected-wait.ts';
+import type { Grant, Ledger, Report, Standing } from './ledger.ts';
+import { readWindows } from './readings.ts';
+import { createSlots } from './slots.ts';
+import type { Slots } from './slots.ts';
+import type { UpstreamClock } from './upstream-clock.ts';
+
+/** Every call of one caller to the upstream passes here, and none leaves that its plan does not allow. */
+export interface Throttle {
+  /**
+   * Waits for a place in the plan and then sends. Writes go before reads, and each in the order in which they came.
+   *
+   * @param send what to do with the place. It may answer undefined where there is nothing left to do: the place is given
+   * back then, and costs nothing.
+   */
+  pass<T>(turn: Turn, send: () => Promise<UpstreamAnswer<T>> | undefined): Promise<Passage<T>>;
+  /** How the caller stands as far as is known here; at no cost. Undefined before the first call. */
+  standing(): Standing | undefined;
+  /** The same, asked of the ledger anew. */
+  refreshed(): Promise<Standing>;
+  /** How many wait. */
+  readonly waiting: number;
+  /** Refuses whoever waits and whoever comes, and settles once the calls under way are reported. */
+  close(): Promise<void>;
+}
+
+export interface Turn {
+  readonly kind: 'read' | 'write';
+  /** By `clock.elapsed()`: later than this, a place is of no use. */
+  readonly deadlineMs: number;
+  /** Whoever asked is gone, and the place is not wanted any more. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type Passage<T> =
+  | { readonly kind: 'answered'; readonly answer: UpstreamAnswer<T> }
+  /** `send` had nothing to send. */
+  | { readonly kind: 'unused' }
+  | Refused;
+
+export interface Refused {
+  readonly kind: 'refused';
+  /** `plan`: the plan allows no call before the deadline. The others speak for themselves. */
+  readonly reason: 'aborted' | 'banned' | 'crowded' | 'plan' | 'stopping';
+  /** When to come back. */
+  readonly retryAfterMs: number;
+  readonly window: 'DAY' | 'MINUTE';
+}
+
+export interface ThrottleOptions {
+  readonly apiKey: string;
+  readonly ledger: Ledger;
+  readonly upstreamClock: UpstreamClock;
+  readonly clock: Clock;
+  /** Calls at a time. Default 50. */
+  readonly maxConcurrent?: number;
+  /** Waiters at most; further ones are refused. Default 1000. */
+  readonly maxWaiting?: number;
+}
+
+interface Waiter {
+  readonly deadlineMs: number;
+  /** Sends, and settles once it is known what became of the grant. */
+  use(grant: Grant): Promise<Report>;
+  refuse(refused: Refused): void;
+}
+
+/** While somebody else's probe is under way, the ledger is asked again after this, then after twice this, and so on. */
+const FIRST_POLL_MS = 20;
+const LONGEST_POLL_MS = 200;
+
+/** Timers hold 24 days at most, and pauses can be longer. */
+const LONGEST_SLEEP_MS = 3_600_000;
+
+export function createThrottle(options: ThrottleOptions): Throttle {
+  const { apiKey, ledger, upstreamClock, clock, maxConcurrent = 50, maxWaiting = 1_000 } = options;
+  const writes = new Set<Waiter>();
+  const reads = new Set<Waiter>();
+  /** Granted, and not yet in use. */
+  const grants: Grant[] = [];
+  const reports: Report[] = [];
+  let slots: Slots | undefined;
+  /** Places taken in the slots and not yet opened. */
+  let places = 0;
+  let running = 0;
+  let latest: { received: Standing; atMs: number } | undefined;
+  /** By `clock.elapsed()`: before this, asking for more is of no use. */
+  let closedUntilMs = 0;
+  let wake: NodeJS.Timeout | undefined;
+  let polls = 0;
+  /** Whether the probe that everybody waits for is ours; its report then says when to go on. */
+  let probing = false;
+  let exchanging: Promise<Standing> | undefined;
+  let stopping = false;
+  let closing: Promise<void> | undefined;
+  let onClosed: (() => void) | undefined;
+
+  return {
+    pass: (turn, send) => pass(turn, send),
+    standing,
+    async refreshed() {
+      const latestStanding = await exchangeOnce(0);
+      return standing() ?? latestStanding;
+    },
+    get waiting() {
+      return writes.size + reads.size;
+    },
+    close() {
+      stopping = true;
+      clearTimeout(wake);
+      for (const waiter of [...writes, ...reads]) waiter.refuse(refusal('stopping', 0));
+      closing ??= new Promise((resolve) => {
+        onClosed = resolve;
+        letGo();
+      });
+      return closing;
+    },
+  };
+
+  function pass<T>(turn: Turn, send: () => Promise<UpstreamAnswer<T>> | undefined): Promise<Passage<T>> {
+    return new Promise((resolve, reject) => {
+      const { signal, deadlineMs } = turn;
+      const queue = turn.kind === 'write' ? writes : reads;
+      if (stopping) return resolve(refusal('stopping', 0));
+      if (signal?.aborted) return resolve(refusal('aborted', 0));
+      if (writes.size + reads.size >= maxWaiting) return resolve(refusal('crowded', maxWaiting));
+      const leave = () => {
+        queue.delete(waiter);
+        clearTimeout(deadline);
+        signal?.removeEventListener('abort', onAbort);
+      };
+      const waiter: Waiter = {
+        deadlineMs,
+        refuse(refused) {
+          leave();
+          resolve(refused);
+        },
+        async use(grant) {
+          leave();
+          const sentAtMs = clock.elapsed();
+          try {
+            const sending = send();
+            if (!sending) {
+              resolve({ kind: 'unused' });
+              return { kind: 'returned', grant };
+            }
+            const answer = await sending;
+            resolve({ kind: 'answered', answer });
+            return reportOf(grant, answer, clock.elapsed() - sentAtMs);
+          } catch (error) {
+            reject(error);
+            return { kind: 'lost', grant };
+          }
+        },
+      };
+      const onAbort = () => waiter.refuse(refusal('aborted', 0));
+      const deadline = setTimeout(
+        () => waiter.refuse(refusal('plan', position(waiter))),
+        Math.max(0, deadlineMs - clock.elapsed()),
+      );
+      signal?.addEventListener('abort', onAbort, { once: true });
+      queue.add(waiter);
+      advance();
+    });
+  }
+
+  /** Refuses whom the wait would cost the deadline, and gets places for the others. */
+  function advance(): void {
+    refuseHopeless();
+    const waiting = writes.size + reads.size;
+    while (places < waiting) takePlace();
+    // No more than can be sent at once: a grant that lies about is as good as spent for everybody else.
+    const wanted = Math.min(waiting, maxConcurrent - running) - grants.length;
+    if (reports.length > 0 || (wanted > 0 && clock.elapsed() >= closedUntilMs)) void exchangeOnce(wanted);
+    else if (wanted > 0) wakeAt(closedUntilMs);
+    else letGo();
+  }
+
+  /** A caller with nothing under way keeps no limiter. */
+  function letGo(): void {
+    if (exchanging || running + grants.length + reports.length + writes.size + reads.size > 0) return;
+    slots = undefined;
+    places = 0;
+    onClosed?.();
+  }
+
+  /** One exchange at a time: what comes up meanwhile goes into the next. */
+  function exchangeOnce(wanted: number): Promise<Standing> {
+    if (exchanging) return exchanging;
+    exchanging = (async () => {
+      const received = await ledger.exchange(apiKey, { reports: reports.splice(0), wanted: Math.max(0, wanted) });
+      exchanging = undefined;
+      settle(received);
+      advance();
+      return received;
+    })();
+    return exchanging;
+  }
+
+  function settle(received: Standing): void {
+    const nowMs = clock.elapsed();
+    latest = { received, atMs: nowMs };
+    grants.push(...received.grants);
+    if (received.grants.length > 0) slots?.release(received.grants.length);
+    probing ||= received.grants.some(({ probe }) => probe);
+    polls = received.closed === 'probing' && !probing ? polls + 1 : 0;
+    const pollMs = polls === 0 ? Infinity : Math.min(FIRST_POLL_MS * 2 ** (polls - 1), LONGEST_POLL_MS);
+    closedUntilMs = nowMs + Math.min(pollMs, received.waitMs);
+  }
+
+  function takePlace(): void {
+    slots ??= createSlots({ maxConcurrent, maxQueued: maxWaiting + maxConcurrent });
+    places += 1;
+    slots.take(async () => {
+      places -= 1;
+      const grant = grants.shift();
+      if (!grant) return;
+      const [waiter] = writes.size > 0 ? writes : reads;
+      running += 1;
+      reports.push(waiter ? await waiter.use(grant) : { kind: 'returned', grant });
+      running -= 1;
+      if (grant.probe) probing = false;
+      // A report may open what was closed.
+      closedUntilMs = 0;
+      advance();
+    });
+  }
+
+  function standing(): Standing | undefined {
+    return latest && agedStanding(latest.received, clock.elapsed() - latest.atMs);
+  }
+
+  function refuseHopeless(): void {
+    const now = standing();
+    if (!now) return;
+    const nowMs = clock.elapsed();
+    // Those that a grant is there for are as good as gone.
+    let ahead = -grants.length;
+    for (const waiter of [...writes, ...reads]) {
+      if (ahead >= 0 && nowMs + expectedWait(now, ahead).waitMs > waiter.deadlineMs)
+        waiter.refuse(refusal('plan', ahead));
+      else ahead += 1;
+    }
+  }
+
+  function wakeAt(atMs: number): void {
+    clearTimeout(wake);
+    wake = setTimeout(advance, Math.min(Math.max(1, Math.ceil(atMs - clock.elapsed())), LONGEST_SLEEP_MS));
+  }
+
+  function position(waiter: Waiter): number {
+    return Math.max(0, [...writes, ...reads].indexOf(waiter));
+  }
+
+  function refusal(reason: Refused['reason'], ahead: number): Refused {
+    const now = standing();
+    const { waitMs, window = 'MINUTE' } = now ? expectedWait(now, ahead) : { waitMs: 0 };
+    const banned = reason === 'plan' && now?.banned === true;
+    return { kind: 'refused', reason: banned ? 'banned' : reason, retryAfterMs: Math.max(1_000, waitMs), window };
+  }
+
+  function reportOf(grant: Grant, { outcome, rateLimit, sent }: UpstreamAnswer<unknown>, tookMs: number): Report {
+    if (!sent) return { kind: 'returned', grant };
+    if (!rateLimit) return { kind: 'lost', grant };
+    if (rateLimit.dateMs !== undefined) upstreamClock.observe(rateLimit.dateMs, tookMs);
+    // What a key that is not known is told of limits is nobody's plan.
+    const known = standing();
+    const readings =
+      known && outcome.kind !== 'unauthenticated'
+        ? readWindows(rateLimit, known, { upstreamNowMs: upstreamClock.now(), nowMs: clock.now() })
+        : [];
+    const ban = outcome.kind === 'unauthenticated' || outcome.kind === 'forbidden';
+    if (!ban && outcome.kind !== 'rate-limited') return { kind: 'answered', grant, readings };
+    const jitter = Math.floor(Math.random() * 1000) / 1000;
+    const refused = { retryAfterMs: rateLimit.retryAfterMs ?? 0, ban, jitter };
+    return { kind: 'refused', grant, readings, refusal: refused };
+  }
+}

@@ -1,0 +1,148 @@
+import type { Clock } from '../clock.ts';
+import type { Int64 } from '../int64.ts';
+import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import { readRateLimitHeaders } from './rate-limit-headers.ts';
+import type { RateLimitHeaders } from './rate-limit-headers.ts';
+import type { Transport, TransportFailure, TransportRequest, TransportResponse } from './transport.ts';
+import { LISTING_LIMIT, decodeError, decodePet, decodePets, encodeNewPet } from './wire.ts';
+import type { Decoded, WireError } from './wire.ts';
+
+/** The answer to one `GET /pets`. */
+export interface Listing {
+  readonly pets: readonly Pet[];
+  /** Whether these are all the animals in the filter: fewer than could be listed, and no next page. */
+  readonly complete: boolean;
+}
+
+/** Why a call brought nothing. */
+export type UpstreamFailure =
+  /** 401 */
+  | { readonly kind: 'unauthenticated' }
+  /** 403 */
+  | { readonly kind: 'forbidden' }
+  /** 404 with the Error body: there is no such animal. */
+  | { readonly kind: 'not-found' }
+  /** 410, or a 404 or 405 without the Error body: there is no such route any more. */
+  | { readonly kind: 'route-gone'; readonly status: number }
+  /** 400 with the Error body. */
+  | { readonly kind: 'invalid'; readonly error: WireError }
+  /** 429 */
+  | { readonly kind: 'rate-limited' }
+  /** Any other status; `code` is the Error body's, where there is one. */
+  | { readonly kind: 'failed'; readonly status: number; readonly code: string | undefined }
+  /** A good status with a body that breaks the contract; `problem` says which field. */
+  | { readonly kind: 'unreadable'; readonly status: number; readonly problem: string }
+  /** No answer. */
+  | { readonly kind: 'no-answer'; readonly reason: TransportFailure['reason'] };
+
+export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | UpstreamFailure;
+
+export interface UpstreamAnswer<T> {
+  readonly outcome: UpstreamOutcome<T>;
+  /** Whether the upstream may have seen the call, and so may have counted it. */
+  readonly sent: boolean;
+  /** From every response, errors included; undefined where none came. */
+  readonly rateLimit: RateLimitHeaders | undefined;
+}
+
+/** The three operations of pet-api.md, for any key. They never throw: what goes wrong is in the answer. */
+export interface PetApi {
+  /** `GET /pets`, always with the highest limit: it costs the same and tells more. */
+  listPets(status: PetStatus | undefined, call: UpstreamCall): Promise<UpstreamAnswer<Listing>>;
+  /** `GET /pets/{petId}`, which the upstream withdraws on 5 December 2030. */
+  getPet(id: Int64, call: UpstreamCall): Promise<UpstreamAnswer<Pet>>;
+  /** `POST /pets`. */
+  createPet(pet: NewPet, call: UpstreamCall): Promise<UpstreamAnswer<Pet>>;
+}
+
+export interface UpstreamCall {
+  readonly apiKey: string;
+  readonly signal?: AbortSignal;
+}
+
+export function createPetApi(transport: Transport, clock: Clock): PetApi {
+  return {
+    listPets: (status, call) => {
+      const filter = status === undefined ? '' : `&status=${status}`;
+      return exchange({ method: 'GET', path: `/pets?limit=${LISTING_LIMIT}${filter}` }, call, (response) =>
+        listing(decodePets(response.body), status, response),
+      );
+    },
+    getPet: (id, call) =>
+      exchange({ method: 'GET', path: `/pets/${id}` }, call, (response) => theAnimal(decodePet(response.body), id)),
+    createPet: (pet, call) =>
+      exchange({ method: 'POST', path: '/pets', body: encodeNewPet(pet) }, call, (response) =>
+        decodePet(response.body),
+      ),
+  };
+
+  async function exchange<T>(
+    request: Pick<TransportRequest, 'body' | 'method' | 'path'>,
+    { apiKey, signal }: UpstreamCall,
+    decode: (response: TransportResponse) => Decoded<T>,
+  ): Promise<UpstreamAnswer<T>> {
+    const response = await transport.send({
+      ...request,
+      headers: {
+        authorization: `Bearer ${apiKey}`,
+        accept: 'application/json',
+        'user-agent': 'petql',
+        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(signal ? { signal } : {}),
+    });
+    if (response.kind === 'failure') {
+      return { outcome: { kind: 'no-answer', reason: response.reason }, sent: response.sent, rateLimit: undefined };
+    }
+    return {
+      outcome: outcomeOf(response, decode),
+      sent: true,
+      rateLimit: readRateLimitHeaders(response.headers, clock.now()),
+    };
+  }
+}
+
+function outcomeOf<T>(
+  response: TransportResponse,
+  decode: (response: TransportResponse) => Decoded<T>,
+): UpstreamOutcome<T> {
+  const { status, headers, body } = response;
+  if (status >= 200 && status < 300) {
+    // Nothing but plain bodies was asked for.
+    if (headers['content-encoding'] !== undefined && headers['content-encoding'] !== 'identity') {
+      return { kind: 'unreadable', status, problem: 'the body: expected no content encoding' };
+    }
+    const decoded = decode(response);
+    return decoded.ok ? { kind: 'ok', value: decoded.value } : { kind: 'unreadable', status, problem: decoded.problem };
+  }
+  if (status === 401) return { kind: 'unauthenticated' };
+  if (status === 403) return { kind: 'forbidden' };
+  if (status === 429) return { kind: 'rate-limited' };
+  const error = decodeError(body);
+  if (status === 400 && error) return { kind: 'invalid', error };
+  if (status === 404 && error) return { kind: 'not-found' };
+  if (status === 404 || status === 405 || status === 410) return { kind: 'route-gone', status };
+  return { kind: 'failed', status, code: error?.code };
+}
+
+function listing(
+  decoded: Decoded<Pet[]>,
+  status: PetStatus | undefined,
+  { headers }: TransportResponse,
+): Decoded<Listing> {
+  if (!decoded.ok) return decoded;
+  const stranger = status === undefined ? -1 : decoded.value.findIndex((pet) => pet.status !== status);
+  if (stranger >= 0) return { ok: false, problem: `[${stranger}].status: expected the status that was asked for` };
+  const complete = decoded.value.length < LISTING_LIMIT && !hasNextPage(headers['link']);
+  return { ok: true, value: { pets: decoded.value, complete } };
+}
+
+/** A `Link` header with the relation "next" (RFC 8288): the contract does not show paging, so be ready for it. */
+function hasNextPage(link: string | string[] | undefined): boolean {
+  return [link ?? []].flat().some((value) => /;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(value));
+}
+
+function theAnimal(decoded: Decoded<Pet>, id: Int64): Decoded<Pet> {
+  if (!decoded.ok || decoded.value.id === id) return decoded;
+  return { ok: false, problem: 'id: expected the id that was asked for' };
+}

@@ -1,0 +1,94 @@
+import { isUtf8 } from 'node:buffer';
+import { z } from 'zod';
+import { int64FromBigInt } from '../int64.ts';
+import { bareNumber, parseLosslessJson } from '../lossless-json.ts';
+import { PET_STATUSES } from '../pet.ts';
+import type { NewPet, Pet } from '../pet.ts';
+
+/** The largest listing that the upstream gives (pet-api.md, "Page size"). */
+export const LISTING_LIMIT = 100;
+
+/** Either what the body says, or which field is not as the contract has it. Never a part of the body itself. */
+export type Decoded<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
+
+/** The upstream's Error body (pet-api.md, "Error"). */
+export interface WireError {
+  readonly code: string;
+  readonly message: string;
+}
+
+export function decodePet(body: Buffer): Decoded<Pet> {
+  return decode(petShape, body);
+}
+
+export function decodePets(body: Buffer): Decoded<Pet[]> {
+  return decode(petsShape, body);
+}
+
+/** The Error body, or undefined where the body is none: a proxy's page, an empty answer. */
+export function decodeError(body: Buffer): WireError | undefined {
+  const decoded = decode(errorShape, body);
+  return decoded.ok ? decoded.value : undefined;
+}
+
+/** A NewPet with its int64 as a bare number, and no status rather than an empty one. */
+export function encodeNewPet({ name, categoryId, status }: NewPet): string {
+  return JSON.stringify({ name, categoryId: bareNumber(categoryId), status });
+}
+
+const int64 = z.union([z.int(), z.bigint()], 'expected an int64').transform((value, context) => {
+  const exact = int64FromBigInt(BigInt(value));
+  if (exact !== undefined) return exact;
+  context.addIssue({ code: 'custom', message: 'expected an int64' });
+  return z.NEVER;
+});
+
+const petShape = z
+  .object({
+    id: int64,
+    name: z.string('expected a string'),
+    categoryId: int64,
+    // Absent by the contract; null is how many services write that.
+    status: z.enum(PET_STATUSES, `expected one of ${PET_STATUSES.join(', ')}`).nullish(),
+  })
+  .transform(({ id, name, categoryId, status }): Pet => ({ id, name, categoryId, status: status ?? undefined }));
+
+const petsShape = z.array(petShape, 'expected an array').superRefine((pets, context) => {
+  if (pets.length > LISTING_LIMIT) {
+    context.addIssue({ code: 'custom', message: `expected at most ${LISTING_LIMIT} animals` });
+  }
+  const seen = new Set<string>();
+  for (const [index, { id }] of pets.entries()) {
+    if (seen.has(id)) context.addIssue({ code: 'custom', path: [index, 'id'], message: 'expected an id of its own' });
+    seen.add(id);
+  }
+});
+
+// Cut to a length that is fit for a client's eyes: this text passes through to whoever asked.
+const errorShape = z.object({
+  code: z.string().transform((code) => code.slice(0, 100)),
+  message: z.string().transform((message) => message.slice(0, 1000)),
+});
+
+function decode<T>(shape: z.ZodType<T>, body: Buffer): Decoded<T> {
+  if (!isUtf8(body)) return { ok: false, problem: 'the body: expected UTF-8' };
+  let json: unknown;
+  try {
+    json = parseLosslessJson(body.toString('utf8'));
+  } catch {
+    return { ok: false, problem: 'the body: expected JSON' };
+  }
+  const parsed = shape.safeParse(json);
+  if (parsed.success) return { ok: true, value: parsed.data };
+  const [first] = parsed.error.issues;
+  return { ok: false, problem: first ? `${fieldName(first.path)}: ${first.message}` : 'the body: unexpected shape' };
+}
+
+/** The path in the body as a reader writes it: `[3].categoryId`. */
+function fieldName(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return 'the body';
+  return path
+    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+    .join('')
+    .replace(/^\./, '');
+}

@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
+
+/** What an image would hold and run, built in a clean folder by the commands of its Dockerfile. */
+export interface Image {
+  /** The folder that stands for the image's root. */
+  readonly root: string;
+  readonly workdir: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly user: string | undefined;
+  readonly entrypoint: readonly string[];
+  readonly healthcheck: readonly string[];
+}
+
+/**
+ * Carries out a Dockerfile without a container engine: each stage is a folder of its own, COPY copies, RUN runs there.
+ * It knows the instructions that this project uses and throws at any other, rather than skip a step.
+ */
+export async function buildImage(context: string): Promise<Image> {
+  const stages = new Map<string, MutableImage>();
+  let image = await emptyImage();
+  for (const [instruction, argument] of instructionsOf(await readFile(join(context, 'Dockerfile'), 'utf8'))) {
+    switch (instruction) {
+      case 'FROM': {
+        image = await emptyImage();
+        const name = / AS (\S+)$/i.exec(argument)?.[1];
+        if (name) stages.set(name, image);
+        break;
+      }
+      case 'WORKDIR':
+        image.workdir = argument;
+        await mkdir(join(image.root, argument), { recursive: true });
+        break;
+      case 'COPY':
+        await copy(argument, image, (stage) => (stage === undefined ? context : (stages.get(stage)?.root ?? '')));
+        break;
+      case 'RUN':
+        await promisify(execFile)('sh', ['-c', argument], { cwd: join(image.root, image.workdir) });
+        break;
+      case 'ENV': {
+        const [name = '', value = ''] = argument.split('=');
+        image.env[name] = value;
+        break;
+      }
+      case 'USER':
+        image.user = argument;
+        break;
+      case 'EXPOSE':
+        break;
+      case 'HEALTHCHECK':
+        image.healthcheck = JSON.parse(argument.slice(argument.indexOf('CMD ') + 4));
+        break;
+      case 'ENTRYPOINT':
+        image.entrypoint = JSON.parse(argument);
+        break;
+      default:
+        throw new Error(`expected an instruction that this test can carry out, got ${instruction}`);
+    }
+  }
+  return image;
+}
+
+interface MutableImage extends Image {
+  workdir: string;
+  env: Record<string, string>;
+  user: string | undefined;
+  entrypoint: string[];
+  healthcheck: string[];
+}
+
+async function emptyImage(): Promise<MutableImage> {
+  const root = await mkdtemp(join(tmpdir(), 'petql-image-'));
+  return { root, workdir: '/', env: {}, user: undefined, entrypoint: [], healthcheck: [] };
+}
+
+function instructionsOf(dockerfile: string): [string, string][] {
+  return dockerfile
+    .replaceAll(/^#.*\n/gm, '')
+    .replaceAll(/\\\n\s*/g, '')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1).trim()]);
+}
+
+async function copy(argument: string, image: Image, rootOf: (stage: string | undefined) => string): Promise<void> {
+  const words = argument.split(/\s+/);
+  const stage = words[0]?.startsWith('--from=') ? words.shift()?.slice('--from='.length) : undefined;
+  const target = words.pop() ?? '';
+  for (const source of words) {
+    // Into a folder where the target ends in a slash, else under the target's name.
+    const place = target.endsWith('/') ? join(target, basename(source)) : target;
+    await cp(join(rootOf(stage), source), join(image.root, image.workdir, place), { recursive: true });
+  }
+}

@@ -1,0 +1,50 @@
+import { parseLosslessJson } from '../../src/lossless-json.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+
+/** In the middle of a minute and of a day. */
+export const START_MS = Date.UTC(2026, 0, 5, 10, 30, 15);
+
+/** A sandbox whose clock stands still until a test moves it. */
+export interface TestSandbox extends Pick<Sandbox, 'calls' | 'setFault' | 'url'> {
+  readonly clock: { nowMs: number };
+  /** Sends one request, such as "GET /pets", with the Free demo key unless told otherwise. */
+  call(request: string, options?: CallOptions): Promise<SandboxAnswer>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface CallOptions {
+  /** Null for none. */
+  readonly key?: string | null;
+  readonly body?: string;
+  /** To the staging address. */
+  readonly staging?: boolean;
+}
+
+export interface SandboxAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** With every digit of its int64. */
+  readonly body: any;
+}
+
+export async function startTestSandbox(options: SandboxOptions = {}): Promise<TestSandbox> {
+  const clock = { nowMs: START_MS };
+  const sandbox = await startSandbox({ clock: { now: () => clock.nowMs }, ...options });
+  return {
+    url: sandbox.url,
+    calls: sandbox.calls,
+    setFault: sandbox.setFault,
+    clock,
+    async call(request, { key = 'demo-free', body, staging = false } = {}) {
+      const [method = '', path = ''] = request.split(' ');
+      const response = await fetch((staging ? sandbox.stagingUrl : sandbox.url) + path, {
+        method,
+        headers: key === null ? {} : { authorization: `Bearer ${key}` },
+        ...(body === undefined ? {} : { body }),
+      });
+      return { status: response.status, headers: response.headers, body: parseLosslessJson(await response.text()) };
+    },
+    [Symbol.asyncDispose]: () => sandbox.close(),
+  };
+}

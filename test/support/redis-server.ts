@@ -1,0 +1,105 @@
+import { execFileSync, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A Redis of a test's own, which it may kill, stop and empty. */
+export interface RedisServer {
+  readonly url: string;
+  /** Kills it; what it held is gone. */
+  kill(): Promise<void>;
+  /** Starts it anew on the same port. */
+  start(): Promise<void>;
+  /** SIGSTOP: connections stand, nothing is answered. */
+  freeze(): void;
+  thaw(): void;
+  /** One command through redis-cli's protocol, for what the tests do behind petql's back. */
+  command(...words: string[]): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Whether tests with Redis run: always in CI, where a missing Redis must fail them. */
+export const redisIsHere = Boolean(process.env['CI']) || hasRedis();
+
+if (!redisIsHere) process.emitWarning('no redis-server is installed, so the tests with Redis are skipped');
+
+export async function startRedis(): Promise<RedisServer> {
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'petql-redis-'));
+  let child: ChildProcess | undefined;
+
+  const server: RedisServer = {
+    url: `redis://127.0.0.1:${port}`,
+    async kill() {
+      if (!child) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+      child = undefined;
+    },
+    async start() {
+      child = spawn(
+        'redis-server',
+        ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
+        { stdio: 'ignore' },
+      );
+      await answers(port);
+    },
+    freeze: () => child?.kill('SIGSTOP'),
+    thaw: () => child?.kill('SIGCONT'),
+    command: (...words) => speak(port, words),
+    async close() {
+      child?.kill('SIGCONT');
+      await server.kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  await server.start();
+  return server;
+}
+
+function hasRedis(): boolean {
+  try {
+    execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function answers(port: number): Promise<void> {
+  for (;;) {
+    const pong = await speak(port, ['PING']).catch(() => '');
+    if (pong.startsWith('+PONG')) return;
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
+  }
+}
+
+function speak(port: number, words: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1');
+    const encoded = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('');
+    socket.once('connect', () => socket.write(`*${words.length}\r\n${encoded}`));
+    socket.once('data', (data) => {
+      socket.destroy();
+      resolve(data.toString());
+    });
+    socket.once('error', reject);
+  });
+}

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+export interface PetqlProcess {
+  /** What it has printed so far. */
+  readonly output: { stdout: string; stderr: string };
+  /** The GraphQL endpoint, or the sandbox's base address, once it says that it listens. */
+  readonly address: string;
+  kill(signal: NodeJS.Signals): void;
+  /** Resolves with the exit code, or the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Runs the command line program as a user does; resolves once it listens. */
+export async function startPetql(args: readonly string[], options: RunOptions = {}): Promise<PetqlProcess> {
+  const { child, output, exited } = run(args, options);
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', () => {
+      // Its last line, so that everything before it is there too.
+      const gateway = /^curl -s (\S+) /m.exec(output.stdout)?.[1];
+      const sandbox = /demo-enterprise/.test(output.stdout) && /^Sandbox +(\S+)/m.exec(output.stdout)?.[1];
+      const found = gateway ?? (args[0] === 'sandbox' ? sandbox : undefined);
+      if (found) resolve(found);
+    });
+    void exited.then((code) => reject(new Error(`petql ended with ${code}: ${output.stderr}`)));
+  });
+  return { output, address, exited, kill: (signal) => child.kill(signal) };
+}
+
+/** Runs it to its end. */
+export async function runPetql(args: readonly string[], options: RunOptions = {}) {
+  const { output, exited } = run(args, options);
+  return { code: await exited, ...output };
+}
+
+function run(args: readonly string[], { env }: RunOptions) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    // Nothing of the test runner's own environment, which may set PORT or NODE_ENV.
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const output = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
+  const exited = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
+  return { child, output, exited };
+}

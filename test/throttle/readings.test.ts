@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest';
+import { readWindows } from '../../src/throttle/readings.ts';
+import type { KnownPlan } from '../../src/throttle/readings.ts';
+import type { WindowStanding } from '../../src/throttle/ledger.ts';
+import type { RateLimitHeaders } from '../../src/upstream/rate-limit-headers.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12, 0, 20);
+const times = { upstreamNowMs: NOW, nowMs: NOW };
+const inSeconds = (seconds: number) => NOW / 1000 + seconds;
+
+function windowOf(limit: number, resetId = 0): WindowStanding {
+  return { mode: resetId > 0 ? 'told' : 'counted', limit, used: 0, remaining: limit, resetInMs: 0, resetId };
+}
+
+function known(perMinute: number, perDay: number, more: Partial<KnownPlan> = {}): KnownPlan {
+  return { minute: windowOf(perMinute), day: windowOf(perDay), planKnown: true, ...more };
+}
+
+const free = known(60, 1_000);
+const assumed = known(60, 1_000, { planKnown: false });
+
+function headers(limit?: number, remaining?: number, reset?: number): RateLimitHeaders {
+  return { limit, remaining, reset, retryAfterMs: undefined, dateMs: undefined };
+}
+
+const windowsOf = (...given: Parameters<typeof readWindows>) => readWindows(...given).map(({ window }) => window);
+
+describe('which window the headers describe', () => {
+  test.each<[string, RateLimitHeaders, KnownPlan, string[]]>([
+    ['a reset more than 65 s away is the day', headers(60, 10, inSeconds(66)), free, ['day']],
+    ["the limit of the plan's minute is the minute", headers(60, 10, inSeconds(40)), free, ['minute']],
+    ["the limit of the plan's day is the day, at the end of it too", headers(1_000, 10, inSeconds(40)), free, ['day']],
+    [
+      "1,000 is the minute of whoever is known to have Business's",
+      headers(1_000, 10, inSeconds(40)),
+      known(1_000, 100_000),
+      ['minute'],
+    ],
+    ['1,000 may be both where the plan is not known', headers(1_000, 900, inSeconds(40)), assumed, ['minute', 'day']],
+    [
+      "a day's reset that is known is the day, whatever the limit",
+      headers(700, 10, inSeconds(40)),
+      known(60, 1_000, { day: windowOf(1_000, NOW + 40_000) }),
+      ['day'],
+    ],
+    ['any other limit is the minute', headers(700, 10, inSeconds(40)), free, ['minute']],
+    ['no limit at all is the minute', headers(undefined, 10, inSeconds(40)), free, ['minute']],
+  ])('%s', (_name, given, plan, windows) => {
+    expect(windowsOf(given, plan, times)).toEqual(windows);
+  });
+
+  test("1,000 is the minute once its reset has followed another in whole minutes: a day's would be a day later", () => {
+    const later = known(60, 1_000, { planKnown: false, minute: windowOf(60, NOW + 40_000 - 60_000) });
+    expect(windowsOf(headers(1_000, 900, inSeconds(40)), later, times)).toEqual(['minute']);
+  });
+
+  test('what may be both keeps to the smaller minute, and tells of no limit', () => {
+    expect(readWindows(headers(1_000, 900, inSeconds(40)), assumed, times)).toEqual([
+      {
+        window: 'minute',
+        limit: undefined,
+        remaining: 60,
+        resetInMs: 40_000,
+        resetId: NOW + 40_000,
+        otherLimit: undefined,
+      },
+      {
+        window: 'day',
+        limit: undefined,
+        remaining: 900,
+        resetInMs: 40_000,
+        resetId: NOW + 40_000,
+        otherLimit: undefined,
+      },
+    ]);
+  });
+
+  test('a limit says more than the reset where the clock of the upstream is not known', () => {
+    const blind = { upstreamNowMs: undefined, nowMs: NOW - 3_600_000 };
+    expect(readWindows(headers(60, 10, inSeconds(40)), free, blind)).toMatchObject([
+      { window: 'minute', resetInMs: 60_000 },
+    ]);
+  });
+});
+
+describe('the reset', () => {
+  test.each([
+    ['in seconds', inSeconds(40)],
+    ['in milliseconds', NOW + 40_000],
+    ['in seconds from now', 40],
+  ])('may come %s', (_name, reset) => {
+    expect(readWindows(headers(60, 10, reset), free, times)).toMatchObject([
+      { resetInMs: 40_000, resetId: NOW + 40_000 },
+    ]);
+  });
+  test('counts by the clock of the upstream', () => {
+    const ahead = { upstreamNowMs: NOW, nowMs: NOW + 3_600_000 };
+    expect(readWindows(headers(60, 10, inSeconds(40)), free, ahead)).toMatchObject([{ resetInMs: 40_000 }]);
+  });
+  test('that is over tells nothing', () => {
+    expect(readWindows(headers(60, 10, inSeconds(-1)), free, times)).toEqual([]);
+  });
+  test('of a day is a day away at most', () => {
+    expect(readWindows(headers(1_000, 10, inSeconds(88_000)), free, times)).toMatchObject([{ resetInMs: 86_400_000 }]);
+  });
+  test('that is missing is a whole window away', () => {
+    expect(readWindows(headers(60, 10), free, times)).toMatchObject([{ window: 'minute', resetInMs: 60_000 }]);
+    expect(readWindows(headers(1_000, 10), free, times)).toMatchObject([{ window: 'day', resetInMs: 86_400_000 }]);
+  });
+});
+
+describe('the plan', () => {
+  test.each([
+    [60, 1_000],
+    [300, 10_000],
+    [1_500, 100_000],
+    [30, 1_000],
+  ])('of %i a minute has %i a day, as far as the minute tells', (perMinute, perDay) => {
+    const [reading] = readWindows(headers(perMinute, 1, inSeconds(10)), assumed, times);
+    expect(reading).toMatchObject({ window: 'minute', limit: perMinute, otherLimit: perDay });
+  });
+  test('that is known already keeps its other window', () => {
+    expect(readWindows(headers(60, 1, inSeconds(10)), known(60, 5_000), times)).toMatchObject([
+      { otherLimit: undefined },
+    ]);
+  });
+  test('shows in the day, too', () => {
+    expect(readWindows(headers(10_000, 1, inSeconds(1_000)), assumed, times)).toMatchObject([
+      { window: 'day', limit: 10_000, otherLimit: 300 },
+    ]);
+  });
+});
+
+test.each([
+  ['no remaining', headers(60, undefined, inSeconds(10))],
+  ['a limit of 0, which is what a caller without a plan is told', headers(0, 0, inSeconds(0))],
+  ['nothing at all', headers()],
+])('%s gives no reading', (_name, given) => {
+  expect(readWindows(given, free, times)).toEqual([]);
+});

@@ -1,0 +1,141 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openStateFile } from '../../src/store/state-file.ts';
+import { createCallerNames } from '../../src/throttle/caller-names.ts';
+import type { LedgerRules } from '../../src/throttle/ledger-state.ts';
+import type { Grant, Ledger, Report } from '../../src/throttle/ledger.ts';
+import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
+import { runPetql, startPetql } from '../support/run-petql.ts';
+import type { PetqlProcess } from '../support/run-petql.ts';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'petql-state-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+describe('a ledger with a state file', () => {
+  const rules: LedgerRules = { plan: { perMinute: 60, perDay: 1_000, known: true }, probeMs: 5_000 };
+  const { log, lines } = createMemoryLog();
+  let nowMs = Date.UTC(2026, 10, 21, 12);
+
+  function open(): Ledger {
+    const now = () => nowMs;
+    const file = openStateFile(join(folder, 'state.db'), now);
+    return createMemoryLedger({ rules, now, log, kept: { file, nameOf: createCallerNames('a secret of the test') } });
+  }
+
+  async function spend(ledger: Ledger, calls: number): Promise<void> {
+    const [probe] = (await ledger.exchange('a key', { reports: [], wanted: 1 })).grants;
+    const { grants } = await ledger.exchange('a key', { reports: [answered(probe as Grant)], wanted: calls - 1 });
+    await ledger.exchange('a key', { reports: grants.map(answered), wanted: 0 });
+  }
+
+  const answered = (grant: Grant): Report => ({ kind: 'answered', grant, readings: [] });
+  const standing = (ledger: Ledger) => ledger.exchange('a key', { reports: [], wanted: 0 });
+
+  test('goes on with the day that was spent', async () => {
+    const first = open();
+    await spend(first, 40);
+    await first.close();
+    const second = open();
+    expect((await standing(second)).day).toMatchObject({ used: 40, remaining: 950 });
+    await second.close();
+  });
+
+  test('goes on with a pause', async () => {
+    const first = open();
+    const [grant] = (await first.exchange('a key', { reports: [], wanted: 1 })).grants as [Grant];
+    const refusal = { retryAfterMs: 60_000, ban: false, jitter: 0 };
+    await first.exchange('a key', { reports: [{ kind: 'refused', grant, readings: [], refusal }], wanted: 0 });
+    await first.close();
+    nowMs += 20_000;
+    const second = open();
+    expect((await standing(second)).pausedForMs).toBe(41_000);
+    await second.close();
+  });
+
+  test('probes before it believes what was left of a minute', async () => {
+    const first = open();
+    const [probe] = (await first.exchange('a key', { reports: [], wanted: 1 })).grants as [Grant];
+    const reading = { window: 'minute' as const, limit: 60, remaining: 50, resetInMs: 50_000, resetId: nowMs + 50_000 };
+    const report: Report = { kind: 'answered', grant: probe, readings: [{ ...reading, otherLimit: undefined }] };
+    await first.exchange('a key', { reports: [report], wanted: 0 });
+    await first.close();
+    const second = open();
+    expect((await second.exchange('a key', { reports: [], wanted: 9 })).grants).toMatchObject([{ probe: true }]);
+    await second.close();
+  });
+
+  test('does not hold the key, nor a hash that anybody could make', async () => {
+    const ledger = open();
+    await spend(ledger, 2);
+    await ledger.close();
+    const { readFile } = await import('node:fs/promises');
+    const bytes = await readFile(join(folder, 'state.db'), 'latin1');
+    expect(bytes).toContain(createCallerNames('a secret of the test')('a key'));
+    expect(bytes).not.toContain('a key');
+  });
+
+  test('goes on where it cannot write, and says so once', async () => {
+    const file = { get: () => undefined, forget: () => {}, close: () => {}, setAll: failToWrite };
+    const kept = { file, nameOf: (apiKey: string) => apiKey };
+    const ledger = createMemoryLedger({ rules, now: () => nowMs, log, kept });
+    await spend(ledger, 40);
+    await spend(ledger, 5);
+    expect((await standing(ledger)).day.used).toBe(45);
+    expect(lines.filter(({ msg }) => String(msg).includes('cannot be written'))).toHaveLength(1);
+  });
+});
+
+function failToWrite(): never {
+  throw new Error('database or disk is full');
+}
+
+describe('petql with a state file', () => {
+  const query = async ({ address }: PetqlProcess, document: string, key = 'demo-free') => {
+    const response = await fetch(address, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify({ query: document }),
+    });
+    return (await response.json()) as { data: any; errors?: any[] };
+  };
+  const DAY = '{ rateLimit { windows { window used } } }';
+
+  test('loses less than one call in a hundred of the day to kill -9', async () => {
+    const args = ['--port', '0', '--plan', '200/1000', '--state-file', join(folder, 'state.db')];
+    const sandbox = await startPetql(['sandbox', '--port', '0']);
+    const first = await startPetql([...args, '--pet-api-url', sandbox.address]);
+    const ids = Array.from({ length: 57 }, (_, index) => `a${index}: pet(id: "${index + 1}") { id }`);
+    const { errors } = await query(first, `{ ${ids.join(' ')} }`, 'demo-pro');
+    first.kill('SIGKILL');
+    await first.exited;
+    expect(errors).toBeUndefined();
+    const second = await startPetql([...args, '--pet-api-url', sandbox.address]);
+    const { data } = await query(second, DAY, 'demo-pro');
+    const { used } = data.rateLimit.windows[1];
+    expect(used).toBeGreaterThan(57 - 10);
+    expect(used).toBeLessThanOrEqual(57);
+    // A file is for one process.
+    const third = await runPetql([...args, '--sandbox']);
+    expect(third).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^petql: --state-file .*another process uses it\n$/),
+    });
+    for (const petql of [second, sandbox]) {
+      petql.kill('SIGKILL');
+      await petql.exited;
+    }
+  });
+
+  test('ends in one clear line when the file cannot be used', async () => {
+    const { code, stderr } = await runPetql(['--port', '0', '--state-file', '/proc/none/state.db']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^petql: --state-file \(STATE_FILE\): cannot use \/proc\/none\/state\.db: .*\n$/);
+  });
+});

@@ -1,0 +1,345 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { steadyTime, systemClock } from '../../src/clock.ts';
+import type { AssumedPlan } from '../../src/plan.ts';
+import type { Ledger } from '../../src/throttle/ledger.ts';
+import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
+import { createThrottle } from '../../src/throttle/throttle.ts';
+import type { Passage, Throttle, ThrottleOptions, Turn } from '../../src/throttle/throttle.ts';
+import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
+import type { UpstreamAnswer, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
+import { createStrictPlan } from './strict-plan.ts';
+import type { StrictPlan, StrictPlanOptions } from './strict-plan.ts';
+
+const PLAN: StrictPlanOptions = { perMinute: 5, perDay: 1_000, windows: 'fixed', tells: 'minute' };
+
+let upstream: StrictPlan;
+let throttle: Throttle;
+/** What was sent, in order. */
+let sent: string[];
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: Date.UTC(2026, 10, 21, 12, 0, 1) });
+  sent = [];
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function start(plan: Partial<StrictPlanOptions> = {}, options: Partial<ThrottleOptions> = {}): void {
+  const limits = { ...PLAN, ...plan };
+  const { perMinute, perDay } = limits;
+  upstream = createStrictPlan(limits);
+  throttle = createThrottle({
+    apiKey: 'a key',
+    ledger: ledgerOf({ perMinute, perDay, known: true }),
+    upstreamClock: createUpstreamClock(systemClock),
+    clock: systemClock,
+    ...options,
+  });
+}
+
+function ledgerOf(plan: AssumedPlan): Ledger {
+  return createMemoryLedger({
+    rules: { plan, probeMs: 5_000 },
+    now: steadyTime(systemClock),
+    log: createMemoryLog().log,
+  });
+}
+
+interface CallOptions extends Partial<Turn> {
+  readonly waitMs?: number;
+  readonly tookMs?: number;
+  /** What comes instead of the upstream's answer. */
+  readonly answer?: UpstreamAnswer<string>;
+}
+
+/** One call by name; its answer comes after `tookMs`. */
+function call(name: string, options: CallOptions = {}): Promise<Passage<string>> {
+  const { kind = 'read', waitMs = 100_000, tookMs = 20, signal, answer } = options;
+  return throttle.pass({ kind, deadlineMs: systemClock.elapsed() + waitMs, signal }, async () => {
+    sent.push(name);
+    const { status, headers } = upstream.arrive(Date.now());
+    await new Promise((resolve) => {
+      setTimeout(resolve, tookMs);
+    });
+    return answer ?? { outcome: OUTCOMES[status](name), sent: true, rateLimit: headers };
+  });
+}
+
+const OUTCOMES = {
+  200: (value: string): UpstreamOutcome<string> => ({ kind: 'ok', value }),
+  403: (): UpstreamOutcome<string> => ({ kind: 'forbidden' }),
+  429: (): UpstreamOutcome<string> => ({ kind: 'rate-limited' }),
+};
+
+/** All passages as one line each: the value, or why there is none. */
+async function settled(passages: Promise<Passage<string>>[]): Promise<string[]> {
+  return (await Promise.all(passages)).map((passage) => {
+    if (passage.kind === 'answered') return passage.answer.outcome.kind;
+    return passage.kind === 'refused' ? passage.reason : passage.kind;
+  });
+}
+
+const names = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index + 1}`);
+const statuses = () => upstream.arrivals.map(({ status }) => status);
+const elapse = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+describe('the plan', () => {
+  test('lets one call go first, whose answer opens the window for the others', async () => {
+    start();
+    const passages = names('r', 4).map((name) => call(name, { tookMs: 500 }));
+    await elapse(400);
+    expect(sent).toEqual(['r1']);
+    await elapse(1_000);
+    expect(sent).toEqual(['r1', 'r2', 'r3', 'r4']);
+    expect(await settled(passages)).toEqual(['ok', 'ok', 'ok', 'ok']);
+  });
+
+  test('holds back what the window does not hold, and lets it go after the reset, one first', async () => {
+    start();
+    const passages = names('r', 12).map((name) => call(name, { tookMs: 300, waitMs: 200_000 }));
+    await elapse(58_000);
+    expect(sent).toHaveLength(5);
+    await elapse(2_600);
+    expect(sent).toHaveLength(6);
+    await elapse(1_000);
+    expect(sent).toHaveLength(10);
+    await elapse(62_000);
+    expect(await settled(passages)).toEqual(names('r', 12).map(() => 'ok'));
+    expect(sent).toEqual(names('r', 12));
+    expect(new Set(statuses())).toEqual(new Set([200]));
+  });
+
+  test('counts the day for itself where no header tells of it, keeps one call in a hundred back, and then refuses at once', async () => {
+    start({ perMinute: 300, perDay: 200 });
+    await elapse(0);
+    const passages = names('r', 210).map((name) => call(name));
+    await elapse(30_000);
+    expect(sent).toHaveLength(198);
+    const outcomes = await settled(passages);
+    expect(outcomes.filter((outcome) => outcome === 'plan')).toHaveLength(12);
+    const late = await call('late');
+    expect(late).toMatchObject({ kind: 'refused', reason: 'plan', window: 'DAY' });
+    expect((late as { retryAfterMs: number }).retryAfterMs).toBeGreaterThan(23 * 3_600_000);
+    expect(sent).toHaveLength(198);
+  });
+
+  test('is corrected by the headers where the upstream allows less', async () => {
+    start({ perMinute: 3 }, { ledger: ledgerOf({ perMinute: 60, perDay: 1_000, known: true }) });
+    for (const name of names('r', 9)) void call(name);
+    await elapse(57_000);
+    expect(sent).toHaveLength(3);
+    expect(throttle.standing()).toMatchObject({ minute: { limit: 3, remaining: 0 } });
+  });
+
+  test('is corrected by the headers where the upstream allows more, and the day with the minute', async () => {
+    start({ perMinute: 300, perDay: 10_000 }, { ledger: ledgerOf({ perMinute: 60, perDay: 1_000, known: false }) });
+    for (const name of names('r', 290)) void call(name);
+    await elapse(20_000);
+    expect(sent).toHaveLength(290);
+    expect(throttle.standing()).toMatchObject({ minute: { limit: 300 }, day: { limit: 10_000 }, planKnown: true });
+  });
+});
+
+describe('the order', () => {
+  test('is writes before reads, and first come, first served within each', async () => {
+    start();
+    void call('probe', { tookMs: 1_000 });
+    await elapse(500);
+    for (const name of ['r1', 'r2']) void call(name);
+    for (const name of ['w1', 'w2']) void call(name, { kind: 'write' });
+    await elapse(2_000);
+    expect(sent).toEqual(['probe', 'w1', 'w2', 'r1', 'r2']);
+  });
+
+  test('is kept while one call at a time is all that is allowed', async () => {
+    start({}, { maxConcurrent: 1 });
+    for (const name of ['r1', 'r2', 'r3']) void call(name, { tookMs: 100 });
+    await elapse(50);
+    void call('w1', { kind: 'write', tookMs: 100 });
+    await elapse(2_000);
+    expect(sent).toEqual(['r1', 'w1', 'r2', 'r3']);
+  });
+});
+
+describe('a waiter', () => {
+  test('is refused at once when its wait would be longer than its deadline, and told when to come back', async () => {
+    start();
+    for (const name of names('r', 5)) void call(name);
+    await elapse(1_000);
+    const passage = await call('late', { waitMs: 10_000 });
+    expect(passage).toMatchObject({ kind: 'refused', reason: 'plan', window: 'MINUTE' });
+    const { retryAfterMs } = passage as { retryAfterMs: number };
+    // The window ends in 58 s, by whole seconds of a clock that is a little behind.
+    expect(retryAfterMs).toBeGreaterThan(57_000);
+    expect(retryAfterMs).toBeLessThan(61_000);
+    expect(sent).toHaveLength(5);
+  });
+
+  test('behind more waiters than the next window holds is refused when the window after it is too late', async () => {
+    start();
+    const passages = names('r', 16).map((name) => call(name, { waitMs: 100_000 }));
+    await elapse(1_000);
+    // Five now, five in the next minute; the others would have to wait for the one after it.
+    await elapse(70_000);
+    expect(await settled(passages)).toEqual([...names('r', 10).map(() => 'ok'), ...names('r', 6).map(() => 'plan')]);
+  });
+
+  test('is refused at its deadline', async () => {
+    start();
+    const stuck = call('stuck', { tookMs: 4_000 });
+    const passage = call('late', { waitMs: 2_000 });
+    await elapse(1_999);
+    let done = false;
+    void passage.then(() => (done = true));
+    await elapse(0);
+    expect(done).toBe(false);
+    await elapse(2);
+    expect(await settled([passage])).toEqual(['plan']);
+    await elapse(4_000);
+    expect(await settled([stuck])).toEqual(['ok']);
+    expect(sent).toEqual(['stuck']);
+  });
+
+  test('that goes away is gone at once, and nothing is sent for it', async () => {
+    start();
+    const abort = new AbortController();
+    const passages = names('r', 20).map((name) => call(name, { signal: abort.signal, waitMs: 400_000 }));
+    await elapse(1_000);
+    expect(throttle.waiting).toBe(15);
+    abort.abort();
+    expect(throttle.waiting).toBe(0);
+    expect((await settled(passages)).filter((outcome) => outcome === 'aborted')).toHaveLength(15);
+    await elapse(120_000);
+    expect(sent).toHaveLength(5);
+    expect(throttle.standing()?.minute.remaining).toBe(5);
+  });
+
+  test('that goes away while nine in ten others do leaves the whole window to the rest', async () => {
+    start({ perMinute: 50 });
+    const abort = new AbortController();
+    void call('probe', { tookMs: 1_000 });
+    const gone = names('gone', 450).map((name) => call(name, { signal: abort.signal }));
+    const rest = names('rest', 49).map((name) => call(name));
+    await elapse(500);
+    abort.abort();
+    await elapse(5_000);
+    expect(new Set(await settled(gone))).toEqual(new Set(['aborted']));
+    expect(await settled(rest)).toEqual(rest.map(() => 'ok'));
+    expect(sent).toEqual(['probe', ...names('rest', 49)]);
+  });
+
+  test('too many is refused as one too many', async () => {
+    start({}, { maxWaiting: 3 });
+    const passages = names('r', 5).map((name) => call(name));
+    await elapse(100);
+    expect((await settled(passages.slice(3))).toSorted()).toEqual(['crowded', 'crowded']);
+  });
+
+  test('with nothing left to send gives its place back, which costs nothing', async () => {
+    start();
+    const passage = throttle.pass({ kind: 'read', deadlineMs: systemClock.elapsed() + 1_000 }, () => undefined);
+    await elapse(100);
+    expect(await passage).toEqual({ kind: 'unused' });
+    for (const name of names('r', 5)) void call(name);
+    await elapse(1_000);
+    expect(sent).toHaveLength(5);
+  });
+});
+
+describe('the gate', () => {
+  test('closes with a 429 for all, waits for the upstream, and opens with one probe', async () => {
+    start();
+    // Somebody else spends the key's window.
+    for (let index = 0; index < 5; index += 1) upstream.arrive(Date.now());
+    const passages = names('r', 3).map((name) => call(name));
+    await elapse(1_000);
+    expect(sent).toEqual(['r1']);
+    expect(await settled([passages[0] as Promise<Passage<string>>])).toEqual(['rate-limited']);
+    expect(throttle.standing()?.pausedForMs).toBeGreaterThan(57_000);
+    await elapse(58_000);
+    expect(sent).toEqual(['r1']);
+    await elapse(3_000);
+    expect(await settled(passages.slice(1))).toEqual(['ok', 'ok']);
+    const refusedAt = upstream.arrivals.findIndex(({ status }) => status === 429);
+    expect(upstream.arrivals[refusedAt + 1]?.atMs).toBeGreaterThanOrEqual(upstream.closedUntilMs);
+  });
+
+  test('stays closed twice as long after each further 429: eight calls in ten minutes of them, at most', async () => {
+    start();
+    const none = {
+      limit: undefined,
+      remaining: undefined,
+      reset: undefined,
+      retryAfterMs: undefined,
+      dateMs: undefined,
+    };
+    const answer: UpstreamAnswer<string> = { outcome: { kind: 'rate-limited' }, sent: true, rateLimit: none };
+    for (let second = 0; second < 600; second += 1) {
+      void call(`r${second}`, { answer, waitMs: 600_000 });
+      await elapse(1_000);
+    }
+    expect(sent.length).toBeGreaterThan(4);
+    expect(sent.length).toBeLessThanOrEqual(8);
+  });
+
+  test('takes refusals of calls that were under way together for one', async () => {
+    start({ perMinute: 50 });
+    void call('first');
+    await elapse(100);
+    for (let index = 0; index < 49; index += 1) upstream.arrive(Date.now());
+    for (const name of names('r', 10)) void call(name, { tookMs: 50 });
+    await elapse(1_000);
+    expect(sent).toHaveLength(11);
+    expect(throttle.standing()?.pausedForMs).toBeLessThan(61_000);
+  });
+
+  test('closes for a growing time when the key is refused right after a 429, since it may be banned', async () => {
+    start({ banAt: 2 });
+    for (let index = 0; index < 5; index += 1) upstream.arrive(Date.now());
+    await Promise.all([call('r1'), elapse(1_000)]);
+    // The ban comes although the gate was kept: somebody else goes on with the key.
+    upstream.arrive(Date.now());
+    await elapse(62_000);
+    const banned = call('r2');
+    await elapse(1_000);
+    expect(await settled([banned])).toEqual(['forbidden']);
+    expect(throttle.standing()).toMatchObject({ banned: true, refusedLately: true });
+    expect(await call('r3', { waitMs: 10_000 })).toMatchObject({ kind: 'refused', reason: 'banned' });
+    expect(sent).toEqual(['r1', 'r2']);
+  });
+
+  test('is not closed by a 403 that follows no 429', async () => {
+    start();
+    const headers = { limit: 5, remaining: 4, reset: 1_795_262_460, retryAfterMs: undefined, dateMs: Date.now() };
+    const answer: UpstreamAnswer<string> = { outcome: { kind: 'forbidden' }, sent: true, rateLimit: headers };
+    const passages = names('r', 3).map((name) => call(name, { answer }));
+    await elapse(1_000);
+    expect(await settled(passages)).toEqual(['forbidden', 'forbidden', 'forbidden']);
+    expect(throttle.standing()).toMatchObject({ banned: false, pausedForMs: 0 });
+  });
+});
+
+describe('closing', () => {
+  test('refuses whoever waits at once and lets what was sent end', async () => {
+    start();
+    const passages = names('r', 200).map((name) => call(name, { tookMs: 2_000 }));
+    await elapse(500);
+    const closing = throttle.close();
+    expect((await settled(passages.slice(1))).filter((outcome) => outcome === 'stopping')).toHaveLength(199);
+    let closed = false;
+    void closing.then(() => (closed = true));
+    await elapse(1_000);
+    expect(closed).toBe(false);
+    await elapse(1_000);
+    expect(closed).toBe(true);
+    expect(await settled(passages.slice(0, 1))).toEqual(['ok']);
+    expect(await settled([call('late')])).toEqual(['stopping']);
+  });
+
+  test('is over at once where nothing was ever called', async () => {
+    start();
+    await expect(throttle.close()).resolves.toBeUndefined();
+  });
+});

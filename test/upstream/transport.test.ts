@@ -1,0 +1,156 @@
+import { createServer } from 'node:net';
+import type { Socket } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { createTransport } from '../../src/upstream/transport.ts';
+import type { Transport, TransportOptions } from '../../src/upstream/transport.ts';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+const GET = { method: 'GET', path: '/pets', headers: {} } as const;
+const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]';
+
+/** An upstream made of bytes: `answer` gets each request's text and its socket. */
+async function startUpstream(
+  answer: (socket: Socket, request: string) => void,
+  options: Partial<TransportOptions> = {},
+): Promise<{ transport: Transport; connections: () => number; requests: string[] }> {
+  const sockets = new Set<Socket>();
+  const requests: string[] = [];
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      requests.push(data.toString());
+      answer(socket, data.toString());
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as { port: number };
+  const transport = createTransport({ baseUrl: new URL(`http://127.0.0.1:${port}/v1/`), timeoutMs: 300, ...options });
+  cleanups.push(
+    () => new Promise((resolve) => server.close(resolve)),
+    () => sockets.forEach((socket) => socket.destroy()),
+    () => transport.close(),
+  );
+  return { transport, connections: () => connections, requests };
+}
+
+test('calls go below the base address and reuse their connections', async () => {
+  const { transport, connections, requests } = await startUpstream((socket) => socket.write(OK));
+  for (let call = 0; call < 20; call += 1) {
+    expect(await transport.send(GET)).toMatchObject({ kind: 'response', status: 200 });
+  }
+  expect(requests.every((request) => request.startsWith('GET /v1/pets HTTP/1.1\r\n'))).toBe(true);
+  // undici frees a connection a moment after the answer, so that the next call may find it busy.
+  expect(connections()).toBeLessThanOrEqual(2);
+});
+
+test('an upstream that is not there is unreachable, and nothing was sent', async () => {
+  const transport = createTransport({ baseUrl: new URL('http://127.0.0.1:9/v1'), timeoutMs: 300 });
+  expect(await transport.send(GET)).toEqual({ kind: 'failure', reason: 'unreachable', sent: false });
+  await transport.close();
+});
+
+test.each<[string, (socket: Socket) => void, string]>([
+  ['says nothing', () => {}, 'timeout'],
+  ['stops in the headers', (socket) => socket.write('HTTP/1.1 200 OK\r\nx-slow:'), 'timeout'],
+  ['stops in the body', (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n['), 'timeout'],
+  ['drips for ever', drip, 'timeout'],
+  ['resets', (socket) => socket.resetAndDestroy(), 'broken'],
+  ['closes without a word', (socket) => socket.destroy(), 'broken'],
+  ['cuts the body', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n['), 'broken'],
+  ['does not speak HTTP', (socket) => socket.write('SSH-2.0-OpenSSH_9.9\r\n\r\n'), 'broken'],
+  ['sends a body that is too large', (socket) => socket.write(large(2_000)), 'too-large'],
+  [
+    'sends headers that are too large',
+    (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(50_000)}`),
+    'broken',
+  ],
+])(
+  'an upstream that %s is a failure of a call that was sent, and the next call is answered',
+  async (_name, fail, reason) => {
+    let failing = true;
+    const { transport } = await startUpstream((socket) => (failing ? fail(socket) : socket.write(OK)), {
+      maxBodyBytes: 1_000,
+    });
+    expect(await transport.send(GET)).toEqual({ kind: 'failure', reason, sent: true });
+    failing = false;
+    expect(await transport.send(GET)).toMatchObject({ kind: 'response', status: 200 });
+  },
+);
+
+test('an endless body without a length ends at the cap', async () => {
+  const { transport } = await startUpstream(
+    (socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+      const pour = () => {
+        while (!socket.destroyed && socket.write(`400\r\n${'x'.repeat(1024)}\r\n`));
+      };
+      socket.on('drain', pour);
+      pour();
+    },
+    { maxBodyBytes: 100_000, timeoutMs: 5_000 },
+  );
+  expect(await transport.send(GET)).toMatchObject({ kind: 'failure', reason: 'too-large', sent: true });
+});
+
+test('a redirect is an answer like any other and is not followed', async () => {
+  const { transport, requests } = await startUpstream((socket) =>
+    socket.write('HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n'),
+  );
+  expect(await transport.send(GET)).toMatchObject({ kind: 'response', status: 302 });
+  expect(requests).toHaveLength(1);
+});
+
+test('a call that was given up before it began is not sent', async () => {
+  const { transport, requests } = await startUpstream((socket) => socket.write(OK));
+  expect(await transport.send({ ...GET, signal: AbortSignal.abort() })).toEqual({
+    kind: 'failure',
+    reason: 'aborted',
+    sent: false,
+  });
+  expect(requests).toEqual([]);
+});
+
+test('a call that is given up on its way ends at once and leaves a healthy pool', async () => {
+  const abort = new AbortController();
+  const { transport } = await startUpstream((socket, request) => {
+    if (request.includes('/slow')) abort.abort();
+    else socket.write(OK);
+  });
+  expect(await transport.send({ ...GET, path: '/slow', signal: abort.signal })).toEqual({
+    kind: 'failure',
+    reason: 'aborted',
+    sent: true,
+  });
+  expect(await transport.send(GET)).toMatchObject({ kind: 'response', status: 200 });
+});
+
+test('a call that waits for a connection and runs out of time was never sent', async () => {
+  const { transport, requests } = await startUpstream(() => {}, { connections: 1 });
+  const first = transport.send({ ...GET, path: '/first' });
+  const second = transport.send({ ...GET, path: '/second' });
+  expect([await first, await second]).toEqual([
+    { kind: 'failure', reason: 'timeout', sent: true },
+    { kind: 'failure', reason: 'timeout', sent: false },
+  ]);
+  expect(requests.filter((request) => request.includes('/second'))).toEqual([]);
+});
+
+function large(bytes: number): string {
+  return `HTTP/1.1 200 OK\r\ncontent-length: ${bytes}\r\n\r\n${'x'.repeat(bytes)}`;
+}
+
+function drip(socket: Socket): void {
+  socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
+  const timer = setInterval(() => socket.write('x'), 20);
+  socket.on('close', () => clearInterval(timer));
+}

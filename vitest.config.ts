@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig(({ mode }) => ({
+  // As Node itself resolves packages. Vite's own choice adds "development", which gives tests a second copy of graphql
+  // beside the one that petql's libraries import.
+  ssr: { resolve: { conditions: ['node', 'module-sync', 'import', 'default'] } },
+  test: {
+    include: ['test/**/*.test.ts'],
+    environment: 'node',
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // `npm run contract` alone speaks to a service of the outside, even where one is named for petql itself.
+    env: mode === 'contract' ? {} : { PET_API_URL: '', PET_API_KEY: '' },
+  },
+}));
