@@ -37,6 +37,16 @@ const SETTINGS = {
     help: 'how long a request may wait for the plan',
     shape: wholeNumber(0, 600_000).default(10_000),
   }),
+  maxAgeMs: setting(['gateway'], {
+    placeholder: 'MS',
+    help: 'how old an answer may be to be served as it is',
+    shape: wholeNumber(0, 86_400_000).default(1_000),
+  }),
+  maxStaleMs: setting(['gateway'], {
+    placeholder: 'MS',
+    help: 'how old an answer may be to be better than none, while the plan is spared or used up',
+    shape: wholeNumber(0, 86_400_000).default(600_000),
+  }),
   redisUrl: setting(['gateway'], {
     placeholder: 'URL',
     help: 'Redis that replicas share what they spent in, such as redis://localhost:6379',

@@ -32,6 +32,10 @@ export interface GatewayOptions {
   readonly upstreamTimeoutMs?: number;
   /** How long a request may wait for the plan, in milliseconds. Default 10000. */
   readonly maxWaitMs?: number;
+  /** How old an answer may be to be served as it is, in milliseconds. Default 1000. */
+  readonly maxAgeMs?: number;
+  /** How old an answer may be to be better than none, in milliseconds. Default 600000. */
+  readonly maxStaleMs?: number;
   /** What callers may call before the upstream tells. Default: the Free plan, not known. */
   readonly plan?: AssumedPlan;
   /** Whether the upstream was started with this gateway, so that no call came before. Default false. */
@@ -63,12 +67,14 @@ const CLOSE_AFTER_MS = 500;
 /** The one place where the parts are put together. Two gateways share nothing. */
 export function createGateway(options: GatewayOptions): Gateway {
   const { petApiUrl, petApiKey, graphiqlKey, log, clock = systemClock } = options;
-  const { upstreamTimeoutMs = 5_000, maxWaitMs = 10_000, plan = { ...PLANS.free, known: false } } = options;
+  const { upstreamTimeoutMs = 5_000, maxWaitMs = 10_000, maxAgeMs = 1_000, maxStaleMs = 600_000 } = options;
+  const { plan = { ...PLANS.free, known: false } } = options;
   const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
-  const ledger = createLedger({ ...options, clock, rules: { plan, probeMs: upstreamTimeoutMs } });
+  const { ledger, replicas } = createLedger({ ...options, clock, rules: { plan, probeMs: upstreamTimeoutMs } });
   const callers = createCallers({
     petApi: createPetApi(transport, clock),
     ledger,
+    replicas,
     upstreamClock: createUpstreamClock(clock),
     clock,
   });
@@ -76,6 +82,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     callers,
     clock,
     maxWaitMs,
+    freshness: { maxAgeMs, maxStaleMs },
     log,
     ...(petApiKey === undefined ? {} : { serverKey: petApiKey }),
     ...(graphiqlKey === undefined ? {} : { graphiqlKey }),
@@ -93,13 +100,20 @@ export function createGateway(options: GatewayOptions): Gateway {
 
 type LedgerOptions = GatewayOptions & { readonly clock: Clock; readonly rules: LedgerRules };
 
+interface LedgerOfReplicas {
+  readonly ledger: Ledger;
+  /** How many processes share it. */
+  replicas(): number;
+}
+
 /** Where spent calls are kept: in Redis for many replicas, in a file or in memory for one process. */
-function createLedger(options: LedgerOptions): Ledger {
+function createLedger(options: LedgerOptions): LedgerOfReplicas {
   const { redisUrl, stateFile, keySecret, rules, clock, log, freshUpstream = false } = options;
   const now = steadyTime(clock);
   if (redisUrl === undefined) {
     const kept = stateFile === undefined ? {} : { kept: openKeptStates(stateFile, keySecret, now) };
-    return createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
+    const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
+    return { ledger, replicas: () => 1 };
   }
   if (stateFile !== undefined) log.warn('the state file is not used, since there is a Redis');
   const redis = connectRedis({ url: redisUrl, log });
@@ -108,14 +122,12 @@ function createLedger(options: LedgerOptions): Ledger {
   const nameOf = keySecret === undefined ? createSharedCallerNames(redis) : createCallerNames(keySecret);
   const shared = createRedisLedger({ redis, rules, nameOf, replica });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
-  return {
-    ...ledger,
-    async close() {
-      replicas.close();
-      await ledger.close();
-      redis.close();
-    },
+  const close = async () => {
+    replicas.close();
+    await ledger.close();
+    redis.close();
   };
+  return { ledger: { ...ledger, close }, replicas: () => replicas.count };
 }
 
 function openKeptStates(path: string, keySecret: string | undefined, now: () => number): KeptStates {

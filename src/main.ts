@@ -51,6 +51,8 @@ async function runGateway(config: Config): Promise<Service> {
     petApiUrl: config.petApiUrl ?? new URL(sandbox?.url ?? ''),
     upstreamTimeoutMs: config.upstreamTimeoutMs,
     maxWaitMs: config.maxWaitMs,
+    maxAgeMs: config.maxAgeMs,
+    maxStaleMs: config.maxStaleMs,
     plan: config.plan,
     freshUpstream: sandbox !== undefined,
     log: createLog(config.logLevel),

@@ -1,15 +1,22 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
+import { PLANS } from '../plan.ts';
 import type { Ledger } from '../throttle/ledger.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { createBudget } from './budget.ts';
 import type { Budget } from './budget.ts';
+import { createGetRoute } from './get-route.ts';
+import type { GetRoute } from './get-route.ts';
+import { createKnowledge } from './knowledge.ts';
 import { createPets } from './pets.ts';
 import type { Pets, RequestLife } from './pets.ts';
+import { createReads } from './reads.ts';
+import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
+import { createWrites } from './writes.ts';
 
 /** Callers remembered at most; a caller without one of these places starts anew, but for the calls that it spent. */
 const MOST_CALLERS = 100_000;
@@ -35,13 +42,17 @@ export interface CallersOptions {
   readonly ledger: Ledger;
   readonly upstreamClock: UpstreamClock;
   readonly clock: Clock;
+  /** Among how many processes a plan is shared. Default: it is this one's alone. */
+  readonly replicas?: () => number;
 }
 
 export function createCallers(options: CallersOptions): Callers {
+  const { clock, upstreamClock } = options;
   const callers = new LRUCache<string, Caller & { close(): Promise<void> }>({ max: MOST_CALLERS });
+  const getRoute = createGetRoute(clock, () => upstreamClock.now());
   return {
     withKey(apiKey) {
-      const known = callers.get(apiKey) ?? createCaller(apiKey, options);
+      const known = callers.get(apiKey) ?? createCaller(apiKey, getRoute, options);
       callers.set(apiKey, known);
       return known;
     },
@@ -51,14 +62,32 @@ export function createCallers(options: CallersOptions): Callers {
   };
 }
 
-function createCaller(apiKey: string, options: CallersOptions): Caller & { close(): Promise<void> } {
-  const { petApi, clock } = options;
+function createCaller(
+  apiKey: string,
+  getRoute: GetRoute,
+  options: CallersOptions,
+): Caller & { close(): Promise<void> } {
+  const { petApi, clock, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
-  const throttle = createThrottle({ apiKey, ...options });
+  const throttle = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
+  const knowledge = createKnowledge();
+  const allowance = createRefreshAllowance({
+    elapsed: () => clock.elapsed(),
+    day: () => throttle.standing()?.day ?? UNTOLD_DAY,
+    replicas,
+    oneCallIsEnough: () => knowledge.size === 'small',
+    asOfMs: (demand) => knowledge.find(demand)?.asOfMs,
+  });
+  const shared = { apiKey, petApi, throttle, refusedKey, clock };
+  const reads = createReads({ ...shared, getRoute, knowledge, allowance });
+  const writes = createWrites({ ...shared, reads, onCall: () => allowance.spend() });
   return {
-    pets: (life) => createPets({ apiKey, petApi, throttle, refusedKey, clock, life }),
+    pets: (life) => createPets({ reads, writes, clock, life }),
     budget: createBudget(throttle, clock),
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
     close: () => throttle.close(),
   };
 }
+
+/** Before a first call nothing is known that could be refreshed. */
+const UNTOLD_DAY = { limit: PLANS.free.perDay, remaining: PLANS.free.perDay };

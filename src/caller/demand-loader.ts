@@ -7,8 +7,9 @@ export interface DemandLoader<Answer> {
 }
 
 /** The one place that knows DataLoader: gathers the demands of one request, equal ones once, and hands them on together. */
-export function createDemandLoader<Answer>(
-  answerAll: (demands: readonly Demand[]) => Promise<(Answer | Error)[]>,
-): DemandLoader<Answer> {
-  return new DataLoader<Demand, Answer, string>(answerAll, { cacheKeyFn: demandKey });
+export function createDemandLoader<Answer>(answer: (demand: Demand) => Promise<Answer>): DemandLoader<Answer> {
+  return new DataLoader<Demand, Answer, string>(
+    (demands) => Promise.all(demands.map((demand) => answer(demand).catch((error: Error) => error))),
+    { cacheKeyFn: demandKey },
+  );
 }

@@ -1,12 +1,17 @@
 import type { Int64 } from '../int64.ts';
-import type { PetStatus } from '../pet.ts';
+import type { Call, ListingName } from './call.ts';
 
-/** One thing that a resolver wants: the animals with a status (or all of them), or one animal. */
+/** One thing that a resolver wants: a listing, or one animal. */
 export type Demand =
-  | { readonly kind: 'listing'; readonly status: PetStatus | undefined }
+  | { readonly kind: 'listing'; readonly listing: ListingName }
   | { readonly kind: 'animal'; readonly id: Int64 };
 
 /** The same text for equal demands, another for others. */
 export function demandKey(demand: Demand): string {
-  return demand.kind === 'listing' ? `listing ${demand.status ?? ''}` : `animal ${demand.id}`;
+  return demand.kind === 'listing' ? `listing ${demand.listing}` : `animal ${demand.id}`;
+}
+
+/** The call that answers this demand and tells no more than that. */
+export function ownCall(demand: Demand): Call {
+  return demand.kind === 'listing' ? { kind: 'list', listing: demand.listing } : { kind: 'get', id: demand.id };
 }

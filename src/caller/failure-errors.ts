@@ -87,7 +87,7 @@ const NO_ANSWER = {
 } as const;
 
 /** A refusal in the 400s is clear, but for 408: the upstream gave up on a request that it may have read. */
-function mayHaveHappened(failure: UpstreamFailure, sent: boolean): boolean {
+export function mayHaveHappened(failure: UpstreamFailure, sent: boolean): boolean {
   if (failure.kind === 'no-answer') return sent;
   if (failure.kind === 'unreadable') return true;
   return failure.kind === 'failed' && (failure.status < 400 || failure.status === 408 || failure.status >= 500);

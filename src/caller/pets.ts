@@ -1,94 +1,92 @@
 import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
-import type { Throttle, Turn } from '../throttle/throttle.ts';
-import type { PetApi, UpstreamAnswer, UpstreamCall } from '../upstream/pet-api.ts';
-import type { WireError } from '../upstream/wire.ts';
 import { createDemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
-import { readError, refusedError, writeError } from './failure-errors.ts';
-import type { RefusedKey } from './refused-key.ts';
+import { demandKey } from './demand.ts';
+import type { Freshness } from './freshness.ts';
+import type { Reads, ServedAnswer } from './reads.ts';
+import { createUsageMeter } from './usage.ts';
+import type { Usage } from './usage.ts';
+import type { Created, Writes } from './writes.ts';
 
 /** What one request reads and writes for its caller. Every failure is a PetqlError. */
 export interface Pets {
   /** Up to `limit` animals with this status, or of all. */
-  list(status: PetStatus | undefined, limit: number): Promise<readonly Pet[]>;
+  list(status: PetStatus | undefined, limit: number): MaybePromise<readonly Pet[]>;
   /** The animal, or null when there is none. */
-  byId(id: Int64): Promise<Pet | null>;
-  /** The animal that was added, or what the upstream finds wrong with it. */
-  create(pet: NewPet): Promise<{ pet: Pet } | { refusal: WireError }>;
+  byId(id: Int64): MaybePromise<Pet | null>;
+  create(pet: NewPet): Promise<Created>;
+  /** What it has cost so far. */
+  readonly usage: Usage;
 }
 
-/** How long a request's calls may wait, and how it can be given up. */
-export type RequestLife = Pick<Turn, 'deadlineMs' | 'signal'>;
+/** At once where memory answers, which spares every layer above a turn of the event loop. */
+export type MaybePromise<T> = Promise<T> | T;
+
+/** How long a request's calls may wait, how it can be given up, and how old its answers may be. */
+export interface RequestLife {
+  /** By `clock.elapsed()`. */
+  readonly deadlineMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly freshness: Freshness;
+}
 
 export interface PetsOptions {
-  readonly apiKey: string;
-  readonly petApi: PetApi;
-  readonly throttle: Throttle;
-  readonly refusedKey: RefusedKey;
+  readonly reads: Reads;
+  readonly writes: Writes;
   readonly clock: Clock;
   readonly life: RequestLife;
 }
 
-/** For one request: its equal reads are one call. */
-export function createPets({ apiKey, petApi, throttle, refusedKey, clock, life }: PetsOptions): Pets {
-  const animals = createDemandLoader((demands) => Promise.all(demands.map(settle)));
+/** For one request: it reads each thing once, however often it is asked for. */
+export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
+  const { deadlineMs, signal, freshness } = life;
+  const meter = createUsageMeter();
+  const answered = new Set<string>();
+  const waiting = createDemandLoader(wait);
 
   return {
-    async list(status, limit) {
-      const pets = await animals.load({ kind: 'listing', status });
-      return pets.slice(0, limit);
+    list(status, limit) {
+      const demand: Demand = { kind: 'listing', listing: status ?? 'all' };
+      return when(read(demand), (pets) => pets.slice(0, limit));
     },
-    async byId(id) {
-      const [pet] = await animals.load({ kind: 'animal', id });
-      return pet ?? null;
-    },
-    async create(pet) {
-      const answer = await call('write', (options) => petApi.createPet(pet, options));
-      const { outcome } = answer;
-      if (outcome.kind === 'ok') return { pet: outcome.value };
-      if (outcome.kind === 'invalid') return { refusal: outcome.error };
-      throw writeError(outcome, answer.sent, refusedLately());
+    byId: (id) => when(read({ kind: 'animal', id }), ([pet]) => pet ?? null),
+    create: (pet) => writes.create(pet, { deadlineMs, signal, charge: meter.called }),
+    get usage() {
+      return meter.usage;
     },
   };
 
-  function settle(demand: Demand): Promise<readonly Pet[] | Error> {
-    return read(demand).catch((error: Error) => error);
+  function read(demand: Demand): MaybePromise<readonly Pet[]> {
+    const known = reads.known(demand, freshness);
+    if (!known) return waiting.load(demand);
+    const key = demandKey(demand);
+    if (!answered.has(key)) account(known, false);
+    answered.add(key);
+    return known.pets;
   }
 
-  async function read(demand: Demand): Promise<readonly Pet[]> {
-    if (demand.kind === 'listing') {
-      const answer = await call('read', (options) => petApi.listPets(demand.status, options));
-      if (answer.outcome.kind === 'ok') return answer.outcome.value.pets;
-      throw readError(answer.outcome, refusedLately());
-    }
-    const answer = await call('read', (options) => petApi.getPet(demand.id, options));
-    if (answer.outcome.kind === 'ok') return [answer.outcome.value];
-    if (answer.outcome.kind === 'not-found') return [];
-    throw readError(answer.outcome, refusedLately());
+  async function wait(demand: Demand): Promise<readonly Pet[]> {
+    let paid = false;
+    const answer = await reads.wait(demand, {
+      deadlineMs,
+      signal,
+      freshness,
+      charge() {
+        paid = true;
+        meter.called();
+      },
+    });
+    account(answer, paid);
+    return answer.pets;
   }
 
-  function refusedLately(): boolean {
-    return throttle.standing()?.refusedLately ?? false;
+  function account({ asOfMs, staleReason }: ServedAnswer, paid: boolean): void {
+    meter.answered(clock.elapsed() - asOfMs, staleReason, paid);
   }
+}
 
-  /** Through the throttle, and once more after a 429: the upstream refused that one, so it did not happen. */
-  async function call<T>(
-    kind: Turn['kind'],
-    send: (options: UpstreamCall) => Promise<UpstreamAnswer<T>>,
-  ): Promise<UpstreamAnswer<T>> {
-    for (;;) {
-      const passage = await throttle.pass({ kind, ...life }, () =>
-        // Another call may have found out meanwhile that the upstream does not take this key.
-        refusedKey.remainingMs() > 0 ? undefined : send({ apiKey }),
-      );
-      if (passage.kind === 'refused') throw refusedError(passage, clock.now());
-      if (passage.kind === 'unused') throw refusedKey.error();
-      const { answer } = passage;
-      if (answer.outcome.kind === 'unauthenticated') refusedKey.refuse();
-      else if (answer.rateLimit) refusedKey.accept();
-      if (answer.outcome.kind !== 'rate-limited') return answer;
-    }
-  }
+function when<T, U>(value: MaybePromise<T>, then: (value: T) => U): MaybePromise<U> {
+  return value instanceof Promise ? value.then(then) : then(value);
 }

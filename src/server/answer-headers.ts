@@ -1,10 +1,26 @@
 import type { ExecutionResult } from 'graphql';
 import { tightestWindow } from '../caller/budget.ts';
 import type { BudgetView } from '../caller/budget.ts';
+import type { Usage } from '../caller/usage.ts';
 
-/** The HTTP headers that tell of the caller's plan, beside what the body says of it. */
-export function answerHeaders(result: ExecutionResult, budget: BudgetView | undefined): Record<string, string> {
-  return { ...rateLimitHeaders(budget), ...retryAfterHeader(result) };
+/** The HTTP headers that tell of the caller's plan and the answer's age, beside what the body says of them. */
+export function answerHeaders(
+  result: ExecutionResult,
+  budget: BudgetView | undefined,
+  { oldestAgeMs }: Usage,
+): Record<string, string> {
+  return {
+    ...rateLimitHeaders(budget),
+    ...retryAfterHeader(result),
+    // Whole seconds (RFC 9111, section 5.1).
+    ...(oldestAgeMs === undefined ? {} : { age: String(Math.floor(oldestAgeMs / 1000)) }),
+  };
+}
+
+/** 504 where the request takes stored answers alone, and nothing of it could be answered (RFC 9111, section 5.2.1.7). */
+export function answerStatus({ data, errors = [] }: ExecutionResult): number | undefined {
+  const nothing = errors.length > 0 && !Object.values(data ?? {}).some((value) => value !== null);
+  return nothing && errors.every(({ extensions }) => extensions['code'] === 'NOT_CACHED') ? 504 : undefined;
 }
 
 /** Of the tightest window, under the upstream's own names (pet-api.md, "Rate-limit headers"). */

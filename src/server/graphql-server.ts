@@ -3,7 +3,7 @@ import { createYoga } from 'graphql-yoga';
 import type { Plugin, YogaServerInstance } from 'graphql-yoga';
 import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
-import { answerHeaders } from './answer-headers.ts';
+import { answerHeaders, answerStatus } from './answer-headers.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { DOCUMENT_LIMITS, LARGEST_BODY_BYTES, documentLimitError, limitExceeded } from './document-limits.ts';
 import { createErrorMask, graphqlError, finishedError } from './error-answers.ts';
@@ -137,8 +137,11 @@ function useAnswerHeaders(): ServerPlugin {
   return {
     onExecutionResult({ result, setResult, context }) {
       if (!result || Array.isArray(result) || !('data' in result)) return;
-      const headers = answerHeaders(result, (context as unknown as RequestContext).latestBudget());
-      setResult({ ...result, extensions: { ...result.extensions, http: { headers } } });
+      const { latestBudget, usage } = context as unknown as RequestContext;
+      const headers = answerHeaders(result, latestBudget(), usage());
+      const status = answerStatus(result);
+      const http = status === undefined ? { headers } : { headers, status };
+      setResult({ ...result, extensions: { ...result.extensions, petql: usage(), http } });
     },
     onResultProcess({ result, setResult }) {
       if ('errors' in result && result.errors) setResult({ ...result, errors: result.errors.map(finishedError) });
@@ -146,7 +149,8 @@ function useAnswerHeaders(): ServerPlugin {
     onResponse({ response, setResponse }) {
       if (response.status === 406) return setResponse(notAcceptable());
       if (response.headers.has('cache-control')) return;
-      response.headers.set('cache-control', 'private, no-store');
+      // What has an age may be kept by whoever asked, and must be asked for again before it is used again.
+      response.headers.set('cache-control', response.headers.has('age') ? 'private, no-cache' : 'private, no-store');
       response.headers.append('vary', 'Authorization');
     },
   };

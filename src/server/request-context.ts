@@ -1,5 +1,9 @@
 import type { BudgetView } from '../caller/budget.ts';
 import type { Caller, Callers } from '../caller/callers.ts';
+import { readFreshness } from '../caller/freshness.ts';
+import type { FreshnessDefaults } from '../caller/freshness.ts';
+import { NO_USAGE } from '../caller/usage.ts';
+import type { Usage } from '../caller/usage.ts';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { ResolverContext } from '../schema/builder.ts';
@@ -9,6 +13,8 @@ import { readApiKey } from './api-key.ts';
 export interface RequestContext extends ResolverContext {
   /** Why nothing can be read or written, or undefined. */
   readonly refusal: PetqlError | undefined;
+  /** What the request has cost so far. */
+  usage(): Usage;
   /** The caller's plan as known without asking, for the response's headers. */
   latestBudget(): BudgetView | undefined;
 }
@@ -20,22 +26,32 @@ export interface RequestContextOptions {
   readonly maxWaitMs: number;
   /** The key for every request, instead of the one that each caller brings. */
   readonly serverKey?: string;
+  /** How old answers may be where the request does not say. */
+  readonly freshness: FreshnessDefaults;
+  /** Whether a request's `Cache-Control` counts: it can spend the plan of the key. Default: only where the key is its own. */
+  readonly heedsCacheControl?: boolean;
 }
 
 /** Finds whose request it is, and how long it may take. */
 export function createRequestContext(options: RequestContextOptions): (request: Request) => RequestContext {
-  const { callers, clock, maxWaitMs, serverKey } = options;
+  const { callers, clock, maxWaitMs, serverKey, heedsCacheControl = serverKey === undefined } = options;
   return ({ headers, signal }) => {
     const key = serverKey ?? readApiKey(headers.get('authorization'));
     if (key instanceof PetqlError) return strangerContext(key);
     const waitMs = Math.min(maxWaitMs, preferredWaitMs(headers.get('prefer')) ?? maxWaitMs);
-    return callerContext(callers.withKey(key), { deadlineMs: clock.elapsed() + waitMs, signal });
+    return callerContext(callers.withKey(key), {
+      deadlineMs: clock.elapsed() + waitMs,
+      signal,
+      freshness: readFreshness(heedsCacheControl ? headers.get('cache-control') : null, options.freshness),
+    });
   };
 }
 
 function callerContext(caller: Caller, life: Parameters<Caller['pets']>[0]): RequestContext {
+  const pets = caller.pets(life);
   return {
-    pets: caller.pets(life),
+    pets,
+    usage: () => pets.usage,
     budget: () => caller.budget.read(),
     latestBudget: () => caller.budget.latest(),
     refusal: caller.refusal(),
@@ -46,7 +62,8 @@ function callerContext(caller: Caller, life: Parameters<Caller['pets']>[0]): Req
 function strangerContext(error: PetqlError): RequestContext {
   const fail = () => Promise.reject(error);
   return {
-    pets: { list: fail, byId: fail, create: fail },
+    pets: { list: fail, byId: fail, create: fail, usage: NO_USAGE },
+    usage: () => NO_USAGE,
     budget: fail,
     latestBudget: () => undefined,
     refusal: error,

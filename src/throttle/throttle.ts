@@ -21,6 +21,8 @@ export interface Throttle {
   standing(): Standing | undefined;
   /** The same, asked of the ledger anew. */
   refreshed(): Promise<Standing>;
+  /** What a read has to expect that has so many others before it. */
+  outlook(ahead: number): Outlook;
   /** How many wait. */
   readonly waiting: number;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are reported. */
@@ -29,7 +31,7 @@ export interface Throttle {
 
 export interface Turn {
   readonly kind: 'read' | 'write';
-  /** By `clock.elapsed()`: later than this, a place is of no use. */
+  /** By `clock.elapsed()`: later than this, a place is of no use. Infinity where whoever waits sees to that. */
   readonly deadlineMs: number;
   /** Whoever asked is gone, and the place is not wanted any more. */
   readonly signal?: AbortSignal | undefined;
@@ -50,6 +52,13 @@ export interface Refused {
   readonly window: 'DAY' | 'MINUTE';
 }
 
+export interface Outlook {
+  /** How long until its turn, at least; 0 where nothing is known to keep it. */
+  readonly waitMs: number;
+  /** What it is told where that is too long. */
+  readonly refused: Refused;
+}
+
 export interface ThrottleOptions {
   readonly apiKey: string;
   readonly ledger: Ledger;
@@ -59,6 +68,8 @@ export interface ThrottleOptions {
   readonly maxConcurrent?: number;
   /** Waiters at most; further ones are refused. Default 1000. */
   readonly maxWaiting?: number;
+  /** The outlook has changed. */
+  onChange?(): void;
 }
 
 interface Waiter {
@@ -104,6 +115,12 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     async refreshed() {
       const latestStanding = await exchangeOnce(0);
       return standing() ?? latestStanding;
+    },
+    outlook(ahead) {
+      const now = standing();
+      const before = ahead + writes.size - grants.length;
+      const waitMs = now && before >= 0 ? expectedWait(now, before).waitMs : 0;
+      return { waitMs, refused: refusal('plan', Math.max(0, before)) };
     },
     get waiting() {
       return writes.size + reads.size;
@@ -157,10 +174,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         },
       };
       const onAbort = () => waiter.refuse(refusal('aborted', 0));
-      const deadline = setTimeout(
-        () => waiter.refuse(refusal('plan', position(waiter))),
-        Math.max(0, deadlineMs - clock.elapsed()),
-      );
+      const onDeadline = () => waiter.refuse(refusal('plan', position(waiter)));
+      const deadline =
+        deadlineMs === Infinity ? undefined : setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
       queue.add(waiter);
       advance();
@@ -194,6 +210,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       const received = await ledger.exchange(apiKey, { reports: reports.splice(0), wanted: Math.max(0, wanted) });
       exchanging = undefined;
       settle(received);
+      options.onChange?.();
       advance();
       return received;
     })();

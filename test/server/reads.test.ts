@@ -13,7 +13,7 @@ afterEach(async () => {
 
 const paths = () => gateway.sandbox.calls.map(({ path }) => path);
 
-test('equal reads in one operation cost one call, whatever their aliases and limits', async () => {
+test('equal reads in one operation are one, whatever their aliases and limits', async () => {
   const { data, errors } = await gateway.query(`{
     a: pets(status: SOLD, limit: 2) { id }
     b: pets(status: SOLD) { id name }
@@ -25,7 +25,8 @@ test('equal reads in one operation cost one call, whatever their aliases and lim
   expect(errors).toBeUndefined();
   expect([data?.['a'].length, data?.['b'].length, data?.['c'].length]).toEqual([2, 20, 40]);
   expect(data?.['f']).toEqual([{ id: '7' }, { id: '7' }]);
-  expect(paths().toSorted()).toEqual(['/pets/7', '/pets?limit=100&status=sold']);
+  // The listing of all might have answered both; in a store as large as this one it answers the animal.
+  expect(paths()).toEqual(['/pets?limit=100', '/pets?limit=100&status=sold']);
 });
 
 test('several ids come in the order asked for, with null in the place of each that does not exist', async () => {

@@ -111,8 +111,9 @@ describe('petql with a state file', () => {
     const args = ['--port', '0', '--plan', '200/1000', '--state-file', join(folder, 'state.db')];
     const sandbox = await startPetql(['sandbox', '--port', '0']);
     const first = await startPetql([...args, '--pet-api-url', sandbox.address]);
-    const ids = Array.from({ length: 57 }, (_, index) => `a${index}: pet(id: "${index + 1}") { id }`);
-    const { errors } = await query(first, `{ ${ids.join(' ')} }`, 'demo-pro');
+    const pet = 'createPet(input: { name: "Pet", categoryId: 1 }) { pet { id } }';
+    const creations = Array.from({ length: 57 }, (_, index) => `a${index}: ${pet}`);
+    const { errors } = await query(first, `mutation { ${creations.join(' ')} }`, 'demo-pro');
     first.kill('SIGKILL');
     await first.exited;
     expect(errors).toBeUndefined();

@@ -1,0 +1,106 @@
+import type { Int64 } from '../int64.ts';
+import type { Pet } from '../pet.ts';
+import type { ListingName } from './call.ts';
+import type { Demand } from './demand.ts';
+import { answerFrom } from './fact.ts';
+import type { Fact } from './fact.ts';
+
+/** Single animals remembered at most; the one learnt longest ago goes first. */
+const MOST_ANIMALS = 500;
+
+/** Whether one listing shows the whole store; as of the last time that one was seen. */
+export type StoreSize = 'large' | 'small' | 'unknown';
+
+export interface Answer {
+  readonly pets: readonly Pet[];
+  /** By `clock.elapsed()`: what it says was true then or later. */
+  readonly asOfMs: number;
+}
+
+/** What a caller's calls have found out: at most one listing of each kind, and single animals. */
+export interface Knowledge {
+  /** The youngest answer to the demand, however old; undefined where nothing is known. */
+  find(demand: Demand): Answer | undefined;
+  /** The listings that are known as of this moment or a later one. */
+  listed(sinceMs: number): Set<ListingName>;
+  learn(fact: Fact): void;
+  /** A write may have changed the store: what was known is known no more. */
+  forget(): void;
+  readonly size: StoreSize;
+  /** Whether part of the store was asked for while its size was not known; asking for the whole may save calls then. */
+  readonly askedInParts: boolean;
+}
+
+export function createKnowledge(): Knowledge {
+  const listings = new Map<ListingName, Fact>();
+  const animals = new Map<Int64, Fact>();
+  let size: StoreSize = 'unknown';
+  let askedInParts = false;
+
+  return {
+    find(demand) {
+      let youngest: Answer | undefined;
+      const consider = (fact: Fact | undefined) => {
+        if (!fact || (youngest && youngest.asOfMs >= fact.asOfMs)) return;
+        const pets = answerFrom(fact, demand);
+        if (pets) youngest = { pets, asOfMs: fact.asOfMs };
+      };
+      if (demand.kind === 'listing') {
+        consider(listings.get(demand.listing));
+        consider(listings.get('all'));
+      } else {
+        consider(animals.get(demand.id));
+        for (const fact of listings.values()) consider(fact);
+      }
+      return youngest;
+    },
+    listed(sinceMs) {
+      const young = [...listings].filter(([, { asOfMs }]) => asOfMs >= sinceMs);
+      return new Set(young.map(([listing]) => listing));
+    },
+    learn(fact) {
+      if (fact.call.kind === 'list') learnListing(fact, fact.call.listing);
+      else learnAnimal(fact, fact.call.id);
+    },
+    forget() {
+      listings.clear();
+      animals.clear();
+    },
+    get size() {
+      return size;
+    },
+    get askedInParts() {
+      return askedInParts;
+    },
+  };
+
+  function learnListing(fact: Fact, listing: ListingName): void {
+    if (listing === 'all') size = isWhole(fact) ? 'small' : 'large';
+    else askedInParts ||= size === 'unknown';
+    if (isYounger(fact, listings.get(listing))) listings.set(listing, fact);
+  }
+
+  function learnAnimal(fact: Fact, id: Int64): void {
+    askedInParts ||= size === 'unknown';
+    if (!isYounger(fact, animals.get(id))) return;
+    animals.delete(id);
+    animals.set(id, fact);
+    for (const oldest of animals.keys()) {
+      if (animals.size <= MOST_ANIMALS) break;
+      animals.delete(oldest);
+    }
+    // The store has an animal that a listing of all of them did not show: that listing is no proof of anything any more.
+    const all = listings.get('all');
+    if (!all || !fact.animal(id) || all.animal(id) !== null) return;
+    listings.delete('all');
+    size = 'unknown';
+  }
+}
+
+function isWhole(fact: Fact): boolean {
+  return fact.shows('available') !== undefined;
+}
+
+function isYounger(fact: Fact, known: Fact | undefined): boolean {
+  return !known || fact.asOfMs >= known.asOfMs;
+}

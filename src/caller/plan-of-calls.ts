@@ -1,0 +1,108 @@
+import type { Call, ListingName } from './call.ts';
+import { LISTINGS, callKey } from './call.ts';
+import { ownCall } from './demand.ts';
+import type { Demand } from './demand.ts';
+import type { StoreSize } from './knowledge.ts';
+
+/** A demand that is not satisfied yet. */
+export interface OpenDemand {
+  readonly demand: Demand;
+  /** Listings that cannot help it: it has seen them already, or they failed. */
+  readonly seen: ReadonlySet<ListingName>;
+  /** The calls under way that it may use the answers of, as `callKey` names them. */
+  readonly joins: ReadonlySet<string>;
+}
+
+export interface StoreFacts {
+  readonly size: StoreSize;
+  /** Whether something was asked for, or is being asked for, in parts while the size was not known. */
+  readonly askedInParts: boolean;
+  /** Whether the upstream still has `GET /pets/{petId}`. */
+  readonly getWorks: boolean;
+}
+
+export interface PlanOfCalls<Open extends OpenDemand> {
+  /** What to send, in the order of the demands, with the demands that wait for each. */
+  readonly calls: readonly { readonly call: Call; readonly waiting: readonly Open[] }[];
+  /** Demands that no call can satisfy: every listing was seen, none proves that there is no such animal. */
+  readonly unprovable: readonly Open[];
+}
+
+/**
+ * The fewest calls for what is open now. It is made anew whenever a call may be sent or an answer has come, so it only
+ * says what comes next:
+ *
+ * 1. What a call under way may answer waits for it.
+ * 2. A listing of all animals stands in for other calls where it is wanted anyway, where the store is known to be small
+ *    (it costs the same and tells more), or where the size is not known and it may save at least one of two calls.
+ *    It is tried once: a demand that has seen it goes its own way. So the calls for a set of demands are never more than
+ *    one a demand, and this one.
+ * 3. Of what is left, each listing is a call, and an animal waits for the listings of this plan that may show it.
+ * 4. The animals that are left are a get each, or, where the upstream has no such route any more, the next listing.
+ */
+export function planCalls<Open extends OpenDemand>(open: readonly Open[], facts: StoreFacts): PlanOfCalls<Open> {
+  const needy = open.filter((one) => !waitsForOneUnderWay(one));
+  const helpedByAll = needy.filter(({ seen }) => !seen.has('all'));
+  const useAll = needy.some(wantsAll) || worthwhile(helpedByAll.length, facts);
+  const calls = new Map<Open, Call>();
+  const unprovable: Open[] = [];
+  const rest: Open[] = [];
+
+  for (const one of needy) {
+    if (useAll && !one.seen.has('all')) calls.set(one, ALL);
+    else if (one.demand.kind === 'listing') calls.set(one, ownCall(one.demand));
+    else rest.push(one);
+  }
+  const listings = [...calls.values()];
+  for (const one of rest) {
+    const call =
+      listings.find((listed) => mayShow(listed, one)) ?? (facts.getWorks ? ownCall(one.demand) : nextListing(one));
+    if (call) calls.set(one, call);
+    else unprovable.push(one);
+  }
+  return { calls: inOrder(needy, calls), unprovable };
+}
+
+const ALL: Call = { kind: 'list', listing: 'all' };
+
+function waitsForOneUnderWay({ demand, seen, joins }: OpenDemand): boolean {
+  if (joins.size === 0) return false;
+  if (joins.has(callKey(ownCall(demand)))) return true;
+  const helpful = demand.kind === 'animal' ? LISTINGS : (['all'] as const);
+  return helpful.some((listing) => !seen.has(listing) && joins.has(callKey({ kind: 'list', listing })));
+}
+
+function worthwhile(savable: number, { size, askedInParts }: StoreFacts): boolean {
+  if (size === 'small') return savable >= 1;
+  return size === 'unknown' && savable >= (askedInParts ? 1 : 2);
+}
+
+function wantsAll({ demand }: OpenDemand): boolean {
+  return demand.kind === 'listing' && demand.listing === 'all';
+}
+
+function mayShow(call: Call, { seen }: OpenDemand): boolean {
+  return call.kind === 'list' && !seen.has(call.listing);
+}
+
+function nextListing({ seen }: OpenDemand): Call | undefined {
+  const listing = LISTINGS.find((name) => !seen.has(name));
+  return listing && { kind: 'list', listing };
+}
+
+/** Equal calls once, in the order of the demands that they are for. */
+function inOrder<Open extends OpenDemand>(
+  open: readonly Open[],
+  calls: ReadonlyMap<Open, Call>,
+): PlanOfCalls<Open>['calls'] {
+  const planned = new Map<string, { call: Call; waiting: Open[] }>();
+  for (const one of open) {
+    const call = calls.get(one);
+    if (!call) continue;
+    const key = callKey(call);
+    const entry = planned.get(key);
+    if (entry) entry.waiting.push(one);
+    else planned.set(key, { call, waiting: [one] });
+  }
+  return [...planned.values()];
+}

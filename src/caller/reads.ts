@@ -1,0 +1,394 @@
+import type { Clock } from '../clock.ts';
+import { PetqlError } from '../errors.ts';
+import type { Int64 } from '../int64.ts';
+import type { Pet } from '../pet.ts';
+import type { Refused, Throttle } from '../throttle/throttle.ts';
+import type { Listing, PetApi, UpstreamAnswer, UpstreamFailure } from '../upstream/pet-api.ts';
+import { callKey } from './call.ts';
+import type { Call, ListingName } from './call.ts';
+import { demandKey, ownCall } from './demand.ts';
+import type { Demand } from './demand.ts';
+import { animalFact, answerFrom, listingFact } from './fact.ts';
+import type { Fact } from './fact.ts';
+import { readError, refusedError } from './failure-errors.ts';
+import { notCachedError } from './freshness.ts';
+import type { Freshness } from './freshness.ts';
+import type { GetRoute } from './get-route.ts';
+import type { Answer, Knowledge } from './knowledge.ts';
+import { planCalls } from './plan-of-calls.ts';
+import type { OpenDemand, PlanOfCalls } from './plan-of-calls.ts';
+import type { RefreshAllowance } from './refresh-allowance.ts';
+import type { RefusedKey } from './refused-key.ts';
+
+/** Why an answer is older than was asked for. */
+export type StaleReason = 'GATE_CLOSED' | 'ONLY_IF_CACHED' | 'PLAN_USED_UP' | 'SAVING_CALLS' | 'UPSTREAM_FAILED';
+
+export interface ServedAnswer extends Answer {
+  /** Undefined when it is as young as was asked for. */
+  readonly staleReason: StaleReason | undefined;
+}
+
+/** All reads of one caller: what is known is answered at once, the rest waits together for as few calls as possible. */
+export interface Reads {
+  /**
+   * What can be answered without waiting; undefined where a call is needed.
+   *
+   * @throws PetqlError NOT_CACHED where a call is needed and may not be made.
+   */
+  known(demand: Demand, freshness: Freshness): ServedAnswer | undefined;
+  /** Waits for the calls that satisfy the demand. Rejects with a PetqlError. */
+  wait(demand: Demand, turn: ReadTurn): Promise<ServedAnswer>;
+  /** A write is over that may have changed the store; with the animal that it added, as far as that is known. */
+  wrote(added: Fact | undefined): void;
+  /** The throttle's outlook has changed: whoever cannot be served in time is told so at once. */
+  review(): void;
+}
+
+export interface ReadTurn {
+  readonly freshness: Freshness;
+  /** By `clock.elapsed()`: no call is begun for it later than this. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** A call is sent for this one; others may share its answer. */
+  charge(): void;
+}
+
+export interface ReadsOptions {
+  readonly apiKey: string;
+  readonly petApi: PetApi;
+  readonly throttle: Throttle;
+  readonly refusedKey: RefusedKey;
+  readonly getRoute: GetRoute;
+  readonly knowledge: Knowledge;
+  readonly allowance: RefreshAllowance;
+  readonly clock: Clock;
+}
+
+interface Waiter extends ReadTurn {
+  /** Its deadline came while a call for it was under way. */
+  late: boolean;
+  settle(result: ServedAnswer | PetqlError): void;
+}
+
+/** A demand, and all that wait for the same answer to it. */
+interface Open extends OpenDemand {
+  readonly seen: Set<ListingName>;
+  joins: ReadonlySet<string>;
+  readonly waiters: Set<Waiter>;
+  /** Only calls that were sent after this one may answer it, by their numbers … */
+  since: number;
+  /** … and after so many writes. */
+  readonly writes: number;
+  /** Why a listing that might have shown it did not come. */
+  failure: PetqlError | undefined;
+}
+
+/** A call under way. */
+interface Flight {
+  readonly call: Call;
+  readonly key: string;
+  /** Calls are numbered in the order in which they are sent. */
+  readonly number: number;
+  readonly sentAtMs: number;
+  /** How many writes were over when it was sent: after another one, nobody who comes may use its answer. */
+  readonly writes: number;
+}
+
+/** Different demands that may wait at a time; further ones are refused. */
+const MOST_OPEN = 10_000;
+/** Places asked of the throttle at a time: more could not be sent at once anyway. */
+const MOST_PLACES = 100;
+
+export function createReads(options: ReadsOptions): Reads {
+  const { apiKey, petApi, throttle, refusedKey, getRoute, knowledge, allowance, clock } = options;
+  const open = new Set<Open>();
+  const byDemand = new Map<string, Open[]>();
+  const flights = new Set<Flight>();
+  /** Places that were asked of the throttle and have not come up. */
+  const places: AbortController[] = [];
+  let sent = 0;
+  let writes = 0;
+
+  return { known, wait, wrote, review };
+
+  function known(demand: Demand, { maxAgeMs, maxStaleMs, mayCall, spares }: Freshness): ServedAnswer | undefined {
+    const answer = knowledge.find(demand);
+    const ageMs = answer ? clock.elapsed() - answer.asOfMs : Infinity;
+    if (answer && ageMs <= maxAgeMs) return served(answer);
+    const good = answer && ageMs <= maxStaleMs;
+    if (!mayCall) {
+      if (good) return served(answer, 'ONLY_IF_CACHED');
+      throw notCachedError();
+    }
+    if (!good || !spares || byDemand.has(demandKey(demand))) return undefined;
+    const planned = open.size === 0 ? 0 : plan().calls.length;
+    return allowance.allows(demand, answer.asOfMs, planned) ? undefined : served(answer, 'SAVING_CALLS');
+  }
+
+  function wait(demand: Demand, turn: ReadTurn): Promise<ServedAnswer> {
+    return new Promise((resolve, reject) => {
+      const { signal, deadlineMs } = turn;
+      if (signal?.aborted) return reject(refusedError(givenUp, clock.now()));
+      if (open.size >= MOST_OPEN)
+        return reject(refusedError({ ...throttle.outlook(0).refused, reason: 'crowded' }, clock.now()));
+      const waiter: Waiter = {
+        ...turn,
+        late: false,
+        settle(result) {
+          clearTimeout(deadline);
+          signal?.removeEventListener('abort', onAbort);
+          leave(one, waiter);
+          if (result instanceof PetqlError) reject(result);
+          else resolve(result);
+        },
+      };
+      const onAbort = () => {
+        waiter.settle(refusedError(givenUp, clock.now()));
+        review();
+      };
+      const onDeadline = () => {
+        waiter.late = true;
+        review();
+      };
+      const deadline = setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
+      signal?.addEventListener('abort', onAbort, { once: true });
+      const one = join(demand, waiter);
+      review();
+    });
+  }
+
+  function wrote(added: Fact | undefined): void {
+    writes += 1;
+    knowledge.forget();
+    if (added) knowledge.learn(added);
+  }
+
+  /** Refuses whom the wait would cost the deadline, and asks for as many places as there are calls to send. */
+  function review(): void {
+    let planned = plan();
+    for (const one of planned.unprovable) fail(one, one.failure ?? unprovableError());
+    while (refuseHopeless(planned)) planned = plan();
+    const wanted = Math.min(planned.calls.length, MOST_PLACES);
+    while (places.length > wanted) places.pop()?.abort();
+    while (places.length < wanted) takePlace();
+  }
+
+  function plan(): PlanOfCalls<Open> {
+    const keys = new Set<string>();
+    for (const { key } of flights) keys.add(key);
+    for (const one of open) one.joins = joinsAll(one) ? keys : joinsOf(one);
+    return planCalls([...open], {
+      size: knowledge.size,
+      askedInParts: knowledge.askedInParts || flights.size > 0,
+      getWorks: getRoute.works,
+    });
+  }
+
+  function joinsAll(one: Open): boolean {
+    for (const flight of flights) if (!accepts(one, flight)) return false;
+    return true;
+  }
+
+  function joinsOf(one: Open): Set<string> {
+    return new Set([...flights].filter((flight) => accepts(one, flight)).map(({ key }) => key));
+  }
+
+  /** @returns whether anybody was refused, so that another plan may do. */
+  function refuseHopeless({ calls }: PlanOfCalls<Open>): boolean {
+    let refused = false;
+    for (const [position, { waiting }] of calls.entries()) {
+      const outlook = throttle.outlook(position);
+      const startsAtMs = clock.elapsed() + outlook.waitMs;
+      for (const { demand, waiters } of waiting) {
+        for (const waiter of waiters) {
+          if (!waiter.late && (outlook.waitMs === 0 || startsAtMs <= waiter.deadlineMs)) continue;
+          refuse(waiter, demand, outlook.refused);
+          refused = true;
+        }
+      }
+    }
+    return refused;
+  }
+
+  function takePlace(): void {
+    const place = new AbortController();
+    places.push(place);
+    const forget = () => {
+      const index = places.indexOf(place);
+      if (index >= 0) places.splice(index, 1);
+    };
+    const send = () => {
+      forget();
+      return sendNext();
+    };
+    throttle.pass({ kind: 'read', deadlineMs: Infinity, signal: place.signal }, send).then(
+      (passage) => {
+        forget();
+        if (passage.kind !== 'refused' || passage.reason === 'aborted') return;
+        for (const { waiting } of plan().calls) {
+          for (const { demand, waiters } of waiting) for (const waiter of waiters) refuse(waiter, demand, passage);
+        }
+      },
+      // Nothing in a call throws but by a mistake of ours; whoever waits must not wait for ever because of it.
+      (error: unknown) => failAll(error as PetqlError),
+    );
+  }
+
+  function sendNext(): Promise<UpstreamAnswer<unknown>> | undefined {
+    // Another call may have found out meanwhile that the upstream does not take this key.
+    if (refusedKey.remainingMs() > 0) failAll(refusedKey.error());
+    const [next] = plan().calls;
+    if (!next) return undefined;
+    const { call, waiting } = next;
+    const [first] = waiting[0]?.waiters ?? [];
+    first?.charge();
+    allowance.spend();
+    sent += 1;
+    const flight: Flight = { call, key: callKey(call), number: sent, sentAtMs: clock.elapsed(), writes };
+    flights.add(flight);
+    const answer = call.kind === 'list' ? sendList(flight, call.listing) : sendGet(flight, call.id);
+    review();
+    return answer;
+  }
+
+  async function sendList(flight: Flight, listing: ListingName): Promise<UpstreamAnswer<Listing>> {
+    const answer = await petApi.listPets(listing === 'all' ? undefined : listing, { apiKey });
+    const { outcome } = answer;
+    if (outcome.kind === 'ok') {
+      const { pets, complete } = outcome.value;
+      land(flight, listingFact(listing, pets, complete, flight.sentAtMs));
+    } else landFailed(flight, outcome);
+    return answer;
+  }
+
+  async function sendGet(flight: Flight, id: Int64): Promise<UpstreamAnswer<Pet>> {
+    const answer = await petApi.getPet(id, { apiKey });
+    const { outcome } = answer;
+    if (outcome.kind === 'ok') land(flight, animalFact(id, outcome.value, flight.sentAtMs));
+    else if (outcome.kind === 'not-found') land(flight, animalFact(id, null, flight.sentAtMs));
+    else landFailed(flight, outcome);
+    return answer;
+  }
+
+  /** An answer is in: whoever may use it is served, and whom it does not help goes on. */
+  function land(flight: Flight, fact: Fact): void {
+    flights.delete(flight);
+    refusedKey.accept();
+    if (flight.writes === writes) knowledge.learn(fact);
+    for (const one of open) {
+      if (!accepts(one, flight)) continue;
+      const pets = answerFrom(fact, one.demand);
+      if (pets) serve(one, { pets, asOfMs: fact.asOfMs, staleReason: undefined });
+      else if (flight.call.kind === 'list') one.seen.add(flight.call.listing);
+    }
+    review();
+  }
+
+  /** A call brought nothing: whoever needs that very call fails, or gets what is known; the others go on without it. */
+  function landFailed(flight: Flight, failure: UpstreamFailure): void {
+    const { call } = flight;
+    flights.delete(flight);
+    const refusedLately = throttle.standing()?.refusedLately ?? false;
+    const error = readError(failure, refusedLately);
+    if (failure.kind === 'unauthenticated') refusedKey.refuse();
+    // A key that the upstream does not take, or not for this, is not served from memory; one that may be banned is.
+    if (failure.kind === 'unauthenticated' || failure.kind === 'forbidden') {
+      if (!refusedLately) knowledge.forget();
+      failAll(error);
+    } else if (failure.kind === 'route-gone' && call.kind === 'get') {
+      getRoute.withdrawn(failure.status);
+    } else if (failure.kind !== 'rate-limited') {
+      for (const one of open) {
+        if (!accepts(one, flight)) continue;
+        if (callKey(ownCall(one.demand)) === flight.key) fail(one, error);
+        else if (call.kind === 'list') {
+          one.seen.add(call.listing);
+          one.failure = error;
+        }
+      }
+    }
+    review();
+  }
+
+  function serve({ waiters }: Open, answer: ServedAnswer): void {
+    for (const waiter of waiters) waiter.settle(answer);
+  }
+
+  function fail({ demand, waiters }: Open, error: PetqlError, reason: StaleReason = 'UPSTREAM_FAILED'): void {
+    for (const waiter of waiters) waiter.settle(lastResort(waiter, demand, reason) ?? error);
+  }
+
+  function failAll(error: PetqlError): void {
+    for (const one of open) fail(one, error, 'GATE_CLOSED');
+  }
+
+  function refuse(waiter: Waiter, demand: Demand, refused: Refused): void {
+    const closed = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
+    const reason = closed ? 'GATE_CLOSED' : 'PLAN_USED_UP';
+    waiter.settle(lastResort(waiter, demand, reason) ?? refusedError(refused, clock.now()));
+  }
+
+  /** What is known, where it is no older than the request takes. */
+  function lastResort({ freshness }: Waiter, demand: Demand, reason: StaleReason): ServedAnswer | undefined {
+    const answer = knowledge.find(demand);
+    const ageMs = answer ? clock.elapsed() - answer.asOfMs : Infinity;
+    if (!answer || ageMs > freshness.maxStaleMs) return undefined;
+    return served(answer, ageMs > freshness.maxAgeMs ? reason : undefined);
+  }
+
+  /** To the others that wait for this demand, where a call that may answer them may answer the newcomer too. */
+  function join(demand: Demand, waiter: Waiter): Open {
+    const key = demandKey(demand);
+    const { joinsSentMs, maxAgeMs } = waiter.freshness;
+    const sentSinceMs = clock.elapsed() - joinsSentMs;
+    let since = joinsSentMs === 0 ? sent : 0;
+    for (const { number, sentAtMs } of flights) if (sentAtMs < sentSinceMs) since = Math.max(since, number);
+    const others = byDemand.get(key) ?? [];
+    let one = others.find((other) => other.writes === writes && (since <= other.since || isUntouched(other, since)));
+    if (!one) {
+      const seen = knowledge.listed(clock.elapsed() - maxAgeMs);
+      one = { demand, seen, joins: new Set(), waiters: new Set(), since, writes, failure: undefined };
+      open.add(one);
+      byDemand.set(key, [...others, one]);
+    }
+    one.since = Math.max(one.since, since);
+    one.waiters.add(waiter);
+    return one;
+  }
+
+  /** Whether nothing that was sent before has a part in it. */
+  function isUntouched(one: Open, since: number): boolean {
+    if (one.seen.size > 0) return false;
+    for (const flight of flights) if (flight.number <= since && accepts(one, flight)) return false;
+    return true;
+  }
+
+  function leave(one: Open, waiter: Waiter): void {
+    one.waiters.delete(waiter);
+    if (one.waiters.size > 0) return;
+    open.delete(one);
+    const key = demandKey(one.demand);
+    const others = (byDemand.get(key) ?? []).filter((other) => other !== one);
+    if (others.length > 0) byDemand.set(key, others);
+    else byDemand.delete(key);
+  }
+}
+
+function accepts({ since, writes }: Open, flight: Flight): boolean {
+  return flight.number > since && flight.writes >= writes;
+}
+
+function served({ pets, asOfMs }: Answer, staleReason?: StaleReason): ServedAnswer {
+  return { pets, asOfMs, staleReason };
+}
+
+const givenUp: Refused = { kind: 'refused', reason: 'aborted', retryAfterMs: 1_000, window: 'MINUTE' };
+
+function unprovableError(): PetqlError {
+  return new PetqlError(
+    'DOWNSTREAM_SERVICE_ERROR',
+    'Whether there is such an animal cannot be told: the store no longer answers for single animals, and its listings, ' +
+      'of 100 animals at most, do not show this one. Ask for lists by status instead.',
+    { details: { upstream: {} } },
+  );
+}

@@ -1,0 +1,51 @@
+import type { StaleReason } from './reads.ts';
+
+/** What one request has cost, and how old its answers are: `extensions.petql`. */
+export interface Usage {
+  /** Calls that were made to the upstream for this request. One that answers other requests too counts for one of them. */
+  readonly upstreamCalls: number;
+  /** Demands that were answered and cost no call of this request's: from memory, or from a call that others paid for. */
+  readonly servedWithoutCall: number;
+  /** The age of the oldest answer used, in milliseconds; undefined where none was. */
+  readonly oldestAgeMs: number | undefined;
+  /** Why the oldest of the answers that are older than asked for is; undefined where none is. */
+  readonly staleReason: StaleReason | undefined;
+}
+
+export const NO_USAGE: Usage = {
+  upstreamCalls: 0,
+  servedWithoutCall: 0,
+  oldestAgeMs: undefined,
+  staleReason: undefined,
+};
+
+/** Keeps a request's account. */
+export interface UsageMeter {
+  readonly usage: Usage;
+  called(): void;
+  /** @param paid whether a call was made for it. */
+  answered(ageMs: number, staleReason: StaleReason | undefined, paid: boolean): void;
+}
+
+export function createUsageMeter(): UsageMeter {
+  let upstreamCalls = 0;
+  let servedWithoutCall = 0;
+  let oldestAgeMs: number | undefined;
+  let stalestMs = -1;
+  let staleReason: StaleReason | undefined;
+  return {
+    get usage() {
+      return { upstreamCalls, servedWithoutCall, oldestAgeMs, staleReason };
+    },
+    called() {
+      upstreamCalls += 1;
+    },
+    answered(ageMs, reason, paid) {
+      if (!paid) servedWithoutCall += 1;
+      oldestAgeMs = Math.max(oldestAgeMs ?? 0, Math.round(ageMs));
+      if (!reason || ageMs <= stalestMs) return;
+      stalestMs = ageMs;
+      staleReason = reason;
+    },
+  };
+}
