@@ -3,7 +3,7 @@ import type { Caller, Callers } from '../caller/callers.ts';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { ResolverContext } from '../schema/builder.ts';
-import { readApiKey } from './api-key.ts';
+import type { RequestTerms } from './request-terms.ts';
 
 /** What a request has beside its document. */
 export interface RequestContext extends ResolverContext {
@@ -18,18 +18,15 @@ export interface RequestContextOptions {
   readonly clock: Clock;
   /** How long a request may wait for the plan, in milliseconds. */
   readonly maxWaitMs: number;
-  /** The key for every request, instead of the one that each caller brings. */
-  readonly serverKey?: string;
 }
 
 /** Finds whose request it is, and how long it may take. */
-export function createRequestContext(options: RequestContextOptions): (request: Request) => RequestContext {
-  const { callers, clock, maxWaitMs, serverKey } = options;
-  return ({ headers, signal }) => {
-    const key = serverKey ?? readApiKey(headers.get('authorization'));
-    if (key instanceof PetqlError) return strangerContext(key);
-    const waitMs = Math.min(maxWaitMs, preferredWaitMs(headers.get('prefer')) ?? maxWaitMs);
-    return callerContext(callers.withKey(key), { deadlineMs: clock.elapsed() + waitMs, signal });
+export function createRequestContext(options: RequestContextOptions): (terms: RequestTerms) => RequestContext {
+  const { callers, clock, maxWaitMs } = options;
+  return ({ apiKey, waitMs = maxWaitMs, signal }) => {
+    if (apiKey instanceof PetqlError) return strangerContext(apiKey);
+    const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
+    return callerContext(callers.withKey(apiKey), { deadlineMs, signal });
   };
 }
 
@@ -51,10 +48,4 @@ function strangerContext(error: PetqlError): RequestContext {
     latestBudget: () => undefined,
     refusal: error,
   };
-}
-
-/** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */
-function preferredWaitMs(prefer: string | null): number | undefined {
-  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer ?? '')?.[1];
-  return seconds === undefined ? undefined : Number(seconds) * 1000;
 }

@@ -1,0 +1,42 @@
+/** An operation to run in this process. */
+export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
+  readonly document: OperationDocument<TData, TVariables>;
+  /** Which operation of the document to run, where it has several. */
+  readonly operationName?: string | null | undefined;
+  /** Whose plan it is paid from. Default: the gateway's `petApiKey`, where that is a string. */
+  readonly apiKey?: string | undefined;
+  /** How long it may wait for the plan, in milliseconds. Default, and most: the gateway's `maxWaitMs`. */
+  readonly waitMs?: number | undefined;
+  /** Gives the operation up: what it waits for is not called. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+/**
+ * An operation as text, or parsed. Documents of gql.tada and GraphQL Code Generator bring the types of their data and
+ * variables, parsed or as a TypedDocumentString.
+ */
+export type OperationDocument<TData, TVariables> =
+  | string
+  | ((ParsedDocument | TypedText) & OperationTypes<TData, TVariables>);
+
+/** What the class of a TypedDocumentString extends. */
+// oxlint-disable-next-line typescript/no-wrapper-object-types -- it is one
+export type TypedText = String;
+
+/** A DocumentNode of any version of graphql-js. */
+export interface ParsedDocument {
+  readonly kind: string;
+  readonly definitions: readonly { readonly kind: string }[];
+}
+
+/** The types that a document carries with it, as @graphql-typed-document-node/core has it; nothing at run time. */
+export interface OperationTypes<TData, TVariables> {
+  readonly __apiType?: ((variables: TVariables) => TData) | undefined;
+}
+
+/** Variables may be left out where none of them is required. */
+export type OperationVariables<TVariables> =
+  // oxlint-disable-next-line typescript/no-empty-object-type -- whether an empty object has all that they require
+  {} extends TVariables
+    ? { readonly variables?: NoInfer<TVariables> | null | undefined }
+    : { readonly variables: NoInfer<TVariables> };
