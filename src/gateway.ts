@@ -6,10 +6,10 @@ import { steadyTime } from './clock.ts';
 import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
 import { schema } from './schema/schema.ts';
-import type { Execute } from './server/execute.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
+import type { RequestHandler } from './server/listener.ts';
 import { createNodeHandler } from './server/node-handler.ts';
-import type { NodeHandler } from './server/node-handler.ts';
+import type { Execute } from './server/operation.ts';
 import { openStateFile } from './store/state-file.ts';
 import { connectRedis } from './store/redis.ts';
 import { createCallerNames, createSharedCallerNames, newSecret } from './throttle/caller-names.ts';
@@ -28,7 +28,7 @@ export interface Gateway {
   /** Answers GraphQL over HTTP: a standard fetch handler, for frameworks and for tests. */
   readonly fetch: (request: Request) => Promise<Response>;
   /** The same for Node's http server, and for what is built on its requests and responses. */
-  readonly handle: NodeHandler;
+  readonly handle: RequestHandler;
   readonly execute: Execute;
   readonly schema: GraphQLSchema;
   /** Refuses the calls that wait for the plan, and every new one; settles once those under way are over. */

@@ -4,19 +4,9 @@ import type { GraphQLParams, YogaServer } from 'graphql-yoga';
 import type { ServerKey } from '../gateway-options.ts';
 import { givenApiKey } from './api-key.ts';
 import { plainError } from './error-answers.ts';
-import type { Operation, TypedText } from './operation.ts';
+import type { Execute, Operation, TypedText } from './operation.ts';
 import { paramsError } from './params-error.ts';
 import type { RequestTerms } from './request-terms.ts';
-
-/**
- * Runs an operation in this process, under the rules of one that comes over HTTP.
- *
- * @returns what the body of an HTTP answer would hold, as plain JSON: `data`, `errors` with their codes, `extensions`.
- * @throws whatever reason its signal was aborted with, and a TypeError for a document that is none or a wrong `waitMs`.
- */
-export type Execute = <TData = Record<string, unknown>, TVariables = Record<string, unknown>>(
-  operation: Operation<TData, TVariables>,
-) => Promise<FormattedExecutionResult<TData>>;
 
 export interface ExecuteOptions {
   /** The steps of an operation, with all that petql adds to each of them. */

@@ -17,8 +17,8 @@ import {
 } from './error-answers.ts';
 import { inexactVariableError } from './exact-variables.ts';
 import { createExecute } from './execute.ts';
-import type { Execute } from './execute.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
+import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
 import { paramsError } from './params-error.ts';
 import { createRequestContext } from './request-context.ts';

@@ -1,8 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { LARGEST_BODY_BYTES } from './document-limits.ts';
-
-/** Answers a request of Node's http server; settles once it has. */
-export type NodeHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+import type { RequestHandler } from './listener.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. */
 export type FetchHandler = (request: Request) => Promise<Response> | Response;
@@ -11,7 +9,7 @@ export type FetchHandler = (request: Request) => Promise<Response> | Response;
  * Lets a fetch handler answer Node's requests. Bodies are read here and not as streams: a stream that is given up half
  * read leaves its connection stuck, and whoever uses that connection next waits for ever.
  */
-export function createNodeHandler(handle: FetchHandler): NodeHandler {
+export function createNodeHandler(handle: FetchHandler): RequestHandler {
   return async (incoming, outgoing) => {
     // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
     outgoing.once('finish', () => incoming.complete || incoming.resume());

@@ -1,3 +1,15 @@
+import type { FormattedExecutionResult } from 'graphql';
+
+/**
+ * Runs an operation in this process, under the rules of one that comes over HTTP.
+ *
+ * @returns what the body of an HTTP answer would hold, as plain JSON: `data`, `errors` with their codes, `extensions`.
+ * @throws whatever reason its signal was aborted with, and a TypeError for a document that is none or a wrong `waitMs`.
+ */
+export type Execute = <TData = Record<string, unknown>, TVariables = Record<string, unknown>>(
+  operation: Operation<TData, TVariables>,
+) => Promise<FormattedExecutionResult<TData>>;
+
 /** An operation to run in this process. */
 export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
   readonly document: OperationDocument<TData, TVariables>;
