@@ -29,7 +29,9 @@ export interface Gateway {
   readonly fetch: (request: Request) => Promise<Response>;
   /** The same for Node's http server, and for what is built on its requests and responses. */
   readonly handle: RequestHandler;
+  /** Runs an operation in this process, without HTTP. */
   readonly execute: Execute;
+  /** The GraphQL API, for whoever prints or explores it. */
   readonly schema: GraphQLSchema;
   /** Refuses the calls that wait for the plan, and every new one; settles once those under way are over. */
   readonly drain: () => Promise<void>;

@@ -5,4 +5,4 @@ export type { Gateway } from './gateway.ts';
 export type { GatewayOptions, PlanText, ServerKey } from './gateway-options.ts';
 export type { Log } from './log.ts';
 export type { AssumedPlan } from './plan.ts';
-export type { Execute, Operation, OperationDocument, OperationTypes, ParsedDocument } from './server/operation.ts';
+export type { Execute, Operation, OperationDocument, TypedDocument } from './server/operation.ts';

@@ -19,17 +19,18 @@ export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
   readonly apiKey?: string | undefined;
   /** How long it may wait for the plan, in milliseconds. Default, and most: the gateway's `maxWaitMs`. */
   readonly waitMs?: number | undefined;
-  /** Gives the operation up: what it waits for is not called. */
+  /** Gives the operation up: what waits for the plan is not called. A write that was sent may have happened. */
   readonly signal?: AbortSignal | undefined;
 };
 
+/** An operation as text, or as a document that may bring its types. */
+export type OperationDocument<TData, TVariables> = string | TypedDocument<TData, TVariables>;
+
 /**
- * An operation as text, or parsed. Documents of gql.tada and GraphQL Code Generator bring the types of their data and
- * variables, parsed or as a TypedDocumentString.
+ * A document that knows the types of its data and variables: those of gql.tada and GraphQL Code Generator are such, its
+ * TypedDocumentString too, and so is what `parse` of graphql-js gives.
  */
-export type OperationDocument<TData, TVariables> =
-  | string
-  | ((ParsedDocument | TypedText) & OperationTypes<TData, TVariables>);
+export type TypedDocument<TData, TVariables> = (ParsedDocument | TypedText) & OperationTypes<TData, TVariables>;
 
 /** What the class of a TypedDocumentString extends. */
 // oxlint-disable-next-line typescript/no-wrapper-object-types -- it is one

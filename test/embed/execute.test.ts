@@ -1,12 +1,11 @@
 import { parse } from 'graphql';
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import type { Operation, OperationTypes, ParsedDocument } from '../../src/index.ts';
+import type { Operation, TypedDocument } from '../../src/index.ts';
 import type { Fault } from '../../src/sandbox/fault.ts';
 import { graphqlRequest, startEmbedded } from '../support/start-embedded.ts';
 import type { EmbeddedGateway } from '../support/start-embedded.ts';
 
 type AnyOperation = Operation<Record<string, any>, Record<string, unknown>>;
-type Typed<TData, TVariables> = ParsedDocument & OperationTypes<TData, TVariables>;
 
 const CREATE = `mutation ($input: CreatePetInput!) {
   createPet(input: $input) { pet { id name } userErrors { code message } }
@@ -104,7 +103,7 @@ describe('the data', () => {
 
   test("has the types of its document, and the document's variables have theirs", async () => {
     await using gateway = await startEmbedded();
-    const listing: Typed<{ pets: { id: string }[] | null }, { limit?: number | null }> = parse(
+    const listing: TypedDocument<{ pets: { id: string }[] | null }, { limit?: number | null }> = parse(
       'query ($limit: Int) { pets(limit: $limit) { id } }',
     );
     const { data } = await gateway.execute({ document: listing, variables: { limit: 2 }, apiKey });
@@ -112,7 +111,7 @@ describe('the data', () => {
     expect(data?.pets?.map(({ id }) => id)).toEqual(['1', '2']);
     expect((await gateway.execute({ document: listing, apiKey })).data?.pets).toHaveLength(20);
 
-    const animal: Typed<{ pet: { name: string } | null }, { id: string }> = parse(
+    const animal: TypedDocument<{ pet: { name: string } | null }, { id: string }> = parse(
       'query ($id: ID!) { pet(id: $id) { name } }',
     );
     // @ts-expect-error -- the variable is required
@@ -124,10 +123,10 @@ describe('the data', () => {
 
 describe('a document', () => {
   test('can be the TypedDocumentString of GraphQL Code Generator', async () => {
-    class TypedDocumentString<TData, TVariables> extends String implements OperationTypes<TData, TVariables> {
-      __apiType?: (variables: TVariables) => TData;
+    class FirstDocument extends String {
+      __apiType?: (variables: { [key: string]: never }) => { pets: { id: string }[] };
     }
-    const document = new TypedDocumentString<{ pets: { id: string }[] }, { [key: string]: never }>(FIRST);
+    const document = new FirstDocument(FIRST);
     await using gateway = await startEmbedded();
     const { data } = await gateway.execute({ document, apiKey });
     expect(data?.pets[0]?.id).toBe('1');

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import packageJson from '../../package.json' with { type: 'json' };
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const run = promisify(execFile);
@@ -37,7 +38,7 @@ export interface ConsumerProject {
 export async function installConsumer(): Promise<ConsumerProject> {
   const root = await mkdtemp(join(tmpdir(), 'petql-package-'));
   await npm(ROOT, 'pack', '--pack-destination', root);
-  const tarball = join(root, 'petql-0.1.0.tgz');
+  const tarball = join(root, `petql-${packageJson.version}.tgz`);
   const folder = join(root, 'consumer');
   await mkdir(folder);
   await writeFile(join(folder, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }');

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { publint } from 'publint';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { installConsumer } from './consumer-project.ts';
@@ -67,8 +68,10 @@ describe('petql from node_modules', () => {
   });
 
   test('says its version', async () => {
-    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
-    expect(await consumer.run('node_modules/.bin/petql', '--version')).toEqual({ code: 0, output: `${version}\n` });
+    expect(await consumer.run('node_modules/.bin/petql', '--version')).toEqual({
+      code: 0,
+      output: `${packageJson.version}\n`,
+    });
   });
 
   test('can be required too, and does not keep a program alive that forgot to close it', async () => {
@@ -104,6 +107,17 @@ describe('petql from node_modules', () => {
 });
 
 describe('petql mounted', () => {
+  test("is mounted here as README's table says", async () => {
+    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+    const table = /^\| In \| Mount \|\n.*?\n\n/ms.exec(readme)?.[0] ?? '';
+    const mounts = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code]) => code);
+    expect(mounts).toHaveLength(5);
+    const sources = await Promise.all(
+      ['mounts.ts', 'route.ts'].map((name) => readFile(join(consumer.folder, name), 'utf8')),
+    );
+    for (const code of mounts) expect(sources.join()).toContain(code);
+  });
+
   let origins: Record<string, string>;
 
   beforeAll(async () => {
@@ -122,14 +136,25 @@ describe('petql mounted', () => {
   test.each(MOUNTS)('in %s refuses what is too long or no JSON, and goes on', async (name) => {
     const endpoint = `${origins[name]}/graphql`;
     for (const [body, status] of [
-      [`{"query":"${' '.repeat(10_000_000)}"}`, 413],
+      [tooLong(300_000), 413],
       ['{"query":', 400],
     ] as const) {
       expect(await statusOf(endpoint, body)).toBe(status);
       expect(await query(endpoint)).toEqual(ANSWER);
     }
   });
+
+  // The others read the body before petql does, and cut connections as they like.
+  test.each(['node:http', 'Express', 'Hono', 'a Next.js route'])('in %s refuses 10 MB, and goes on', async (name) => {
+    const endpoint = `${origins[name]}/graphql`;
+    expect(await statusOf(endpoint, tooLong(10_000_000))).toBe(413);
+    expect(await query(endpoint)).toEqual(ANSWER);
+  });
 });
+
+function tooLong(bytes: number): string {
+  return `{"query":"${' '.repeat(bytes - 12)}"}`;
+}
 
 async function query(endpoint: string, key = 'demo-business'): Promise<unknown> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` };
@@ -144,7 +169,7 @@ async function graphiqlBytes(endpoint: string): Promise<number> {
   return (await script.text()).length;
 }
 
-/** As a client sees it that does not mind a connection which is cut while it still sends. */
+/** As a client sees it that says how long its body is, and sends all of it. */
 function statusOf(endpoint: string, body: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const headers = {
