@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { z } from 'zod';
 import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
@@ -77,7 +78,7 @@ const OPTIONS = {
   petApiUrl: z.preprocess((given) => (given instanceof URL ? given.href : given), SHAPES.petApiUrl),
   petApiKey: z
     .union(
-      [functions<ServerKey>(), SHAPES.petApiKey],
+      [z.custom<ServerKey>((given) => typeof given === 'function'), SHAPES.petApiKey],
       'expected 1 to 512 visible ASCII characters, or a function that finds them',
     )
     .optional(),
@@ -102,13 +103,10 @@ const OPTIONS = {
 /** Options whose values are never repeated. */
 const SECRET: ReadonlySet<string> = new Set(['petApiKey', 'redisUrl', 'keySecret'] satisfies (keyof GatewayOptions)[]);
 
-/** An object with these functions, or without names a function itself. It is used as it stands, not as a copy. */
+/** An object with these functions; it is used as it stands, not as a copy. */
 function functions<T>(...names: (keyof T & string)[]) {
   return z.custom<T>(
-    (given: unknown) =>
-      names.length === 0
-        ? typeof given === 'function'
-        : names.every((name) => typeof (given as Partial<T> | null)?.[name] === 'function'),
+    (given: unknown) => names.every((name) => typeof (given as Partial<T> | null | undefined)?.[name] === 'function'),
     `expected an object with the functions ${names.join(', ')}`,
   );
 }
@@ -123,6 +121,9 @@ function wholeNumber(lowest: number, highest: number) {
   return z.int(expected).min(lowest, expected).max(highest, expected);
 }
 
+/** Without what an address may hold before its host, a password among it. */
 function came(given: unknown): string {
-  return `, got ${typeof given === 'number' ? given : (JSON.stringify(given)?.slice(0, 80) ?? typeof given)}`;
+  const text = given instanceof URL ? given.href : given;
+  if (typeof text !== 'string') return `, got ${inspect(text, { depth: 0 }).slice(0, 80)}`;
+  return `, got ${JSON.stringify(text.replace(/\/\/.*@/, '//…@').slice(0, 80))}`;
 }

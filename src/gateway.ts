@@ -115,7 +115,7 @@ function openKeptStates(path: string, keySecret: string | undefined, now: () => 
     } catch (error) {
       const reason = (error as Error).message;
       const why = reason.includes('locked') ? 'another process uses it' : reason;
-      throw new Error(`--state-file (STATE_FILE): cannot use ${path}: ${why}`, { cause: error });
+      throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
     }
   })();
   const secret = keySecret ?? file.get('key-secret') ?? newSecret();

@@ -3,6 +3,8 @@ import { createRequire } from 'node:module';
 import { ConfigError, describeConfig, readConfig } from './config.ts';
 import type { Command, Config } from './config.ts';
 import { createGateway } from './gateway.ts';
+import type { Gateway } from './gateway.ts';
+import type { GatewayOptions } from './gateway-options.ts';
 import { createLog } from './log.ts';
 import { DEMO_KEYS } from './sandbox/keys.ts';
 import { startSandbox } from './sandbox/sandbox.ts';
@@ -50,7 +52,7 @@ async function runSandbox(config: Config): Promise<Service> {
 async function runGateway(config: Config): Promise<Service> {
   const sandbox = config.petApiUrl ? undefined : await openSandbox(config);
   const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
-  const gateway = createGateway({
+  const gateway = openGateway({
     petApiUrl: config.petApiUrl ?? new URL(sandbox?.url ?? ''),
     upstreamTimeoutMs: config.upstreamTimeoutMs,
     maxWaitMs: config.maxWaitMs,
@@ -85,6 +87,16 @@ async function runGateway(config: Config): Promise<Service> {
       await sandbox?.close();
     },
   };
+}
+
+/** What the library calls an option is a flag to whoever starts the program. */
+function openGateway(options: GatewayOptions): Gateway {
+  try {
+    return createGateway(options);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Error(message.replace('createGateway: stateFile:', '--state-file (STATE_FILE):'), { cause: error });
+  }
 }
 
 function openSandbox(config: Config, at?: { host: string; port: number }): Promise<Sandbox> {

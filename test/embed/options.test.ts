@@ -29,6 +29,11 @@ test.each<[string, Record<string, unknown>, string]>([
     { petApiUrl, upstreamTimeoutMs: '5' },
     'upstreamTimeoutMs: expected a whole number from 1 to 600000, got "5"',
   ],
+  [
+    'a time that is a bigint',
+    { petApiUrl, maxWaitMs: 5n },
+    'maxWaitMs: expected a whole number from 0 to 600000, got 5n',
+  ],
   ['an unknown plan', { petApiUrl, plan: 'gold' }, 'plan: expected auto, free, pro, business, or PER_MINUTE/PER_DAY'],
   ['a plan without figures', { petApiUrl, plan: { perMinute: 0 } }, 'plan: expected auto, free, pro, business, or'],
   [
@@ -43,11 +48,22 @@ test.each<[string, Record<string, unknown>, string]>([
 });
 
 test('every wrong option is named at once, and no secret is repeated', () => {
-  const options = { petApiUrl: 1, petApiKey: 'a secret', redisUrl: 'http://:secret@x', keySecret: 'secret' };
+  const options = {
+    petApiUrl: 'https://a:secret@x',
+    petApiKey: 'a secret',
+    redisUrl: 'http://:secret@x',
+    keySecret: 'secret',
+  };
   expect(() => createGateway(options as unknown as GatewayOptions)).toThrow(
     /^createGateway: petApiUrl: [^;]*; petApiKey: [^;]*; redisUrl: [^;]*; keySecret: [^;]*$/,
   );
   expect(() => createGateway(options as unknown as GatewayOptions)).not.toThrow(/secret(?!:)/i);
+});
+
+test('a state file that cannot be used is named as the option that it is', () => {
+  expect(() => createGateway({ petApiUrl, stateFile: '/proc/none/state.db' })).toThrow(
+    /^createGateway: stateFile: cannot use \/proc\/none\/state\.db: /,
+  );
 });
 
 test('options that are given as undefined are as good as none', async () => {
