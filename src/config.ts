@@ -6,13 +6,28 @@ import type { AssumedPlan } from './plan.ts';
 /** What `petql` runs: the gateway, or the pet service's sandbox alone. */
 export type Command = 'gateway' | 'sandbox';
 
+const EXPECTED_URL = 'expected an http or https address without user, query and fragment';
+const EXPECTED_KEY = 'expected 1 to 512 visible ASCII characters';
+const EXPECTED_PLAN = 'expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
+const EXPECTED_REDIS = 'expected an address such as redis://localhost:6379';
+const EXPECTED_SECRET = 'expected at least 16 characters';
+
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'silent'] as const;
+
+/** Of values that can be given to `createGateway` too. */
+export const SHAPES = {
+  petApiUrl: z.string(EXPECTED_URL).transform(baseUrl),
+  petApiKey: z.string(EXPECTED_KEY).regex(/^[\x21-\x7e]{1,512}$/, EXPECTED_KEY),
+  plan: z.string(EXPECTED_PLAN).transform(plan),
+  redisUrl: z.string(EXPECTED_REDIS).transform(redisUrl),
+  keySecret: z.string(EXPECTED_SECRET).min(16, EXPECTED_SECRET),
+} as const;
 
 const SETTINGS = {
   petApiUrl: setting(['gateway'], {
     placeholder: 'URL',
     help: 'base address of the pet adoption service, with its /v1; none: the embedded sandbox',
-    shape: z.string().transform(baseUrl).optional(),
+    shape: SHAPES.petApiUrl.optional(),
   }),
   sandbox: setting(['gateway'], {
     help: 'run over the embedded sandbox, in production too',
@@ -22,15 +37,12 @@ const SETTINGS = {
     placeholder: 'KEY',
     help: 'API key for every request, instead of the one that each caller brings',
     secret: true,
-    shape: z
-      .string()
-      .regex(/^[\x21-\x7e]{1,512}$/, 'expected 1 to 512 visible ASCII characters')
-      .optional(),
+    shape: SHAPES.petApiKey.optional(),
   }),
   plan: setting(['gateway'], {
     placeholder: 'PLAN',
     help: 'auto (default), free, pro, business or PER_MINUTE/PER_DAY; corrected by what the service tells',
-    shape: z.string().transform(plan).prefault('auto'),
+    shape: SHAPES.plan.prefault('auto'),
   }),
   maxWaitMs: setting(['gateway'], {
     placeholder: 'MS',
@@ -47,11 +59,15 @@ const SETTINGS = {
     help: 'how old an answer may be to be better than none, while the plan is spared or used up',
     shape: wholeNumber(0, 86_400_000).default(600_000),
   }),
+  heedCacheControl: setting(['gateway'], {
+    help: 'let visitors ask for fresher answers with Cache-Control where the key is --pet-api-key',
+    shape: z.stringbool('expected true or false').default(false),
+  }),
   redisUrl: setting(['gateway'], {
     placeholder: 'URL',
     help: 'Redis that replicas share what they spent in, such as redis://localhost:6379',
     secret: true,
-    shape: z.string().transform(redisUrl).optional(),
+    shape: SHAPES.redisUrl.optional(),
   }),
   stateFile: setting(['gateway'], {
     placeholder: 'FILE',
@@ -62,7 +78,7 @@ const SETTINGS = {
     placeholder: 'SECRET',
     help: 'hashes API keys wherever they are kept; none: made once, and kept with them',
     secret: true,
-    shape: z.string().min(16, 'expected at least 16 characters').optional(),
+    shape: SHAPES.keySecret.optional(),
   }),
   port: setting(['gateway', 'sandbox'], {
     placeholder: 'N',
@@ -176,21 +192,21 @@ function wholeNumber(lowest: number, highest: number) {
 function baseUrl(text: string, context: z.RefinementCtx): URL {
   const url = URL.parse(text);
   if (url && /^https?:$/.test(url.protocol) && !(url.username || url.password || url.search || url.hash)) return url;
-  context.addIssue('expected an http or https address without user, query and fragment');
+  context.addIssue(EXPECTED_URL);
   return z.NEVER;
 }
 
 /** It may hold a password, so it stays a string that is never shown. */
 function redisUrl(text: string, context: z.RefinementCtx): string {
   if (/^rediss?:$/.test(URL.parse(text)?.protocol ?? '')) return text;
-  context.addIssue('expected an address such as redis://localhost:6379');
+  context.addIssue(EXPECTED_REDIS);
   return z.NEVER;
 }
 
 function plan(text: string, context: z.RefinementCtx): AssumedPlan {
   const parsed = parsePlan(text);
   if (parsed) return parsed;
-  context.addIssue('expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000');
+  context.addIssue(EXPECTED_PLAN);
   return z.NEVER;
 }
 

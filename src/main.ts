@@ -1,13 +1,18 @@
 #!/usr/bin/env node
-import packageJson from '../package.json' with { type: 'json' };
+import { createRequire } from 'node:module';
 import { ConfigError, describeConfig, readConfig } from './config.ts';
 import type { Command, Config } from './config.ts';
 import { createGateway } from './gateway.ts';
+import type { Gateway } from './gateway.ts';
+import type { GatewayOptions } from './gateway-options.ts';
 import { createLog } from './log.ts';
 import { DEMO_KEYS } from './sandbox/keys.ts';
 import { startSandbox } from './sandbox/sandbox.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
 import { listen } from './server/listener.ts';
+
+/** The package that this file is in, whether as it was written or as npm has it. */
+const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
 
 /** Containers are killed ten seconds after SIGTERM. */
 const GRACE_MS = 7_000;
@@ -27,7 +32,7 @@ try {
 
 async function main(args: readonly string[]): Promise<void> {
   if (args.includes('--help') || args.includes('-h')) return console.log(usage());
-  if (args.includes('--version')) return console.log(packageJson.version);
+  if (args.includes('--version')) return console.log(version);
   const [command, rest]: [Command, readonly string[]] =
     args[0] === 'sandbox' ? ['sandbox', args.slice(1)] : ['gateway', args];
   const config = readConfig(command, rest, process.env);
@@ -39,7 +44,7 @@ async function main(args: readonly string[]): Promise<void> {
 async function runSandbox(config: Config): Promise<Service> {
   const sandbox = await openSandbox(config, config);
   return {
-    banner: `petql ${packageJson.version}: the pet adoption service's sandbox\n\n${describeSandbox(sandbox)}`,
+    banner: `petql ${version}: the pet adoption service's sandbox\n\n${describeSandbox(sandbox)}`,
     stop: () => sandbox.close(),
   };
 }
@@ -47,12 +52,13 @@ async function runSandbox(config: Config): Promise<Service> {
 async function runGateway(config: Config): Promise<Service> {
   const sandbox = config.petApiUrl ? undefined : await openSandbox(config);
   const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
-  const gateway = createGateway({
+  const gateway = openGateway({
     petApiUrl: config.petApiUrl ?? new URL(sandbox?.url ?? ''),
     upstreamTimeoutMs: config.upstreamTimeoutMs,
     maxWaitMs: config.maxWaitMs,
     maxAgeMs: config.maxAgeMs,
     maxStaleMs: config.maxStaleMs,
+    heedCacheControl: config.heedCacheControl,
     plan: config.plan,
     freshUpstream: sandbox !== undefined,
     log: createLog(config.logLevel),
@@ -68,7 +74,7 @@ async function runGateway(config: Config): Promise<Service> {
   const endpoint = `${listener.origin}/graphql`;
   return {
     banner: [
-      `petql ${packageJson.version}: GraphQL over the pet adoption service`,
+      `petql ${version}: GraphQL over the pet adoption service`,
       '',
       `GraphiQL   ${endpoint}  (in a browser)`,
       sandbox ? describeSandbox(sandbox) : `Upstream   ${config.petApiUrl?.origin}`,
@@ -84,6 +90,16 @@ async function runGateway(config: Config): Promise<Service> {
       await sandbox?.close();
     },
   };
+}
+
+/** What the library calls an option is a flag to whoever starts the program. */
+function openGateway(options: GatewayOptions): Gateway {
+  try {
+    return createGateway(options);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Error(message.replace('createGateway: stateFile:', '--state-file (STATE_FILE):'), { cause: error });
+  }
 }
 
 function openSandbox(config: Config, at?: { host: string; port: number }): Promise<Sandbox> {

@@ -33,7 +33,7 @@ export interface Caller {
 export interface Callers {
   /** The caller with this API key; the same one for the same key. */
   withKey(apiKey: string): Caller;
-  /** Refuses whoever waits, and settles once the calls under way are over and written down. */
+  /** Refuses whoever waits and whoever comes, and settles once the calls under way are over and written down. */
   close(): Promise<void>;
 }
 
@@ -50,13 +50,16 @@ export function createCallers(options: CallersOptions): Callers {
   const { clock, upstreamClock } = options;
   const callers = new LRUCache<string, Caller & { close(): Promise<void> }>({ max: MOST_CALLERS });
   const getRoute = createGetRoute(clock, () => upstreamClock.now());
+  let closing = false;
   return {
     withKey(apiKey) {
       const known = callers.get(apiKey) ?? createCaller(apiKey, getRoute, options);
       callers.set(apiKey, known);
+      if (closing) void known.close();
       return known;
     },
     async close() {
+      closing = true;
       await Promise.all([...callers.values()].map((caller) => caller.close()));
     },
   };

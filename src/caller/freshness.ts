@@ -22,7 +22,7 @@ export type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;
  * `only-if-cached`, and `no-store` as `no-cache`, since nothing else would keep it from what others have stored.
  * With `max-age` alone nothing older is taken, not even where the upstream fails.
  */
-export function readFreshness(cacheControl: string | null, defaults: FreshnessDefaults): Freshness {
+export function readFreshness(cacheControl: string | undefined, defaults: FreshnessDefaults): Freshness {
   const usual = { ...defaults, joinsSentMs: Infinity, mayCall: true, spares: true };
   if (!cacheControl) return usual;
   const directives = readDirectives(cacheControl);

@@ -18,10 +18,25 @@ export function readApiKey(authorization: string | null): string | PetqlError {
       'The Authorization header is malformed: expected "Bearer", a space and one API key without spaces.',
     );
   }
-  if (key.length > LONGEST_KEY) {
-    return unauthenticated(`The API key is too long: expected at most ${LONGEST_KEY} characters, got ${key.length}.`);
+  return keyOfAllowedLength(key);
+}
+
+/**
+ * An API key that did not come in a header: from the server itself, or from whoever embeds petql.
+ *
+ * @returns the key, or the UNAUTHENTICATED error of one that is missing or malformed. The error never repeats it.
+ */
+export function givenApiKey(key: string | undefined): string | PetqlError {
+  if (key === undefined || key === '') return unauthenticated('This needs an API key, and the server has none for it.');
+  if (!/^[\x21-\x7e]+$/.test(key)) {
+    return unauthenticated('The API key is malformed: expected visible ASCII characters without spaces.');
   }
-  return key;
+  return keyOfAllowedLength(key);
+}
+
+function keyOfAllowedLength(key: string): string | PetqlError {
+  if (key.length <= LONGEST_KEY) return key;
+  return unauthenticated(`The API key is too long: expected at most ${LONGEST_KEY} characters, got ${key.length}.`);
 }
 
 function unauthenticated(message: string): PetqlError {

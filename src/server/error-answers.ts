@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { GraphQLError } from 'graphql';
+import type { GraphQLFormattedError } from 'graphql';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -50,6 +51,30 @@ export function finishedError(error: GraphQLError): GraphQLError {
       ...(status === undefined ? {} : { http: { ...http, status, spec: status === 400 && code !== 'BAD_REQUEST' } }),
     },
   });
+}
+
+/** An error as a client reads it in the answer's JSON. */
+export function plainError(error: GraphQLError): GraphQLFormattedError {
+  const { extensions: { http: _forTheTransport, ...extensions } = {}, ...rest } = finishedError(error).toJSON();
+  return { ...rest, extensions };
+}
+
+/** What is no GraphQL request at all, under Yoga's code for that. */
+export function badRequest(message: string, status: number): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_REQUEST', http: { status } } });
+}
+
+/** A document that is not GraphQL. */
+export function parseFailure(error: GraphQLError): GraphQLError {
+  return new GraphQLError(error.message, {
+    ...place(error),
+    extensions: { code: 'GRAPHQL_PARSE_FAILED', http: { status: 400 } },
+  });
+}
+
+/** An operation name that is missing, or that no operation of the document has. */
+export function unknownOperation(): GraphQLError {
+  return new GraphQLError('', { extensions: { code: 'OPERATION_RESOLUTION_FAILURE', http: { status: 400 } } });
 }
 
 const YOGA_CODES: Readonly<Record<string, { code: ErrorCode; message?: string }>> = {

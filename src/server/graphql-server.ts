@@ -1,39 +1,71 @@
-import { GraphQLError, execute, parse } from 'graphql';
+import { GraphQLError, execute, getOperationAST, parse } from 'graphql';
+import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import type { Plugin, YogaServerInstance } from 'graphql-yoga';
+import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import type { ServerKey } from '../gateway-options.ts';
 import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
 import { answerHeaders, answerStatus } from './answer-headers.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { DOCUMENT_LIMITS, LARGEST_BODY_BYTES, documentLimitError, limitExceeded } from './document-limits.ts';
-import { createErrorMask, graphqlError, finishedError } from './error-answers.ts';
+import {
+  badRequest,
+  createErrorMask,
+  finishedError,
+  graphqlError,
+  parseFailure,
+  unknownOperation,
+} from './error-answers.ts';
 import { inexactVariableError } from './exact-variables.ts';
+import { createExecute } from './execute.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
+import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
+import { paramsError } from './params-error.ts';
 import { createRequestContext } from './request-context.ts';
 import type { RequestContext, RequestContextOptions } from './request-context.ts';
+import { httpTerms } from './request-terms.ts';
+import type { RequestTerms } from './request-terms.ts';
 
 export interface GraphqlServerOptions extends RequestContextOptions {
   readonly log: Log;
+  /** The path of GraphQL and GraphiQL. */
+  readonly endpoint: string;
+  /** See `TermsOptions`. */
+  readonly serverKey?: ServerKey;
+  readonly heedCacheControl: boolean;
   /** The key that GraphiQL starts with. */
   readonly graphiqlKey?: string;
 }
 
-export type GraphqlServer = YogaServerInstance<object, RequestContext>;
+export interface GraphqlServer {
+  /** GraphQL over HTTP, GraphiQL and health. */
+  fetch(request: Request): Promise<Response>;
+  readonly execute: Execute;
+}
 
-const ENDPOINT = '/graphql';
-
-/** GraphQL over HTTP, GraphiQL and health, as one fetch handler that Node's http server can use too. */
+/** GraphQL for those who ask over HTTP and for those in the same process, under the same rules. */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
+  const { endpoint, serverKey, heedCacheControl, graphiqlKey } = options;
   const requestContext = createRequestContext(options);
-  return createYoga<object, RequestContext>({
+  const maskError = createErrorMask(options.log);
+  const yoga = createYoga<ServerContext, RequestContext>({
     schema,
-    graphqlEndpoint: ENDPOINT,
-    context: ({ request }) => requestContext(request),
-    maskedErrors: { maskError: createErrorMask(options.log) },
+    graphqlEndpoint: endpoint,
+    context: async ({ request, terms }) =>
+      requestContext(terms ?? (await httpTerms(request, { serverKey, heedCacheControl }))),
+    maskedErrors: { maskError },
     parserAndValidationCache: { documentCache: createDocumentCache(), errorCache: createDocumentCache() },
     maxRequestBodySize: LARGEST_BODY_BYTES,
-    plugins: [usePages(options.graphiqlKey), useJsonRequests(), useLimits(), useExecution(), useAnswerHeaders()],
+    plugins: [
+      usePages(endpoint, graphiqlKey),
+      useJsonRequests(),
+      useDocumentChecks(),
+      useExecution(),
+      useAnswerHeaders(),
+    ],
+    // Frameworks know a Response by its class.
+    fetchAPI: { Request, Response, Headers },
     // petql's own pages, log and rules stand in for these.
     graphiql: false,
     landingPage: false,
@@ -43,25 +75,32 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     // Yoga answers any address that ends in this; a space is in none.
     healthCheckEndpoint: ' ',
   });
+  return {
+    // What else a framework hands over with the request is not for Yoga, which would take it for context.
+    fetch: async (request) => yoga.handleRequest(request, {}),
+    execute: createExecute({ envelop: (context) => yoga.getEnveloped(context), maskError, serverKey }),
+  };
+}
+
+/** What an operation that did not come over HTTP brings instead of a request. */
+interface ServerContext extends Record<string, unknown> {
+  readonly terms?: RequestTerms;
 }
 
 type ServerPlugin = Plugin<object, object, RequestContext>;
 
 /** What is no GraphQL: GraphiQL, its files, the health checks, and the way to GraphiQL from the bare address. */
-function usePages(graphiqlKey: string | undefined): ServerPlugin {
-  const graphiql = createGraphiql({
-    endpoint: ENDPOINT,
-    ...(graphiqlKey === undefined ? {} : { apiKey: graphiqlKey }),
-  });
+function usePages(endpoint: string, graphiqlKey: string | undefined): ServerPlugin {
+  const graphiql = createGraphiql({ endpoint, ...(graphiqlKey === undefined ? {} : { apiKey: graphiqlKey }) });
   return {
     async onRequest({ request, url, endResponse }) {
       const path = url.pathname;
       const page = await graphiql.answer(request, path);
       if (page) endResponse(page);
       else if (path === '/health/live' || path === '/health/ready') endResponse(Response.json({ status: 'ok' }));
-      else if (path === '/') endResponse(new Response(null, { status: 302, headers: { location: ENDPOINT } }));
-      else if (path !== ENDPOINT) {
-        endResponse(new Response(`There is nothing at this path; GraphQL is at ${ENDPOINT}.\n`, { status: 404 }));
+      else if (path === '/') endResponse(new Response(null, { status: 302, headers: { location: endpoint } }));
+      else if (path !== endpoint) {
+        endResponse(new Response(`There is nothing at this path; GraphQL is at ${endpoint}.\n`, { status: 404 }));
       }
     },
   };
@@ -70,10 +109,9 @@ function usePages(graphiqlKey: string | undefined): ServerPlugin {
 /** Bodies are JSON, and nothing that a page of another origin can send without asking first. */
 function useJsonRequests(): ServerPlugin {
   return {
-    onParams({ params: { operationName } }) {
-      if (!['string', 'undefined'].includes(typeof (operationName ?? undefined))) {
-        throw badRequest(`operationName: expected a string, got ${JSON.stringify(operationName)}.`, 400);
-      }
+    onParams({ params }) {
+      const error = paramsError(params);
+      if (error) throw error;
     },
     onRequestParse({ request, requestParser, setRequestParser }) {
       if (
@@ -94,7 +132,8 @@ function useJsonRequests(): ServerPlugin {
   };
 }
 
-function useLimits(): ServerPlugin {
+/** What stands between a document's text and its validation. */
+function useDocumentChecks(): ServerPlugin {
   return {
     onParse({ setParseFn }) {
       setParseFn((source: string, options: object) => {
@@ -105,26 +144,34 @@ function useLimits(): ServerPlugin {
           if (error instanceof GraphQLError && error.message.includes('tokens. Parsing aborted')) {
             throw graphqlError(limitExceeded('tokens'));
           }
-          throw error;
+          throw error instanceof GraphQLError ? parseFailure(error) : error;
         }
       });
-      return ({ result }) => {
+      return ({ result, context }) => {
         if (result === null || result instanceof Error) return;
         const error = documentLimitError(result);
         if (error) throw graphqlError(error);
+        if (!getOperationAST(result, (context as YogaInitialContext).params.operationName)) throw unknownOperation();
       };
     },
   };
 }
 
-/** Runs an operation, once what can be refused before anything runs has been looked at. */
+/** Runs an operation and says what it cost, once what can be refused before anything runs has been looked at. */
 function useExecution(): ServerPlugin {
   return {
     onExecute({ args, setExecuteFn, setResultAndStopExecution }) {
       // The reference implementation, whose errors name the variable that they are about.
-      setExecuteFn(execute);
+      setExecuteFn((all: ExecutionArgs) => {
+        const result = execute(all);
+        return result instanceof Promise ? result.then(withUsage) : withUsage(result);
+      });
       const { document, operationName, variableValues } = args;
-      const { refusal } = args.contextValue as RequestContext;
+      const { refusal, usage } = args.contextValue as RequestContext;
+      const withUsage = (result: ExecutionResult) => ({
+        ...result,
+        extensions: { ...result.extensions, petql: usage() },
+      });
       const error =
         inexactVariableError(variableValues) ??
         (refusal && operationNeedsKey(document, operationName ?? undefined) ? refusal : undefined);
@@ -141,7 +188,7 @@ function useAnswerHeaders(): ServerPlugin {
       const headers = answerHeaders(result, latestBudget(), usage());
       const status = answerStatus(result);
       const http = status === undefined ? { headers } : { headers, status };
-      setResult({ ...result, extensions: { ...result.extensions, petql: usage(), http } });
+      setResult({ ...result, extensions: { ...result.extensions, http } });
     },
     onResultProcess({ result, setResult }) {
       if ('errors' in result && result.errors) setResult({ ...result, errors: result.errors.map(finishedError) });
@@ -159,9 +206,4 @@ function useAnswerHeaders(): ServerPlugin {
 function notAcceptable(): Response {
   const message = 'Expected an Accept header that allows application/json or application/graphql-response+json.';
   return Response.json({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] }, { status: 406 });
-}
-
-/** What is no GraphQL request at all, under Yoga's code for that. */
-function badRequest(message: string, status: number): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'BAD_REQUEST', http: { status } } });
 }

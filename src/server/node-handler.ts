@@ -1,5 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { LARGEST_BODY_BYTES } from './document-limits.ts';
+import type { RequestHandler } from './listener.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. */
 export type FetchHandler = (request: Request) => Promise<Response> | Response;
@@ -8,9 +9,7 @@ export type FetchHandler = (request: Request) => Promise<Response> | Response;
  * Lets a fetch handler answer Node's requests. Bodies are read here and not as streams: a stream that is given up half
  * read leaves its connection stuck, and whoever uses that connection next waits for ever.
  */
-export function createNodeHandler(
-  handle: FetchHandler,
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+export function createNodeHandler(handle: FetchHandler): RequestHandler {
   return async (incoming, outgoing) => {
     // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
     outgoing.once('finish', () => incoming.complete || incoming.resume());
@@ -30,10 +29,17 @@ export function createNodeHandler(
   };
 }
 
+/** What Express and its like add to a request that went through them. */
+interface ReadIncoming extends IncomingMessage {
+  readonly originalUrl?: string;
+  readonly body?: unknown;
+}
+
 /** A body, or how long it is where it is longer than petql reads; it may be longer still. */
 type ReadBody = { readonly bytes: Buffer } | { readonly tooLong: number };
 
-function readBody(incoming: IncomingMessage): Promise<ReadBody> {
+function readBody(incoming: ReadIncoming): Promise<ReadBody> {
+  if (incoming.readableEnded) return Promise.resolve(readElsewhere(incoming.body));
   const announced = Number(incoming.headers['content-length']);
   if (announced > LARGEST_BODY_BYTES) return Promise.resolve({ tooLong: announced });
   return new Promise((resolve, reject) => {
@@ -51,8 +57,15 @@ function readBody(incoming: IncomingMessage): Promise<ReadBody> {
   });
 }
 
-function toRequest(incoming: IncomingMessage, body: ReadBody, signal: AbortSignal): Request {
-  const { method = 'GET', url = '/', headersDistinct } = incoming;
+/** A parser of the framework's came first. Numbers that it rounded are still too large to be taken for exact ones. */
+function readElsewhere(body: unknown): ReadBody {
+  const bytes = Buffer.from(typeof body === 'string' || Buffer.isBuffer(body) ? body : (JSON.stringify(body) ?? ''));
+  return bytes.length > LARGEST_BODY_BYTES ? { tooLong: bytes.length } : { bytes };
+}
+
+function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal): Request {
+  // Where a framework cut the path that this is mounted at off, it keeps the whole of it.
+  const { method = 'GET', originalUrl, url = '/', headersDistinct } = incoming;
   const headers = new Headers();
   for (const [name, values] of Object.entries(headersDistinct)) {
     // Joined, so that a second Authorization header is seen; Node itself would drop it in silence.
@@ -61,7 +74,7 @@ function toRequest(incoming: IncomingMessage, body: ReadBody, signal: AbortSigna
   // The length alone says that it is too long, and the GraphQL server refuses it for that.
   if ('tooLong' in body) headers.set('content-length', String(body.tooLong));
   const hasBody = 'bytes' in body && body.bytes.length > 0 && method !== 'GET' && method !== 'HEAD';
-  return new Request(`http://localhost${url}`, {
+  return new Request(`http://localhost${originalUrl ?? url}`, {
     method,
     headers,
     signal,

@@ -7,7 +7,7 @@ import type { Usage } from '../caller/usage.ts';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { ResolverContext } from '../schema/builder.ts';
-import { readApiKey } from './api-key.ts';
+import type { RequestTerms } from './request-terms.ts';
 
 /** What a request has beside its document. */
 export interface RequestContext extends ResolverContext {
@@ -24,26 +24,18 @@ export interface RequestContextOptions {
   readonly clock: Clock;
   /** How long a request may wait for the plan, in milliseconds. */
   readonly maxWaitMs: number;
-  /** The key for every request, instead of the one that each caller brings. */
-  readonly serverKey?: string;
   /** How old answers may be where the request does not say. */
   readonly freshness: FreshnessDefaults;
-  /** Whether a request's `Cache-Control` counts: it can spend the plan of the key. Default: only where the key is its own. */
-  readonly heedsCacheControl?: boolean;
 }
 
 /** Finds whose request it is, and how long it may take. */
-export function createRequestContext(options: RequestContextOptions): (request: Request) => RequestContext {
-  const { callers, clock, maxWaitMs, serverKey, heedsCacheControl = serverKey === undefined } = options;
-  return ({ headers, signal }) => {
-    const key = serverKey ?? readApiKey(headers.get('authorization'));
-    if (key instanceof PetqlError) return strangerContext(key);
-    const waitMs = Math.min(maxWaitMs, preferredWaitMs(headers.get('prefer')) ?? maxWaitMs);
-    return callerContext(callers.withKey(key), {
-      deadlineMs: clock.elapsed() + waitMs,
-      signal,
-      freshness: readFreshness(heedsCacheControl ? headers.get('cache-control') : null, options.freshness),
-    });
+export function createRequestContext(options: RequestContextOptions): (terms: RequestTerms) => RequestContext {
+  const { callers, clock, maxWaitMs } = options;
+  return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl }) => {
+    if (apiKey instanceof PetqlError) return strangerContext(apiKey);
+    const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
+    const freshness = readFreshness(cacheControl, options.freshness);
+    return callerContext(callers.withKey(apiKey), { deadlineMs, signal, freshness });
   };
 }
 
@@ -68,10 +60,4 @@ function strangerContext(error: PetqlError): RequestContext {
     latestBudget: () => undefined,
     refusal: error,
   };
-}
-
-/** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */
-function preferredWaitMs(prefer: string | null): number | undefined {
-  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer ?? '')?.[1];
-  return seconds === undefined ? undefined : Number(seconds) * 1000;
 }

@@ -47,7 +47,7 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
   });
   let away = false;
   redis.on('ready', () => {
-    if (away) log.info('Redis is back');
+    if (away) log.info({}, 'Redis is back');
     away = false;
   });
   // ioredis tells of every attempt to connect; once is enough.

@@ -95,6 +95,7 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
   function tellRisk(): void {
     riskTold = true;
     log.warn(
+      {},
       'calls made earlier today are not known: no header tells of the day, and there is no state file and no Redis; ' +
         'until tomorrow the plans may be overrun',
     );

@@ -1,5 +1,5 @@
 import { createGateway } from '../../src/gateway.ts';
-import type { GatewayOptions } from '../../src/gateway.ts';
+import type { GatewayOptions } from '../../src/gateway-options.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { listen } from '../../src/server/listener.ts';

@@ -1,0 +1,144 @@
+import { inspect } from 'node:util';
+import { z } from 'zod';
+import { systemClock } from './clock.ts';
+import type { Clock } from './clock.ts';
+import { SHAPES } from './config.ts';
+import { silentLog } from './log.ts';
+import type { Log } from './log.ts';
+import type { AssumedPlan } from './plan.ts';
+
+export interface GatewayOptions {
+  /** The base address of the pet adoption service, with its `/v1`. */
+  readonly petApiUrl: URL | string;
+  /**
+   * The API key for every request, or what finds the key for one; without a key, what needs one is UNAUTHENTICATED.
+   * Either way the visitor's own Authorization header is not read. Default: each caller brings a key in that header.
+   */
+  readonly petApiKey?: ServerKey;
+  /** The path that `fetch` and `handle` answer GraphQL at, GraphiQL's too. Default `/graphql`. */
+  readonly endpoint?: string;
+  /** How long one upstream call may take, in milliseconds. Default 5000. */
+  readonly upstreamTimeoutMs?: number;
+  /** How long a request may wait for the plan, in milliseconds. Default 10000. */
+  readonly maxWaitMs?: number;
+  /** How old an answer may be to be served as it is, in milliseconds. Default 1000. */
+  readonly maxAgeMs?: number;
+  /** How old an answer may be to be better than none, in milliseconds. Default 600000. */
+  readonly maxStaleMs?: number;
+  /**
+   * Whether visitors may ask for fresher answers with `Cache-Control` where the key is the server's: each such request can
+   * cost a call of its plan. Default false; who brings a key of its own always may.
+   */
+  readonly heedCacheControl?: boolean;
+  /** What callers may call before the upstream tells. Default `auto`: the Free plan's figures, not known. */
+  readonly plan?: AssumedPlan | PlanText;
+  /** Whether the upstream was started with this gateway, so that no call came before. Default false. */
+  readonly freshUpstream?: boolean;
+  /** The Redis that replicas share what they spent in. Default: none, this is the only process. */
+  readonly redisUrl?: string;
+  /** Where one process without Redis keeps what it spent. Default: in memory. */
+  readonly stateFile?: string;
+  /** Hashes API keys wherever they are kept; 16 characters or more. Default: made once, and kept with them. */
+  readonly keySecret?: string;
+  /** The key that GraphiQL starts with; only one that is no secret. Default: a placeholder. */
+  readonly graphiqlKey?: string;
+  /** Where petql says what went wrong, faults of its own among it. Default: nowhere. */
+  readonly log?: Log;
+  /** The time, for tests. Default: the machine's. */
+  readonly clock?: Clock;
+}
+
+/** The key that the server has for its visitors: one for all, or what finds it for a request. */
+export type ServerKey = string | ((request: Request) => Promise<string | undefined> | string | undefined);
+
+export type PlanText = 'auto' | 'business' | 'free' | 'pro' | `${number}/${number}`;
+
+/** Options that were checked, with the defaults of those that were not given. */
+export interface CheckedOptions extends Omit<GatewayOptions, 'petApiUrl' | 'plan'> {
+  readonly petApiUrl: URL;
+  readonly endpoint: string;
+  readonly upstreamTimeoutMs: number;
+  readonly maxWaitMs: number;
+  readonly maxAgeMs: number;
+  readonly maxStaleMs: number;
+  readonly heedCacheControl: boolean;
+  readonly plan: AssumedPlan;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/**
+ * @throws TypeError that names every wrong option, and never repeats a secret.
+ */
+export function checkedOptions(options: GatewayOptions): CheckedOptions {
+  const problems: string[] = [];
+  const checked: Record<string, unknown> = {};
+  for (const name of Object.keys(options)) {
+    if (!Object.hasOwn(OPTIONS, name)) problems.push(`${name}: there is no such option`);
+  }
+  for (const [name, shape] of Object.entries<z.ZodType>(OPTIONS)) {
+    const given: unknown = options[name as keyof GatewayOptions];
+    const { success, data, error } = shape.safeParse(given);
+    if (!success) problems.push(`${name}: ${error.issues[0]?.message}${SECRET.has(name) ? '' : came(given)}`);
+    else if (data !== undefined) checked[name] = data;
+  }
+  if (problems.length > 0) throw new TypeError(`createGateway: ${problems.join('; ')}`);
+  return checked as unknown as CheckedOptions;
+}
+
+const OPTIONS = {
+  petApiUrl: z.preprocess((given) => (given instanceof URL ? given.href : given), SHAPES.petApiUrl),
+  petApiKey: z
+    .union(
+      [z.custom<ServerKey>((given) => typeof given === 'function'), SHAPES.petApiKey],
+      'expected 1 to 512 visible ASCII characters, or a function that finds them',
+    )
+    .optional(),
+  endpoint: z.custom<string>(isPath, 'expected a path such as /api/graphql').default('/graphql'),
+  upstreamTimeoutMs: wholeNumber(1, 600_000).default(5_000),
+  maxWaitMs: wholeNumber(0, 600_000).default(10_000),
+  maxAgeMs: wholeNumber(0, 86_400_000).default(1_000),
+  maxStaleMs: wholeNumber(0, 86_400_000).default(600_000),
+  heedCacheControl: z.boolean('expected true or false').default(false),
+  plan: z
+    .union(
+      [z.object({ perMinute: z.int().positive(), perDay: z.int().positive(), known: z.boolean() }), SHAPES.plan],
+      'expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000',
+    )
+    .prefault('auto'),
+  freshUpstream: z.boolean('expected true or false').optional(),
+  redisUrl: SHAPES.redisUrl.optional(),
+  stateFile: z.string('expected the path of a file').optional(),
+  keySecret: SHAPES.keySecret.optional(),
+  graphiqlKey: SHAPES.petApiKey.optional(),
+  log: functions<Log>('info', 'warn', 'error').default(silentLog),
+  clock: functions<Clock>('now', 'elapsed').default(systemClock),
+} satisfies Record<keyof GatewayOptions, z.ZodType>;
+
+/** Options whose values are never repeated. */
+const SECRET: ReadonlySet<string> = new Set(['petApiKey', 'redisUrl', 'keySecret'] satisfies (keyof GatewayOptions)[]);
+
+/** An object with these functions; it is used as it stands, not as a copy. */
+function functions<T>(...names: (keyof T & string)[]) {
+  return z.custom<T>(
+    (given: unknown) => names.every((name) => typeof (given as Partial<T> | null | undefined)?.[name] === 'function'),
+    `expected an object with the functions ${names.join(', ')}`,
+  );
+}
+
+/** No pattern, and no slash at its end: it is compared with a request's path as it stands. */
+function isPath(given: unknown): boolean {
+  return typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given);
+}
+
+function wholeNumber(lowest: number, highest: number) {
+  const expected = `expected a whole number from ${lowest} to ${highest}`;
+  return z.int(expected).min(lowest, expected).max(highest, expected);
+}
+
+/** Without what an address may hold before its host, a password among it. */
+function came(given: unknown): string {
+  const text = given instanceof URL ? given.href : given;
+  if (typeof text !== 'string') return `, got ${inspect(text, { depth: 0 }).slice(0, 80)}`;
+  return `, got ${JSON.stringify(text.replace(/\/\/.*@/, '//…@').slice(0, 80))}`;
+}

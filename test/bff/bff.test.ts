@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Browser } from 'playwright-core';
+import { httpOrigin } from '../../src/http-origin.ts';
+import type { Int64 } from '../../src/int64.ts';
+import type { GatewayOptions } from '../../src/index.ts';
+import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startBrowser } from '../support/browser.ts';
+import { startEmbedded } from '../support/start-embedded.ts';
+import { createBff } from './bff.ts';
+
+const NAMES = ['Ada', '<img src=x onerror="document.title = 1"> & Söhne', '</li>&amp;'];
+const SEEDS = NAMES.map((name) => ({ name, categoryId: '1' as Int64, status: 'available' }) as const);
+const KEY = 'demo-business';
+
+async function startBff(sandboxOptions: SandboxOptions = {}, options: Partial<GatewayOptions> = {}) {
+  const gateway = await startEmbedded({ petApiKey: KEY, ...options }, sandboxOptions);
+  const server = createBff(gateway).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    gateway,
+    url: `${httpOrigin(server)}/`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await gateway[Symbol.asyncDispose]();
+    },
+  };
+}
+
+describe('in a browser', () => {
+  let browser: Browser | undefined;
+
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  test("the page lists the animals by their names, whatever these are, and nothing of it tells the server's key", async ({
+    skip,
+  }) => {
+    if (!browser) return skip();
+    await using bff = await startBff({ seeds: SEEDS });
+    const visit = await browser.newPage();
+    const received: string[] = [];
+    visit.on('response', async (response) => {
+      received.push(JSON.stringify([await response.allHeaders(), await response.text().catch(() => '')]));
+    });
+    await visit.goto(bff.url, { waitUntil: 'networkidle' });
+    expect(await visit.getByRole('heading').textContent()).toBe('Waiting for a home');
+    expect(await visit.getByRole('listitem').allTextContents()).toEqual(NAMES);
+    expect(await visit.title()).toBe('Waiting for a home');
+    expect(received.join()).toContain('Ada');
+    expect(received.join()).not.toContain(KEY);
+    expect(bff.gateway.sandbox.calls.map(({ key, path }) => [key, path.split('?')[0]])).toEqual([[KEY, '/pets']]);
+    await visit.close();
+  });
+});
+
+test("a visitor's own Authorization header is not forwarded", async () => {
+  await using bff = await startBff();
+  expect((await fetch(bff.url, { headers: { authorization: 'Bearer demo-free' } })).status).toBe(200);
+  expect(bff.gateway.sandbox.calls.map(({ key }) => key)).toEqual([KEY]);
+});
+
+test('a visitor who is gone while the plan makes them wait costs no call', async () => {
+  await using bff = await startBff();
+  const { gateway, url } = bff;
+  const probeIsThere = new Promise<void>((resolve) => {
+    gateway.sandbox.setFault(() => {
+      resolve();
+      return { delayMs: 300 };
+    });
+  });
+  const probe = gateway.execute({ document: '{ pet(id: "1") { id } }' });
+  await probeIsThere;
+  const visitor = new AbortController();
+  const gone = fetch(url, { signal: visitor.signal }).catch(() => 'gone');
+  const queued = async () => {
+    const { data } = await gateway.execute<{ rateLimit: { queued: number } }>({ document: '{ rateLimit { queued } }' });
+    return data?.rateLimit.queued;
+  };
+  await expect.poll(queued).toBe(1);
+  visitor.abort();
+  expect(await gone).toBe('gone');
+  await expect.poll(queued).toBe(0);
+  expect((await probe).errors).toBeUndefined();
+  expect(gateway.sandbox.calls).toHaveLength(1);
+});
+
+test('a plan that is spent is a page that says so, and when to come back', async () => {
+  const keys = { [KEY]: { name: 'small', perMinute: 1, perDay: 1 } };
+  await using bff = await startBff({ keys }, { maxAgeMs: 0, maxStaleMs: 0 });
+  expect((await fetch(bff.url)).status).toBe(200);
+  const response = await fetch(bff.url);
+  expect([response.status, await response.text()]).toEqual([503, expect.stringContaining('Back soon')]);
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(bff.gateway.sandbox.calls).toHaveLength(1);
+});
+
+test('a service that fails is a page that says so, and nothing of what the service said', async () => {
+  await using bff = await startBff();
+  bff.gateway.sandbox.setFault(() => ({ status: 500, body: '{"code":"oops","message":"a secret","status":500}' }));
+  const response = await fetch(bff.url);
+  expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('secret')]);
+});
+
+test('what is no page is said to be none', async () => {
+  await using bff = await startBff();
+  expect((await fetch(new URL('favicon.ico', bff.url))).status).toBe(404);
+  expect(bff.gateway.sandbox.calls).toHaveLength(0);
+});

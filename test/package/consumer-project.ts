@@ -1,0 +1,89 @@
+import { execFile, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import packageJson from '../../package.json' with { type: 'json' };
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const run = promisify(execFile);
+
+/** What a project has beside petql. They are no dependencies of petql's own, so that its lock file stays small. */
+const BESIDE_PETQL = [
+  '@graphql-typed-document-node/core@3.2.0',
+  '@hono/node-server@2.1.8',
+  '@types/express@5.0.6',
+  '@types/node@24.19.2',
+  'esbuild@0.28.2',
+  'express@5.3.0',
+  'fastify@5.12.8',
+  'hono@4.13.19',
+];
+
+/** A project of somebody else, with petql installed from what `npm publish` would send. */
+export interface ConsumerProject {
+  readonly folder: string;
+  readonly tarball: Buffer;
+  /** Runs a program in it to its end: what it printed, and its exit code. */
+  run(program: string, ...args: string[]): Promise<{ code: number; output: string }>;
+  /** Starts a program in it, and resolves once it has printed what is waited for. */
+  start(until: RegExp, options: { env?: Record<string, string> }, ...command: string[]): Promise<string>;
+  /** Ends what runs in it and removes it. */
+  remove(): Promise<void>;
+}
+
+export async function installConsumer(): Promise<ConsumerProject> {
+  const root = await mkdtemp(join(tmpdir(), 'petql-package-'));
+  await npm(ROOT, 'pack', '--pack-destination', root);
+  const tarball = join(root, `petql-${packageJson.version}.tgz`);
+  const folder = join(root, 'consumer');
+  await mkdir(folder);
+  await writeFile(join(folder, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }');
+  await npm(folder, 'install', '--prefer-offline', '--no-audit', '--no-fund', tarball, ...BESIDE_PETQL);
+  await cp(join(import.meta.dirname, 'consumer'), folder, { recursive: true });
+  const running: ChildProcess[] = [];
+  // Nothing of the test runner's own environment, whose options could hide what is missing.
+  const env = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' };
+
+  return {
+    folder,
+    tarball: await readFile(tarball),
+    run: (program, ...args) =>
+      run(program, args, { cwd: folder, env }).then(
+        ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
+        ({ code, stdout, stderr }) => ({ code, output: stdout + stderr }),
+      ),
+    start(until, options, program = '', ...args) {
+      const child = spawn(program, args, { cwd: folder, env: { ...env, ...options.env } });
+      running.push(child);
+      let output = '';
+      return new Promise((resolve, reject) => {
+        for (const stream of [child.stdout, child.stderr]) {
+          stream.setEncoding('utf8').on('data', (text: string) => {
+            output += text;
+            if (until.test(output)) resolve(output);
+          });
+        }
+        child.once('error', reject).once('close', (code) => reject(new Error(`it ended with ${code}: ${output}`)));
+      });
+    },
+    async remove() {
+      for (const child of running) {
+        if (child.exitCode !== null) continue;
+        const ended = once(child, 'close');
+        child.kill('SIGKILL');
+        await ended;
+      }
+      await rm(root, { recursive: true });
+    },
+  };
+}
+
+/** With npm's own settings alone: what it hands to its scripts would make these commands part of `npm test`. */
+async function npm(cwd: string, ...args: string[]): Promise<void> {
+  const env = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
+  await run('npm', ['--loglevel=error', ...args], { cwd, env: Object.fromEntries(env) });
+}

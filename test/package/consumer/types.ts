@@ -1,0 +1,43 @@
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import { parse, printSchema } from 'graphql';
+import { createGateway } from 'petql';
+import type { Gateway, GatewayOptions, Log } from 'petql';
+
+interface Data {
+  pet: { id: string; name: string } | null;
+}
+
+const PET: TypedDocumentNode<Data, { id: string }> = parse('query ($id: ID!) { pet(id: $id) { id name } }');
+const LIST: TypedDocumentNode<{ pets: { id: string }[] | null }, { [key: string]: never }> = parse('{ pets { id } }');
+
+const log: Log = console;
+const options: GatewayOptions = { petApiUrl: new URL('https://pets.example/v1'), log, plan: '500/20000' };
+const gateway: Gateway = createGateway({
+  ...options,
+  petApiKey: async ({ headers }) => headers.get('x-key') ?? undefined,
+});
+
+const { data, errors } = await gateway.execute({
+  document: PET,
+  variables: { id: '1' },
+  signal: AbortSignal.timeout(1),
+});
+const name: string | undefined = data?.pet?.name;
+const code: unknown = errors?.[0]?.extensions?.['code'];
+const ids: string[] | undefined = (await gateway.execute({ document: LIST })).data?.pets?.map(({ id }) => id);
+const anything: Record<string, unknown> | null | undefined = (await gateway.execute({ document: '{ pets { id } }' }))
+  .data;
+const sdl: string = printSchema(gateway.schema);
+
+// @ts-expect-error -- the variable is required
+await gateway.execute({ document: PET });
+// @ts-expect-error -- it is a string
+await gateway.execute({ document: PET, variables: { id: 1 } });
+// @ts-expect-error -- there is no such field
+export const wings = data?.pet?.wings;
+// @ts-expect-error -- the address is required
+createGateway({});
+// @ts-expect-error -- this is no document
+await gateway.execute({ document: { query: '{ pets { id } }' } });
+
+export { anything, code, ids, name, sdl };

@@ -1,0 +1,187 @@
+import { request as httpRequest } from 'node:http';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
+import { publint } from 'publint';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { installConsumer } from './consumer-project.ts';
+import type { ConsumerProject } from './consumer-project.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const ANSWER = { data: { pets: [{ id: '1' }] } };
+const FIRST = JSON.stringify({ query: '{ pets(limit: 1) { id } }' });
+
+let consumer: ConsumerProject;
+let sandbox: Sandbox;
+
+beforeAll(async () => {
+  [consumer, sandbox] = await Promise.all([installConsumer(), startSandbox()]);
+}, 120_000);
+afterAll(async () => {
+  await Promise.all([consumer.remove(), sandbox.close()]);
+});
+
+describe('the package', () => {
+  test('is what publint expects of one', async () => {
+    const { buffer, byteOffset, byteLength } = consumer.tarball;
+    const tarball = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+    expect((await publint({ pack: { tarball }, strict: true })).messages).toEqual([]);
+  });
+
+  test('has types that every way of resolving modules finds, where it finds ES modules at all', async () => {
+    const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(consumer.tarball)));
+    const problems = analysis.types ? analysis.problems : ['there are no types'];
+    // Without `exports` nothing is found, and CommonJS gets the ES module, which Node's require loads.
+    const expected = [
+      { kind: 'NoResolution', resolutionKind: 'node10' },
+      { kind: 'CJSResolvesToESM', resolutionKind: 'node16-cjs' },
+    ];
+    expect(problems).toEqual(expected.map((problem) => expect.objectContaining(problem)));
+  });
+
+  test('holds what runs, its types and the schema, and neither sources nor tests', async () => {
+    const files = createPackageFromTarballData(new Uint8Array(consumer.tarball)).listFiles();
+    const kinds = files.map((file) =>
+      file.replace(/^\/node_modules\/petql\//, '').replace(/^dist\/.*?((?:\.d)?\.\w+)$/, 'dist/*$1'),
+    );
+    expect([...new Set(kinds)].toSorted()).toEqual([
+      'LICENSE',
+      'README.md',
+      'dist/*.d.ts',
+      'dist/*.js',
+      'package.json',
+      'schema/schema.graphql',
+    ]);
+  });
+});
+
+describe('petql from node_modules', () => {
+  test('starts with plain Node, and answers GraphQL and GraphiQL', async () => {
+    const output = await consumer.start(/^curl .*$/m, {}, 'node_modules/.bin/petql', '--port', '0');
+    const endpoint = /^curl -s (\S+)/m.exec(output)?.[1] ?? '';
+    expect(await query(endpoint, 'demo-free')).toMatchObject(ANSWER);
+    expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
+  });
+
+  test('says its version', async () => {
+    expect(await consumer.run('node_modules/.bin/petql', '--version')).toEqual({
+      code: 0,
+      output: `${packageJson.version}\n`,
+    });
+  });
+
+  test('can be required too, and does not keep a program alive that forgot to close it', async () => {
+    const program = `
+      const { createGateway } = require('petql');
+      const gateway = createGateway({ petApiUrl: '${sandbox.url}' });
+      gateway.execute({ document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free' })
+        .then(({ data }) => console.log(JSON.stringify(data)));`;
+    expect(await consumer.run(process.execPath, '--input-type=commonjs', '--eval', program)).toEqual({
+      code: 0,
+      output: '{"pets":[{"id":"1"}]}\n',
+    });
+  });
+
+  test('still has its whole schema in a bundle', async () => {
+    const program = `
+      import { createGateway } from 'petql';
+      const { schema } = createGateway({ petApiUrl: 'http://localhost/v1' });
+      console.log(Object.keys({ ...schema.getQueryType().getFields(), ...schema.getMutationType().getFields() }).join());`;
+    await writeFile(join(consumer.folder, 'bundled.mjs'), program);
+    const options = ['--bundle', '--platform=node', '--outfile=bundle.cjs', '--log-level=warning'];
+    expect(await consumer.run('node_modules/.bin/esbuild', 'bundled.mjs', ...options)).toEqual({ code: 0, output: '' });
+    expect((await consumer.run(process.execPath, 'bundle.cjs')).output).toBe('pets,pet,petsById,rateLimit,createPet\n');
+  });
+
+  test("has types that compile in a strict project, README's code among it", async () => {
+    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+    for (const [index, [, code = '']] of [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].entries()) {
+      await writeFile(join(consumer.folder, `readme-${index}.ts`), code);
+    }
+    expect(await consumer.run(join(ROOT, 'node_modules/.bin/tsc'), '-p', '.')).toEqual({ code: 0, output: '' });
+  });
+});
+
+describe('petql mounted', () => {
+  test("is mounted here as README's table says", async () => {
+    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+    const table = /^\| In \| Mount \|\n.*?\n\n/ms.exec(readme)?.[0] ?? '';
+    const mounts = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code]) => code);
+    expect(mounts).toHaveLength(5);
+    const sources = await Promise.all(
+      ['mounts.ts', 'route.ts'].map((name) => readFile(join(consumer.folder, name), 'utf8')),
+    );
+    for (const code of mounts) expect(sources.join()).toContain(code);
+  });
+
+  let origins: Record<string, string>;
+
+  beforeAll(async () => {
+    const env = { PET_API_URL: sandbox.url };
+    const output = await consumer.start(/^ready$/m, { env }, process.execPath, 'mounts.ts');
+    origins = Object.fromEntries([...output.matchAll(/^(.+)=(http.+)$/gm)].map(([, name, origin]) => [name, origin]));
+  });
+
+  const MOUNTS = ['node:http', 'Express', 'Express behind a parser', 'Fastify', 'Hono', 'a Next.js route'];
+  test.each(MOUNTS)('in %s answers GraphQL and GraphiQL', async (name) => {
+    const endpoint = `${origins[name]}/graphql`;
+    expect(await query(endpoint)).toMatchObject(ANSWER);
+    expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
+  });
+
+  test.each(MOUNTS)('in %s refuses what is too long or no JSON, and goes on', async (name) => {
+    const endpoint = `${origins[name]}/graphql`;
+    for (const [body, status] of [
+      [tooLong(300_000), 413],
+      ['{"query":', 400],
+    ] as const) {
+      expect(await statusOf(endpoint, body)).toBe(status);
+      expect(await query(endpoint)).toMatchObject(ANSWER);
+    }
+  });
+
+  // The others read the body before petql does, and cut connections as they like.
+  test.each(['node:http', 'Express', 'Hono', 'a Next.js route'])('in %s refuses 10 MB, and goes on', async (name) => {
+    const endpoint = `${origins[name]}/graphql`;
+    expect(await statusOf(endpoint, tooLong(10_000_000))).toBe(413);
+    expect(await query(endpoint)).toMatchObject(ANSWER);
+  });
+});
+
+function tooLong(bytes: number): string {
+  return `{"query":"${' '.repeat(bytes - 12)}"}`;
+}
+
+async function query(endpoint: string, key = 'demo-business'): Promise<unknown> {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` };
+  const response = await fetch(endpoint, { method: 'POST', headers, body: FIRST });
+  return response.json();
+}
+
+/** How long the script is that the page loads. */
+async function graphiqlBytes(endpoint: string): Promise<number> {
+  const page = await (await fetch(endpoint, { headers: { accept: 'text/html' } })).text();
+  const script = await fetch(new URL(/<script src="([^"]+)"/.exec(page)?.[1] ?? 'none', endpoint));
+  return (await script.text()).length;
+}
+
+/** As a client sees it that says how long its body is, and sends all of it. */
+function statusOf(endpoint: string, body: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': body.length,
+      authorization: 'Bearer demo-free',
+    };
+    const request = httpRequest(endpoint, { method: 'POST', headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}

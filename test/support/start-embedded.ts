@@ -1,0 +1,43 @@
+import { createGateway } from '../../src/index.ts';
+import type { Gateway, GatewayOptions } from '../../src/index.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { createMemoryLog } from './memory-log.ts';
+import type { LogLine } from './memory-log.ts';
+
+/** A gateway as a program has it that embeds petql: in process, and over a sandbox of its own. */
+export interface EmbeddedGateway extends Gateway {
+  readonly sandbox: Sandbox;
+  readonly logLines: readonly LogLine[];
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startEmbedded(
+  options: Partial<GatewayOptions> = {},
+  sandboxOptions: SandboxOptions = {},
+): Promise<EmbeddedGateway> {
+  const sandbox = await startSandbox(sandboxOptions);
+  const { log, lines } = createMemoryLog();
+  const gateway = createGateway({ petApiUrl: sandbox.url, log, ...options });
+  return {
+    ...gateway,
+    sandbox,
+    logLines: lines,
+    async [Symbol.asyncDispose]() {
+      await gateway.close();
+      await sandbox.close();
+    },
+  };
+}
+
+/** One operation over HTTP, as `fetch` takes it. */
+export function graphqlRequest(
+  params: object,
+  headers: Readonly<Record<string, string>> = { authorization: 'Bearer demo-free' },
+): Request {
+  return new Request('http://localhost/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(params),
+  });
+}
