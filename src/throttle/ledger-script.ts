@@ -153,8 +153,9 @@ local function applyReading(state, given, reading, nowMs)
   window.ceiling = math.min(ceiling, highest)
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS
   window.resetId = reading.resetId
+  local assumed = other.mode ~= 'told' or not state.planKnown
+  if reading.otherLimit and assumed then other.limit = reading.otherLimit end
   if reading.limit then state.planKnown = true end
-  if reading.otherLimit and other.mode ~= 'told' then other.limit = reading.otherLimit end
 end
 
 local function applyAnswered(state, given, readings, nowMs)

@@ -284,8 +284,10 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   window.ceiling = Math.min(ceiling, highest);
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS;
   window.resetId = reading.resetId;
+  // What was told of the other window before the plan was known may have been this one's.
+  const assumed = other.mode !== 'told' || !state.planKnown;
+  if (reading.otherLimit !== undefined && assumed) other.limit = reading.otherLimit;
   if (reading.limit !== undefined) state.planKnown = true;
-  if (reading.otherLimit !== undefined && other.mode !== 'told') other.limit = reading.otherLimit;
 }
 
 function applyRefused(state: LedgerState, report: Refused, nowMs: number): void {
