@@ -34,7 +34,7 @@ export interface RedisStoreOptions {
   readonly timeoutMs?: number;
 }
 
-/** Connects in the background: whoever calls before there is a connection is told that Redis is away. */
+/** Connects in the background. Whoever calls before the first connection stands waits for it, as long as for an answer. */
 export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): RedisStore {
   const redis = new Redis(url, {
     // With its own defaults a call would hang for a minute while Redis is away, and be sent again on the next connection.
@@ -56,6 +56,12 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
     away = true;
   });
   const defined = new Set<string>();
+  // A Redis that nobody has spoken to yet is not away: who took it for that would go on without the other replicas.
+  const firstContact = new Promise<unknown>((resolve) => {
+    redis.once('ready', resolve);
+    redis.once('error', resolve);
+    setTimeout(resolve, timeoutMs).unref();
+  });
 
   return {
     get connected() {
@@ -66,6 +72,7 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
         redis.defineCommand(name, { lua: source, numberOfKeys: 1 });
         defined.add(name);
       }
+      await firstContact;
       try {
         return (
           (await (redis as unknown as Record<string, (...all: string[]) => Promise<string>>)[name]?.(key, ...args)) ??

@@ -39,8 +39,14 @@ interface Replica {
 }
 
 async function startReplica(): Promise<Replica> {
+  const started = newReplica();
+  await until(() => started.connected());
+  return started;
+}
+
+/** One whose connection to Redis does not stand yet. */
+function newReplica(): Replica & { connected(): boolean } {
   const redis = connectRedis({ url: server.url, log: createMemoryLog().log, timeoutMs: 200 });
-  await until(() => redis.connected);
   const replica = randomUUID();
   const replicas = createReplicas(redis, replica);
   const now = () => nowMs;
@@ -52,7 +58,8 @@ async function startReplica(): Promise<Replica> {
     replicas.close();
     redis.close();
   });
-  return { ledger, replicas, ask: (wanted, ...reports) => ledger.exchange(key, { wanted, reports }) };
+  const ask: Replica['ask'] = (wanted, ...reports) => ledger.exchange(key, { wanted, reports });
+  return { ledger, replicas, ask, connected: () => redis.connected };
 }
 
 function answered(grant: Grant, remaining: number, more: Partial<Reading> = {}): Report {
@@ -82,6 +89,14 @@ describe.skipIf(!redisIsHere)('while Redis works', () => {
     await open(one, 10);
     expect((await other.ask(7)).grants).toHaveLength(7);
     expect((await one.ask(7)).grants).toHaveLength(3);
+  });
+
+  // Each would take half of the window for itself: of three that start together, one half too much.
+  test('replicas that have just started ask it, and wait for their connection', async () => {
+    const all = [newReplica(), newReplica(), newReplica()];
+    const standings = await Promise.all(all.map(({ ask }) => ask(5)));
+    expect(standings.flatMap(({ grants }) => grants)).toMatchObject([{ probe: true }]);
+    expect(all.map(({ replicas }) => replicas.redisWorks)).toEqual([true, true, true]);
   });
 
   test('one replica probes for all', async () => {
