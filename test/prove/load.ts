@@ -84,12 +84,14 @@ export async function send({ endpoint, key, name, waitSeconds, signal, requests 
     body: JSON.stringify({ query: ADD, variables: { name } }),
     signal: signal ?? null,
   }).then(
-    async (response) => settlementOf((await response.json()) as Answer),
-    () => ({ outcome: signal?.aborted ? ('aborted' as const) : ('unknown' as const) }),
+    async (response) => {
+      const atMs = performance.now();
+      return { ...settlementOf((await response.json()) as Answer), atMs };
+    },
+    () => ({ outcome: signal?.aborted ? ('aborted' as const) : ('unknown' as const), atMs: performance.now() }),
   );
-  const settled = { ...settlement, atMs: performance.now() };
-  request.settlements.push(settled);
-  return settled;
+  request.settlements.push(settlement);
+  return settlement;
 }
 
 interface Answer {
