@@ -15,6 +15,8 @@ const BETWEEN_TRIES_MS = 50;
 const LOOK_AGAIN_MS = 250;
 /** Without Redis a replica cannot see the others. There may always be one more than there was a moment ago. */
 const FEWEST_REPLICAS = 2;
+/** A window, with the guards at its ends. */
+const ALONE_AT_MOST_MS = 65_000;
 /** The ledger remembers its answers a little longer. */
 const ASKED_AGAIN_WITHIN_MS = 50_000;
 /** A caller that nobody has asked for in so long is forgotten here; Redis remembers its calls. */
@@ -76,16 +78,22 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     return account;
   }
 
-  /** Where nothing is spent of a window that the others do not know of. */
+  /**
+   * Where no replica can be in the midst of a window that it spends alone: such windows begin while Redis is away and end
+   * within a minute after it is back.
+   */
   function mayJoin({ started, minute, pausedUntilMs }: LedgerState): boolean {
     if (!replicas.redisWorks) return false;
-    return started === 0 || minute.mode !== 'told' || now() >= minute.resetAtMs || now() < pausedUntilMs;
+    if (now() < pausedUntilMs || replicas.redisWorksForMs >= ALONE_AT_MOST_MS) return true;
+    // The window that is known here was over before Redis was back: others have begun the next one alone.
+    if (minute.mode !== 'told' || minute.resetAtMs <= now() - replicas.redisWorksForMs) return false;
+    return started === 0 || now() >= minute.resetAtMs;
   }
 
   async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
     const { alone, latest } = account;
     const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
-    if (alone) reports.push(memoryReport(alone, latest));
+    if (alone) reports.push(memoryReport(withReports(alone, request), latest));
     const standing = await insist(apiKey, account, { ...request, reports });
     account.alone = undefined;
     settle(account, request, standing);
@@ -153,6 +161,13 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const standing = exchange(account.alone, request, rules, now());
     // Redis may be back sooner than a window is over.
     return { ...standing, waitMs: Math.min(standing.waitMs, LOOK_AGAIN_MS) };
+  }
+
+  /** Its last calls are answered in the exchange with which it joins; on a copy, since that exchange may fail. */
+  function withReports(alone: LedgerState, { reports }: Exchange): LedgerState {
+    const copy = structuredClone(alone);
+    exchange(copy, { reports, wanted: 0 }, rules, now());
+    return copy;
   }
 
   /** What the shared ledger has to know of the time alone. */

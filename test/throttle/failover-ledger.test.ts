@@ -48,10 +48,10 @@ async function startReplica(): Promise<Replica> {
 function newReplica(): Replica & { connected(): boolean } {
   const redis = connectRedis({ url: server.url, log: createMemoryLog().log, timeoutMs: 200 });
   const replica = randomUUID();
-  const replicas = createReplicas(redis, replica);
   const now = () => nowMs;
   const startMs = nowMs;
   const clock: Clock = { now, elapsed: () => performance.now() + nowMs - startMs };
+  const replicas = createReplicas(redis, replica, clock);
   const shared = createRedisLedger({ redis, rules, nameOf: (apiKey) => apiKey, replica, now });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
   cleanups.push(() => {
@@ -205,6 +205,26 @@ describe.skipIf(!redisIsHere)('when Redis is back', () => {
     // 2 through Redis before, 30 alone, and the probe.
     const { day } = await one.ask(0, answered(joined.grants[0] as Grant, 59));
     expect(day).toMatchObject({ mode: 'counted', used: 33 });
+  });
+});
+
+describe.skipIf(!redisIsHere)('when Redis is back in a window that others spend alone', () => {
+  // It would have taken all that was left, the shares of the others too.
+  test('a replica that has spent nothing of it takes its own share alone, and joins where it ends', async () => {
+    const one = await startReplica();
+    await open(one, 40);
+    await server.kill();
+    await noticed(one, false);
+    await one.ask(0);
+    nowMs += 51_000;
+    await server.start();
+    await noticed(one, true);
+    const { grants } = await one.ask(100, answered(await probe(one), 59));
+    expect(grants).toHaveLength(29);
+    nowMs += 51_000;
+    const joined = await one.ask(3, ...grants.map((grant) => answered(grant, 30)));
+    expect(joined.grants).toMatchObject([{ probe: true }]);
+    expect((await one.ask(100, answered(joined.grants[0] as Grant, 59))).grants).toHaveLength(59);
   });
 });
 

@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { steadyTime, systemClock } from '../../../src/clock.ts';
 import { PLANS } from '../../../src/plan.ts';
 import { connectRedis } from '../../../src/store/redis.ts';
+import type { RedisStore } from '../../../src/store/redis.ts';
 import { createCallerNames } from '../../../src/throttle/caller-names.ts';
 import { createFailoverLedger } from '../../../src/throttle/failover-ledger.ts';
 import type { Ledger } from '../../../src/throttle/ledger.ts';
@@ -21,6 +22,8 @@ const PLAN = { ...PLANS.free, windows: 'fixed' } as const;
 const KEYS = 10_000;
 const CALLS_A_SECOND = 400;
 const LASTS_MS = 30_000;
+/** By then the code is compiled, as it is in a process that serves. */
+const WARM_AFTER_MS = 3_000;
 const MOST_MS = { memory: 5, redis: 10 } as const;
 const MOST_ROUND_TRIPS = 2;
 const RULES = { plan: { ...PLAN, known: true }, probeMs: 5_000 };
@@ -48,16 +51,15 @@ async function callAll(bench: Bench, place: 'memory' | 'redis'): Promise<Finding
     return known;
   };
   const addedMs: number[] = [];
+  const beganMs = performance.now();
   const calls: Promise<void>[] = [];
   const call = async () => {
     const { call: pass } = throttleOf(`key ${Math.floor(bench.random() * KEYS)}`);
     const startedMs = performance.now();
     // The answer is immediate, so all the time that passes is the throttle's.
     await pass('a call', { waitMs: 10_000 });
-    addedMs.push(performance.now() - startedMs);
+    if (startedMs - beganMs > WARM_AFTER_MS) addedMs.push(performance.now() - startedMs);
   };
-  const before = await roundTrips();
-  const beganMs = performance.now();
   // At a steady rate, whatever has come back.
   for (let elapsedMs = 0; elapsedMs < LASTS_MS; elapsedMs = performance.now() - beganMs) {
     const due = Math.floor((elapsedMs / 1000) * CALLS_A_SECOND);
@@ -66,7 +68,7 @@ async function callAll(bench: Bench, place: 'memory' | 'redis'): Promise<Finding
   }
   await Promise.all(calls);
   await Promise.all([...throttles.values()].map(({ throttle }) => throttle.close()));
-  const trips = ((await roundTrips()) - before) / calls.length;
+  const trips = roundTrips() / calls.length;
 
   const p99Ms = percentile(addedMs, 0.99);
   const problems = p99Ms > MOST_MS[place] ? [`p99 ${p99Ms.toFixed(1)} ms`] : [];
@@ -82,13 +84,14 @@ async function callAll(bench: Bench, place: 'memory' | 'redis'): Promise<Finding
 
 interface Place {
   readonly ledger: Ledger;
-  roundTrips(): Promise<number>;
+  /** For calls; heartbeats are none. */
+  roundTrips(): number;
 }
 
 function inMemory(): Place {
   const log = pino({ level: 'silent' });
   const ledger = createMemoryLedger({ rules: RULES, now: steadyTime(systemClock), log });
-  return { ledger, roundTrips: () => Promise.resolve(0) };
+  return { ledger, roundTrips: () => 0 };
 }
 
 /** As gateway.ts puts it together. */
@@ -96,8 +99,16 @@ async function overRedis(bench: Bench): Promise<Place> {
   const server = await bench.redis();
   const redis = connectRedis({ url: server.url, log: pino({ level: 'silent' }) });
   const replicas = createReplicas(redis, 'one');
+  let trips = 0;
+  const metered: RedisStore = {
+    ...redis,
+    run(...command) {
+      trips += 1;
+      return redis.run(...command);
+    },
+  };
   const nameOf = createCallerNames('a secret of the proof');
-  const shared = createRedisLedger({ redis, rules: RULES, nameOf, replica: 'one' });
+  const shared = createRedisLedger({ redis: metered, rules: RULES, nameOf, replica: 'one' });
   const now = steadyTime(systemClock);
   const ledger = createFailoverLedger({ shared, replicas, rules: RULES, clock: systemClock, now });
   bench.use({
@@ -107,15 +118,5 @@ async function overRedis(bench: Bench): Promise<Place> {
       redis.close();
     },
   });
-  return {
-    ledger,
-    // As Redis counts them itself; the heartbeats are among them.
-    async roundTrips() {
-      const stats = await server.command('INFO', 'commandstats');
-      return [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)].reduce(
-        (sum, [, calls]) => sum + Number(calls),
-        0,
-      );
-    },
-  };
+  return { ledger, roundTrips: () => trips };
 }
