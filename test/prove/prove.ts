@@ -3,13 +3,16 @@ import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { runScenario } from './scenario.ts';
 import type { Outcome, Scenario } from './scenario.ts';
-import { scenarios as allScenarios } from './scenarios.ts';
+import { scenariosWith } from './scenarios.ts';
+import { versusNaive } from './scenarios/versus-naive.ts';
 import { rowOf, tableOf } from './table.ts';
 
 const USAGE = `Usage: npm run prove -- [options]
   --list             name the scenarios and their goals, and run nothing
   --only NAME,NAME   run those whose names begin so
+  --versus naive     run a small saturation, by petql and by Bottleneck's documented recipe, and nothing else
   --seed N           what chance begins with; printed by each run
+  --seeds N          how many random half hours are simulated; default 200
   --json FILE        write the table there too`;
 
 /** Processes of petql at a time: more would measure the machine. */
@@ -25,12 +28,20 @@ async function main(): Promise<number> {
       help: { type: 'boolean' },
       list: { type: 'boolean' },
       only: { type: 'string' },
+      versus: { type: 'string' },
       seed: { type: 'string' },
+      seeds: { type: 'string' },
       json: { type: 'string' },
     },
   });
   if (values.help) return print(USAGE);
-  const chosen = choose(allScenarios, values.only?.split(','));
+  if (values.versus !== undefined && values.versus !== 'naive') {
+    throw new Error(`--versus: expected naive, got ${values.versus}`);
+  }
+  const chosen = choose(
+    values.versus ? versusNaive : scenariosWith({ seeds: Number(values.seeds ?? 200) }),
+    values.only?.split(','),
+  );
   if (values.list) return print(chosen.map(({ name, goal }) => `${name.padEnd(32)} ${goal}`).join('\n'));
   const seed = Number(values.seed ?? Date.now() % 1_000_000);
   print(`seed ${seed}, ${chosen.length} scenarios`);

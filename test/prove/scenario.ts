@@ -48,20 +48,25 @@ export interface Outcome {
 /** Tries a scenario; one that throws has missed its goal. */
 export async function runScenario(scenario: Scenario, seed: number): Promise<Outcome> {
   const startedMs = performance.now();
-  await using resources = new AsyncDisposableStack();
-  const bench: Bench = {
-    random: createRandom(seed + hash(scenario.name)),
+  await using bench = openBench(seed + hash(scenario.name));
+  const findings = await scenario.run(bench).catch((error: Error): Findings => {
+    return { arrivals: 0, refusals: 0, problems: [error.stack ?? String(error)] };
+  });
+  return { scenario, findings, seconds: (performance.now() - startedMs) / 1000 };
+}
+
+export function openBench(seed: number): AsyncDisposable & Bench {
+  const resources = new AsyncDisposableStack();
+  return {
+    random: createRandom(seed),
     use: (resource) => resources.use(resource),
     async redis() {
       const server = await startRedis();
       resources.defer(() => server.close());
       return server;
     },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
-  const findings = await scenario.run(bench).catch((error: Error): Findings => {
-    return { arrivals: 0, refusals: 0, problems: [error.stack ?? String(error)] };
-  });
-  return { scenario, findings, seconds: (performance.now() - startedMs) / 1000 };
 }
 
 /** So that scenarios differ under one seed. */

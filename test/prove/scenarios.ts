@@ -7,11 +7,12 @@ import { manyKeys } from './scenarios/many-keys.ts';
 import { redisFaults } from './scenarios/redis-faults.ts';
 import { saturation } from './scenarios/saturation.ts';
 import { sigterm } from './scenarios/sigterm.ts';
+import { simulated } from './scenarios/simulated.ts';
 import { storm } from './scenarios/storm.ts';
 import { usedUpDay } from './scenarios/used-up-day.ts';
 
 /** All of them; the longest first, so that the others run beside them. */
-export const scenarios: readonly Scenario[] = [
+export const scenariosWith = ({ seeds }: { readonly seeds: number }): readonly Scenario[] => [
   storm,
   ...redisFaults,
   ...saturation,
@@ -22,4 +23,5 @@ export const scenarios: readonly Scenario[] = [
   usedUpDay,
   ...manyKeys,
   malformed,
+  simulated(seeds),
 ];

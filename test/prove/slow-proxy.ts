@@ -37,7 +37,7 @@ export async function startSlowProxy(target: URL): Promise<SlowProxy> {
     let last = 0;
     from.on('data', (bytes) => {
       last = Math.max(last, performance.now() + delayMs);
-      setTimeout(() => to.writable && to.write(bytes), last - performance.now());
+      setTimeout(() => to.writable && to.write(bytes), Math.max(0, last - performance.now()));
     });
     from.once('error', () => to.destroy());
     from.once('close', () => {

@@ -24,6 +24,8 @@ export const malformed: Scenario = {
   plan: 'various',
   windows: 'sliding',
   replicas: 1,
+  // It holds up whatever else runs in this process.
+  alone: true,
   run: ({ random }) => Promise.resolve(misread(random)),
 };
 

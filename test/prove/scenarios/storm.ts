@@ -1,8 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { PLANS } from '../../../src/plan.ts';
+import { until } from '../../support/until.ts';
 import { startLoad } from '../load.ts';
 import type { Bench, Findings, Scenario } from '../scenario.ts';
-import { aheadForMinuteIn, judge, startTrial } from '../trial.ts';
+import type { StrictUpstream } from '../strict-upstream.ts';
+import { judge, startTrial } from '../trial.ts';
 
 const PLAN = { ...PLANS.pro, windows: 'fixed' } as const;
 const REPLICAS = 3;
@@ -24,15 +26,12 @@ export const storm: Scenario = {
 };
 
 async function weather(bench: Bench): Promise<Findings> {
-  const { upstream, replicas } = await startTrial(bench, {
-    plan: PLAN,
-    replicas: REPLICAS,
-    upstreamAheadMs: aheadForMinuteIn(40_000),
-  });
+  const { upstream, replicas } = await startTrial(bench, { plan: PLAN, replicas: REPLICAS });
   const start = (key: string) =>
     startLoad({ endpoints: replicas.endpoints, key, clientsPerReplica: 4, random: bench.random });
   const early = KEYS.filter((key) => key.startsWith('used')).map(start);
-  await setTimeout(15_000);
+  // Its calls are not the storm's: the first one that the storm meets is the next window's.
+  await until(() => usedUp(upstream));
   const before = upstream.arrivals.length;
   upstream.behave({ storm: RETRY_AFTER_SECONDS });
   const late = KEYS.filter((key) => key.startsWith('new')).map(start);
@@ -52,5 +51,14 @@ async function weather(bench: Bench): Promise<Findings> {
     mostRefusals: stormed.length,
     measured: `calls a key: ${calls.join(', ')}`,
     problems,
+  });
+}
+
+/** Whether the keys that have begun have used up this minute, to the last answer. */
+function usedUp({ arrivals, now }: StrictUpstream): boolean {
+  const minuteMs = now() - (now() % 60_000);
+  return KEYS.filter((key) => key.startsWith('used')).every((key) => {
+    const own = arrivals.filter((arrival) => arrival.key === key && arrival.atMs >= minuteMs);
+    return own.length === PLAN.perMinute && own.every(({ answeredAtMs }) => answeredAtMs < Infinity);
   });
 }
