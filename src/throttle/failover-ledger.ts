@@ -176,6 +176,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const before = latest ? spent(latest) : { dayUsed: 0, pausedForMs: 0 };
     return {
       kind: 'adopted',
+      ...planOf(alone),
       calls: alone.started - underWay,
       underWay,
       dayUsed: before.dayUsed + alone.started,
@@ -183,9 +184,9 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     };
   }
 
-  function spent({ standing, atMs }: { standing: Standing; atMs: number }): Pick<Memory, 'dayUsed' | 'pausedForMs'> {
+  function spent({ standing, atMs }: { standing: Standing; atMs: number }): Omit<Memory, 'calls' | 'underWay'> {
     const { day, pausedForMs } = agedStanding(standing, clock.elapsed() - atMs);
-    return { dayUsed: day.used, pausedForMs };
+    return { ...planOf(standing), dayUsed: day.used, pausedForMs };
   }
 
   function forget(): void {
@@ -194,6 +195,10 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       if (account.usedAtMs < longAgoMs && !account.alone) accounts.delete(apiKey);
     }
   }
+}
+
+function planOf({ planKnown, minute, day }: LedgerState | Standing): Pick<Memory, 'plan'> {
+  return planKnown ? { plan: { perMinute: minute.limit, perDay: day.limit } } : {};
 }
 
 function newAccount(): Account {

@@ -194,6 +194,11 @@ local function applyRefused(state, report, nowMs)
 end
 
 local function applyAdopted(state, memory, nowMs)
+  if memory.plan and not state.planKnown then
+    state.minute.limit = memory.plan.perMinute
+    state.day.limit = memory.plan.perDay
+    state.planKnown = true
+  end
   local starts = memory.calls + memory.underWay
   local hour = slotOf(nowMs, DAY_SLOTS.lengthMs)
   state.started = state.started + starts

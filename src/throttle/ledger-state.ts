@@ -316,7 +316,14 @@ function applyRefused(state: LedgerState, report: Refused, nowMs: number): void 
   state.banned ||= refusal.ban;
 }
 
-function applyAdopted(state: LedgerState, { calls, underWay, dayUsed, pausedForMs }: Memory, nowMs: number): void {
+function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
+  const { plan, calls, underWay, dayUsed, pausedForMs } = memory;
+  // Held against the plan that is merely assumed, what was spent could close the day.
+  if (plan && !state.planKnown) {
+    state.minute.limit = plan.perMinute;
+    state.day.limit = plan.perDay;
+    state.planKnown = true;
+  }
   const starts = calls + underWay;
   state.started += starts;
   state.counted += calls;
