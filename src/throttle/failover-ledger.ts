@@ -8,8 +8,13 @@ import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
 import type { Replicas } from './replicas.ts';
 
-/** An exchange that fails sooner is tried again; then the replica goes on alone. No call waits a second because of Redis. */
+/**
+ * An exchange that fails sooner is tried again, and one that took long once: a moment's stall must not send one replica on
+ * alone beside others that go on together. Then it does go on alone. No call waits a second because of Redis.
+ */
 const PATIENCE_MS = 400;
+const FEWEST_TRIES = 2;
+const LONGEST_MS = 900;
 const BETWEEN_TRIES_MS = 50;
 /** How soon a closed window is looked at again while Redis is away. */
 const LOOK_AGAIN_MS = 250;
@@ -122,14 +127,16 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     id: string = randomUUID(),
   ): Promise<Standing> {
     const atMs = clock.elapsed();
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       try {
-        const standing = await shared.exchange(apiKey, request, id);
+        const standing = await within(LONGEST_MS - (clock.elapsed() - atMs), shared.exchange(apiKey, request, id));
         account.unanswered = undefined;
         return standing;
       } catch (error) {
         if (error instanceof RedisAway) account.unanswered = { id, request, atMs };
-        if (!(error instanceof RedisAway) || clock.elapsed() - atMs >= PATIENCE_MS) throw error;
+        if (!(error instanceof RedisAway)) throw error;
+        const tookMs = clock.elapsed() - atMs;
+        if (tookMs >= LONGEST_MS || (tookMs >= PATIENCE_MS && tries >= FEWEST_TRIES)) throw error;
       }
       await new Promise((resolve) => {
         setTimeout(resolve, BETWEEN_TRIES_MS);
@@ -195,6 +202,14 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       if (account.usedAtMs < longAgoMs && !account.alone) accounts.delete(apiKey);
     }
   }
+}
+
+/** @throws RedisAway when time is up first. */
+function within<T>(ms: number, answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const patience = setTimeout(() => reject(new RedisAway('no answer in time')), Math.max(0, ms));
+    answer.finally(() => clearTimeout(patience)).then(resolve, reject);
+  });
 }
 
 function planOf({ planKnown, minute, day }: LedgerState | Standing): Pick<Memory, 'plan'> {

@@ -38,15 +38,15 @@ interface Replica {
   ask(wanted: number, ...reports: Report[]): ReturnType<Ledger['exchange']>;
 }
 
-async function startReplica(): Promise<Replica> {
-  const started = newReplica();
+async function startReplica(timeoutMs = 200): Promise<Replica> {
+  const started = newReplica(timeoutMs);
   await until(() => started.connected());
   return started;
 }
 
 /** One whose connection to Redis does not stand yet. */
-function newReplica(): Replica & { connected(): boolean } {
-  const redis = connectRedis({ url: server.url, log: createMemoryLog().log, timeoutMs: 200 });
+function newReplica(timeoutMs = 200): Replica & { connected(): boolean } {
+  const redis = connectRedis({ url: server.url, log: createMemoryLog().log, timeoutMs });
   const replica = randomUUID();
   const now = () => nowMs;
   const startMs = nowMs;
@@ -245,7 +245,17 @@ describe.skipIf(!redisIsHere)('when Redis is emptied', () => {
 });
 
 describe.skipIf(!redisIsHere)('when Redis does not answer', () => {
-  test('the replica goes on alone after one try', async () => {
+  // Alone beside others that go on together, it would take its share of a window that they use up.
+  test('for a moment, the replica asks again', async () => {
+    const one = await startReplica(450);
+    await open(one, 40);
+    server.freeze();
+    const asked = one.ask(10);
+    setTimeout(() => server.thaw(), 600);
+    expect((await asked).grants).toHaveLength(10);
+  });
+
+  test('at all, the replica goes on alone', async () => {
     const one = await startReplica();
     await open(one, 40);
     server.freeze();
