@@ -25,9 +25,9 @@ const arrivedSince = ({ upstream }: Trial, fromMs: number) =>
   upstream.arrivals.filter(({ atMs }) => atMs >= fromMs).length;
 const namesOf = ({ upstream }: Trial) => upstream.arrivals.map(({ name }) => name);
 
-test
-  .skipIf(!redisIsHere)
-  .concurrent('three replicas that share a Redis use two minutes up and meet no 429', async () => {
+test.skipIf(!redisIsHere).concurrent(
+  'three replicas that share a Redis use a minute up and meet no 429',
+  async () => {
     await using bench = openBench(SEED);
     const upstreamAheadMs = aheadForMinuteIn(MINUTE_IN_MS);
     const trial = await startTrial(bench, { plan: FREE, replicas: 3, upstreamAheadMs });
@@ -38,7 +38,9 @@ test
     await load.stop();
     const { refusals, problems } = judge({ arrivals: upstream.arrivals, requests: load.requests, plan: FREE });
     expect({ refusals, problems }).toEqual({ refusals: 0, problems: [] });
-  });
+  },
+  TIMEOUT_MS,
+);
 
 test.skipIf(!redisIsHere).concurrent(
   'three replicas go over a minute without Redis, and on with it',
@@ -53,7 +55,7 @@ test.skipIf(!redisIsHere).concurrent(
     await redis?.kill();
     await until(() => arrivedSince(trial, minuteMs) >= 20);
     await redis?.start();
-    await until(() => arrivedSince(trial, minuteMs) >= 54);
+    await until(() => arrivedSince(trial, minuteMs) >= 45);
     await load.stop();
     const { arrivals } = upstream;
     const { refusals, problems } = judge({ arrivals, requests: load.requests, plan: FREE, mostRefusals: 1 });

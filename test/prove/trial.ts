@@ -1,6 +1,7 @@
 import type { Plan } from '../../src/plan.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import type { StrictPlanOptions } from '../throttle/strict-plan.ts';
+import { askDayUsed } from './ask-day-used.ts';
 import { checkHistory } from './check-history.ts';
 import type { Arrival, ClientRequest, Tokens } from './history.ts';
 import { between } from './random.ts';
@@ -48,6 +49,8 @@ export async function startTrial(bench: Bench, options: TrialOptions): Promise<T
   const redisUrl = redis && (await (options.redisUrl?.(redis) ?? redis.url));
   const { args = [], clocksAheadMs = [] } = options;
   const replicas = bench.use(await startReplicas({ count, upstreamUrl: upstream.url, redisUrl, args, clocksAheadMs }));
+  // With their code loaded and their Redis found, as replicas are that a load balancer sends requests to.
+  await Promise.all(replicas.endpoints.map((endpoint) => askDayUsed(endpoint(), 'nobody')));
   return { upstream, replicas, redis };
 }
 
