@@ -134,7 +134,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
         account.unanswered = undefined;
         return standing;
       } catch (error) {
-        if (error instanceof RedisAway) account.unanswered = { id, request, atMs };
+        if (error instanceof RedisAway) account.unanswered = { id, request: withoutMemory(request), atMs };
         if (!(error instanceof RedisAway)) throw error;
         const tookMs = clock.elapsed() - atMs;
         if (tookMs >= LONGEST_MS || (tookMs >= PATIENCE_MS && tries >= FEWEST_TRIES)) throw error;
@@ -203,6 +203,11 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       if (account.usedAtMs < longAgoMs && !account.alone) accounts.delete(apiKey);
     }
   }
+}
+
+/** What was spent alone is told anew by the exchange that joins, and must not be told twice. */
+function withoutMemory({ reports, wanted }: Exchange): Exchange {
+  return { reports: reports.filter(({ kind }) => kind !== 'adopted'), wanted };
 }
 
 /** @throws RedisAway when time is up first. */

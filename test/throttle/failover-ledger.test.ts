@@ -208,6 +208,27 @@ describe.skipIf(!redisIsHere)('when Redis is back', () => {
   });
 });
 
+describe.skipIf(!redisIsHere)('when Redis fails again as a replica joins', () => {
+  test('what the replica has spent alone is counted once', async () => {
+    const one = await startReplica();
+    await open(one, 40);
+    await server.kill();
+    await one.ask(0);
+    nowMs += 51_000;
+    const first = await probe(one);
+    await server.start();
+    await noticed(one, true);
+    nowMs += 66_000;
+    await server.command('CONFIG', 'SET', 'min-replicas-to-write', '3');
+    await one.ask(0, answered(first, 59, { resetInMs: 20_000, resetId: nowMs + 20_000 }));
+    await server.command('CONFIG', 'SET', 'min-replicas-to-write', '0');
+    await noticed(one, true);
+    nowMs += 22_000;
+    // One through Redis before, and one alone.
+    expect((await one.ask(0)).day.used).toBe(2);
+  });
+});
+
 describe.skipIf(!redisIsHere)('when Redis is back in a window that others spend alone', () => {
   // It would have taken all that was left, the shares of the others too.
   test('a replica that has spent nothing of it takes its own share alone, and joins where it ends', async () => {
