@@ -34,7 +34,9 @@ export interface RedisStoreOptions {
   readonly timeoutMs?: number;
 }
 
-/** Connects in the background: whoever calls before there is a connection is told that Redis is away. */
+const CONNECT_MS = 2_000;
+
+/** Connects in the background. Whoever calls before the first connection stands waits for it, two seconds at most. */
 export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): RedisStore {
   const redis = new Redis(url, {
     // With its own defaults a call would hang for a minute while Redis is away, and be sent again on the next connection.
@@ -42,7 +44,7 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     commandTimeout: timeoutMs,
-    connectTimeout: 2_000,
+    connectTimeout: CONNECT_MS,
     retryStrategy: (attempt) => Math.min(50 * attempt, 1_000),
   });
   let away = false;
@@ -56,6 +58,12 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
     away = true;
   });
   const defined = new Set<string>();
+  // A Redis that nobody has spoken to yet is not away: who took it for that would go on without the other replicas.
+  const firstContact = new Promise<unknown>((resolve) => {
+    redis.once('ready', resolve);
+    redis.once('error', resolve);
+    setTimeout(resolve, CONNECT_MS).unref();
+  });
 
   return {
     get connected() {
@@ -66,6 +74,7 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
         redis.defineCommand(name, { lua: source, numberOfKeys: 1 });
         defined.add(name);
       }
+      await firstContact;
       try {
         return (
           (await (redis as unknown as Record<string, (...all: string[]) => Promise<string>>)[name]?.(key, ...args)) ??

@@ -179,7 +179,9 @@ local function applyRefused(state, report, nowMs)
   for _, reading in ipairs(report.readings) do
     if reading.remaining == 0 then pauseMs = math.max(pauseMs, reading.resetInMs) end
   end
-  local echo = state.refusals > 0 and given.grantedAtMs <= state.pausedAtMs and given.generation == state.generation
+  local before = nowMs < state.pausedUntilMs
+  if given.generation == state.generation then before = given.grantedAtMs <= state.pausedAtMs end
+  local echo = state.refusals > 0 and before
   if not echo then
     state.refusals = state.refusals + 1
     state.pausedAtMs = nowMs
@@ -193,6 +195,11 @@ local function applyRefused(state, report, nowMs)
 end
 
 local function applyAdopted(state, memory, nowMs)
+  if memory.plan and not state.planKnown then
+    state.minute.limit = memory.plan.perMinute
+    state.day.limit = memory.plan.perDay
+    state.planKnown = true
+  end
   local starts = memory.calls + memory.underWay
   local hour = slotOf(nowMs, DAY_SLOTS.lengthMs)
   state.started = state.started + starts
