@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { createCallers } from './caller/callers.ts';
+import { createSharedListings } from './caller/shared-listings.ts';
+import type { SharedListings } from './caller/shared-listings.ts';
 import { steadyTime } from './clock.ts';
 import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
@@ -52,12 +54,14 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { petApiUrl, petApiKey, endpoint, graphiqlKey, plan, log, clock } = checked;
   const { upstreamTimeoutMs, maxWaitMs, maxAgeMs, maxStaleMs, heedCacheControl } = checked;
   const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
-  const { ledger, replicas } = createLedger({ ...checked, rules: { plan, probeMs: upstreamTimeoutMs } });
+  const { ledger, replicas, listings } = createLedger({ ...checked, rules: { plan, probeMs: upstreamTimeoutMs } });
   const callers = createCallers({
     petApi: createPetApi(transport, clock),
     ledger,
     replicas,
+    ...(listings ? { listings } : {}),
     upstreamClock: createUpstreamClock(clock),
+    idleMs: maxStaleMs,
     clock,
   });
   const { fetch, execute } = createGraphqlServer({
@@ -91,6 +95,8 @@ interface LedgerOfReplicas {
   readonly ledger: Ledger;
   /** How many processes share it. */
   replicas(): number;
+  /** What passes listings between them; undefined where there is no way. */
+  readonly listings?: SharedListings;
 }
 
 /** Where spent calls are kept: in Redis for many replicas, in a file or in memory for one process. */
@@ -109,12 +115,21 @@ function createLedger(options: LedgerOptions): LedgerOfReplicas {
   const nameOf = keySecret === undefined ? createSharedCallerNames(redis) : createCallerNames(keySecret);
   const shared = createRedisLedger({ redis, rules, nameOf, replica });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
+  const listings = createSharedListings({
+    redis,
+    nameOf,
+    replica,
+    clock,
+    keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
+    works: () => replicas.redisWorks,
+  });
   const close = async () => {
+    listings.close();
     replicas.close();
     await ledger.close();
     redis.close();
   };
-  return { ledger: { ...ledger, close }, replicas: () => replicas.count };
+  return { ledger: { ...ledger, close }, replicas: () => replicas.count, listings };
 }
 
 function openKeptStates(path: string, keySecret: string | undefined, now: () => number): KeptStates {

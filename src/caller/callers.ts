@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
 import { PLANS } from '../plan.ts';
@@ -8,6 +7,7 @@ import type { UpstreamClock } from '../throttle/upstream-clock.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { createBudget } from './budget.ts';
 import type { Budget } from './budget.ts';
+import { createCallerTable } from './caller-table.ts';
 import { createGetRoute } from './get-route.ts';
 import type { GetRoute } from './get-route.ts';
 import { createKnowledge } from './knowledge.ts';
@@ -16,10 +16,8 @@ import type { Pets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
 import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
+import type { ListingsListener, SharedListings } from './shared-listings.ts';
 import { createWrites } from './writes.ts';
-
-/** Callers remembered at most; a caller without one of these places starts anew, but for the calls that it spent. */
-const MOST_CALLERS = 100_000;
 
 /** Whoever holds one API key. All state is kept per caller, and none of it is seen by another. */
 export interface Caller {
@@ -42,35 +40,44 @@ export interface CallersOptions {
   readonly ledger: Ledger;
   readonly upstreamClock: UpstreamClock;
   readonly clock: Clock;
+  /** A caller that nobody has asked for in so long is forgotten, but for what it spent; in milliseconds. Default 15 minutes. */
+  readonly idleMs?: number;
   /** Among how many processes a plan is shared. Default: it is this one's alone. */
   readonly replicas?: () => number;
+  /** What passes listings between them. Default: nothing. */
+  readonly listings?: SharedListings;
 }
 
+const SHORTEST_IDLE_MS = 900_000;
+
 export function createCallers(options: CallersOptions): Callers {
-  const { clock, upstreamClock } = options;
-  const callers = new LRUCache<string, Caller & { close(): Promise<void> }>({ max: MOST_CALLERS });
+  const { clock, upstreamClock, idleMs = SHORTEST_IDLE_MS } = options;
+  const callers = createCallerTable<KnownCaller>(clock, Math.max(idleMs, SHORTEST_IDLE_MS));
   const getRoute = createGetRoute(clock, () => upstreamClock.now());
   let closing = false;
   return {
     withKey(apiKey) {
-      const known = callers.get(apiKey) ?? createCaller(apiKey, getRoute, options);
-      callers.set(apiKey, known);
-      if (closing) void known.close();
-      return known;
+      const caller = callers.get(apiKey, () => createCaller(apiKey, getRoute, options));
+      if (closing) void caller.close();
+      return caller;
     },
     async close() {
       closing = true;
-      await Promise.all([...callers.values()].map((caller) => caller.close()));
+      callers.close();
+      await Promise.all([...callers.all()].map((caller) => caller.close()));
     },
   };
 }
 
-function createCaller(
-  apiKey: string,
-  getRoute: GetRoute,
-  options: CallersOptions,
-): Caller & { close(): Promise<void> } {
-  const { petApi, clock, replicas = () => 1 } = options;
+interface KnownCaller extends Caller {
+  readonly busy: boolean;
+  /** It is forgotten, but for the calls that it spent. */
+  leave(): void;
+  close(): Promise<void>;
+}
+
+function createCaller(apiKey: string, getRoute: GetRoute, options: CallersOptions): KnownCaller {
+  const { petApi, clock, listings, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
   const throttle = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
   const knowledge = createKnowledge();
@@ -82,12 +89,17 @@ function createCaller(
     asOfMs: (demand) => knowledge.find(demand)?.asOfMs,
   });
   const shared = { apiKey, petApi, throttle, refusedKey, clock };
-  const reads = createReads({ ...shared, getRoute, knowledge, allowance });
+  const share = listings && ((listener: ListingsListener) => listings.join(apiKey, listener));
+  const reads = createReads({ ...shared, getRoute, knowledge, allowance, share });
   const writes = createWrites({ ...shared, reads, onCall: () => allowance.spend() });
   return {
     pets: (life) => createPets({ reads, writes, clock, life }),
     budget: createBudget(throttle, clock),
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
+    get busy() {
+      return throttle.busy;
+    },
+    leave: () => reads.leave(),
     close: () => throttle.close(),
   };
 }

@@ -19,6 +19,7 @@ import { planCalls } from './plan-of-calls.ts';
 import type { OpenDemand, PlanOfCalls } from './plan-of-calls.ts';
 import type { RefreshAllowance } from './refresh-allowance.ts';
 import type { RefusedKey } from './refused-key.ts';
+import type { CallerListings, ListingsListener } from './shared-listings.ts';
 
 /** Why an answer is older than was asked for. */
 export type StaleReason = 'GATE_CLOSED' | 'ONLY_IF_CACHED' | 'PLAN_USED_UP' | 'SAVING_CALLS' | 'UPSTREAM_FAILED';
@@ -38,8 +39,13 @@ export interface Reads {
   known(demand: Demand, freshness: Freshness): ServedAnswer | undefined;
   /** Waits for the calls that satisfy the demand. Rejects with a PetqlError. */
   wait(demand: Demand, turn: ReadTurn): Promise<ServedAnswer>;
-  /** A write is over that may have changed the store; with the animal that it added, as far as that is known. */
-  wrote(added: Fact | undefined): void;
+  /**
+   * A write is over that may have changed the store; with the animal that it added, as far as that is known. Settles once
+   * the other replicas are told.
+   */
+  wrote(added: Fact | undefined): Promise<void>;
+  /** Nobody will ask any more. */
+  leave(): void;
   /** The throttle's outlook has changed: whoever cannot be served in time is told so at once. */
   review(): void;
 }
@@ -62,6 +68,8 @@ export interface ReadsOptions {
   readonly knowledge: Knowledge;
   readonly allowance: RefreshAllowance;
   readonly clock: Clock;
+  /** Passes listings between replicas. Default: there are no others. */
+  readonly share: ((listener: ListingsListener) => CallerListings) | undefined;
 }
 
 interface Waiter extends ReadTurn {
@@ -92,6 +100,8 @@ interface Flight {
   readonly sentAtMs: number;
   /** How many writes were over when it was sent: after another one, nobody who comes may use its answer. */
   readonly writes: number;
+  /** The same over all replicas, as the listings that they share are marked. */
+  readonly sharedWrites: string;
 }
 
 /** Different demands that may wait at a time; further ones are refused. */
@@ -108,8 +118,21 @@ export function createReads(options: ReadsOptions): Reads {
   const places: AbortController[] = [];
   let sent = 0;
   let writes = 0;
+  const shared = options.share?.({
+    learn: (fact) => knowledge.learn(fact),
+    wrote() {
+      writes += 1;
+      knowledge.forget();
+    },
+  });
 
-  return { known, wait, wrote, review };
+  return {
+    known,
+    wait: shared ? (demand, turn) => waitAmong(shared, demand, turn) : wait,
+    wrote,
+    review,
+    leave: () => shared?.leave(),
+  };
 
   function known(demand: Demand, { maxAgeMs, maxStaleMs, mayCall, spares }: Freshness): ServedAnswer | undefined {
     const answer = knowledge.find(demand);
@@ -122,7 +145,20 @@ export function createReads(options: ReadsOptions): Reads {
     }
     if (!good || !spares || byDemand.has(demandKey(demand))) return undefined;
     const planned = open.size === 0 ? 0 : plan().calls.length;
-    return allowance.allows(demand, answer.asOfMs, planned) ? undefined : served(answer, 'SAVING_CALLS');
+    if (allowance.allows(demand, answer.asOfMs, planned)) return undefined;
+    // Another replica may have spent a call on it; whoever asks next gets that answer.
+    shared?.glance();
+    return served(answer, 'SAVING_CALLS');
+  }
+
+  /** Another replica may have asked already: its answer costs a look at Redis and no call. */
+  async function waitAmong(others: CallerListings, demand: Demand, turn: ReadTurn): Promise<ServedAnswer> {
+    if (turn.freshness.joinsSentMs > 0) {
+      await others.sync();
+      const answer = known(demand, turn.freshness);
+      if (answer) return answer;
+    }
+    return wait(demand, turn);
   }
 
   function wait(demand: Demand, turn: ReadTurn): Promise<ServedAnswer> {
@@ -157,10 +193,11 @@ export function createReads(options: ReadsOptions): Reads {
     });
   }
 
-  function wrote(added: Fact | undefined): void {
+  async function wrote(added: Fact | undefined): Promise<void> {
     writes += 1;
     knowledge.forget();
     if (added) knowledge.learn(added);
+    await shared?.wrote();
   }
 
   /** Refuses whom the wait would cost the deadline, and asks for as many places as there are calls to send. */
@@ -244,7 +281,9 @@ export function createReads(options: ReadsOptions): Reads {
     first?.charge();
     allowance.spend();
     sent += 1;
-    const flight: Flight = { call, key: callKey(call), number: sent, sentAtMs: clock.elapsed(), writes };
+    const sentAtMs = clock.elapsed();
+    const sharedWrites = shared?.writes ?? '';
+    const flight: Flight = { call, key: callKey(call), number: sent, sentAtMs, writes, sharedWrites };
     flights.add(flight);
     const answer = call.kind === 'list' ? sendList(flight, call.listing) : sendGet(flight, call.id);
     review();
@@ -256,7 +295,9 @@ export function createReads(options: ReadsOptions): Reads {
     const { outcome } = answer;
     if (outcome.kind === 'ok') {
       const { pets, complete } = outcome.value;
-      land(flight, listingFact(listing, pets, complete, flight.sentAtMs));
+      const { sentAtMs: asOfMs } = flight;
+      land(flight, listingFact(listing, pets, complete, asOfMs));
+      if (flight.writes === writes) shared?.share({ name: listing, pets, complete, asOfMs }, flight.sharedWrites);
     } else landFailed(flight, outcome);
     return answer;
   }

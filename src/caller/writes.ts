@@ -65,8 +65,8 @@ export function createWrites({ apiKey, petApi, throttle, reads, refusedKey, cloc
     const { outcome } = answer;
     if (outcome.kind === 'unauthenticated') refusedKey.refuse();
     else if (answer.rateLimit) refusedKey.accept();
-    if (outcome.kind === 'ok') reads.wrote(animalFact(outcome.value.id, outcome.value, sentAtMs));
-    else if (mayHaveHappened(outcome, answer.sent)) reads.wrote(undefined);
+    if (outcome.kind === 'ok') await reads.wrote(animalFact(outcome.value.id, outcome.value, sentAtMs));
+    else if (mayHaveHappened(outcome, answer.sent)) await reads.wrote(undefined);
     return answer;
   }
 }

@@ -9,10 +9,22 @@ export interface RedisStore {
    * @throws RedisAway when Redis cannot be reached, does not answer in time, or refuses to write.
    */
   run(script: RedisScript, key: string, ...args: string[]): Promise<string>;
+  /**
+   * Listens to a channel, on a connection of its own.
+   *
+   * @returns what ends it.
+   */
+  subscribe(channel: string, listener: ChannelListener): () => void;
   /** Whether there is a connection. */
   readonly connected: boolean;
   /** Closes the connection at once. */
   close(): void;
+}
+
+export interface ChannelListener {
+  onMessage(text: string): void;
+  /** Messages are heard from now on; what was said before is not known. */
+  onGap(): void;
 }
 
 /** A Lua script of one key that answers a string. */
@@ -83,6 +95,16 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
       } catch (error) {
         throw new RedisAway((error as Error).message);
       }
+    },
+    subscribe(channel, { onMessage, onGap }) {
+      const subscriber = redis.duplicate({ autoResubscribe: false });
+      // Its errors are those of the other connection, and told there.
+      subscriber.on('error', () => {});
+      subscriber.on('message', (_channel, text) => onMessage(text));
+      subscriber.on('ready', () => {
+        subscriber.subscribe(channel).then(onGap, () => {});
+      });
+      return () => subscriber.disconnect();
     },
     close: () => redis.disconnect(),
   };

@@ -25,6 +25,8 @@ export interface Throttle {
   outlook(ahead: number): Outlook;
   /** How many wait. */
   readonly waiting: number;
+  /** Whether anybody waits, or a call is under way or not yet reported. */
+  readonly busy: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are reported. */
   close(): Promise<void>;
 }
@@ -125,6 +127,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     get waiting() {
       return writes.size + reads.size;
     },
+    get busy() {
+      return isBusy();
+    },
     close() {
       stopping = true;
       clearTimeout(wake);
@@ -197,10 +202,14 @@ export function createThrottle(options: ThrottleOptions): Throttle {
 
   /** A caller with nothing under way keeps no limiter. */
   function letGo(): void {
-    if (exchanging || running + grants.length + reports.length + writes.size + reads.size > 0) return;
+    if (isBusy()) return;
     slots = undefined;
     places = 0;
     onClosed?.();
+  }
+
+  function isBusy(): boolean {
+    return exchanging !== undefined || running + grants.length + reports.length + writes.size + reads.size > 0;
   }
 
   /** One exchange at a time: what comes up meanwhile goes into the next. */

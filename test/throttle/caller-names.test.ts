@@ -11,6 +11,7 @@ function fakeRedis(): RedisStore & { stored: string | undefined } {
     async run(_script, _key, secret = '') {
       return (this.stored ??= secret);
     },
+    subscribe: () => () => {},
     close: () => {},
   };
 }
