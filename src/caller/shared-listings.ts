@@ -111,6 +111,8 @@ const LONGEST_CALL_MS = 660_000;
 export function createSharedListings(options: SharedListingsOptions): SharedListings {
   const { redis, nameOf, replica, clock, works } = options;
   const keptMs = String(options.keptMs + LONGEST_CALL_MS);
+  const everyone = new Set<Member>();
+  /** Those whose names are known, by their names. */
   const members = new Map<string, Member>();
   let written = 0;
   const unsubscribe = redis.subscribe(CHANNEL, {
@@ -118,9 +120,8 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       const { name, writes, by } = JSON.parse(text) as { name: string; writes: string; by: string };
       if (by !== replica) members.get(name)?.wrote(writes);
     },
-    // What was said meanwhile is not known.
     onGap() {
-      for (const member of members.values()) member.wrote('');
+      for (const member of everyone) member.back();
     },
   });
 
@@ -136,13 +137,21 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
     let name: string | undefined;
     let syncing: Promise<void> | undefined;
     let syncedAtMs = -Infinity;
+    /** A write that the others could not be told of. */
+    let owed = false;
     const member: Member = {
       wrote(others) {
         writes = others;
         known.clear();
         listener.wrote();
       },
+      back() {
+        // What the others said meanwhile is not known.
+        member.wrote('');
+        (owed ? tellWrite() : enrol()).catch(() => {});
+      },
     };
+    everyone.add(member);
 
     return {
       get writes() {
@@ -153,15 +162,13 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
         if (clock.elapsed() - syncedAtMs >= GLANCE_MS) void sync();
       },
       share: (listing, seen) => void quietly(() => publish(listing, seen)),
-      wrote: () =>
-        quietly(async () => {
-          known.clear();
-          written += 1;
-          writes = `${replica} ${written}`;
-          const message = JSON.stringify({ name: await enrol(), writes, by: replica });
-          await redis.run(WROTE, await hashOf(), writes, keptMs, message);
-        }),
+      wrote() {
+        known.clear();
+        owed = true;
+        return quietly(tellWrite);
+      },
       leave() {
+        everyone.delete(member);
         if (name !== undefined && members.get(name) === member) members.delete(name);
       },
     };
@@ -185,11 +192,20 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       return agreed;
     }
 
+    async function tellWrite(): Promise<void> {
+      written += 1;
+      writes = `${replica} ${written}`;
+      const message = JSON.stringify({ name: await enrol(), writes, by: replica });
+      await redis.run(WROTE, await hashOf(), writes, keptMs, message);
+      owed = false;
+    }
+
     async function hashOf(): Promise<string> {
       return `petql:listings:${await enrol()}`;
     }
 
     async function fetchYounger(): Promise<void> {
+      if (owed) await tellWrite();
       const have = NAMES.flatMap((listing) => [listing, String(known.get(listing) ?? 0)]);
       const answer = JSON.parse(await redis.run(SYNC, await hashOf(), ...have)) as Younger;
       const receivedAtMs = clock.elapsed();
@@ -231,6 +247,8 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
 
 interface Member {
   wrote(writes: string): void;
+  /** Redis is back. */
+  back(): void;
 }
 
 interface Younger {
