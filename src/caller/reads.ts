@@ -1,9 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
-import type { Int64 } from '../int64.ts';
-import type { Pet } from '../pet.ts';
 import type { Refused, Throttle } from '../throttle/throttle.ts';
-import type { Listing, PetApi, UpstreamAnswer, UpstreamFailure } from '../upstream/pet-api.ts';
+import type { PetApi, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
 import { callKey } from './call.ts';
 import type { Call, ListingName } from './call.ts';
 import { demandKey, ownCall } from './demand.ts';
@@ -254,24 +252,34 @@ export function createReads(options: ReadsOptions): Reads {
       const index = places.indexOf(place);
       if (index >= 0) places.splice(index, 1);
     };
+    let flight: Flight | undefined;
     const send = () => {
       forget();
-      return sendNext();
+      flight = nextFlight();
+      return flight && ask(flight);
     };
     throttle.pass({ kind: 'read', deadlineMs: Infinity, signal: place.signal }, send).then(
       (passage) => {
         forget();
-        if (passage.kind !== 'refused' || passage.reason === 'aborted') return;
-        for (const { waiting } of plan().calls) {
-          for (const { demand, waiters } of waiting) for (const waiter of waiters) refuse(waiter, demand, passage);
-        }
+        if (passage.kind === 'answered') finish(flight as Flight, passage.answer.outcome);
+        else if (passage.kind === 'refused' && passage.reason !== 'aborted') refuseAll(passage);
       },
       // Nothing in a call throws but by a mistake of ours; whoever waits must not wait for ever because of it.
-      (error: unknown) => failAll(error as PetqlError),
+      (error: unknown) => {
+        if (flight) flights.delete(flight);
+        failAll(error as PetqlError);
+      },
     );
   }
 
-  function sendNext(): Promise<UpstreamAnswer<unknown>> | undefined {
+  function refuseAll(refused: Refused): void {
+    for (const { waiting } of plan().calls) {
+      for (const { demand, waiters } of waiting) for (const waiter of waiters) refuse(waiter, demand, refused);
+    }
+  }
+
+  /** What leaves now that something may; undefined where nothing is wanted any more. */
+  function nextFlight(): Flight | undefined {
     // Another call may have found out meanwhile that the upstream does not take this key.
     if (refusedKey.remainingMs() > 0) failAll(refusedKey.error());
     const [next] = plan().calls;
@@ -285,50 +293,50 @@ export function createReads(options: ReadsOptions): Reads {
     const sharedWrites = shared?.writes ?? '';
     const flight: Flight = { call, key: callKey(call), number: sent, sentAtMs, writes, sharedWrites };
     flights.add(flight);
-    const answer = call.kind === 'list' ? sendList(flight, call.listing) : sendGet(flight, call.id);
     review();
-    return answer;
+    return flight;
   }
 
-  async function sendList(flight: Flight, listing: ListingName): Promise<UpstreamAnswer<Listing>> {
-    const answer = await petApi.listPets(listing === 'all' ? undefined : listing, { apiKey });
-    const { outcome } = answer;
-    if (outcome.kind === 'ok') {
-      const { pets, complete } = outcome.value;
-      const { sentAtMs: asOfMs } = flight;
-      land(flight, listingFact(listing, pets, complete, asOfMs));
-      if (flight.writes === writes) shared?.share({ name: listing, pets, complete, asOfMs }, flight.sharedWrites);
-    } else landFailed(flight, outcome);
-    return answer;
+  async function ask({ call, sentAtMs }: Flight): Promise<UpstreamAnswer<Fact>> {
+    if (call.kind === 'list') {
+      const answer = await petApi.listPets(call.listing === 'all' ? undefined : call.listing, { apiKey });
+      if (answer.outcome.kind !== 'ok') return { ...answer, outcome: answer.outcome };
+      const { pets, complete } = answer.outcome.value;
+      return { ...answer, outcome: { kind: 'ok', value: listingFact(call.listing, pets, complete, sentAtMs) } };
+    }
+    const answer = await petApi.getPet(call.id, { apiKey });
+    if (answer.outcome.kind !== 'ok' && answer.outcome.kind !== 'not-found')
+      return { ...answer, outcome: answer.outcome };
+    const pet = answer.outcome.kind === 'ok' ? answer.outcome.value : null;
+    return { ...answer, outcome: { kind: 'ok', value: animalFact(call.id, pet, sentAtMs) } };
   }
 
-  async function sendGet(flight: Flight, id: Int64): Promise<UpstreamAnswer<Pet>> {
-    const answer = await petApi.getPet(id, { apiKey });
-    const { outcome } = answer;
-    if (outcome.kind === 'ok') land(flight, animalFact(id, outcome.value, flight.sentAtMs));
-    else if (outcome.kind === 'not-found') land(flight, animalFact(id, null, flight.sentAtMs));
-    else landFailed(flight, outcome);
-    return answer;
-  }
-
-  /** An answer is in: whoever may use it is served, and whom it does not help goes on. */
-  function land(flight: Flight, fact: Fact): void {
+  /** An answer is in, and the throttle knows of it. */
+  function finish(flight: Flight, outcome: UpstreamOutcome<Fact>): void {
     flights.delete(flight);
+    if (outcome.kind === 'ok') land(flight, outcome.value);
+    else landFailed(flight, outcome);
+    review();
+  }
+
+  /** Whoever may use the answer is served, and whom it does not help goes on. */
+  function land(flight: Flight, fact: Fact): void {
     refusedKey.accept();
-    if (flight.writes === writes) knowledge.learn(fact);
+    if (flight.writes === writes) {
+      knowledge.learn(fact);
+      shared?.share(fact, flight.sharedWrites);
+    }
     for (const one of open) {
       if (!accepts(one, flight)) continue;
       const pets = answerFrom(fact, one.demand);
       if (pets) serve(one, { pets, asOfMs: fact.asOfMs, staleReason: undefined });
       else if (flight.call.kind === 'list') one.seen.add(flight.call.listing);
     }
-    review();
   }
 
   /** A call brought nothing: whoever needs that very call fails, or gets what is known; the others go on without it. */
   function landFailed(flight: Flight, failure: UpstreamFailure): void {
     const { call } = flight;
-    flights.delete(flight);
     const refusedLately = throttle.standing()?.refusedLately ?? false;
     const error = readError(failure, refusedLately);
     if (failure.kind === 'unauthenticated') refusedKey.refuse();
@@ -348,7 +356,6 @@ export function createReads(options: ReadsOptions): Reads {
         }
       }
     }
-    review();
   }
 
   function serve({ waiters }: Open, answer: ServedAnswer): void {

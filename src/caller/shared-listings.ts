@@ -28,18 +28,10 @@ export interface CallerListings {
   glance(): void;
   /** Which writes are known of; a listing asked for now may be shared under it. */
   readonly writes: string;
-  share(listing: SharedListing, writes: string): void;
+  share(fact: Fact, writes: string): void;
   /** A write is over: settles once the others are told, or when Redis is away. */
   wrote(): Promise<void>;
   leave(): void;
-}
-
-export interface SharedListing {
-  readonly name: ListingName;
-  readonly pets: readonly Pet[];
-  readonly complete: boolean;
-  /** By this process's `clock.elapsed()`. */
-  readonly asOfMs: number;
 }
 
 export interface SharedListingsOptions {
@@ -161,7 +153,11 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       glance() {
         if (clock.elapsed() - syncedAtMs >= GLANCE_MS) void sync();
       },
-      share: (listing, seen) => void quietly(() => publish(listing, seen)),
+      share({ call, shows, complete, asOfMs }, seen) {
+        if (call.kind !== 'list') return;
+        const text = JSON.stringify({ pets: shows(call.listing), complete } satisfies SharedText);
+        void quietly(() => publish({ name: call.listing, text, asOfMs }, seen));
+      },
       wrote() {
         known.clear();
         owed = true;
@@ -212,24 +208,16 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       // A write that no message told of, since nobody listened at the time.
       if (answer.writes !== writes) member.wrote(answer.writes);
       for (const { name: listing, asOfMs, text } of Object.values(answer.younger)) {
-        const { pets, complete } = JSON.parse(text) as Pick<SharedListing, 'complete' | 'pets'>;
+        const { pets = [], complete } = JSON.parse(text) as SharedText;
         known.set(listing, asOfMs);
         listener.learn(listingFact(listing, pets, complete, receivedAtMs - (answer.nowMs - asOfMs)));
       }
     }
 
-    async function publish({ name: listing, pets, complete, asOfMs }: SharedListing, seen: string): Promise<void> {
+    async function publish({ name: listing, text, asOfMs }: Published, seen: string): Promise<void> {
       const key = await hashOf();
       const ageMs = Math.ceil(clock.elapsed() - asOfMs);
-      const asOf = await redis.run(
-        SHARE,
-        key,
-        seen,
-        listing,
-        String(ageMs),
-        JSON.stringify({ pets, complete }),
-        keptMs,
-      );
+      const asOf = await redis.run(SHARE, key, seen, listing, String(ageMs), text, keptMs);
       if (asOf !== '0') known.set(listing, Number(asOf));
     }
   }
@@ -249,6 +237,19 @@ interface Member {
   wrote(writes: string): void;
   /** Redis is back. */
   back(): void;
+}
+
+/** A listing as it is kept. */
+interface SharedText {
+  readonly pets: readonly Pet[] | undefined;
+  readonly complete: boolean;
+}
+
+interface Published {
+  readonly name: ListingName;
+  readonly text: string;
+  /** By this process's `clock.elapsed()`. */
+  readonly asOfMs: number;
 }
 
 interface Younger {
