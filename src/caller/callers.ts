@@ -1,7 +1,11 @@
 import { LRUCache } from 'lru-cache';
+import { steadyTime } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
 import { PLANS } from '../plan.ts';
+import { RECORDS_LIVE_MS } from '../store/records.ts';
+import { openStateFile } from '../store/state-file.ts';
+import { createCallerNames, newSecret } from '../throttle/caller-names.ts';
 import type { Ledger } from '../throttle/ledger.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
@@ -10,6 +14,8 @@ import { createBudget } from './budget.ts';
 import type { Budget } from './budget.ts';
 import { createGetRoute } from './get-route.ts';
 import type { GetRoute } from './get-route.ts';
+import { createIdempotency } from './idempotency.ts';
+import type { Submits } from './idempotency.ts';
 import { createKnowledge } from './knowledge.ts';
 import { createPets } from './pets.ts';
 import type { Pets, RequestLife } from './pets.ts';
@@ -44,16 +50,18 @@ export interface CallersOptions {
   readonly clock: Clock;
   /** Among how many processes a plan is shared. Default: it is this one's alone. */
   readonly replicas?: () => number;
+  /** Where submits with an idempotency key are kept. Default: in memory, for the callers of this object. */
+  readonly submits?: Submits;
 }
 
 export function createCallers(options: CallersOptions): Callers {
-  const { clock, upstreamClock } = options;
+  const { clock, upstreamClock, submits = submitsInMemory(clock) } = options;
   const callers = new LRUCache<string, Caller & { close(): Promise<void> }>({ max: MOST_CALLERS });
   const getRoute = createGetRoute(clock, () => upstreamClock.now());
   let closing = false;
   return {
     withKey(apiKey) {
-      const known = callers.get(apiKey) ?? createCaller(apiKey, getRoute, options);
+      const known = callers.get(apiKey) ?? createCaller(apiKey, getRoute, { ...options, submits });
       callers.set(apiKey, known);
       if (closing) void known.close();
       return known;
@@ -68,7 +76,7 @@ export function createCallers(options: CallersOptions): Callers {
 function createCaller(
   apiKey: string,
   getRoute: GetRoute,
-  options: CallersOptions,
+  options: CallersOptions & { readonly submits: Submits },
 ): Caller & { close(): Promise<void> } {
   const { petApi, clock, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
@@ -83,13 +91,21 @@ function createCaller(
   });
   const shared = { apiKey, petApi, throttle, refusedKey, clock };
   const reads = createReads({ ...shared, getRoute, knowledge, allowance });
-  const writes = createWrites({ ...shared, reads, onCall: () => allowance.spend() });
+  const idempotency = createIdempotency({ ...options.submits, apiKey, clock, onForeign: () => reads.wrote(undefined) });
+  const writes = createWrites({ ...shared, reads, idempotency, onCall: () => allowance.spend() });
   return {
     pets: (life) => createPets({ reads, writes, clock, life }),
     budget: createBudget(throttle, clock),
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
-    close: () => throttle.close(),
+    async close() {
+      await Promise.all([throttle.close(), writes.close()]);
+    },
   };
+}
+
+function submitsInMemory(clock: Clock): Submits {
+  const { records } = openStateFile(':memory:', steadyTime(clock));
+  return { records, nameOf: createCallerNames(newSecret()), leaseMs: RECORDS_LIVE_MS };
 }
 
 /** Before a first call nothing is known that could be refreshed. */
