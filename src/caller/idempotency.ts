@@ -56,6 +56,9 @@ interface Running {
 /** A submit under way in another process is looked after in this, then in twice this, and so on. */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 200;
+/** How long a store that is away is asked again. */
+const PATIENCE_MS = 400;
+const BETWEEN_TRIES_MS = 50;
 /** Outcomes that this process is remembered to have made or given. */
 const MOST_FAMILIAR = 1_000;
 /** These are about the request that got them, and no answer to another one. */
@@ -102,8 +105,11 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   async function decide(submit: Submit, input: string, send: (claim: Claim) => Promise<Created>): Promise<Created> {
     try {
       // Neither key stands in a name, and no hash can be made without the secret. API keys have no spaces.
-      const name = `${await nameOf(apiKey)}:${await nameOf(`${apiKey} ${submit.key}`)}`;
-      return await sendOnce(name, await nameOf(`${apiKey} ${submit.key} ${input}`), { submit, send });
+      const named = `${apiKey} ${submit.key}`;
+      const [ours, name, hash] = await patiently(() =>
+        Promise.all([nameOf(apiKey), nameOf(named), nameOf(`${named} ${input}`)]),
+      );
+      return await sendOnce(`${ours}:${name}`, hash, { submit, send });
     } catch (error) {
       throw error instanceof StoreAway ? unavailableError(clock.now()) : error;
     }
@@ -115,7 +121,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     { submit, send }: { submit: Submit; send: (claim: Claim) => Promise<Created> },
   ): Promise<Created> {
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
-      const kept = await records.find(name);
+      const kept = await patiently(() => records.find(name));
       if (kept && kept.input !== input) throw otherInputError();
       if (kept?.outcome !== undefined) return given(name, JSON.parse(kept.outcome) as CreateOutcome);
       // Whoever began it is gone, and nobody else knows whether it was sent.
@@ -128,6 +134,19 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
           if (error !== taken) throw error;
         }
       }
+    }
+  }
+
+  /** A store that is away for a moment, as at the start of a process, costs nobody a refusal. */
+  async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+    const untilMs = clock.elapsed() + PATIENCE_MS;
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof StoreAway) || clock.elapsed() >= untilMs) throw error;
+      }
+      await sleep(BETWEEN_TRIES_MS);
     }
   }
 
