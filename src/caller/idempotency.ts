@@ -56,7 +56,7 @@ interface Running {
 /** A submit under way in another process is looked after in this, then in twice this, and so on. */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 200;
-/** How long a store that is away is asked again. */
+/** How long a store is asked again, from when it was away first. */
 const PATIENCE_MS = 400;
 const BETWEEN_TRIES_MS = 50;
 /** Outcomes that this process is remembered to have made or given. */
@@ -68,6 +68,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const { apiKey, records, nameOf, leaseMs, clock, onForeign } = options;
   const running = new Map<string, Running>();
   const familiar = new LRUCache<string, true>({ max: MOST_FAMILIAR });
+  let awaySinceMs: number | undefined;
   const taken = new Error('another submit began meanwhile');
   const waiting = createWaiting(clock, {
     deadline: () => pendingError(clock.now()),
@@ -139,12 +140,15 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
 
   /** A store that is away for a moment, as at the start of a process, costs nobody a refusal. */
   async function patiently<T>(ask: () => Promise<T>): Promise<T> {
-    const untilMs = clock.elapsed() + PATIENCE_MS;
     for (;;) {
       try {
-        return await ask();
+        const answer = await ask();
+        awaySinceMs = undefined;
+        return answer;
       } catch (error) {
-        if (!(error instanceof StoreAway) || clock.elapsed() >= untilMs) throw error;
+        if (!(error instanceof StoreAway)) throw error;
+        awaySinceMs ??= clock.elapsed();
+        if (clock.elapsed() >= awaySinceMs + PATIENCE_MS) throw error;
       }
       await sleep(BETWEEN_TRIES_MS);
     }
