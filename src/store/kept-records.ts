@@ -11,7 +11,7 @@ export interface KeptRecordsOptions {
   readonly database: DatabaseSync;
   /** Milliseconds since the epoch that never go back. */
   readonly now: () => number;
-  /** Records at most. Default 100,000, which are some 40 MB. */
+  /** Records at most. Default 100,000, which are some 60 MB of memory or 35 MB of a file. */
   readonly most?: number;
 }
 

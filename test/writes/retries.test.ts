@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Int64 } from '../../src/int64.ts';
+import { createKeptRecords } from '../../src/store/kept-records.ts';
+import type { Records } from '../../src/store/records.ts';
 import { openStateFile } from '../../src/store/state-file.ts';
 import { createCallerNames } from '../../src/throttle/caller-names.ts';
 import { createSimulatedUpstream, startReplica, submit } from './simulation.ts';
@@ -16,8 +19,11 @@ afterEach(() => {
 const pet = { name: 'Momo', categoryId: '3' as Int64, status: undefined };
 
 function startCaller(...fates: Fate[]) {
+  return startCallerOver(openStateFile(':memory:', Date.now).records, fates);
+}
+
+function startCallerOver(records: Records, fates: Fate[]) {
   const upstream = createSimulatedUpstream(() => ({ fate: fates.shift() ?? 'ok', thereMs: 1, backMs: 1 }));
-  const { records } = openStateFile(':memory:', Date.now);
   const submits = { records, nameOf: createCallerNames(randomUUID()), leaseMs: 7_000 };
   return { upstream, caller: startReplica(upstream, submits).withKey('a key') };
 }
@@ -77,4 +83,15 @@ test('whoever waited for a submit that was given up sends its own', async () => 
   const second = submit(caller, pet, { key: 'k', waitMs: 30_000 });
   expect(await inTime(Promise.all([first, second]))).toEqual(['RATE_LIMITED', 'animal 1']);
   expect(fatesOf(upstream)).toEqual(['429', 'ok']);
+});
+
+test('where no more can be kept, nothing is sent under a new idempotency key, and the kept ones go on', async () => {
+  const records = createKeptRecords({ database: new DatabaseSync(':memory:'), now: Date.now, most: 1 });
+  const { upstream, caller } = startCallerOver(records, []);
+  expect(await inTime(submit(caller, pet, { key: 'one' }))).toBe('animal 1');
+  expect(await inTime(submit(caller, pet, { key: 'two' }))).toBe('IDEMPOTENCY_UNAVAILABLE');
+  expect(await inTime(submit(caller, pet, { key: 'one' }))).toBe('animal 1');
+  expect(upstream.posts).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(86_400_000);
+  expect(await inTime(submit(caller, pet, { key: 'two' }))).toBe('animal 2');
 });
