@@ -12,14 +12,18 @@ import { createGraphqlServer } from './server/graphql-server.ts';
 import type { RequestHandler } from './server/listener.ts';
 import { createNodeHandler } from './server/node-handler.ts';
 import type { Execute } from './server/operation.ts';
-import { openStateFile } from './store/state-file.ts';
+import { createInsistentRecords } from './store/insistent-records.ts';
+import type { Records } from './store/records.ts';
+import { createRedisRecords } from './store/redis-records.ts';
 import { connectRedis } from './store/redis.ts';
+import { openStateFile } from './store/state-file.ts';
+import type { OpenStateFile } from './store/state-file.ts';
 import { createCallerNames, createSharedCallerNames, newSecret } from './throttle/caller-names.ts';
+import type { CallerNames } from './throttle/caller-names.ts';
 import { createFailoverLedger } from './throttle/failover-ledger.ts';
 import type { LedgerRules } from './throttle/ledger-state.ts';
 import type { Ledger } from './throttle/ledger.ts';
 import { createMemoryLedger } from './throttle/memory-ledger.ts';
-import type { KeptStates } from './throttle/memory-ledger.ts';
 import { createRedisLedger } from './throttle/redis-ledger.ts';
 import { createReplicas } from './throttle/replicas.ts';
 import { createUpstreamClock } from './throttle/upstream-clock.ts';
@@ -44,6 +48,9 @@ export interface Gateway {
 /** Calls under way have had their time by then; what was spent must be written down in any case. */
 const CLOSE_AFTER_MS = 500;
 
+/** A creation may take this much longer than its call, from its record to its outcome's, before it is given up for lost. */
+const LEASE_BEYOND_CALL_MS = 2_000;
+
 /**
  * The one place where the parts are put together. Two gateways share nothing.
  *
@@ -54,12 +61,16 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { petApiUrl, petApiKey, endpoint, graphiqlKey, plan, log, clock } = checked;
   const { upstreamTimeoutMs, maxWaitMs, maxAgeMs, maxStaleMs, heedCacheControl } = checked;
   const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
-  const { ledger, replicas, listings } = createLedger({ ...checked, rules: { plan, probeMs: upstreamTimeoutMs } });
+  const { ledger, replicas, listings, records, nameOf } = openStores({
+    ...checked,
+    rules: { plan, probeMs: upstreamTimeoutMs },
+  });
   const callers = createCallers({
     petApi: createPetApi(transport, clock),
     ledger,
     replicas,
     ...(listings ? { listings } : {}),
+    submits: { records, nameOf, leaseMs: upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
     upstreamClock: createUpstreamClock(clock),
     idleMs: maxStaleMs,
     clock,
@@ -83,30 +94,39 @@ export function createGateway(options: GatewayOptions): Gateway {
     drain: () => callers.close(),
     async close() {
       await Promise.race([callers.close(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+      await records.close();
       await ledger.close();
       await transport.close();
     },
   };
 }
 
-type LedgerOptions = CheckedOptions & { readonly rules: LedgerRules };
+type StoreOptions = CheckedOptions & { readonly rules: LedgerRules };
 
-interface LedgerOfReplicas {
+interface Stores {
   readonly ledger: Ledger;
-  /** How many processes share it. */
+  /** Submits with an idempotency key; they are closed before the ledger. */
+  readonly records: Records;
+  readonly nameOf: CallerNames;
+  /** How many processes share them. */
   replicas(): number;
   /** What passes listings between them; undefined where there is no way. */
   readonly listings?: SharedListings;
 }
 
-/** Where spent calls are kept: in Redis for many replicas, in a file or in memory for one process. */
-function createLedger(options: LedgerOptions): LedgerOfReplicas {
+/** Where spent calls and submits are kept: in Redis for many replicas, in a file or in memory for one process. */
+function openStores(options: StoreOptions): Stores {
   const { redisUrl, stateFile, keySecret, rules, clock, log, freshUpstream = false } = options;
   const now = steadyTime(clock);
   if (redisUrl === undefined) {
-    const kept = stateFile === undefined ? {} : { kept: openKeptStates(stateFile, keySecret, now) };
+    const file = openFile(stateFile ?? ':memory:', now);
+    const secret = keySecret ?? file.get('key-secret') ?? newSecret();
+    // Set anew at each start, so that it is never forgotten for its age.
+    if (keySecret === undefined) file.setAll([['key-secret', secret]]);
+    const nameOf = createCallerNames(secret);
+    const kept = stateFile === undefined ? {} : { kept: { file, nameOf } };
     const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
-    return { ledger, replicas: () => 1 };
+    return { ledger, replicas: () => 1, records: createInsistentRecords(file.records), nameOf };
   }
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since there is a Redis');
   const redis = connectRedis({ url: redisUrl, log });
@@ -129,21 +149,16 @@ function createLedger(options: LedgerOptions): LedgerOfReplicas {
     await ledger.close();
     redis.close();
   };
-  return { ledger: { ...ledger, close }, replicas: () => replicas.count, listings };
+  const records = createInsistentRecords(createRedisRecords(redis));
+  return { ledger: { ...ledger, close }, replicas: () => replicas.count, listings, records, nameOf };
 }
 
-function openKeptStates(path: string, keySecret: string | undefined, now: () => number): KeptStates {
-  const file = (() => {
-    try {
-      return openStateFile(path, now);
-    } catch (error) {
-      const reason = (error as Error).message;
-      const why = reason.includes('locked') ? 'another process uses it' : reason;
-      throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
-    }
-  })();
-  const secret = keySecret ?? file.get('key-secret') ?? newSecret();
-  // Set anew at each start, so that it is never forgotten for its age.
-  if (keySecret === undefined) file.setAll([['key-secret', secret]]);
-  return { file, nameOf: createCallerNames(secret) };
+function openFile(path: string, now: () => number): OpenStateFile {
+  try {
+    return openStateFile(path, now);
+  } catch (error) {
+    const reason = (error as Error).message;
+    const why = reason.includes('locked') ? 'another process uses it' : reason;
+    throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
+  }
 }

@@ -1,6 +1,10 @@
+import { steadyTime } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
 import { PLANS } from '../plan.ts';
+import { RECORDS_LIVE_MS } from '../store/records.ts';
+import { openStateFile } from '../store/state-file.ts';
+import { createCallerNames, newSecret } from '../throttle/caller-names.ts';
 import type { Ledger } from '../throttle/ledger.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
@@ -10,6 +14,8 @@ import type { Budget } from './budget.ts';
 import { createCallerTable } from './caller-table.ts';
 import { createGetRoute } from './get-route.ts';
 import type { GetRoute } from './get-route.ts';
+import { createIdempotency } from './idempotency.ts';
+import type { Submits } from './idempotency.ts';
 import { createKnowledge } from './knowledge.ts';
 import { createPets } from './pets.ts';
 import type { Pets, RequestLife } from './pets.ts';
@@ -46,18 +52,20 @@ export interface CallersOptions {
   readonly replicas?: () => number;
   /** What passes listings between them. Default: nothing. */
   readonly listings?: SharedListings;
+  /** Where submits with an idempotency key are kept. Default: in memory, for the callers of this object. */
+  readonly submits?: Submits;
 }
 
 const SHORTEST_IDLE_MS = 900_000;
 
 export function createCallers(options: CallersOptions): Callers {
-  const { clock, upstreamClock, idleMs = SHORTEST_IDLE_MS } = options;
+  const { clock, upstreamClock, idleMs = SHORTEST_IDLE_MS, submits = submitsInMemory(clock) } = options;
   const callers = createCallerTable<KnownCaller>(clock, Math.max(idleMs, SHORTEST_IDLE_MS));
   const getRoute = createGetRoute(clock, () => upstreamClock.now());
   let closing = false;
   return {
     withKey(apiKey) {
-      const caller = callers.get(apiKey, () => createCaller(apiKey, getRoute, options));
+      const caller = callers.get(apiKey, () => createCaller(apiKey, getRoute, { ...options, submits }));
       if (closing) void caller.close();
       return caller;
     },
@@ -76,7 +84,11 @@ interface KnownCaller extends Caller {
   close(): Promise<void>;
 }
 
-function createCaller(apiKey: string, getRoute: GetRoute, options: CallersOptions): KnownCaller {
+function createCaller(
+  apiKey: string,
+  getRoute: GetRoute,
+  options: CallersOptions & { readonly submits: Submits },
+): KnownCaller {
   const { petApi, clock, listings, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
   const throttle = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
@@ -91,7 +103,13 @@ function createCaller(apiKey: string, getRoute: GetRoute, options: CallersOption
   const shared = { apiKey, petApi, throttle, refusedKey, clock };
   const share = listings && ((listener: ListingsListener) => listings.join(apiKey, listener));
   const reads = createReads({ ...shared, getRoute, knowledge, allowance, share });
-  const writes = createWrites({ ...shared, reads, onCall: () => allowance.spend() });
+  const idempotency = createIdempotency({
+    ...options.submits,
+    apiKey,
+    clock,
+    onForeign: () => void reads.wrote(undefined),
+  });
+  const writes = createWrites({ ...shared, reads, idempotency, onCall: () => allowance.spend() });
   return {
     pets: (life) => createPets({ reads, writes, clock, life }),
     budget: createBudget(throttle, clock),
@@ -100,8 +118,15 @@ function createCaller(apiKey: string, getRoute: GetRoute, options: CallersOption
       return throttle.busy;
     },
     leave: () => reads.leave(),
-    close: () => throttle.close(),
+    async close() {
+      await Promise.all([throttle.close(), writes.close()]);
+    },
   };
+}
+
+function submitsInMemory(clock: Clock): Submits {
+  const { records } = openStateFile(':memory:', steadyTime(clock));
+  return { records, nameOf: createCallerNames(newSecret()), leaseMs: RECORDS_LIVE_MS };
 }
 
 /** Before a first call nothing is known that could be refreshed. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import type { Created } from './created.ts';
 import { createDemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
 import { demandKey } from './demand.ts';
@@ -8,7 +9,7 @@ import type { Freshness } from './freshness.ts';
 import type { Reads, ServedAnswer } from './reads.ts';
 import { createUsageMeter } from './usage.ts';
 import type { Usage } from './usage.ts';
-import type { Created, Writes } from './writes.ts';
+import type { Writes } from './writes.ts';
 
 /** What one request reads and writes for its caller. Every failure is a PetqlError. */
 export interface Pets {
@@ -16,7 +17,8 @@ export interface Pets {
   list(status: PetStatus | undefined, limit: number): MaybePromise<readonly Pet[]>;
   /** The animal, or null when there is none. */
   byId(id: Int64): MaybePromise<Pet | null>;
-  create(pet: NewPet): Promise<Created>;
+  /** @param idempotencyKey makes it one creation, however often it is submitted within a day. */
+  create(pet: NewPet, idempotencyKey?: string): Promise<Created>;
   /** What it has cost so far. */
   readonly usage: Usage;
 }
@@ -52,7 +54,7 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       return when(read(demand), (pets) => pets.slice(0, limit));
     },
     byId: (id) => when(read({ kind: 'animal', id }), ([pet]) => pet ?? null),
-    create: (pet) => writes.create(pet, { deadlineMs, signal, charge: meter.called }),
+    create: (pet, idempotencyKey) => writes.create(pet, { deadlineMs, signal, idempotencyKey, charge: meter.called }),
     get usage() {
       return meter.usage;
     },

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import type { Log } from '../log.ts';
+import { StoreAway } from './store-away.ts';
 
 /** The one place that knows Redis. Every call ends soon, one way or the other. */
 export interface RedisStore {
@@ -35,7 +36,7 @@ export interface RedisScript {
 }
 
 /** Redis did not do what it was asked; whether it began to is not known. */
-export class RedisAway extends Error {
+export class RedisAway extends StoreAway {
   override readonly name = 'RedisAway';
 }
 
