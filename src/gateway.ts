@@ -74,6 +74,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     upstreamClock: createUpstreamClock(clock),
     idleMs: maxStaleMs,
     clock,
+    log,
   });
   const { fetch, execute } = createGraphqlServer({
     callers,

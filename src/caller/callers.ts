@@ -1,5 +1,7 @@
 import { steadyTime } from '../clock.ts';
 import type { Clock } from '../clock.ts';
+import { silentLog } from '../log.ts';
+import type { Log } from '../log.ts';
 import type { PetqlError } from '../errors.ts';
 import { PLANS } from '../plan.ts';
 import { RECORDS_LIVE_MS } from '../store/records.ts';
@@ -37,6 +39,8 @@ export interface Caller {
 export interface Callers {
   /** The caller with this API key; the same one for the same key. */
   withKey(apiKey: string): Caller;
+  /** When the deprecated route goes, in milliseconds since the epoch; undefined while that is far away. */
+  readonly nearSunsetMs: number | undefined;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are over and written down. */
   close(): Promise<void>;
 }
@@ -46,6 +50,8 @@ export interface CallersOptions {
   readonly ledger: Ledger;
   readonly upstreamClock: UpstreamClock;
   readonly clock: Clock;
+  /** Default: nothing is logged. */
+  readonly log?: Log;
   /** A caller that nobody has asked for in so long is forgotten, but for what it spent; in milliseconds. Default 15 minutes. */
   readonly idleMs?: number;
   /** Among how many processes a plan is shared. Default: it is this one's alone. */
@@ -59,15 +65,24 @@ export interface CallersOptions {
 const SHORTEST_IDLE_MS = 900_000;
 
 export function createCallers(options: CallersOptions): Callers {
-  const { clock, upstreamClock, idleMs = SHORTEST_IDLE_MS, submits = submitsInMemory(clock) } = options;
+  const {
+    clock,
+    upstreamClock,
+    log = silentLog,
+    idleMs = SHORTEST_IDLE_MS,
+    submits = submitsInMemory(clock),
+  } = options;
   const callers = createCallerTable<KnownCaller>(clock, Math.max(idleMs, SHORTEST_IDLE_MS));
-  const getRoute = createGetRoute(clock, () => upstreamClock.now());
+  const getRoute = createGetRoute({ clock, log, upstreamNow: () => upstreamClock.now() });
   let closing = false;
   return {
     withKey(apiKey) {
       const caller = callers.get(apiKey, () => createCaller(apiKey, getRoute, { ...options, submits }));
       if (closing) void caller.close();
       return caller;
+    },
+    get nearSunsetMs() {
+      return getRoute.nearSunsetMs;
     },
     async close() {
       closing = true;

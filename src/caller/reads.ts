@@ -305,6 +305,7 @@ export function createReads(options: ReadsOptions): Reads {
       return { ...answer, outcome: { kind: 'ok', value: listingFact(call.listing, pets, complete, sentAtMs) } };
     }
     const answer = await petApi.getPet(call.id, { apiKey });
+    if (answer.sunsetMs !== undefined) getRoute.sunsetTold(answer.sunsetMs);
     if (answer.outcome.kind !== 'ok' && answer.outcome.kind !== 'not-found')
       return { ...answer, outcome: answer.outcome };
     const pet = answer.outcome.kind === 'ok' ? answer.outcome.value : null;

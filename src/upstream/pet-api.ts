@@ -43,6 +43,8 @@ export interface UpstreamAnswer<T> {
   readonly sent: boolean;
   /** From every response, errors included; undefined where none came. */
   readonly rateLimit: RateLimitHeaders | undefined;
+  /** When the operation goes, in milliseconds since the epoch, where the response says so (`Sunset`, RFC 8594). */
+  readonly sunsetMs?: number;
 }
 
 /** The three operations of pet-api.md, for any key. They never throw: what goes wrong is in the answer. */
@@ -98,6 +100,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
       outcome: outcomeOf(response, decode),
       sent: true,
       rateLimit: readRateLimitHeaders(response.headers, clock.now()),
+      ...readSunset(response.headers),
     };
   }
 }
@@ -135,6 +138,12 @@ function listing(
   if (stranger >= 0) return { ok: false, problem: `[${stranger}].status: expected the status that was asked for` };
   const complete = decoded.value.length < LISTING_LIMIT && !hasNextPage(headers['link']);
   return { ok: true, value: { pets: decoded.value, complete } };
+}
+
+/** A Deprecation header alone says nothing that pet-api.md has not said; a Sunset says when. */
+function readSunset({ sunset }: TransportResponse['headers']): Pick<UpstreamAnswer<unknown>, 'sunsetMs'> {
+  const sunsetMs = typeof sunset === 'string' ? Date.parse(sunset) : NaN;
+  return Number.isNaN(sunsetMs) ? {} : { sunsetMs };
 }
 
 /** A `Link` header with the relation "next" (RFC 8288): the contract does not show paging, so be ready for it. */
