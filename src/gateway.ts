@@ -51,6 +51,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const checked = checkedOptions(options);
   const { petApiUrl, petApiKey, endpoint, graphiqlKey, plan, log, clock } = checked;
   const { upstreamTimeoutMs, maxWaitMs, maxAgeMs, maxStaleMs, heedCacheControl } = checked;
+  const { graphiql, introspection, corsOrigins } = checked;
   const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
   const { ledger, replicas } = createLedger({ ...checked, rules: { plan, probeMs: upstreamTimeoutMs } });
   const callers = createCallers({
@@ -67,13 +68,17 @@ export function createGateway(options: GatewayOptions): Gateway {
     freshness: { maxAgeMs, maxStaleMs },
     heedCacheControl,
     endpoint,
+    limits: checked,
+    graphiql,
+    introspection,
+    corsOrigins,
     log,
     ...(petApiKey === undefined ? {} : { serverKey: petApiKey }),
     ...(graphiqlKey === undefined ? {} : { graphiqlKey }),
   });
   return {
     fetch,
-    handle: createNodeHandler(fetch),
+    handle: createNodeHandler(fetch, checked.maxBodyBytes),
     execute,
     schema,
     drain: () => callers.close(),

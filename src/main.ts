@@ -5,6 +5,8 @@ import type { Command, Config } from './config.ts';
 import { createGateway } from './gateway.ts';
 import type { Gateway } from './gateway.ts';
 import type { GatewayOptions } from './gateway-options.ts';
+import { LIMITS } from './limits.ts';
+import type { Limits } from './limits.ts';
 import { createLog } from './log.ts';
 import { DEMO_KEYS } from './sandbox/keys.ts';
 import { startSandbox } from './sandbox/sandbox.ts';
@@ -60,6 +62,10 @@ async function runGateway(config: Config): Promise<Service> {
     maxStaleMs: config.maxStaleMs,
     heedCacheControl: config.heedCacheControl,
     plan: config.plan,
+    graphiql: config.graphiql,
+    introspection: config.introspection,
+    corsOrigins: config.corsOrigins,
+    ...limitsOf(config),
     freshUpstream: sandbox !== undefined,
     log: createLog(config.logLevel),
     ...defined({
@@ -76,7 +82,7 @@ async function runGateway(config: Config): Promise<Service> {
     banner: [
       `petql ${version}: GraphQL over the pet adoption service`,
       '',
-      `GraphiQL   ${endpoint}  (in a browser)`,
+      config.graphiql ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
       sandbox ? describeSandbox(sandbox) : `Upstream   ${config.petApiUrl?.origin}`,
       '',
       'Try it:',
@@ -112,6 +118,11 @@ function openSandbox(config: Config, at?: { host: string; port: number }): Promi
       return listenFailure(config)(error);
     },
   );
+}
+
+function limitsOf(config: Config): Limits {
+  const names = Object.keys(LIMITS) as (keyof Limits)[];
+  return Object.fromEntries(names.map((name) => [name, config[name]])) as unknown as Limits;
 }
 
 /** Options that were given. */

@@ -3,11 +3,14 @@ import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { ServerKey } from '../gateway-options.ts';
+import type { Limits } from '../limits.ts';
 import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
 import { answerHeaders, answerStatus } from './answer-headers.ts';
+import { batchError } from './batch-error.ts';
+import { createCors } from './cors.ts';
 import { createDocumentCache } from './document-cache.ts';
-import { DOCUMENT_LIMITS, LARGEST_BODY_BYTES, documentLimitError, limitExceeded } from './document-limits.ts';
+import { documentLimitError } from './document-limits.ts';
 import {
   badRequest,
   createErrorMask,
@@ -18,7 +21,10 @@ import {
 } from './error-answers.ts';
 import { inexactVariableError } from './exact-variables.ts';
 import { createExecute } from './execute.ts';
+import { forgedRequestError } from './forged-request.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
+import { useHiddenSchema } from './hidden-schema.ts';
+import { limitExceeded } from './limit-exceeded.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
 import { paramsError } from './params-error.ts';
@@ -26,6 +32,7 @@ import { createRequestContext } from './request-context.ts';
 import type { RequestContext, RequestContextOptions } from './request-context.ts';
 import { httpTerms } from './request-terms.ts';
 import type { RequestTerms } from './request-terms.ts';
+import { SECURITY_HEADERS } from './security-headers.ts';
 
 export interface GraphqlServerOptions extends RequestContextOptions {
   readonly log: Log;
@@ -34,8 +41,14 @@ export interface GraphqlServerOptions extends RequestContextOptions {
   /** See `TermsOptions`. */
   readonly serverKey?: ServerKey;
   readonly heedCacheControl: boolean;
-  /** The key that GraphiQL starts with. */
+  readonly limits: Limits;
+  /** Whether browsers get GraphiQL, and the key that it starts with. */
+  readonly graphiql: boolean;
   readonly graphiqlKey?: string;
+  /** Whether the schema can be asked for. */
+  readonly introspection: boolean;
+  /** See `createCors`. */
+  readonly corsOrigins: readonly string[];
 }
 
 export interface GraphqlServer {
@@ -46,9 +59,10 @@ export interface GraphqlServer {
 
 /** GraphQL for those who ask over HTTP and for those in the same process, under the same rules. */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
-  const { endpoint, serverKey, heedCacheControl, graphiqlKey } = options;
+  const { endpoint, serverKey, heedCacheControl, limits, introspection } = options;
   const requestContext = createRequestContext(options);
   const maskError = createErrorMask(options.log);
+  const cors = createCors(options.corsOrigins);
   const yoga = createYoga<ServerContext, RequestContext>({
     schema,
     graphqlEndpoint: endpoint,
@@ -56,13 +70,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       requestContext(terms ?? (await httpTerms(request, { serverKey, heedCacheControl }))),
     maskedErrors: { maskError },
     parserAndValidationCache: { documentCache: createDocumentCache(), errorCache: createDocumentCache() },
-    maxRequestBodySize: LARGEST_BODY_BYTES,
+    maxRequestBodySize: limits.maxBodyBytes,
+    batching: { limit: Infinity },
     plugins: [
-      usePages(endpoint, graphiqlKey),
-      useJsonRequests(),
-      useDocumentChecks(),
-      useExecution(),
-      useAnswerHeaders(),
+      usePages(options),
+      useGraphqlRequests(limits, serverKey !== undefined),
+      useDocumentChecks(limits),
+      introspection ? {} : useHiddenSchema(),
+      useExecution({ hideSuggestions: !introspection }),
+      useAnswerHeaders(limits),
     ],
     // Frameworks know a Response by its class.
     fetchAPI: { Request, Response, Headers },
@@ -76,10 +92,22 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     healthCheckEndpoint: ' ',
   });
   return {
-    // What else a framework hands over with the request is not for Yoga, which would take it for context.
-    fetch: async (request) => yoga.handleRequest(request, {}),
+    async fetch(request) {
+      // What else a framework hands over with the request is not for Yoga, which would take it for context.
+      const response = cors.preflight(request) ?? (await yoga.handleRequest(request, {}));
+      setHeaders(response, cors.headers(request.headers.get('origin')));
+      return response;
+    },
     execute: createExecute({ envelop: (context) => yoga.getEnveloped(context), maskError, serverKey }),
   };
+}
+
+function setHeaders({ headers }: Response, cors: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) if (!headers.has(name)) headers.set(name, value);
+  for (const [name, value] of Object.entries(cors)) {
+    if (name !== 'vary') headers.set(name, value);
+    else if (headers.get(name)?.includes(value) !== true) headers.append(name, value);
+  }
 }
 
 /** What an operation that did not come over HTTP brings instead of a request. */
@@ -90,15 +118,18 @@ interface ServerContext extends Record<string, unknown> {
 type ServerPlugin = Plugin<object, object, RequestContext>;
 
 /** What is no GraphQL: GraphiQL, its files, the health checks, and the way to GraphiQL from the bare address. */
-function usePages(endpoint: string, graphiqlKey: string | undefined): ServerPlugin {
-  const graphiql = createGraphiql({ endpoint, ...(graphiqlKey === undefined ? {} : { apiKey: graphiqlKey }) });
+function usePages({ endpoint, graphiqlKey, ...options }: GraphqlServerOptions): ServerPlugin {
+  const graphiql = options.graphiql
+    ? createGraphiql({ endpoint, ...(graphiqlKey === undefined ? {} : { apiKey: graphiqlKey }) })
+    : undefined;
   return {
     async onRequest({ request, url, endResponse }) {
       const path = url.pathname;
-      const page = await graphiql.answer(request, path);
+      const page = await graphiql?.answer(request, path);
       if (page) endResponse(page);
       else if (path === '/health/live' || path === '/health/ready') endResponse(Response.json({ status: 'ok' }));
-      else if (path === '/') endResponse(new Response(null, { status: 302, headers: { location: endpoint } }));
+      else if (path === '/' && graphiql)
+        endResponse(new Response(null, { status: 302, headers: { location: endpoint } }));
       else if (path !== endpoint) {
         endResponse(new Response(`There is nothing at this path; GraphQL is at ${endpoint}.\n`, { status: 404 }));
       }
@@ -107,7 +138,7 @@ function usePages(endpoint: string, graphiqlKey: string | undefined): ServerPlug
 }
 
 /** Bodies are JSON, and nothing that a page of another origin can send without asking first. */
-function useJsonRequests(): ServerPlugin {
+function useGraphqlRequests({ maxBatch }: Limits, hasServerKey: boolean): ServerPlugin {
   return {
     onParams({ params }) {
       const error = paramsError(params);
@@ -120,36 +151,45 @@ function useJsonRequests(): ServerPlugin {
       ) {
         throw badRequest('Expected a body with the content type application/json.', 415);
       }
-      if (request.method !== 'GET' || !requestParser) return;
-      setRequestParser((get) => {
-        try {
-          return requestParser(get);
-        } catch {
-          throw badRequest('The variables and extensions of a GET request: expected JSON.', 400);
-        }
-      });
+      const forged = hasServerKey ? forgedRequestError(request) : undefined;
+      if (forged) throw forged;
+      if (request.method === 'GET' && requestParser) {
+        setRequestParser((get) => {
+          try {
+            return requestParser(get);
+          } catch {
+            throw badRequest('The variables and extensions of a GET request: expected JSON.', 400);
+          }
+        });
+      }
+      return {
+        onRequestParseDone({ requestParserResult }) {
+          const error = Array.isArray(requestParserResult) && batchError(requestParserResult.length, maxBatch);
+          if (error) throw error;
+        },
+      };
     },
   };
 }
 
 /** What stands between a document's text and its validation. */
-function useDocumentChecks(): ServerPlugin {
+function useDocumentChecks(limits: Limits): ServerPlugin {
   return {
     onParse({ setParseFn }) {
       setParseFn((source: string, options: object) => {
         try {
-          return parse(source, { ...options, maxTokens: DOCUMENT_LIMITS.tokens });
+          return parse(source, { ...options, maxTokens: limits.maxTokens });
         } catch (error) {
           // graphql-js has no other sign of it.
           if (error instanceof GraphQLError && error.message.includes('tokens. Parsing aborted')) {
-            throw graphqlError(limitExceeded('tokens'));
+            throw graphqlError(limitExceeded('tokens', limits.maxTokens));
           }
           throw error instanceof GraphQLError ? parseFailure(error) : error;
         }
       });
       return ({ result, context }) => {
         if (result === null || result instanceof Error) return;
-        const error = documentLimitError(result);
+        const error = documentLimitError(result, limits);
         if (error) throw graphqlError(error);
         if (!getOperationAST(result, (context as YogaInitialContext).params.operationName)) throw unknownOperation();
       };
@@ -158,12 +198,12 @@ function useDocumentChecks(): ServerPlugin {
 }
 
 /** Runs an operation and says what it cost, once what can be refused before anything runs has been looked at. */
-function useExecution(): ServerPlugin {
+function useExecution({ hideSuggestions }: { hideSuggestions: boolean }): ServerPlugin {
   return {
     onExecute({ args, setExecuteFn, setResultAndStopExecution }) {
       // The reference implementation, whose errors name the variable that they are about.
       setExecuteFn((all: ExecutionArgs) => {
-        const result = execute(all);
+        const result = execute({ ...all, hideSuggestions });
         return result instanceof Promise ? result.then(withUsage) : withUsage(result);
       });
       const { document, operationName, variableValues } = args;
@@ -180,7 +220,8 @@ function useExecution(): ServerPlugin {
   };
 }
 
-function useAnswerHeaders(): ServerPlugin {
+function useAnswerHeaders({ maxBodyBytes }: Limits): ServerPlugin {
+  const finished = (error: GraphQLError) => finishedError(namedLimit(error, maxBodyBytes));
   return {
     onExecutionResult({ result, setResult, context }) {
       if (!result || Array.isArray(result) || !('data' in result)) return;
@@ -191,7 +232,8 @@ function useAnswerHeaders(): ServerPlugin {
       setResult({ ...result, extensions: { ...result.extensions, http } });
     },
     onResultProcess({ result, setResult }) {
-      if ('errors' in result && result.errors) setResult({ ...result, errors: result.errors.map(finishedError) });
+      if (Array.isArray(result)) setResult(result.map((one) => withErrors(one, finished)));
+      else setResult(withErrors(result as ExecutionResult, finished));
     },
     onResponse({ response, setResponse }) {
       if (response.status === 406) return setResponse(notAcceptable());
@@ -201,6 +243,16 @@ function useAnswerHeaders(): ServerPlugin {
       response.headers.append('vary', 'Authorization');
     },
   };
+}
+
+function withErrors(result: ExecutionResult, finished: (error: GraphQLError) => GraphQLError): ExecutionResult {
+  return result.errors ? { ...result, errors: result.errors.map(finished) } : result;
+}
+
+/** Yoga refuses a body that is too long under a code of its own. */
+function namedLimit(error: GraphQLError, maxBodyBytes: number): GraphQLError {
+  if (error.extensions['code'] !== 'REQUEST_ENTITY_TOO_LARGE') return error;
+  return graphqlError(limitExceeded('bodyBytes', maxBodyBytes, undefined, 413));
 }
 
 function notAcceptable(): Response {
