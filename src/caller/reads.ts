@@ -307,7 +307,8 @@ export function createReads(options: ReadsOptions): Reads {
         }
       }
     }
-    review();
+    // The throttle does not know of a 429 yet, and would let another call out; it asks for a review once it does.
+    if (failure.kind !== 'rate-limited') review();
   }
 
   function serve({ waiters }: Open, answer: ServedAnswer): void {
