@@ -94,6 +94,16 @@ const SETTINGS = {
     help: 'address to listen on',
     shape: z.string().default('127.0.0.1'),
   }),
+  adminPort: setting(['gateway'], {
+    placeholder: 'N',
+    help: 'port of the metrics and the budget page; none: they are off',
+    shape: wholeNumber(0, 65_535).optional(),
+  }),
+  adminHost: setting(['gateway'], {
+    placeholder: 'ADDRESS',
+    help: 'address to listen on for them',
+    shape: z.string().default('127.0.0.1'),
+  }),
   graphiql: setting(['gateway'], {
     placeholder: 'BOOLEAN',
     help: 'whether browsers get GraphiQL',

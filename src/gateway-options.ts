@@ -50,6 +50,8 @@ export interface GatewayOptions extends Partial<Limits> {
   readonly introspection?: boolean;
   /** Origins whose pages may ask over HTTP, such as `https://pets.example`, or `*` for any. Default: none other. */
   readonly corsOrigins?: readonly string[];
+  /** Whether what happens is counted, and `admin` serves it. Default false. */
+  readonly admin?: boolean;
   /** Where petql says what went wrong, faults of its own among it. Default: nowhere. */
   readonly log?: Log;
   /** The time, for tests. Default: the machine's. */
@@ -74,6 +76,7 @@ export interface CheckedOptions extends Omit<GatewayOptions, keyof Limits | 'pet
   readonly graphiql: boolean;
   readonly introspection: boolean;
   readonly corsOrigins: readonly string[];
+  readonly admin: boolean;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -125,6 +128,7 @@ const OPTIONS = {
   graphiql: z.boolean('expected true or false').default(true),
   introspection: z.boolean('expected true or false').default(true),
   corsOrigins: SHAPES.corsOrigins.default([]),
+  admin: z.boolean('expected true or false').default(false),
   ...limitOptions(),
   log: functions<Log>('info', 'warn', 'error').default(silentLog),
   clock: functions<Clock>('now', 'elapsed').default(systemClock),

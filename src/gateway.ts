@@ -1,18 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
+import { createAdmin } from './admin/admin.ts';
+import { createMetrics } from './admin/metrics.ts';
 import { createCallers } from './caller/callers.ts';
 import { steadyTime } from './clock.ts';
 import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
 import { schema } from './schema/schema.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
+import type { Health } from './server/health.ts';
 import type { RequestHandler } from './server/listener.ts';
 import { createNodeHandler } from './server/node-handler.ts';
 import type { Execute } from './server/operation.ts';
 import { openStateFile } from './store/state-file.ts';
 import { connectRedis } from './store/redis.ts';
 import { createCallerNames, createSharedCallerNames, newSecret } from './throttle/caller-names.ts';
+import type { CallerNames } from './throttle/caller-names.ts';
 import { createFailoverLedger } from './throttle/failover-ledger.ts';
 import type { LedgerRules } from './throttle/ledger-state.ts';
 import type { Ledger } from './throttle/ledger.ts';
@@ -21,6 +25,7 @@ import type { KeptStates } from './throttle/memory-ledger.ts';
 import { createRedisLedger } from './throttle/redis-ledger.ts';
 import { createReplicas } from './throttle/replicas.ts';
 import { createUpstreamClock } from './throttle/upstream-clock.ts';
+import { observedPetApi } from './upstream/observed-pet-api.ts';
 import { createPetApi } from './upstream/pet-api.ts';
 import { createTransport } from './upstream/transport.ts';
 
@@ -33,6 +38,11 @@ export interface Gateway {
   readonly execute: Execute;
   /** The GraphQL API, for whoever prints or explores it. */
   readonly schema: GraphQLSchema;
+  /**
+   * Metrics for Prometheus at `/metrics` and a page of budgets at `/budget`, for Node's http server. Serve it where the
+   * public does not come. Undefined unless the option `admin` is set.
+   */
+  readonly admin: RequestHandler | undefined;
   /** Refuses the calls that wait for the plan, and every new one; settles once those under way are over. */
   readonly drain: () => Promise<void>;
   /** Drains, for a moment at most; writes down what was spent, and closes every connection. */
@@ -53,13 +63,19 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { upstreamTimeoutMs, maxWaitMs, maxAgeMs, maxStaleMs, heedCacheControl } = checked;
   const { graphiql, introspection, corsOrigins } = checked;
   const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
-  const { ledger, replicas } = createLedger({ ...checked, rules: { plan, probeMs: upstreamTimeoutMs } });
+  const { ledger, nameOf, replicas, redis } = createLedger({ ...checked, rules: { plan, probeMs: upstreamTimeoutMs } });
+  let draining = false;
+  const sources = { views: () => callers.views(), health, replicas };
+  const metrics = checked.admin ? createMetrics(sources) : undefined;
+  const petApi = createPetApi(transport, clock);
   const callers = createCallers({
-    petApi: createPetApi(transport, clock),
+    petApi: metrics ? observedPetApi(petApi, clock, metrics) : petApi,
     ledger,
+    nameOf,
     replicas,
     upstreamClock: createUpstreamClock(clock),
     clock,
+    events: metrics,
   });
   const { fetch, execute } = createGraphqlServer({
     callers,
@@ -73,6 +89,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     introspection,
     corsOrigins,
     log,
+    events: metrics,
+    health,
     ...(petApiKey === undefined ? {} : { serverKey: petApiKey }),
     ...(graphiqlKey === undefined ? {} : { graphiqlKey }),
   });
@@ -81,21 +99,36 @@ export function createGateway(options: GatewayOptions): Gateway {
     handle: createNodeHandler(fetch, checked.maxBodyBytes),
     execute,
     schema,
-    drain: () => callers.close(),
+    admin: metrics && createAdmin({ ...sources, metrics }),
+    drain,
     async close() {
-      await Promise.race([callers.close(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+      await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
       await ledger.close();
       await transport.close();
     },
   };
+
+  function drain(): Promise<void> {
+    draining = true;
+    return callers.close();
+  }
+
+  function health(): Health {
+    const gatesClosed = callers.views().filter(({ budget }) => budget.closedUntil).length;
+    return { draining, redis: redis(), gatesClosed, getWorks: callers.getWorks };
+  }
 }
 
 type LedgerOptions = CheckedOptions & { readonly rules: LedgerRules };
 
 interface LedgerOfReplicas {
   readonly ledger: Ledger;
+  /** What a caller is called wherever its key must not stand. */
+  readonly nameOf: CallerNames;
   /** How many processes share it. */
   replicas(): number;
+  /** Whether Redis does what it is asked; undefined without one. */
+  redis(): Health['redis'];
 }
 
 /** Where spent calls are kept: in Redis for many replicas, in a file or in memory for one process. */
@@ -103,9 +136,10 @@ function createLedger(options: LedgerOptions): LedgerOfReplicas {
   const { redisUrl, stateFile, keySecret, rules, clock, log, freshUpstream = false } = options;
   const now = steadyTime(clock);
   if (redisUrl === undefined) {
-    const kept = stateFile === undefined ? {} : { kept: openKeptStates(stateFile, keySecret, now) };
-    const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
-    return { ledger, replicas: () => 1 };
+    const kept = stateFile === undefined ? undefined : openKeptStates(stateFile, keySecret, now);
+    const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...(kept && { kept }) });
+    const nameOf = kept?.nameOf ?? createCallerNames(keySecret ?? newSecret());
+    return { ledger, nameOf, replicas: () => 1, redis: () => undefined };
   }
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since there is a Redis');
   const redis = connectRedis({ url: redisUrl, log });
@@ -119,7 +153,12 @@ function createLedger(options: LedgerOptions): LedgerOfReplicas {
     await ledger.close();
     redis.close();
   };
-  return { ledger: { ...ledger, close }, replicas: () => replicas.count };
+  return {
+    ledger: { ...ledger, close },
+    nameOf,
+    replicas: () => replicas.count,
+    redis: () => (replicas.redisWorks ? 'connected' : 'away'),
+  };
 }
 
 function openKeptStates(path: string, keySecret: string | undefined, now: () => number): KeptStates {

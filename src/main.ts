@@ -12,6 +12,7 @@ import { DEMO_KEYS } from './sandbox/keys.ts';
 import { startSandbox } from './sandbox/sandbox.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
 import { listen } from './server/listener.ts';
+import type { Listener } from './server/listener.ts';
 
 /** The package that this file is in, whether as it was written or as npm has it. */
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
@@ -62,6 +63,7 @@ async function runGateway(config: Config): Promise<Service> {
     maxStaleMs: config.maxStaleMs,
     heedCacheControl: config.heedCacheControl,
     plan: config.plan,
+    admin: config.adminPort !== undefined,
     graphiql: config.graphiql,
     introspection: config.introspection,
     corsOrigins: config.corsOrigins,
@@ -77,6 +79,7 @@ async function runGateway(config: Config): Promise<Service> {
     }),
   });
   const listener = await listen(gateway.handle, config).catch(listenFailure(config));
+  const admin = await openAdmin(gateway, config);
   const endpoint = `${listener.origin}/graphql`;
   return {
     banner: [
@@ -84,6 +87,7 @@ async function runGateway(config: Config): Promise<Service> {
       '',
       config.graphiql ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
       sandbox ? describeSandbox(sandbox) : `Upstream   ${config.petApiUrl?.origin}`,
+      ...(admin ? [`Admin      ${admin.origin}/metrics  ${admin.origin}/budget`] : []),
       '',
       'Try it:',
       `curl -s ${endpoint} -H 'content-type: application/json' -H 'authorization: Bearer ${demoKey ?? 'YOUR_API_KEY'}' ` +
@@ -92,6 +96,7 @@ async function runGateway(config: Config): Promise<Service> {
     async stop() {
       void gateway.drain();
       await listener.stop(GRACE_MS);
+      await admin?.stop(0);
       await gateway.close();
       await sandbox?.close();
     },
@@ -106,6 +111,12 @@ function openGateway(options: GatewayOptions): Gateway {
     const { message } = error as Error;
     throw new Error(message.replace('createGateway: stateFile:', '--state-file (STATE_FILE):'), { cause: error });
   }
+}
+
+async function openAdmin({ admin }: Gateway, { adminHost, adminPort }: Config): Promise<Listener | undefined> {
+  if (!admin || adminPort === undefined) return undefined;
+  const at = { host: adminHost, port: adminPort, flags: ['--admin-host (ADMIN_HOST)', '--admin-port (ADMIN_PORT)'] };
+  return listen(admin, at).catch(listenFailure(at));
 }
 
 function openSandbox(config: Config, at?: { host: string; port: number }): Promise<Sandbox> {
@@ -158,16 +169,24 @@ function stopOnSignal(service: Service): void {
   }
 }
 
-function listenFailure({ host, port }: Config): (error: NodeJS.ErrnoException) => never {
+interface ListenAt {
+  readonly host: string;
+  readonly port: number;
+  /** The settings that say so: of the host, and of the port. */
+  readonly flags?: readonly string[];
+}
+
+function listenFailure({ host, port, flags }: ListenAt): (error: NodeJS.ErrnoException) => never {
+  const [hostFlag, portFlag] = flags ?? ['--host (HOST)', '--port (PORT)'];
   return (error) => {
     switch (error.code) {
       case 'EADDRINUSE':
-        throw new Error(`port ${port} on ${host} is in use; free it, or choose another with --port (PORT)`);
+        throw new Error(`port ${port} on ${host} is in use; free it, or choose another with ${portFlag}`);
       case 'EACCES':
-        throw new Error(`port ${port} on ${host} may not be used by this user; choose another with --port (PORT)`);
+        throw new Error(`port ${port} on ${host} may not be used by this user; choose another with ${portFlag}`);
       case 'EADDRNOTAVAIL':
       case 'ENOTFOUND':
-        throw new Error(`${host} is not an address of this machine; choose another with --host (HOST)`);
+        throw new Error(`${host} is not an address of this machine; choose another with ${hostFlag}`);
       default:
         throw error;
     }

@@ -1,13 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
+import type { Events } from '../events.ts';
 import { PLANS } from '../plan.ts';
 import type { Ledger } from '../throttle/ledger.ts';
+import { observedThrottle } from '../throttle/observed-throttle.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { createBudget } from './budget.ts';
-import type { Budget } from './budget.ts';
+import type { Budget, BudgetView } from './budget.ts';
 import { createGetRoute } from './get-route.ts';
 import type { GetRoute } from './get-route.ts';
 import { createKnowledge } from './knowledge.ts';
@@ -28,11 +30,27 @@ export interface Caller {
   readonly budget: Budget;
   /** Why nothing of this caller's can run at the moment, or undefined. */
   refusal(): PetqlError | undefined;
+  /** Something of this caller's was answered with so many calls saved. */
+  saved(calls: number): void;
+}
+
+/** A caller as those may see it who run the gateway: never by its key. */
+export interface CallerView {
+  /** A keyed hash of its API key. Rejects where the secret for it cannot be had. */
+  name(): Promise<string>;
+  readonly budget: BudgetView;
+  /** Calls made and saved in this process, since it last forgot the caller. */
+  readonly made: number;
+  readonly saved: number;
 }
 
 export interface Callers {
   /** The caller with this API key; the same one for the same key. */
   withKey(apiKey: string): Caller;
+  /** Those that have called, the latest first. */
+  views(): CallerView[];
+  /** Whether the upstream still has `GET /pets/{petId}`. */
+  readonly getWorks: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are over and written down. */
   close(): Promise<void>;
 }
@@ -44,11 +62,17 @@ export interface CallersOptions {
   readonly clock: Clock;
   /** Among how many processes a plan is shared. Default: it is this one's alone. */
   readonly replicas?: () => number;
+  /** What a caller is called where its key must not stand. */
+  nameOf(apiKey: string): Promise<string> | string;
+  /** Who counts what happens. Default: nobody. */
+  readonly events?: Events | undefined;
 }
+
+type ClosableCaller = Caller & { view(): CallerView | undefined; close(): Promise<void> };
 
 export function createCallers(options: CallersOptions): Callers {
   const { clock, upstreamClock } = options;
-  const callers = new LRUCache<string, Caller & { close(): Promise<void> }>({ max: MOST_CALLERS });
+  const callers = new LRUCache<string, ClosableCaller>({ max: MOST_CALLERS });
   const getRoute = createGetRoute(clock, () => upstreamClock.now());
   let closing = false;
   return {
@@ -58,6 +82,10 @@ export function createCallers(options: CallersOptions): Callers {
       if (closing) void known.close();
       return known;
     },
+    views: () => [...callers.values()].flatMap((caller) => caller.view() ?? []),
+    get getWorks() {
+      return getRoute.works;
+    },
     async close() {
       closing = true;
       await Promise.all([...callers.values()].map((caller) => caller.close()));
@@ -65,14 +93,11 @@ export function createCallers(options: CallersOptions): Callers {
   };
 }
 
-function createCaller(
-  apiKey: string,
-  getRoute: GetRoute,
-  options: CallersOptions,
-): Caller & { close(): Promise<void> } {
-  const { petApi, clock, replicas = () => 1 } = options;
+function createCaller(apiKey: string, getRoute: GetRoute, options: CallersOptions): ClosableCaller {
+  const { petApi, clock, events, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
-  const throttle = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
+  const plain = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
+  const throttle = events ? observedThrottle(plain, clock, events) : plain;
   const knowledge = createKnowledge();
   const allowance = createRefreshAllowance({
     elapsed: () => clock.elapsed(),
@@ -81,13 +106,27 @@ function createCaller(
     oneCallIsEnough: () => knowledge.size === 'small',
     asOfMs: (demand) => knowledge.find(demand)?.asOfMs,
   });
+  let made = 0;
+  let saved = 0;
+  const spend = () => {
+    made += 1;
+    allowance.spend();
+  };
   const shared = { apiKey, petApi, throttle, refusedKey, clock };
-  const reads = createReads({ ...shared, getRoute, knowledge, allowance });
-  const writes = createWrites({ ...shared, reads, onCall: () => allowance.spend() });
+  const reads = createReads({ ...shared, getRoute, knowledge, allowance: { ...allowance, spend } });
+  const writes = createWrites({ ...shared, reads, onCall: spend });
+  const budget = createBudget(throttle, clock);
   return {
     pets: (life) => createPets({ reads, writes, clock, life }),
-    budget: createBudget(throttle, clock),
+    budget,
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
+    saved(calls) {
+      saved += calls;
+    },
+    view() {
+      const latest = budget.latest();
+      return latest && { name: async () => options.nameOf(apiKey), budget: latest, made, saved };
+    },
     close: () => throttle.close(),
   };
 }

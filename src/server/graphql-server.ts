@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { GraphQLError, execute, getOperationAST, parse } from 'graphql';
-import type { ExecutionArgs, ExecutionResult } from 'graphql';
+import type { ExecutionArgs, ExecutionResult, OperationDefinitionNode } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import type { Events } from '../events.ts';
 import type { ServerKey } from '../gateway-options.ts';
 import type { Limits } from '../limits.ts';
 import type { Log } from '../log.ts';
@@ -23,10 +25,14 @@ import { inexactVariableError } from './exact-variables.ts';
 import { createExecute } from './execute.ts';
 import { forgedRequestError } from './forged-request.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
+import { healthAnswer } from './health.ts';
+import type { Health } from './health.ts';
 import { useHiddenSchema } from './hidden-schema.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
+import { createOperationReports } from './operation-reports.ts';
+import type { OperationReports, RunningOperation } from './operation-reports.ts';
 import { paramsError } from './params-error.ts';
 import { createRequestContext } from './request-context.ts';
 import type { RequestContext, RequestContextOptions } from './request-context.ts';
@@ -36,6 +42,9 @@ import { SECURITY_HEADERS } from './security-headers.ts';
 
 export interface GraphqlServerOptions extends RequestContextOptions {
   readonly log: Log;
+  /** Who counts what happens. */
+  readonly events?: Events | undefined;
+  health(): Health;
   /** The path of GraphQL and GraphiQL. */
   readonly endpoint: string;
   /** See `TermsOptions`. */
@@ -62,6 +71,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const { endpoint, serverKey, heedCacheControl, limits, introspection } = options;
   const requestContext = createRequestContext(options);
   const maskError = createErrorMask(options.log);
+  const reports = createOperationReports(options);
   const cors = createCors(options.corsOrigins);
   const yoga = createYoga<ServerContext, RequestContext>({
     schema,
@@ -74,6 +84,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     batching: { limit: Infinity },
     plugins: [
       usePages(options),
+      useReports(reports),
       useGraphqlRequests(limits, serverKey !== undefined),
       useDocumentChecks(limits),
       introspection ? {} : useHiddenSchema(),
@@ -94,11 +105,13 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   return {
     async fetch(request) {
       // What else a framework hands over with the request is not for Yoga, which would take it for context.
-      const response = cors.preflight(request) ?? (await yoga.handleRequest(request, {}));
+      const requestId = randomUUID();
+      const response = cors.preflight(request) ?? (await yoga.handleRequest(request, { requestId }));
+      response.headers.set('x-request-id', requestId);
       setHeaders(response, cors.headers(request.headers.get('origin')));
       return response;
     },
-    execute: createExecute({ envelop: (context) => yoga.getEnveloped(context), maskError, serverKey }),
+    execute: createExecute({ envelop: (context) => yoga.getEnveloped(context), maskError, reports, serverKey }),
   };
 }
 
@@ -113,26 +126,51 @@ function setHeaders({ headers }: Response, cors: Readonly<Record<string, string>
 /** What an operation that did not come over HTTP brings instead of a request. */
 interface ServerContext extends Record<string, unknown> {
   readonly terms?: RequestTerms;
+  /** Of an HTTP request. */
+  readonly requestId?: string;
+  /** What is known of the operation on its way; a list of operations has one context for each. */
+  running?: RunningOperation;
+  operation?: OperationDefinitionNode;
+  reported?: boolean;
 }
 
 type ServerPlugin = Plugin<object, object, RequestContext>;
 
 /** What is no GraphQL: GraphiQL, its files, the health checks, and the way to GraphiQL from the bare address. */
-function usePages({ endpoint, graphiqlKey, ...options }: GraphqlServerOptions): ServerPlugin {
+function usePages({ endpoint, graphiqlKey, health, ...options }: GraphqlServerOptions): ServerPlugin {
   const graphiql = options.graphiql
     ? createGraphiql({ endpoint, ...(graphiqlKey === undefined ? {} : { apiKey: graphiqlKey }) })
     : undefined;
   return {
     async onRequest({ request, url, endResponse }) {
       const path = url.pathname;
-      const page = await graphiql?.answer(request, path);
+      const page = healthAnswer(path, health) ?? (await graphiql?.answer(request, path));
       if (page) endResponse(page);
-      else if (path === '/health/live' || path === '/health/ready') endResponse(Response.json({ status: 'ok' }));
       else if (path === '/' && graphiql)
         endResponse(new Response(null, { status: 302, headers: { location: endpoint } }));
       else if (path !== endpoint) {
         endResponse(new Response(`There is nothing at this path; GraphQL is at ${endpoint}.\n`, { status: 404 }));
       }
+    },
+  };
+}
+
+/** Tells of each operation, and of what did not get so far as to be one. */
+function useReports(reports: OperationReports): ServerPlugin {
+  return {
+    onParams({ context }) {
+      const own = context as ServerContext;
+      own.running = reports.begin(own.requestId);
+    },
+    onExecutionResult({ result, context }) {
+      const own = context as ServerContext;
+      if (!own.running) return;
+      own.reported = true;
+      reports.end(own.running, own.operation, result as ExecutionResult);
+    },
+    onResultProcess({ result, serverContext }) {
+      const { running, reported, requestId } = serverContext as ServerContext;
+      if (!reported && 'errors' in result) reports.end(running ?? reports.begin(requestId), undefined, result);
     },
   };
 }
@@ -191,7 +229,9 @@ function useDocumentChecks(limits: Limits): ServerPlugin {
         if (result === null || result instanceof Error) return;
         const error = documentLimitError(result, limits);
         if (error) throw graphqlError(error);
-        if (!getOperationAST(result, (context as YogaInitialContext).params.operationName)) throw unknownOperation();
+        const operation = getOperationAST(result, (context as YogaInitialContext).params.operationName);
+        if (!operation) throw unknownOperation();
+        (context as ServerContext).operation = operation;
       };
     },
   };
@@ -207,11 +247,12 @@ function useExecution({ hideSuggestions }: { hideSuggestions: boolean }): Server
         return result instanceof Promise ? result.then(withUsage) : withUsage(result);
       });
       const { document, operationName, variableValues } = args;
-      const { refusal, usage } = args.contextValue as RequestContext;
-      const withUsage = (result: ExecutionResult) => ({
-        ...result,
-        extensions: { ...result.extensions, petql: usage() },
-      });
+      const { refusal, usage, saved } = args.contextValue as RequestContext;
+      const withUsage = (result: ExecutionResult) => {
+        const petql = usage();
+        saved(petql.servedWithoutCall);
+        return { ...result, extensions: { ...result.extensions, petql } };
+      };
       const error =
         inexactVariableError(variableValues) ??
         (refusal && operationNeedsKey(document, operationName ?? undefined) ? refusal : undefined);

@@ -15,6 +15,8 @@ export interface RequestContext extends ResolverContext {
   readonly refusal: PetqlError | undefined;
   /** What the request has cost so far. */
   usage(): Usage;
+  /** It is over, with so many calls saved. */
+  saved(calls: number): void;
   /** The caller's plan as known without asking, for the response's headers. */
   latestBudget(): BudgetView | undefined;
 }
@@ -45,6 +47,7 @@ function callerContext(caller: Caller, life: Parameters<Caller['pets']>[0]): Req
     pets,
     usage: () => pets.usage,
     budget: () => caller.budget.read(),
+    saved: (calls) => caller.saved(calls),
     latestBudget: () => caller.budget.latest(),
     refusal: caller.refusal(),
   };
@@ -57,6 +60,7 @@ function strangerContext(error: PetqlError): RequestContext {
     pets: { list: fail, byId: fail, create: fail, usage: NO_USAGE },
     usage: () => NO_USAGE,
     budget: fail,
+    saved() {},
     latestBudget: () => undefined,
     refusal: error,
   };
