@@ -10,6 +10,10 @@ import type { UpstreamClock } from '../throttle/upstream-clock.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { createBudget } from './budget.ts';
 import type { Budget, BudgetView } from './budget.ts';
+import { budgetFit } from './budget-fit.ts';
+import type { BudgetFit } from './budget-fit.ts';
+import type { Demand } from './demand.ts';
+import type { Freshness } from './freshness.ts';
 import { createGetRoute } from './get-route.ts';
 import type { GetRoute } from './get-route.ts';
 import { createKnowledge } from './knowledge.ts';
@@ -18,6 +22,7 @@ import type { Pets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
 import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
+import { worstCaseCalls } from './worst-case.ts';
 import { createWrites } from './writes.ts';
 
 /** Callers remembered at most; a caller without one of these places starts anew, but for the calls that it spent. */
@@ -30,6 +35,10 @@ export interface Caller {
   readonly budget: Budget;
   /** Why nothing of this caller's can run at the moment, or undefined. */
   refusal(): PetqlError | undefined;
+  /** The most calls that reading all of these can take now, retries aside. */
+  worstCase(demands: readonly Demand[], freshness: Freshness): number;
+  /** Whether so many calls fit what is left of the plan, behind what waits; asked of the ledger anew. */
+  fit(calls: number): Promise<BudgetFit>;
   /** Something of this caller's was answered with so many calls saved. */
   saved(calls: number): void;
 }
@@ -120,6 +129,18 @@ function createCaller(apiKey: string, getRoute: GetRoute, options: CallersOption
     pets: (life) => createPets({ reads, writes, clock, life }),
     budget,
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
+    worstCase(demands, { maxAgeMs, mayCall }) {
+      if (!mayCall) return 0;
+      const sinceMs = clock.elapsed() - maxAgeMs;
+      return worstCaseCalls(demands, {
+        knows: (demand) => (knowledge.find(demand)?.asOfMs ?? -Infinity) >= sinceMs,
+        listed: knowledge.listed(sinceMs),
+        size: knowledge.size,
+        askedInParts: knowledge.askedInParts || reads.busy,
+        getWorks: getRoute.works,
+      });
+    },
+    fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting),
     saved(calls) {
       saved += calls;
     },

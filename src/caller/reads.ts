@@ -40,6 +40,8 @@ export interface Reads {
   wait(demand: Demand, turn: ReadTurn): Promise<ServedAnswer>;
   /** A write is over that may have changed the store; with the animal that it added, as far as that is known. */
   wrote(added: Fact | undefined): void;
+  /** Whether a call is under way, so that what is known may change at any moment. */
+  readonly busy: boolean;
   /** The throttle's outlook has changed: whoever cannot be served in time is told so at once. */
   review(): void;
 }
@@ -109,7 +111,15 @@ export function createReads(options: ReadsOptions): Reads {
   let sent = 0;
   let writes = 0;
 
-  return { known, wait, wrote, review };
+  return {
+    known,
+    wait,
+    wrote,
+    review,
+    get busy() {
+      return flights.size > 0;
+    },
+  };
 
   function known(demand: Demand, { maxAgeMs, maxStaleMs, mayCall, spares }: Freshness): ServedAnswer | undefined {
     const answer = knowledge.find(demand);

@@ -32,6 +32,13 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
   return undefined;
 }
 
+/** The most fields that an operation of the document has at its top. */
+export function rootFieldsOf(document: DocumentNode): number {
+  const measureOf = createMeasure(document);
+  const operations = document.definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
+  return Math.max(0, ...operations.map(({ selectionSet }) => measureOf(selectionSet).rootFields));
+}
+
 /** Each fragment is measured once, so that fragments of fragments cost no more than they are long. */
 function createMeasure(document: DocumentNode): (selections: SelectionSetNode) => Measure {
   const fragments = new Map<string, FragmentDefinitionNode>();

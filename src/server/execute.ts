@@ -31,7 +31,7 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
   return (operation) => executeAny(operation as AnyOperation);
 
   async function executeAny<TData>(operation: AnyOperation): Promise<FormattedExecutionResult<TData>> {
-    const { document, variables, operationName, waitMs, signal, cacheControl } = operation;
+    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun = false } = operation;
     const { apiKey = typeof serverKey === 'string' ? serverKey : undefined } = operation;
     if (waitMs !== undefined && !(waitMs >= 0)) {
       throw new TypeError(`execute: waitMs: expected milliseconds from 0, got ${String(waitMs)}`);
@@ -39,7 +39,7 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
     signal?.throwIfAborted();
     const params = { query: textOf(document), variables, operationName } as GraphQLParams;
     const running = reports.begin();
-    const { result, node } = await run(params, { apiKey: givenApiKey(apiKey), waitMs, signal, cacheControl });
+    const { result, node } = await run(params, { apiKey: givenApiKey(apiKey), waitMs, signal, cacheControl, dryRun });
     reports.end(running, node, result);
     return plainResult(result) as FormattedExecutionResult<TData>;
   }

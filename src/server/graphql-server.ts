@@ -10,9 +10,12 @@ import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
 import { answerHeaders, answerStatus } from './answer-headers.ts';
 import { batchError } from './batch-error.ts';
+import { createCallLimit } from './call-limit.ts';
+import type { CallLimit } from './call-limit.ts';
 import { createCors } from './cors.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { documentLimitError } from './document-limits.ts';
+import { dryRun } from './dry-run.ts';
 import {
   badRequest,
   createErrorMask,
@@ -88,7 +91,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       useGraphqlRequests(limits, serverKey !== undefined),
       useDocumentChecks(limits),
       introspection ? {} : useHiddenSchema(),
-      useExecution({ hideSuggestions: !introspection }),
+      useExecution(createCallLimit(limits), { hideSuggestions: !introspection }),
       useAnswerHeaders(limits),
     ],
     // Frameworks know a Response by its class.
@@ -238,16 +241,25 @@ function useDocumentChecks(limits: Limits): ServerPlugin {
 }
 
 /** Runs an operation and says what it cost, once what can be refused before anything runs has been looked at. */
-function useExecution({ hideSuggestions }: { hideSuggestions: boolean }): ServerPlugin {
+function useExecution(limit: CallLimit, { hideSuggestions }: { hideSuggestions: boolean }): ServerPlugin {
   return {
     onExecute({ args, setExecuteFn, setResultAndStopExecution }) {
       // The reference implementation, whose errors name the variable that they are about.
       setExecuteFn((all: ExecutionArgs) => {
-        const result = execute({ ...all, hideSuggestions });
-        return result instanceof Promise ? result.then(withUsage) : withUsage(result);
+        const run = { ...all, hideSuggestions };
+        if (context.dryRun) return dryRun(run, context, limit);
+        if (!limit.concerns(document)) return withUsageOf(run);
+        return limit
+          .error(run, context)
+          .then((error) => (error ? { errors: [graphqlError(error)] } : withUsageOf(run)));
       });
       const { document, operationName, variableValues } = args;
-      const { refusal, usage, saved } = args.contextValue as RequestContext;
+      const context = args.contextValue as RequestContext;
+      const { refusal, usage, saved } = context;
+      const withUsageOf = (run: ExecutionArgs) => {
+        const result = execute(run);
+        return result instanceof Promise ? result.then(withUsage) : withUsage(result);
+      };
       const withUsage = (result: ExecutionResult) => {
         const petql = usage();
         saved(petql.servedWithoutCall);

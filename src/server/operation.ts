@@ -23,6 +23,8 @@ export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
   readonly signal?: AbortSignal | undefined;
   /** How old its answers may be, as a `Cache-Control` header of a request says it: `no-cache`, `max-age=5`. */
   readonly cacheControl?: string | undefined;
+  /** Run nothing, and tell in `extensions.petql.dryRun` what it would cost. Default false. */
+  readonly dryRun?: boolean | undefined;
 };
 
 /** An operation as text, or as a document that may bring its types. */
