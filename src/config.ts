@@ -114,6 +114,15 @@ const SETTINGS = {
     help: 'whether the schema can be asked for',
     shape: z.stringbool('expected true or false').default(true),
   }),
+  trustedDocuments: setting(['gateway'], {
+    placeholder: 'FILE',
+    help: 'manifest of the documents that clients may ask for by their ids: JSON of GraphQL Code Generator, Relay or Apollo',
+    shape: z.string().optional(),
+  }),
+  requireTrustedDocuments: setting(['gateway'], {
+    help: 'run no other documents than those',
+    shape: z.stringbool('expected true or false').default(false),
+  }),
   corsOrigins: setting(['gateway'], {
     placeholder: 'ORIGINS',
     help: 'origins whose pages may ask, with commas between them, or * for any; none: pages of this origin alone',
@@ -260,7 +269,13 @@ function plan(text: string, context: z.RefinementCtx): AssumedPlan {
   return z.NEVER;
 }
 
-function conflicts({ petApiUrl, sandbox }: Partial<Config>, env: NodeJS.ProcessEnv): string[] {
+function conflicts(config: Partial<Config>, env: NodeJS.ProcessEnv): string[] {
+  const { petApiUrl, sandbox, requireTrustedDocuments, trustedDocuments } = config;
+  if (requireTrustedDocuments && !trustedDocuments) {
+    return [
+      '--require-trusted-documents: expected --trusted-documents (TRUSTED_DOCUMENTS) beside it, or nothing could run',
+    ];
+  }
   if (petApiUrl && sandbox) {
     return ['--sandbox: expected no --pet-api-url (PET_API_URL) beside it, since one of them is the upstream'];
   }

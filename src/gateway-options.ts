@@ -50,6 +50,13 @@ export interface GatewayOptions extends Partial<Limits> {
   readonly introspection?: boolean;
   /** Origins whose pages may ask over HTTP, such as `https://pets.example`, or `*` for any. Default: none other. */
   readonly corsOrigins?: readonly string[];
+  /**
+   * Documents that clients may ask for by their ids: a manifest of GraphQL Code Generator, Relay or Apollo, as it stands in
+   * its JSON file. Default: none.
+   */
+  readonly trustedDocuments?: Readonly<Record<string, unknown>>;
+  /** Whether no other document runs over HTTP; `execute` runs any. Default false. */
+  readonly requireTrustedDocuments?: boolean;
   /** Whether what happens is counted, and `admin` serves it. Default false. */
   readonly admin?: boolean;
   /** Where petql says what went wrong, faults of its own among it. Default: nowhere. */
@@ -76,6 +83,7 @@ export interface CheckedOptions extends Omit<GatewayOptions, keyof Limits | 'pet
   readonly graphiql: boolean;
   readonly introspection: boolean;
   readonly corsOrigins: readonly string[];
+  readonly requireTrustedDocuments: boolean;
   readonly admin: boolean;
   readonly log: Log;
   readonly clock: Clock;
@@ -95,6 +103,9 @@ export function checkedOptions(options: GatewayOptions): CheckedOptions {
     const { success, data, error } = shape.safeParse(given);
     if (!success) problems.push(`${name}: ${error.issues[0]?.message}${SECRET.has(name) ? '' : came(given)}`);
     else if (data !== undefined) checked[name] = data;
+  }
+  if (checked['requireTrustedDocuments'] === true && checked['trustedDocuments'] === undefined) {
+    problems.push('requireTrustedDocuments: expected trustedDocuments beside it, or nothing could run');
   }
   if (problems.length > 0) throw new TypeError(`createGateway: ${problems.join('; ')}`);
   return checked as unknown as CheckedOptions;
@@ -128,6 +139,10 @@ const OPTIONS = {
   graphiql: z.boolean('expected true or false').default(true),
   introspection: z.boolean('expected true or false').default(true),
   corsOrigins: SHAPES.corsOrigins.default([]),
+  trustedDocuments: z
+    .custom<Record<string, unknown>>(isObject, 'expected an object of documents by their ids')
+    .optional(),
+  requireTrustedDocuments: z.boolean('expected true or false').default(false),
   admin: z.boolean('expected true or false').default(false),
   ...limitOptions(),
   log: functions<Log>('info', 'warn', 'error').default(silentLog),
@@ -150,6 +165,10 @@ function limitOptions() {
     return [name, wholeNumber(lowest, highest).default(fallback)];
   });
   return Object.fromEntries(options) as Record<keyof Limits, z.ZodType<number>>;
+}
+
+function isObject(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && !Array.isArray(given);
 }
 
 /** No pattern, and no slash at its end: it is compared with a request's path as it stands. */

@@ -13,6 +13,8 @@ import type { Health } from './server/health.ts';
 import type { RequestHandler } from './server/listener.ts';
 import { createNodeHandler } from './server/node-handler.ts';
 import type { Execute } from './server/operation.ts';
+import { readTrustedDocuments } from './server/trusted-documents.ts';
+import type { TrustedDocuments } from './server/trusted-documents.ts';
 import { openStateFile } from './store/state-file.ts';
 import { connectRedis } from './store/redis.ts';
 import { createCallerNames, createSharedCallerNames, newSecret } from './throttle/caller-names.ts';
@@ -77,6 +79,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     clock,
     events: metrics,
   });
+  const trusted = checked.trustedDocuments && trustedDocuments(checked.trustedDocuments);
   const { fetch, execute } = createGraphqlServer({
     callers,
     clock,
@@ -88,6 +91,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     graphiql,
     introspection,
     corsOrigins,
+    trusted,
+    requireTrusted: checked.requireTrustedDocuments,
     log,
     events: metrics,
     health,
@@ -116,6 +121,14 @@ export function createGateway(options: GatewayOptions): Gateway {
   function health(): Health {
     const gatesClosed = callers.views().filter(({ budget }) => budget.closedUntil).length;
     return { draining, redis: redis(), gatesClosed, getWorks: callers.getWorks };
+  }
+}
+
+function trustedDocuments(manifest: Readonly<Record<string, unknown>>): TrustedDocuments {
+  try {
+    return readTrustedDocuments(manifest, schema);
+  } catch (error) {
+    throw new TypeError(`createGateway: trustedDocuments: ${(error as Error).message}`, { cause: error });
   }
 }
 

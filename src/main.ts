@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { ConfigError, describeConfig, readConfig } from './config.ts';
 import type { Command, Config } from './config.ts';
@@ -67,6 +68,7 @@ async function runGateway(config: Config): Promise<Service> {
     graphiql: config.graphiql,
     introspection: config.introspection,
     corsOrigins: config.corsOrigins,
+    ...readManifest(config),
     ...limitsOf(config),
     freshUpstream: sandbox !== undefined,
     log: createLog(config.logLevel),
@@ -103,13 +105,27 @@ async function runGateway(config: Config): Promise<Service> {
   };
 }
 
+function readManifest({ trustedDocuments: file, requireTrustedDocuments }: Config): Partial<GatewayOptions> {
+  if (file === undefined) return {};
+  try {
+    return { trustedDocuments: JSON.parse(readFileSync(file, 'utf8')), requireTrustedDocuments };
+  } catch (error) {
+    throw new Error(`--trusted-documents (TRUSTED_DOCUMENTS): cannot read ${file}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
 /** What the library calls an option is a flag to whoever starts the program. */
 function openGateway(options: GatewayOptions): Gateway {
   try {
     return createGateway(options);
   } catch (error) {
     const { message } = error as Error;
-    throw new Error(message.replace('createGateway: stateFile:', '--state-file (STATE_FILE):'), { cause: error });
+    const named = message
+      .replace('createGateway: stateFile:', '--state-file (STATE_FILE):')
+      .replace('createGateway: trustedDocuments:', '--trusted-documents (TRUSTED_DOCUMENTS):');
+    throw new Error(named, { cause: error });
   }
 }
 

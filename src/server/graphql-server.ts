@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { GraphQLError, execute, getOperationAST, parse } from 'graphql';
 import type { ExecutionArgs, ExecutionResult, OperationDefinitionNode } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import type { GraphQLParams, Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Events } from '../events.ts';
 import type { ServerKey } from '../gateway-options.ts';
 import type { Limits } from '../limits.ts';
@@ -42,6 +42,8 @@ import type { RequestContext, RequestContextOptions } from './request-context.ts
 import { httpTerms } from './request-terms.ts';
 import type { RequestTerms } from './request-terms.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
+import { requestedDocument } from './trusted-documents.ts';
+import type { DocumentParams, TrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphqlServerOptions extends RequestContextOptions {
   readonly log: Log;
@@ -59,6 +61,9 @@ export interface GraphqlServerOptions extends RequestContextOptions {
   readonly graphiqlKey?: string;
   /** Whether the schema can be asked for. */
   readonly introspection: boolean;
+  /** Documents that can be asked for by their ids, and whether no other one runs. */
+  readonly trusted?: TrustedDocuments | undefined;
+  readonly requireTrusted: boolean;
   /** See `createCors`. */
   readonly corsOrigins: readonly string[];
 }
@@ -84,11 +89,12 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     maskedErrors: { maskError },
     parserAndValidationCache: { documentCache: createDocumentCache(), errorCache: createDocumentCache() },
     maxRequestBodySize: limits.maxBodyBytes,
+    extraParamNames: ['documentId'],
     batching: { limit: Infinity },
     plugins: [
       usePages(options),
       useReports(reports),
-      useGraphqlRequests(limits, serverKey !== undefined),
+      useGraphqlRequests(options),
       useDocumentChecks(limits),
       introspection ? {} : useHiddenSchema(),
       useExecution(createCallLimit(limits), { hideSuggestions: !introspection }),
@@ -179,25 +185,29 @@ function useReports(reports: OperationReports): ServerPlugin {
 }
 
 /** Bodies are JSON, and nothing that a page of another origin can send without asking first. */
-function useGraphqlRequests({ maxBatch }: Limits, hasServerKey: boolean): ServerPlugin {
+function useGraphqlRequests({ limits, serverKey, trusted, requireTrusted }: GraphqlServerOptions): ServerPlugin {
   return {
-    onParams({ params }) {
+    onParams({ params, setParams }) {
       const error = paramsError(params);
       if (error) throw error;
+      const query = requestedDocument(params as DocumentParams, trusted, requireTrusted);
+      if (query !== undefined && query !== params.query) setParams({ ...params, query });
     },
-    onRequestParse({ request, requestParser, setRequestParser }) {
+    onRequestParse({ request, url, requestParser, setRequestParser }) {
       if (
         request.method === 'POST' &&
         !/^application\/(?:graphql\+)?json\s*(?:;|$)/i.test(request.headers.get('content-type') ?? '')
       ) {
         throw badRequest('Expected a body with the content type application/json.', 415);
       }
-      const forged = hasServerKey ? forgedRequestError(request) : undefined;
+      const forged = serverKey !== undefined ? forgedRequestError(request) : undefined;
       if (forged) throw forged;
       if (request.method === 'GET' && requestParser) {
         setRequestParser((get) => {
           try {
-            return requestParser(get);
+            const documentId = url.searchParams.get('documentId') ?? undefined;
+            const params = requestParser(get) as GraphQLParams;
+            return documentId === undefined ? params : { ...params, documentId };
           } catch {
             throw badRequest('The variables and extensions of a GET request: expected JSON.', 400);
           }
@@ -205,7 +215,7 @@ function useGraphqlRequests({ maxBatch }: Limits, hasServerKey: boolean): Server
       }
       return {
         onRequestParseDone({ requestParserResult }) {
-          const error = Array.isArray(requestParserResult) && batchError(requestParserResult.length, maxBatch);
+          const error = Array.isArray(requestParserResult) && batchError(requestParserResult.length, limits.maxBatch);
           if (error) throw error;
         },
       };
