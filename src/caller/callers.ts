@@ -7,6 +7,7 @@ import type { Ledger } from '../throttle/ledger.ts';
 import { observedThrottle } from '../throttle/observed-throttle.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
+import type { TraceContext } from '../trace-context.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { createBudget } from './budget.ts';
 import type { Budget, BudgetView } from './budget.ts';
@@ -22,6 +23,7 @@ import type { Pets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
 import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
+import { tracedPetApi } from './traced-pet-api.ts';
 import { worstCaseCalls } from './worst-case.ts';
 import { createWrites } from './writes.ts';
 
@@ -121,12 +123,19 @@ function createCaller(apiKey: string, getRoute: GetRoute, options: CallersOption
     made += 1;
     allowance.spend();
   };
-  const shared = { apiKey, petApi, throttle, refusedKey, clock };
+  let payer: TraceContext | undefined;
+  const traced = tracedPetApi(petApi, () => payer);
+  const shared = { apiKey, petApi: traced, throttle, refusedKey, clock };
   const reads = createReads({ ...shared, getRoute, knowledge, allowance: { ...allowance, spend } });
   const writes = createWrites({ ...shared, reads, onCall: spend });
   const budget = createBudget(throttle, clock);
   return {
-    pets: (life) => createPets({ reads, writes, clock, life }),
+    pets(life) {
+      const onCall = () => {
+        payer = life.trace;
+      };
+      return createPets({ reads, writes, clock, life: { ...life, onCall } });
+    },
     budget,
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
     worstCase(demands, { maxAgeMs, mayCall }) {

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { createDemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
 import { demandKey } from './demand.ts';
@@ -30,6 +31,10 @@ export interface RequestLife {
   readonly deadlineMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly freshness: Freshness;
+  /** The trace that its calls belong to. */
+  readonly trace?: TraceContext | undefined;
+  /** A call is charged to it, and sent in the same moment. */
+  onCall?(): void;
 }
 
 export interface PetsOptions {
@@ -52,11 +57,16 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       return when(read(demand), (pets) => pets.slice(0, limit));
     },
     byId: (id) => when(read({ kind: 'animal', id }), ([pet]) => pet ?? null),
-    create: (pet) => writes.create(pet, { deadlineMs, signal, charge: meter.called }),
+    create: (pet) => writes.create(pet, { deadlineMs, signal, charge: called }),
     get usage() {
       return meter.usage;
     },
   };
+
+  function called(): void {
+    meter.called();
+    life.onCall?.();
+  }
 
   function read(demand: Demand): MaybePromise<readonly Pet[]> {
     const known = reads.known(demand, freshness);
@@ -75,7 +85,7 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       freshness,
       charge() {
         paid = true;
-        meter.called();
+        called();
       },
     });
     account(answer, paid);

@@ -8,6 +8,7 @@ import type {
 } from 'graphql';
 import type { GraphQLParams, YogaServer } from 'graphql-yoga';
 import type { ServerKey } from '../gateway-options.ts';
+import { readTraceContext } from '../trace-context.ts';
 import { givenApiKey } from './api-key.ts';
 import { plainError } from './error-answers.ts';
 import type { Execute, Operation, TypedText } from './operation.ts';
@@ -31,7 +32,7 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
   return (operation) => executeAny(operation as AnyOperation);
 
   async function executeAny<TData>(operation: AnyOperation): Promise<FormattedExecutionResult<TData>> {
-    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun = false } = operation;
+    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun = false, traceparent } = operation;
     const { apiKey = typeof serverKey === 'string' ? serverKey : undefined } = operation;
     if (waitMs !== undefined && !(waitMs >= 0)) {
       throw new TypeError(`execute: waitMs: expected milliseconds from 0, got ${String(waitMs)}`);
@@ -39,7 +40,15 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
     signal?.throwIfAborted();
     const params = { query: textOf(document), variables, operationName } as GraphQLParams;
     const running = reports.begin();
-    const { result, node } = await run(params, { apiKey: givenApiKey(apiKey), waitMs, signal, cacheControl, dryRun });
+    const trace = readTraceContext(traceparent, undefined);
+    const { result, node } = await run(params, {
+      apiKey: givenApiKey(apiKey),
+      waitMs,
+      signal,
+      cacheControl,
+      dryRun,
+      trace,
+    });
     reports.end(running, node, result);
     return plainResult(result) as FormattedExecutionResult<TData>;
   }

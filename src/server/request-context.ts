@@ -41,13 +41,13 @@ export interface RequestContextOptions {
 /** Finds whose request it is, and how long it may take. */
 export function createRequestContext(options: RequestContextOptions): (terms: RequestTerms) => RequestContext {
   const { callers, clock, maxWaitMs } = options;
-  return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl, dryRun }) => {
+  return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl, dryRun, trace }) => {
     if (apiKey instanceof PetqlError) return { ...strangerContext(apiKey), dryRun };
     const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
     const freshness = readFreshness(cacheControl, options.freshness);
     const caller = callers.withKey(apiKey);
     return {
-      ...callerContext(caller, { deadlineMs, signal, freshness }),
+      ...callerContext(caller, { deadlineMs, signal, freshness, trace }),
       dryRun,
       worstCase: ({ demands, creations }) => caller.worstCase(demands, freshness) + creations,
       async fit(calls) {

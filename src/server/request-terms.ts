@@ -1,5 +1,7 @@
 import type { PetqlError } from '../errors.ts';
 import type { ServerKey } from '../gateway-options.ts';
+import { readTraceContext } from '../trace-context.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
 import { wantsDryRun } from './dry-run.ts';
 
@@ -15,6 +17,8 @@ export interface RequestTerms {
   readonly cacheControl: string | undefined;
   /** Whether it is not to run, but to be told its price. */
   readonly dryRun: boolean;
+  /** The trace that it belongs to. */
+  readonly trace: TraceContext | undefined;
 }
 
 export interface TermsOptions {
@@ -34,8 +38,9 @@ export async function httpTerms(request: Request, options: TermsOptions): Promis
       : givenApiKey(typeof serverKey === 'function' ? await serverKey(request) : serverKey);
   const heeded = serverKey === undefined || heedCacheControl;
   const cacheControl = (heeded && headers.get('cache-control')) || undefined;
+  const trace = readTraceContext(headers.get('traceparent'), headers.get('tracestate'));
   const dryRun = wantsDryRun(headers.get('petql-dry-run'));
-  return { apiKey, waitMs: preferredWaitMs(headers.get('prefer')), signal, cacheControl, dryRun };
+  return { apiKey, waitMs: preferredWaitMs(headers.get('prefer')), signal, cacheControl, dryRun, trace };
 }
 
 /** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */

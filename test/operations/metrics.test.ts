@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { runPetql, startPetql } from '../support/run-petql.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 
@@ -131,6 +132,19 @@ describe('no API key', () => {
     }
     expect(shown[1]?.match(/<tr>/g)).toHaveLength(KEYS.length + 1);
   });
+});
+
+test('--admin-port opens a listener of its own, on loopback, and a port in use is named', async () => {
+  const petql = await startPetql(['--port', '0', '--admin-port', '0']);
+  try {
+    const [, admin = ''] = /^Admin +(http:\/\/127\.0\.0\.1:\d+)\/metrics/m.exec(petql.output.stdout) ?? [];
+    expect(await (await fetch(`${admin}/metrics`)).text()).toContain('petql_operations_total');
+    const second = await runPetql(['--port', '0', '--admin-port', new URL(admin).port]);
+    expect([second.code, second.stderr]).toEqual([1, expect.stringContaining('--admin-port (ADMIN_PORT)')]);
+  } finally {
+    petql.kill('SIGTERM');
+  }
+  expect(await petql.exited).toBe(0);
 });
 
 test('without the option there is nothing for operators, and the public listener never has it', async () => {
