@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
+import { createAdmin } from './admin/admin.ts';
+import { createMetrics } from './admin/metrics.ts';
 import { createCallers } from './caller/callers.ts';
 import { createSharedListings } from './caller/shared-listings.ts';
 import type { SharedListings } from './caller/shared-listings.ts';
@@ -9,12 +11,15 @@ import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
 import { schema } from './schema/schema.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
+import type { Health } from './server/health.ts';
 import type { RequestHandler } from './server/listener.ts';
 import { createNodeHandler } from './server/node-handler.ts';
 import type { Execute } from './server/operation.ts';
 import { createInsistentRecords } from './store/insistent-records.ts';
 import type { Records } from './store/records.ts';
 import { createRedisRecords } from './store/redis-records.ts';
+import { readTrustedDocuments } from './server/trusted-documents.ts';
+import type { TrustedDocuments } from './server/trusted-documents.ts';
 import { connectRedis } from './store/redis.ts';
 import { openStateFile } from './store/state-file.ts';
 import type { OpenStateFile } from './store/state-file.ts';
@@ -27,6 +32,7 @@ import { createMemoryLedger } from './throttle/memory-ledger.ts';
 import { createRedisLedger } from './throttle/redis-ledger.ts';
 import { createReplicas } from './throttle/replicas.ts';
 import { createUpstreamClock } from './throttle/upstream-clock.ts';
+import { observedPetApi } from './upstream/observed-pet-api.ts';
 import { createPetApi } from './upstream/pet-api.ts';
 import { createTransport } from './upstream/transport.ts';
 
@@ -39,6 +45,11 @@ export interface Gateway {
   readonly execute: Execute;
   /** The GraphQL API, for whoever prints or explores it. */
   readonly schema: GraphQLSchema;
+  /**
+   * Metrics for Prometheus at `/metrics` and a page of budgets at `/budget`, for Node's http server. Serve it where the
+   * public does not come. Undefined unless the option `admin` is set.
+   */
+  readonly admin: RequestHandler | undefined;
   /** Refuses the calls that wait for the plan, and every new one; settles once those under way are over. */
   readonly drain: () => Promise<void>;
   /** Drains, for a moment at most; writes down what was spent, and closes every connection. */
@@ -60,13 +71,18 @@ export function createGateway(options: GatewayOptions): Gateway {
   const checked = checkedOptions(options);
   const { petApiUrl, petApiKey, endpoint, graphiqlKey, plan, log, clock } = checked;
   const { upstreamTimeoutMs, maxWaitMs, maxAgeMs, maxStaleMs, heedCacheControl } = checked;
+  const { graphiql, introspection, corsOrigins } = checked;
   const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
-  const { ledger, replicas, listings, records, nameOf } = openStores({
+  const { ledger, replicas, listings, records, nameOf, redis } = openStores({
     ...checked,
     rules: { plan, probeMs: upstreamTimeoutMs },
   });
+  let draining = false;
+  const sources = { views: () => callers.views(), health, replicas };
+  const metrics = checked.admin ? createMetrics(sources) : undefined;
+  const petApi = createPetApi(transport, clock);
   const callers = createCallers({
-    petApi: createPetApi(transport, clock),
+    petApi: metrics ? observedPetApi(petApi, clock, metrics) : petApi,
     ledger,
     replicas,
     ...(listings ? { listings } : {}),
@@ -75,7 +91,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     idleMs: maxStaleMs,
     clock,
     log,
+    events: metrics,
   });
+  const trusted = checked.trustedDocuments && trustedDocuments(checked.trustedDocuments);
   const { fetch, execute } = createGraphqlServer({
     callers,
     clock,
@@ -83,23 +101,50 @@ export function createGateway(options: GatewayOptions): Gateway {
     freshness: { maxAgeMs, maxStaleMs },
     heedCacheControl,
     endpoint,
+    limits: checked,
+    graphiql,
+    introspection,
+    corsOrigins,
+    trusted,
+    requireTrusted: checked.requireTrustedDocuments,
     log,
+    events: metrics,
+    health,
     ...(petApiKey === undefined ? {} : { serverKey: petApiKey }),
     ...(graphiqlKey === undefined ? {} : { graphiqlKey }),
   });
   return {
     fetch,
-    handle: createNodeHandler(fetch),
+    handle: createNodeHandler(fetch, checked.maxBodyBytes),
     execute,
     schema,
-    drain: () => callers.close(),
+    admin: metrics && createAdmin({ ...sources, metrics }),
+    drain,
     async close() {
-      await Promise.race([callers.close(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+      await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
       await records.close();
       await ledger.close();
       await transport.close();
     },
   };
+
+  function drain(): Promise<void> {
+    draining = true;
+    return callers.close();
+  }
+
+  function health(): Health {
+    const gatesClosed = callers.views().filter(({ budget }) => budget.closedUntil).length;
+    return { draining, redis: redis(), gatesClosed, getWorks: callers.getWorks };
+  }
+}
+
+function trustedDocuments(manifest: Readonly<Record<string, unknown>>): TrustedDocuments {
+  try {
+    return readTrustedDocuments(manifest, schema);
+  } catch (error) {
+    throw new TypeError(`createGateway: trustedDocuments: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 type StoreOptions = CheckedOptions & { readonly rules: LedgerRules };
@@ -113,6 +158,8 @@ interface Stores {
   replicas(): number;
   /** What passes listings between them; undefined where there is no way. */
   readonly listings?: SharedListings;
+  /** Whether Redis does what it is asked; undefined without one. */
+  redis(): Health['redis'];
 }
 
 /** Where spent calls and submits are kept: in Redis for many replicas, in a file or in memory for one process. */
@@ -127,7 +174,8 @@ function openStores(options: StoreOptions): Stores {
     const nameOf = createCallerNames(secret);
     const kept = stateFile === undefined ? {} : { kept: { file, nameOf } };
     const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
-    return { ledger, replicas: () => 1, records: createInsistentRecords(file.records), nameOf };
+    const records = createInsistentRecords(file.records);
+    return { ledger, replicas: () => 1, records, nameOf, redis: () => undefined };
   }
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since there is a Redis');
   const redis = connectRedis({ url: redisUrl, log });
@@ -151,7 +199,14 @@ function openStores(options: StoreOptions): Stores {
     redis.close();
   };
   const records = createInsistentRecords(createRedisRecords(redis));
-  return { ledger: { ...ledger, close }, replicas: () => replicas.count, listings, records, nameOf };
+  return {
+    ledger: { ...ledger, close },
+    listings,
+    records,
+    nameOf,
+    replicas: () => replicas.count,
+    redis: () => (replicas.redisWorks ? 'connected' : 'away'),
+  };
 }
 
 function openFile(path: string, now: () => number): OpenStateFile {

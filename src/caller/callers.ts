@@ -3,17 +3,24 @@ import type { Clock } from '../clock.ts';
 import { silentLog } from '../log.ts';
 import type { Log } from '../log.ts';
 import type { PetqlError } from '../errors.ts';
+import type { Events } from '../events.ts';
 import { PLANS } from '../plan.ts';
 import { RECORDS_LIVE_MS } from '../store/records.ts';
 import { openStateFile } from '../store/state-file.ts';
 import { createCallerNames, newSecret } from '../throttle/caller-names.ts';
 import type { Ledger } from '../throttle/ledger.ts';
+import { observedThrottle } from '../throttle/observed-throttle.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
+import type { TraceContext } from '../trace-context.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { createBudget } from './budget.ts';
-import type { Budget } from './budget.ts';
+import type { Budget, BudgetView } from './budget.ts';
+import { budgetFit } from './budget-fit.ts';
+import type { BudgetFit } from './budget-fit.ts';
 import { createCallerTable } from './caller-table.ts';
+import type { Demand } from './demand.ts';
+import type { Freshness } from './freshness.ts';
 import { createGetRoute } from './get-route.ts';
 import type { GetRoute } from './get-route.ts';
 import { createIdempotency } from './idempotency.ts';
@@ -25,6 +32,8 @@ import { createReads } from './reads.ts';
 import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
 import type { ListingsListener, SharedListings } from './shared-listings.ts';
+import { tracedPetApi } from './traced-pet-api.ts';
+import { worstCaseCalls } from './worst-case.ts';
 import { createWrites } from './writes.ts';
 
 /** Whoever holds one API key. All state is kept per caller, and none of it is seen by another. */
@@ -34,6 +43,22 @@ export interface Caller {
   readonly budget: Budget;
   /** Why nothing of this caller's can run at the moment, or undefined. */
   refusal(): PetqlError | undefined;
+  /** The most calls that reading all of these can take now, retries aside. */
+  worstCase(demands: readonly Demand[], freshness: Freshness): number;
+  /** Whether so many calls fit what is left of the plan, behind what waits; asked of the ledger anew. */
+  fit(calls: number): Promise<BudgetFit>;
+  /** Something of this caller's was answered with so many calls saved. */
+  saved(calls: number): void;
+}
+
+/** A caller as those may see it who run the gateway: never by its key. */
+export interface CallerView {
+  /** A keyed hash of its API key. Rejects where the secret for it cannot be had. */
+  name(): Promise<string>;
+  readonly budget: BudgetView;
+  /** Calls made and saved in this process, since it last forgot the caller. */
+  readonly made: number;
+  readonly saved: number;
 }
 
 export interface Callers {
@@ -41,6 +66,10 @@ export interface Callers {
   withKey(apiKey: string): Caller;
   /** When the deprecated route goes, in milliseconds since the epoch; undefined while that is far away. */
   readonly nearSunsetMs: number | undefined;
+  /** Those that have called, the latest first. */
+  views(): CallerView[];
+  /** Whether the upstream still has `GET /pets/{petId}`. */
+  readonly getWorks: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are over and written down. */
   close(): Promise<void>;
 }
@@ -60,6 +89,8 @@ export interface CallersOptions {
   readonly listings?: SharedListings;
   /** Where submits with an idempotency key are kept. Default: in memory, for the callers of this object. */
   readonly submits?: Submits;
+  /** Who counts what happens. Default: nobody. */
+  readonly events?: Events | undefined;
 }
 
 const SHORTEST_IDLE_MS = 900_000;
@@ -84,6 +115,10 @@ export function createCallers(options: CallersOptions): Callers {
     get nearSunsetMs() {
       return getRoute.nearSunsetMs;
     },
+    views: () => [...callers.all()].flatMap((caller) => caller.view() ?? []),
+    get getWorks() {
+      return getRoute.works;
+    },
     async close() {
       closing = true;
       callers.close();
@@ -93,6 +128,7 @@ export function createCallers(options: CallersOptions): Callers {
 }
 
 interface KnownCaller extends Caller {
+  view(): CallerView | undefined;
   readonly busy: boolean;
   /** It is forgotten, but for the calls that it spent. */
   leave(): void;
@@ -104,9 +140,10 @@ function createCaller(
   getRoute: GetRoute,
   options: CallersOptions & { readonly submits: Submits },
 ): KnownCaller {
-  const { petApi, clock, listings, replicas = () => 1 } = options;
+  const { petApi, clock, listings, events, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
-  const throttle = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
+  const plain = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
+  const throttle = events ? observedThrottle(plain, clock, events) : plain;
   const knowledge = createKnowledge();
   const allowance = createRefreshAllowance({
     elapsed: () => clock.elapsed(),
@@ -115,24 +152,57 @@ function createCaller(
     oneCallIsEnough: () => knowledge.size === 'small',
     asOfMs: (demand) => knowledge.find(demand)?.asOfMs,
   });
-  const shared = { apiKey, petApi, throttle, refusedKey, clock };
+  let made = 0;
+  let saved = 0;
+  const spend = () => {
+    made += 1;
+    allowance.spend();
+  };
+  let payer: TraceContext | undefined;
+  const traced = tracedPetApi(petApi, () => payer);
+  const shared = { apiKey, petApi: traced, throttle, refusedKey, clock };
   const share = listings && ((listener: ListingsListener) => listings.join(apiKey, listener));
-  const reads = createReads({ ...shared, getRoute, knowledge, allowance, share });
+  const reads = createReads({ ...shared, getRoute, knowledge, share, allowance: { ...allowance, spend } });
   const idempotency = createIdempotency({
     ...options.submits,
     apiKey,
     clock,
     onForeign: () => void reads.wrote(undefined),
   });
-  const writes = createWrites({ ...shared, reads, idempotency, onCall: () => allowance.spend() });
+  const writes = createWrites({ ...shared, reads, idempotency, onCall: spend });
+  const budget = createBudget(throttle, clock);
   return {
-    pets: (life) => createPets({ reads, writes, clock, life }),
-    budget: createBudget(throttle, clock),
+    pets(life) {
+      const onCall = () => {
+        payer = life.trace;
+      };
+      return createPets({ reads, writes, clock, life: { ...life, onCall } });
+    },
+    budget,
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
     get busy() {
       return throttle.busy;
     },
     leave: () => reads.leave(),
+    worstCase(demands, { maxAgeMs, mayCall }) {
+      if (!mayCall) return 0;
+      const sinceMs = clock.elapsed() - maxAgeMs;
+      return worstCaseCalls(demands, {
+        knows: (demand) => (knowledge.find(demand)?.asOfMs ?? -Infinity) >= sinceMs,
+        listed: knowledge.listed(sinceMs),
+        size: knowledge.size,
+        askedInParts: knowledge.askedInParts || reads.busy,
+        getWorks: getRoute.works,
+      });
+    },
+    fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting),
+    saved(calls) {
+      saved += calls;
+    },
+    view() {
+      const latest = budget.latest();
+      return latest && { name: async () => options.submits.nameOf(apiKey), budget: latest, made, saved };
+    },
     async close() {
       await Promise.all([throttle.close(), writes.close()]);
     },

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import type { Created } from './created.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { createDemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
 import { demandKey } from './demand.ts';
@@ -32,6 +33,10 @@ export interface RequestLife {
   readonly deadlineMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly freshness: Freshness;
+  /** The trace that its calls belong to. */
+  readonly trace?: TraceContext | undefined;
+  /** A call is charged to it, and sent in the same moment. */
+  onCall?(): void;
 }
 
 export interface PetsOptions {
@@ -54,11 +59,23 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       return when(read(demand), (pets) => pets.slice(0, limit));
     },
     byId: (id) => when(read({ kind: 'animal', id }), ([pet]) => pet ?? null),
-    create: (pet, idempotencyKey) => writes.create(pet, { deadlineMs, signal, idempotencyKey, charge: meter.called }),
+    create: (pet, idempotencyKey) =>
+      writes.create(pet, {
+        deadlineMs,
+        signal,
+        idempotencyKey,
+        sending: () => life.onCall?.(),
+        charge: meter.called,
+      }),
     get usage() {
       return meter.usage;
     },
   };
+
+  function called(): void {
+    meter.called();
+    life.onCall?.();
+  }
 
   function read(demand: Demand): MaybePromise<readonly Pet[]> {
     const known = reads.known(demand, freshness);
@@ -77,7 +94,7 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       freshness,
       charge() {
         paid = true;
-        meter.called();
+        called();
       },
     });
     account(answer, paid);

@@ -44,6 +44,8 @@ export interface Reads {
   wrote(added: Fact | undefined): Promise<void>;
   /** Nobody will ask any more. */
   leave(): void;
+  /** Whether a call is under way, so that what is known may change at any moment. */
+  readonly busy: boolean;
   /** The throttle's outlook has changed: whoever cannot be served in time is told so at once. */
   review(): void;
 }
@@ -130,6 +132,9 @@ export function createReads(options: ReadsOptions): Reads {
     wrote,
     review,
     leave: () => shared?.leave(),
+    get busy() {
+      return flights.size > 0;
+    },
   };
 
   function known(demand: Demand, { maxAgeMs, maxStaleMs, mayCall, spares }: Freshness): ServedAnswer | undefined {

@@ -27,6 +27,8 @@ export interface WriteTurn {
   readonly idempotencyKey: string | undefined;
   /** A call was sent. */
   charge(): void;
+  /** A call is about to be sent. */
+  sending?(): void;
 }
 
 export interface WritesOptions {
@@ -103,6 +105,7 @@ export function createWrites(options: WritesOptions): Writes {
 
   async function send(pet: NewPet, turn: WriteTurn): Promise<UpstreamAnswer<Pet>> {
     const sentAtMs = clock.elapsed();
+    turn.sending?.();
     const answer = await petApi.createPet(pet, { apiKey });
     const { outcome, sent } = answer;
     if (sent) {

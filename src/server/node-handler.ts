@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { LARGEST_BODY_BYTES } from './document-limits.ts';
 import type { RequestHandler } from './listener.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. */
@@ -8,13 +7,15 @@ export type FetchHandler = (request: Request) => Promise<Response> | Response;
 /**
  * Lets a fetch handler answer Node's requests. Bodies are read here and not as streams: a stream that is given up half
  * read leaves its connection stuck, and whoever uses that connection next waits for ever.
+ *
+ * @param maxBodyBytes what is longer is not read, and `handle` gets its length alone.
  */
-export function createNodeHandler(handle: FetchHandler): RequestHandler {
+export function createNodeHandler(handle: FetchHandler, maxBodyBytes: number): RequestHandler {
   return async (incoming, outgoing) => {
     // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
     outgoing.once('finish', () => incoming.complete || incoming.resume());
     try {
-      const body = await readBody(incoming);
+      const body = await readBody(incoming, maxBodyBytes);
       const abort = new AbortController();
       outgoing.once('close', () => outgoing.writableFinished || abort.abort());
       const response = await handle(toRequest(incoming, body, abort.signal));
@@ -38,17 +39,17 @@ interface ReadIncoming extends IncomingMessage {
 /** A body, or how long it is where it is longer than petql reads; it may be longer still. */
 type ReadBody = { readonly bytes: Buffer } | { readonly tooLong: number };
 
-function readBody(incoming: ReadIncoming): Promise<ReadBody> {
-  if (incoming.readableEnded) return Promise.resolve(readElsewhere(incoming.body));
+function readBody(incoming: ReadIncoming, maxBodyBytes: number): Promise<ReadBody> {
+  if (incoming.readableEnded) return Promise.resolve(readElsewhere(incoming.body, maxBodyBytes));
   const announced = Number(incoming.headers['content-length']);
-  if (announced > LARGEST_BODY_BYTES) return Promise.resolve({ tooLong: announced });
+  if (announced > maxBodyBytes) return Promise.resolve({ tooLong: announced });
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
     incoming.on('data', (chunk: Buffer) => {
       length += chunk.length;
       chunks.push(chunk);
-      if (length <= LARGEST_BODY_BYTES) return;
+      if (length <= maxBodyBytes) return;
       incoming.removeAllListeners('data').pause();
       resolve({ tooLong: length });
     });
@@ -58,9 +59,9 @@ function readBody(incoming: ReadIncoming): Promise<ReadBody> {
 }
 
 /** A parser of the framework's came first. Numbers that it rounded are still too large to be taken for exact ones. */
-function readElsewhere(body: unknown): ReadBody {
+function readElsewhere(body: unknown, maxBodyBytes: number): ReadBody {
   const bytes = Buffer.from(typeof body === 'string' || Buffer.isBuffer(body) ? body : (JSON.stringify(body) ?? ''));
-  return bytes.length > LARGEST_BODY_BYTES ? { tooLong: bytes.length } : { bytes };
+  return bytes.length > maxBodyBytes ? { tooLong: bytes.length } : { bytes };
 }
 
 function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal): Request {

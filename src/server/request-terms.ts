@@ -1,6 +1,9 @@
 import type { PetqlError } from '../errors.ts';
 import type { ServerKey } from '../gateway-options.ts';
+import { readTraceContext } from '../trace-context.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
+import { wantsDryRun } from './dry-run.ts';
 
 /** Whose operation it is and how long it may take: the same for one that came over HTTP and for one run in process. */
 export interface RequestTerms {
@@ -12,6 +15,10 @@ export interface RequestTerms {
   readonly signal: AbortSignal | undefined;
   /** How old its answers may be, as a `Cache-Control` header says it. */
   readonly cacheControl: string | undefined;
+  /** Whether it is not to run, but to be told its price. */
+  readonly dryRun: boolean;
+  /** The trace that it belongs to. */
+  readonly trace: TraceContext | undefined;
 }
 
 export interface TermsOptions {
@@ -31,7 +38,9 @@ export async function httpTerms(request: Request, options: TermsOptions): Promis
       : givenApiKey(typeof serverKey === 'function' ? await serverKey(request) : serverKey);
   const heeded = serverKey === undefined || heedCacheControl;
   const cacheControl = (heeded && headers.get('cache-control')) || undefined;
-  return { apiKey, waitMs: preferredWaitMs(headers.get('prefer')), signal, cacheControl };
+  const trace = readTraceContext(headers.get('traceparent'), headers.get('tracestate'));
+  const dryRun = wantsDryRun(headers.get('petql-dry-run'));
+  return { apiKey, waitMs: preferredWaitMs(headers.get('prefer')), signal, cacheControl, dryRun, trace };
 }
 
 /** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { readRateLimitHeaders } from './rate-limit-headers.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
 import type { Transport, TransportFailure, TransportRequest, TransportResponse } from './transport.ts';
@@ -60,6 +61,8 @@ export interface PetApi {
 export interface UpstreamCall {
   readonly apiKey: string;
   readonly signal?: AbortSignal;
+  /** The trace that it belongs to. */
+  readonly trace?: TraceContext | undefined;
 }
 
 export function createPetApi(transport: Transport, clock: Clock): PetApi {
@@ -80,7 +83,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
 
   async function exchange<T>(
     request: Pick<TransportRequest, 'body' | 'method' | 'path'>,
-    { apiKey, signal }: UpstreamCall,
+    { apiKey, signal, trace }: UpstreamCall,
     decode: (response: TransportResponse) => Decoded<T>,
   ): Promise<UpstreamAnswer<T>> {
     const response = await transport.send({
@@ -89,6 +92,8 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
         authorization: `Bearer ${apiKey}`,
         accept: 'application/json',
         'user-agent': 'petql',
+        ...(trace ? { traceparent: trace.traceparent } : {}),
+        ...(trace?.tracestate === undefined ? {} : { tracestate: trace.tracestate }),
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(signal ? { signal } : {}),
