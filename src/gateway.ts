@@ -135,7 +135,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   function health(): Health {
     const gatesClosed = callers.views().filter(({ budget }) => budget.closedUntil).length;
-    return { draining, redis: redis(), gatesClosed, getWorks: callers.getWorks };
+    return { draining, redis: redis(), gatesClosed, getWorks: callers.getWorks, nearSunsetMs: callers.nearSunsetMs };
   }
 }
 

@@ -8,6 +8,8 @@ export interface Health {
   readonly gatesClosed: number;
   /** Whether the upstream still answers for single animals; without that, ids are looked for in listings. */
   readonly getWorks: boolean;
+  /** When it stops to, in milliseconds since the epoch; undefined while that is half a year away or more. */
+  readonly nearSunsetMs: number | undefined;
 }
 
 /**
@@ -19,14 +21,18 @@ export interface Health {
 export function healthAnswer(path: string, health: () => Health): Response | undefined {
   if (path === '/health/live') return answer(200, { status: 'ok' });
   if (path !== '/health/ready') return undefined;
-  const { draining, redis, gatesClosed, getWorks } = health();
+  const { draining, redis, gatesClosed, getWorks, nearSunsetMs } = health();
   const alone = redis === 'away';
   const status = draining ? 'draining' : alone ? 'degraded' : 'ok';
   return answer(draining ? 503 : 200, {
     status,
     redis: redis ?? 'none',
     ledger: alone ? 'alone' : redis === undefined ? 'own' : 'shared',
-    upstream: { gatesClosed, singleReads: getWorks },
+    upstream: {
+      gatesClosed,
+      singleReads: getWorks,
+      ...(nearSunsetMs === undefined ? {} : { sunset: new Date(nearSunsetMs).toISOString() }),
+    },
   });
 }
 

@@ -88,4 +88,7 @@ test.each([
   expect(gets(gateway)).toHaveLength(3);
   const logged = gateway.logLines.filter(({ msg }) => String(msg).includes('withdraws'));
   expect(logged).toHaveLength(lines);
+  const ready = await fetch(new URL('/health/ready', gateway.endpoint));
+  const { upstream } = (await ready.json()) as { upstream: Record<string, unknown> };
+  expect(upstream['sunset']).toBe(lines === 0 ? undefined : new Date(SUNSET_MS).toISOString());
 });
