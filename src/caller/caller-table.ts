@@ -15,7 +15,7 @@ export interface TabledCaller {
 }
 
 /** Callers seen once, and those seen again: however many strangers come, they do not push out who comes back. */
-const MOST_NEWCOMERS = 2_000;
+const MOST_NEWCOMERS = 1_000;
 const MOST_REGULARS = 20_000;
 const LOOK_EVERY_MS = 60_000;
 

@@ -46,16 +46,35 @@ export function createRestingStates(rules: LedgerRules, now: () => number): Rest
     }
   }
 
-  /** Without what a new state would have as well. */
-  function pack(state: LedgerState): string {
-    const blank = Object.entries(newLedgerState('', rules)) as [keyof LedgerState, unknown][];
-    const same = new Set(blank.filter(([name, value]) => JSON.stringify(state[name]) === JSON.stringify(value)));
-    const changed = blank.filter((entry) => !same.has(entry)).map(([name]) => [name, state[name]]);
-    return JSON.stringify(Object.fromEntries(changed));
-  }
-
   function unpacked(apiKey: string): LedgerState | undefined {
     const found = packed.get(apiKey);
-    return found && { ...newLedgerState('', rules), ...(JSON.parse(found.text) as Partial<LedgerState>) };
+    return found && unpack(found.text, newLedgerState('', rules));
   }
+}
+
+/** Without the names, which are the same for all, and its windows likewise. */
+function pack(state: LedgerState): string {
+  const { minute, day, ...rest } = state;
+  return JSON.stringify([fieldsOf(minute), fieldsOf(day), fieldsOf(rest)]);
+}
+
+/** @param blank any state: it says which names there are. */
+function unpack(text: string, { minute, day, ...rest }: LedgerState): LedgerState {
+  const [minuteFields, dayFields, restFields] = JSON.parse(text) as [unknown[], unknown[], unknown[]];
+  return {
+    ...named(rest, restFields),
+    minute: named(minute, minuteFields),
+    day: named(day, dayFields),
+  };
+}
+
+function fieldsOf(value: object): unknown[] {
+  return Object.keys(value)
+    .toSorted()
+    .map((name) => value[name as never]);
+}
+
+function named<T extends object>(like: T, fields: readonly unknown[]): T {
+  const names = Object.keys(like).toSorted();
+  return Object.fromEntries(names.map((name, index) => [name, fields[index]])) as T;
 }
