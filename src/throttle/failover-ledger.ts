@@ -2,20 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { RedisAway } from '../store/redis.ts';
 import { agedStanding } from './aged-standing.ts';
+import { createOwnTime, insist } from './insist.ts';
 import { exchange, newStateAlone } from './ledger-state.ts';
 import type { LedgerRules, LedgerState } from './ledger-state.ts';
 import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
 import type { Replicas } from './replicas.ts';
 
-/**
- * An exchange that fails sooner is tried again, and one that took long once: a moment's stall must not send one replica on
- * alone beside others that go on together. Then it does go on alone. No call waits a second because of Redis.
- */
-const PATIENCE_MS = 400;
-const FEWEST_TRIES = 2;
-const LONGEST_MS = 900;
-const BETWEEN_TRIES_MS = 50;
 /** How soon a closed window is looked at again while Redis is away. */
 const LOOK_AGAIN_MS = 250;
 /** Without Redis a replica cannot see the others. There may always be one more than there was a moment ago. */
@@ -47,6 +40,8 @@ interface Account {
   /** The exchange that Redis did not answer; it may have been carried out. */
   unanswered: { readonly id: string; readonly request: Exchange; readonly atMs: number } | undefined;
   usedAtMs: number;
+  /** The same by the time in which this process ran. */
+  askedAtMs: number;
 }
 
 /**
@@ -56,6 +51,7 @@ interface Account {
  */
 export function createFailoverLedger({ shared, replicas, rules, clock, now }: FailoverLedgerOptions): Ledger {
   const accounts = new Map<string, Account>();
+  const ownTime = createOwnTime();
   const forgetting = setInterval(forget, 60_000).unref();
 
   return {
@@ -72,6 +68,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     },
     async close() {
       clearInterval(forgetting);
+      ownTime.close();
       await shared.close();
     },
   };
@@ -80,6 +77,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     let account = accounts.get(apiKey);
     if (!account) accounts.set(apiKey, (account = newAccount()));
     account.usedAtMs = clock.elapsed();
+    account.askedAtMs = ownTime.elapsed();
     return account;
   }
 
@@ -99,13 +97,13 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const { alone, latest } = account;
     const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
     if (alone) reports.push(memoryReport(withReports(alone, request), latest));
-    const standing = await insist(apiKey, account, { ...request, reports });
+    const standing = await exchangeInsisting(apiKey, account, { ...request, reports });
     account.alone = undefined;
     settle(account, request, standing);
     if (!latest || latest.standing.generation === standing.generation || alone) return standing;
     // Redis has lost its state. What is remembered here makes up for it as far as it goes.
     const memory = { calls: 0, underWay: account.underWay, ...spent(latest) };
-    const restored = await insist(apiKey, account, { reports: [{ kind: 'adopted', ...memory }], wanted: 0 });
+    const restored = await exchangeInsisting(apiKey, account, { reports: [{ kind: 'adopted', ...memory }], wanted: 0 });
     settle(account, { reports: [], wanted: 0 }, restored);
     return { ...restored, grants: standing.grants };
   }
@@ -115,34 +113,28 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const { unanswered } = account;
     account.unanswered = undefined;
     if (!unanswered || clock.elapsed() - unanswered.atMs > ASKED_AGAIN_WITHIN_MS) return [];
-    const { grants } = await insist(apiKey, account, unanswered.request, unanswered.id);
+    const { grants } = await exchangeInsisting(apiKey, account, unanswered.request, unanswered.id);
     return grants.map((grant) => ({ kind: 'returned', grant }));
   }
 
   /** Under one id, so that an exchange whose answer was lost is not carried out twice. */
-  async function insist(
+  async function exchangeInsisting(
     apiKey: string,
     account: Account,
     request: Exchange,
     id: string = randomUUID(),
   ): Promise<Standing> {
-    // What went before in the same exchange has had its part of the time.
     const atMs = account.usedAtMs;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        const standing = await within(LONGEST_MS - (clock.elapsed() - atMs), shared.exchange(apiKey, request, id));
-        account.unanswered = undefined;
-        return standing;
-      } catch (error) {
-        if (error instanceof RedisAway) account.unanswered = { id, request: withoutMemory(request), atMs };
-        if (!(error instanceof RedisAway)) throw error;
-        const tookMs = clock.elapsed() - atMs;
-        if (tookMs >= LONGEST_MS || (tookMs >= PATIENCE_MS && tries >= FEWEST_TRIES)) throw error;
-      }
-      await new Promise((resolve) => {
-        setTimeout(resolve, BETWEEN_TRIES_MS);
-      });
-    }
+    const standing = await insist(() => shared.exchange(apiKey, request, id), {
+      ownTime,
+      // What went before in the same exchange has had its part of the time.
+      sinceMs: account.askedAtMs,
+      onFailure() {
+        account.unanswered = { id, request: withoutMemory(request), atMs };
+      },
+    });
+    account.unanswered = undefined;
+    return standing;
   }
 
   function settle(account: Account, { reports }: Exchange, standing: Standing): void {
@@ -210,18 +202,10 @@ function withoutMemory({ reports, wanted }: Exchange): Exchange {
   return { reports: reports.filter(({ kind }) => kind !== 'adopted'), wanted };
 }
 
-/** @throws RedisAway when time is up first. */
-function within<T>(ms: number, answer: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const patience = setTimeout(() => reject(new RedisAway('no answer in time')), Math.max(0, ms));
-    answer.finally(() => clearTimeout(patience)).then(resolve, reject);
-  });
-}
-
 function planOf({ planKnown, minute, day }: LedgerState | Standing): Pick<Memory, 'plan'> {
   return planKnown ? { plan: { perMinute: minute.limit, perDay: day.limit } } : {};
 }
 
 function newAccount(): Account {
-  return { latest: undefined, underWay: 0, alone: undefined, unanswered: undefined, usedAtMs: 0 };
+  return { latest: undefined, underWay: 0, alone: undefined, unanswered: undefined, usedAtMs: 0, askedAtMs: 0 };
 }

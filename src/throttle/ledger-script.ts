@@ -59,8 +59,12 @@ local function firstFreeMs(starts, shape)
   return oldest and (oldest + shape.slots + shape.guard) * shape.lengthMs or 0
 end
 
+local function forgetFewest(window) window.fewest, window.fewestLately, window.fewestSince = 0, 0, 0 end
+
 local function newWindow(limit)
-  return { mode = 'unknown', limit = limit, ceiling = 0, cappedAt = 0, resetAtMs = 0, resetId = 0 }
+  local window = { mode = 'unknown', limit = limit, ceiling = 0, cappedAt = 0, resetAtMs = 0, resetId = 0 }
+  forgetFewest(window)
+  return window
 end
 
 local function newLedgerState(generation, rules)
@@ -80,6 +84,8 @@ local function passTime(state, rules, nowMs)
     if (tonumber(slot) + 1) * UNANSWERED_SLOT_MS + leaseMs <= nowMs then
       state.counted = state.counted + starts
       state.unanswered[slot] = nil
+      forgetFewest(state.minute)
+      forgetFewest(state.day)
     end
   end
   forgetSlots(state.minuteStarts, MINUTE_SLOTS, nowMs)
@@ -129,12 +135,22 @@ local function applyLost(state, given, nowMs)
   state.probeUntilMs = math.min(state.probeUntilMs, nowMs + LOST_PROBE_MS)
 end
 
+local function noteFewest(state, window, given, remaining)
+  window.fewest = math.min(window.fewest, remaining)
+  window.fewestLately = math.min(window.fewestLately, remaining)
+  if given.generation ~= state.generation or given.start <= window.fewestSince then return end
+  window.fewest = window.fewestLately
+  window.fewestLately = remaining
+  window.fewestSince = state.started
+end
+
 local function applyReading(state, given, reading, nowMs)
   local window = state[reading.window]
   local other = reading.window == 'minute' and state.day or state.minute
   local limit = reading.limit or window.limit
   local remaining = math.min(reading.remaining, limit)
   local highest = state.started + remaining
+  noteFewest(state, window, given, remaining)
   if given.generation ~= state.generation then
     if window.mode == 'told' and highest < window.ceiling then
       window.ceiling = highest
@@ -145,7 +161,7 @@ local function applyReading(state, given, reading, nowMs)
   local told = window.mode == 'told'
   if told and reading.resetId < window.resetId - SAME_RESET_MS then return end
   local same = told and reading.resetId <= window.resetId + SAME_RESET_MS
-  local allowed = given.countedBefore + 1 + remaining
+  local allowed = math.max(given.countedBefore + 1 + remaining, state.counted + window.fewest)
   local ceiling = same and math.max(window.ceiling, allowed) or allowed
   window.mode = 'told'
   window.limit = limit
@@ -158,9 +174,20 @@ local function applyReading(state, given, reading, nowMs)
   if reading.limit then state.planKnown = true end
 end
 
+local function applyReadings(state, given, readings, nowMs)
+  local toldOf = {}
+  for _, reading in ipairs(readings) do
+    applyReading(state, given, reading, nowMs)
+    toldOf[reading.window] = true
+  end
+  for _, name in ipairs({ 'minute', 'day' }) do
+    if not toldOf[name] then forgetFewest(state[name]) end
+  end
+end
+
 local function applyAnswered(state, given, readings, nowMs)
   if given.generation == state.generation then settle(state, given) end
-  for _, reading in ipairs(readings) do applyReading(state, given, reading, nowMs) end
+  applyReadings(state, given, readings, nowMs)
   if given.generation ~= state.generation or given.grantedAtMs < state.pausedUntilMs then return end
   state.refusals = 0
   state.banned = false
@@ -170,7 +197,7 @@ end
 local function applyRefused(state, report, nowMs)
   local given, refusal = report.grant, report.refusal
   if given.generation == state.generation then settle(state, given) end
-  for _, reading in ipairs(report.readings) do applyReading(state, given, reading, nowMs) end
+  applyReadings(state, given, report.readings, nowMs)
   if refusal.ban and not refusedLately(state, nowMs) then
     if given.probe and given.generation == state.generation then openUntold(state) end
     return
@@ -204,6 +231,8 @@ local function applyAdopted(state, memory, nowMs)
   local hour = slotOf(nowMs, DAY_SLOTS.lengthMs)
   state.started = state.started + starts
   state.counted = state.counted + memory.calls
+  forgetFewest(state.minute)
+  forgetFewest(state.day)
   if starts > 0 then
     add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), starts)
     add(state.dayStarts, hour, starts)

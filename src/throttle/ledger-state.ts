@@ -25,12 +25,17 @@ import type { AssumedPlan } from '../plan.ts';
  *    was granted. It may have counted none of the others: `started - countedBefore - 1` of them. So at least
  *    `countedBefore + 1 + R` starts are allowed in all, and at most R more than there have been. Hence the ceiling:
  *    min(max(ceiling, countedBefore + 1 + R), started + R). Answers may come late and in any order.
- * 2. A window that is not known (the first ever, after its reset, after a pause, after the state was lost) admits one
+ * 2. Of the answers that are in, one was counted last. Where it is among those that came in since some moment, it told no
+ *    less than the fewest remaining that any of those told, and none but the starts without an answer may have been counted
+ *    after it: so `counted` + fewest starts are allowed as well. It is among them once a start that was granted after that
+ *    moment has been answered, since that was counted after all that was answered before. Without this, what was under way
+ *    when a sliding window's reset moved on would be taken off twice, and with nothing left to grant nobody would find out.
+ * 3. A window that is not known (the first ever, after its reset, after a pause, after the state was lost) admits one
  *    call, the probe, over all replicas. Its answer opens the window.
- * 3. A start whose answer never came may still be counted. It joins `counted` a lease after it was granted, not before.
- * 4. What no header tells of is counted here, over a sliding window that is a little longer than the real one, so that
+ * 4. A start whose answer never came may still be counted. It joins `counted` a lease after it was granted, not before.
+ * 5. What no header tells of is counted here, over a sliding window that is a little longer than the real one, so that
  *    no window of the upstream's, wherever it begins, can hold more.
- * 5. An answer to a start of an earlier generation, before the state was lost, can lower a ceiling and never raise it.
+ * 6. An answer to a start of an earlier generation, before the state was lost, can lower a ceiling and never raise it.
  */
 export interface LedgerState {
   generation: string;
@@ -70,6 +75,11 @@ export interface WindowState {
   cappedAt: number;
   resetAtMs: number;
   resetId: number;
+  /** The fewest remaining that was told since a moment after which a start was granted that is answered; 0 when not known. */
+  fewest: number;
+  /** The same since the moment at which `fewestSince` had been started; no such start is answered yet. */
+  fewestLately: number;
+  fewestSince: number;
 }
 
 /** Counts by the number of the slot: a time divided by the slot's length. */
@@ -104,6 +114,8 @@ const BAN_SUSPECTED_MS = 900_000;
 const LONGEST_PAUSE_MS = 366 * 86_400_000;
 /** A lost probe is followed by another after this, unless the gate was closed before it. */
 const LOST_PROBE_MS = 1_000;
+/** Of a window: no answer has told of it lately, or not every one. */
+const NOTHING_TOLD = { fewest: 0, fewestLately: 0, fewestSince: 0 } as const;
 /** What a crash may lose of a day that nobody but petql counts: one call in a hundred. */
 const DAY_RESERVE = 100;
 
@@ -190,7 +202,7 @@ export function exchange(
 }
 
 function newWindow(limit: number): WindowState {
-  return { mode: 'unknown', limit, ceiling: 0, cappedAt: 0, resetAtMs: 0, resetId: 0 };
+  return { mode: 'unknown', limit, ceiling: 0, cappedAt: 0, resetAtMs: 0, resetId: 0, ...NOTHING_TOLD };
 }
 
 function passTime(state: LedgerState, rules: LedgerRules, nowMs: number): void {
@@ -199,6 +211,9 @@ function passTime(state: LedgerState, rules: LedgerRules, nowMs: number): void {
     if ((Number(slot) + 1) * UNANSWERED_SLOT_MS + leaseMs > nowMs) continue;
     state.counted += starts;
     delete state.unanswered[slot];
+    // They may have been counted after all that were answered.
+    forgetFewest(state.minute);
+    forgetFewest(state.day);
   }
   forgetSlots(state.minuteStarts, MINUTE_SLOTS, nowMs);
   forgetSlots(state.dayStarts, DAY_SLOTS, nowMs);
@@ -245,7 +260,7 @@ function applyLost(state: LedgerState, given: Grant, nowMs: number): void {
 
 function applyAnswered(state: LedgerState, { grant: given, readings }: Answered, nowMs: number): void {
   if (given.generation === state.generation) settle(state, given);
-  for (const reading of readings) applyReading(state, given, reading, nowMs);
+  applyReadings(state, given, readings, nowMs);
   // Only a start that was granted after the pause says that the pause is over.
   if (given.generation !== state.generation || given.grantedAtMs < state.pausedUntilMs) return;
   state.refusals = 0;
@@ -260,12 +275,20 @@ function openUntold(state: LedgerState): void {
   for (const window of [state.minute, state.day]) if (window.mode === 'unknown') window.mode = 'counted';
 }
 
+function applyReadings(state: LedgerState, given: Grant, readings: readonly Reading[], nowMs: number): void {
+  for (const reading of readings) applyReading(state, given, reading, nowMs);
+  // It may have been counted last, and nobody knows what it found.
+  for (const name of ['minute', 'day'] as const)
+    if (!readings.some(({ window }) => window === name)) forgetFewest(state[name]);
+}
+
 function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs: number): void {
   const window = state[reading.window];
   const other = reading.window === 'minute' ? state.day : state.minute;
   const limit = reading.limit ?? window.limit;
   const remaining = Math.min(reading.remaining, limit);
   const highest = state.started + remaining;
+  noteFewest(state, window, given, remaining);
   if (given.generation !== state.generation) {
     if (window.mode === 'told' && highest < window.ceiling) {
       window.ceiling = highest;
@@ -276,7 +299,11 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   const told = window.mode === 'told';
   if (told && reading.resetId < window.resetId - SAME_RESET_MS) return;
   const same = told && reading.resetId <= window.resetId + SAME_RESET_MS;
-  const allowed = given.countedBefore + 1 + Math.floor(remaining / state.replicas);
+  // Alone, it knows of its own starts only.
+  const allowed =
+    state.replicas > 1
+      ? given.countedBefore + 1 + Math.floor(remaining / state.replicas)
+      : Math.max(given.countedBefore + 1 + remaining, state.counted + window.fewest);
   const ceiling = same ? (state.replicas > 1 ? window.ceiling : Math.max(window.ceiling, allowed)) : allowed;
   window.mode = 'told';
   window.limit = limit;
@@ -290,10 +317,23 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   if (reading.limit !== undefined) state.planKnown = true;
 }
 
+function noteFewest(state: LedgerState, window: WindowState, given: Grant, remaining: number): void {
+  window.fewest = Math.min(window.fewest, remaining);
+  window.fewestLately = Math.min(window.fewestLately, remaining);
+  if (given.generation !== state.generation || given.start <= window.fewestSince) return;
+  window.fewest = window.fewestLately;
+  window.fewestLately = remaining;
+  window.fewestSince = state.started;
+}
+
+function forgetFewest(window: WindowState): void {
+  Object.assign(window, NOTHING_TOLD);
+}
+
 function applyRefused(state: LedgerState, report: Refused, nowMs: number): void {
   const { grant: given, readings, refusal } = report;
   if (given.generation === state.generation) settle(state, given);
-  for (const reading of readings) applyReading(state, given, reading, nowMs);
+  applyReadings(state, given, readings, nowMs);
   // A key that is refused for no reason of the plan's is not the gate's business.
   if (refusal.ban && !refusedLately(state, nowMs)) {
     if (given.probe && given.generation === state.generation) openUntold(state);
@@ -329,6 +369,8 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   const starts = calls + underWay;
   state.started += starts;
   state.counted += calls;
+  forgetFewest(state.minute);
+  forgetFewest(state.day);
   if (starts > 0) {
     add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), starts);
     add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), starts);

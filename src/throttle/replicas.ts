@@ -1,5 +1,6 @@
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
+import { createOwnTime, insist } from './insist.ts';
 import type { RedisScript, RedisStore } from '../store/redis.ts';
 
 /** The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works. */
@@ -38,6 +39,7 @@ export function createReplicas(
   let counts: number[] = [];
   let works = true;
   let worksSinceMs = elapsed();
+  const ownTime = createOwnTime();
   const timer = setInterval(beat, HEARTBEAT_MS).unref();
   beat();
   return {
@@ -53,11 +55,14 @@ export function createReplicas(
     redisFailed() {
       works = false;
     },
-    close: () => clearInterval(timer),
+    close() {
+      clearInterval(timer);
+      ownTime.close();
+    },
   };
 
   function beat(): void {
-    redis.run(HEARTBEAT, 'petql:replicas', replica).then(
+    insist(() => redis.run(HEARTBEAT, 'petql:replicas', replica), { ownTime, onFailure: noteLost }).then(
       (counted) => {
         counts = [Number(counted), ...counts].slice(0, REMEMBERED_BEATS);
         if (!works) worksSinceMs = elapsed();
@@ -67,5 +72,10 @@ export function createReplicas(
         works = false;
       },
     );
+  }
+
+  /** Without a connection there is nothing to wait for; what took too long may be this process's own doing. */
+  function noteLost(): void {
+    if (!redis.connected) works = false;
   }
 }

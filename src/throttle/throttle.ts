@@ -101,9 +101,13 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   /** Granted, and not yet in use. */
   const grants: Grant[] = [];
   const reports: Report[] = [];
+  /** For those who have to wait; whoever may go at once goes without them. */
   let slots: Slots | undefined;
   /** Places taken in the slots and not yet opened. */
   let places = 0;
+  /** Grants that places were released for which are not open yet. */
+  let released = 0;
+  /** Under way, with a place or without. With `grants` never more than `maxConcurrent`. */
   let running = 0;
   let latest: { received: Standing; atMs: number } | undefined;
   /** By `clock.elapsed()`: before this, asking for more is of no use. */
@@ -194,11 +198,12 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   function advance(): void {
     refuseHopeless();
     const waiting = writes.size + reads.size;
-    while (places < waiting) takePlace();
     // No more than can be sent at once: a grant that lies about is as good as spent for everybody else.
     const wanted = Math.min(waiting, maxConcurrent - running) - grants.length;
-    if (reports.length > 0 || (wanted > 0 && clock.elapsed() >= closedUntilMs)) void exchangeOnce(wanted);
-    else if (wanted > 0) wakeAt(closedUntilMs);
+    const closed = clock.elapsed() < closedUntilMs;
+    if (reports.length > 0 || (wanted > 0 && !closed)) return void exchangeOnce(wanted);
+    if (!exchanging) takePlaces();
+    if (wanted > 0) wakeAt(closedUntilMs);
     else letGo();
   }
 
@@ -232,32 +237,50 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     const nowMs = clock.elapsed();
     latest = { received, atMs: nowMs };
     grants.push(...received.grants);
-    if (received.grants.length > 0) slots?.release(received.grants.length);
     probing ||= received.grants.some(({ probe }) => probe);
     polls = received.closed === 'probing' && !probing ? polls + 1 : 0;
     const pollMs = polls === 0 ? Infinity : Math.min(FIRST_POLL_MS * 2 ** (polls - 1), LONGEST_POLL_MS);
     closedUntilMs = nowMs + Math.min(pollMs, received.waitMs);
+    useGrants();
+    // Whoever is left has asked in vain, or comes when others are done.
+    if (received.closed || running + grants.length >= maxConcurrent) takePlaces();
   }
 
-  function takePlace(): void {
+  /** Those in the slots have waited longer. Beside them the slots' own timers would only delay a call. */
+  function useGrants(): void {
+    const forPlaces = Math.min(grants.length, places) - released;
+    if (forPlaces > 0) slots?.release(forPlaces);
+    released += Math.max(0, forPlaces);
+    while (grants.length > released) void useGrant();
+  }
+
+  function takePlaces(): void {
+    if (places >= writes.size + reads.size) return;
     slots ??= createSlots({ maxConcurrent, maxQueued: maxWaiting + maxConcurrent });
-    places += 1;
-    slots.take(async () => {
-      places -= 1;
-      const grant = grants.shift();
-      if (!grant) return;
-      const [waiter] = writes.size > 0 ? writes : reads;
-      running += 1;
-      const { report, tell } = waiter ? await waiter.use(grant) : unused(grant);
-      running -= 1;
-      reports.push(report);
-      if (report.kind === 'refused') giveBack();
-      tell();
-      if (grant.probe) probing = false;
-      // A report may open what was closed.
-      closedUntilMs = 0;
-      advance();
-    });
+    for (; places < writes.size + reads.size; places += 1) {
+      slots.take(() => {
+        places -= 1;
+        released -= 1;
+        return useGrant();
+      });
+    }
+  }
+
+  /** Gives the oldest grant to who comes first, or back. */
+  async function useGrant(): Promise<void> {
+    const grant = grants.shift();
+    if (!grant) return;
+    const [waiter] = writes.size > 0 ? writes : reads;
+    running += 1;
+    const { report, tell } = waiter ? await waiter.use(grant) : unused(grant);
+    running -= 1;
+    reports.push(report);
+    if (report.kind === 'refused') giveBack();
+    tell();
+    if (grant.probe) probing = false;
+    // A report may open what was closed.
+    closedUntilMs = 0;
+    advance();
   }
 
   /** After a refusal nothing leaves that was granted before it. */

@@ -23,6 +23,8 @@ export interface StrictUpstream {
 export interface Behaviour {
   /** How long an answer takes, drawn anew for each request, in milliseconds. */
   readonly latencyMs: () => number;
+  /** No answer leaves before this settles. */
+  readonly held: Promise<void> | undefined;
   /** Every answer is a 429 with this Retry-After, in seconds, and no word of the plan; undefined: as the plan has it. */
   readonly storm: number | undefined;
   /** The last word on an answer's headers. */
@@ -43,6 +45,7 @@ export async function startStrictUpstream(options: StrictUpstreamOptions): Promi
   const arrivals: Arrival[] = [];
   let behaviour: Behaviour = {
     latencyMs: () => 0,
+    held: undefined,
     storm: undefined,
     disfigure: (headers) => headers,
     ...options.behaviour,
@@ -89,6 +92,7 @@ export async function startStrictUpstream(options: StrictUpstreamOptions): Promi
     const body = bodyOf(arrival.status, url, sentPet);
     const latencyMs = behaviour.latencyMs();
     if (latencyMs > 0) await setTimeout(latencyMs);
+    await behaviour.held;
     response.sendDate = false;
     response.writeHead(arrival.status, behaviour.disfigure(written(headers))).end(JSON.stringify(body));
     arrival.answeredAtMs = now();

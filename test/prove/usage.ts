@@ -13,13 +13,15 @@ export interface Span {
   readonly minutes: number;
 }
 
+type Served = Pick<Arrival, 'atMs' | 'status'>;
+
 const MINUTE_MS = 60_000;
 
 /**
  * Of windows that begin with the clock's minutes: the calls that were served in the span, and as many times the limit as
  * it has windows. The span has to begin with a minute.
  */
-export function usageOfFixed(arrivals: readonly Arrival[], perMinute: number, { fromMs, minutes }: Span): Usage {
+export function usageOfFixed(arrivals: readonly Served[], perMinute: number, { fromMs, minutes }: Span): Usage {
   const untilMs = fromMs + minutes * MINUTE_MS;
   const sent = arrivals.filter(({ atMs, status }) => served(status) && atMs >= fromMs && atMs < untilMs).length;
   return { sent, allowed: perMinute * minutes };
@@ -30,7 +32,7 @@ export function usageOfFixed(arrivals: readonly Arrival[], perMinute: number, { 
  * minute, so it counts for the part of its minute that lies in the span. Counting whole calls instead would make the
  * figure depend on whether the span's ends fall before or after a burst.
  */
-export function usageOfSliding(arrivals: readonly Arrival[], perMinute: number, { fromMs, minutes }: Span): Usage {
+export function usageOfSliding(arrivals: readonly Served[], perMinute: number, { fromMs, minutes }: Span): Usage {
   const untilMs = fromMs + minutes * MINUTE_MS;
   let filledMs = 0;
   for (const { atMs, status } of arrivals) {

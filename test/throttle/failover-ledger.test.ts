@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
-import { connectRedis } from '../../src/store/redis.ts';
+import { connectRedis, RedisAway } from '../../src/store/redis.ts';
+import type { RedisStore } from '../../src/store/redis.ts';
 import { createFailoverLedger } from '../../src/throttle/failover-ledger.ts';
 import type { LedgerRules } from '../../src/throttle/ledger-state.ts';
 import type { Grant, Ledger, Reading, Report } from '../../src/throttle/ledger.ts';
@@ -274,6 +275,37 @@ describe.skipIf(!redisIsHere)('when Redis does not answer', () => {
     const asked = one.ask(10);
     setTimeout(() => server.thaw(), 600);
     expect((await asked).grants).toHaveLength(10);
+  });
+
+  // On a machine that is short of processors this went on for a second and more, and the others went on together.
+  test('that this process could have read, being stopped for a while, it does not go on alone', async () => {
+    const one = await startReplica();
+    await open(one, 10);
+    const asked = one.ask(3);
+    await new Promise(setImmediate);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500);
+    const { generation, grants } = await asked;
+    expect(grants).toHaveLength(3);
+    expect(one.replicas.redisWorks).toBe(true);
+    expect(generation).toBe((await one.ask(0)).generation);
+  });
+
+  test('to one heartbeat, the replica asks again', async () => {
+    const seen: boolean[] = [];
+    const redis: RedisStore = {
+      connected: true,
+      subscribe: () => () => {},
+      run() {
+        seen.push(replicas?.redisWorks ?? true);
+        return seen.length === 2 ? Promise.reject(new RedisAway('Command timed out')) : Promise.resolve('3');
+      },
+      close() {},
+    };
+    let replicas: Replicas | undefined;
+    replicas = createReplicas(redis, 'one');
+    cleanups.push(() => replicas.close());
+    await until(() => seen.length === 3);
+    expect([...seen, replicas.redisWorks]).toEqual([true, true, true, true]);
   });
 
   test('at all, the replica goes on alone', async () => {

@@ -2,6 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { exchange, newLedgerState } from '../../src/throttle/ledger-state.ts';
 import type { LedgerRules } from '../../src/throttle/ledger-state.ts';
+import { between, createRandom } from '../prove/random.ts';
+import { shareOf, usageOfSliding } from '../prove/usage.ts';
 import { simulate } from './simulation.ts';
 import type { SimulationOptions } from './simulation.ts';
 import type { StrictPlanOptions } from './strict-plan.ts';
@@ -50,6 +52,26 @@ describe('a saturated plan', () => {
       expect(result.arrivals.length).toBeGreaterThanOrEqual(Math.floor(possible * 0.95));
     },
   );
+});
+
+// A burst that lasts, from 50 calls under way at a time, comes as the window slides over the burst before it. When that has
+// gone out of the window the reset leaps, and the headers that tell of it do not yet tell of the 50 calls.
+test.each([1, 2, 3, 5])('a sliding window that is filled within %d seconds is filled again and again', (seconds) => {
+  const plan = { perMinute: 300, perDay: 10_000 };
+  const longestMs = (seconds * 1_000) / (plan.perMinute / 50);
+  const random = createRandom(7);
+  const delayMs = () => between(random, 0, longestMs);
+  const result = run(
+    {
+      upstream: { ...plan, windows: 'sliding', tells: 'minute' },
+      mostUnderWay: 50,
+      journey: () => ({ thereMs: delayMs(), backMs: delayMs(), fate: 'answered' }),
+    },
+    { ...rules, plan: { ...plan, known: true } },
+  );
+  expect(refusedOf(result)).toEqual([]);
+  const fromMs = (result.arrivals[0]?.atMs ?? 0) + 10_000;
+  expect(shareOf(usageOfSliding(result.arrivals, plan.perMinute, { fromMs, minutes: 4 }))).toBeGreaterThan(0.97);
 });
 
 test('no plan is overrun, whatever the network, the clocks and the headers do', () => {

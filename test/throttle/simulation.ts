@@ -22,6 +22,8 @@ export interface SimulationOptions {
   readonly durationMs: number;
   /** How many calls a replica wants whenever it asks. */
   readonly wanted: number;
+  /** How many calls a replica has under way at most. Default: any number. */
+  readonly mostUnderWay?: number;
   /** The ledger that all replicas share. */
   exchange(exchange: Exchange, nowMs: number): Standing;
   journey(grant: Grant): Journey;
@@ -46,6 +48,7 @@ const START_MS = Date.UTC(2026, 10, 21, 11, 59, 13);
 export function simulate(options: SimulationOptions): SimulationResult {
   const upstream = createStrictPlan(options.upstream);
   const events = createEvents();
+  const { wanted, mostUnderWay = Infinity } = options;
   let granted = 0;
   let returned = 0;
   let sent = 0;
@@ -64,15 +67,21 @@ export function simulate(options: SimulationOptions): SimulationResult {
     let reports: Report[] = [];
     let known: Standing | undefined;
     let nextAskMs = -1;
+    let underWay = 0;
     askAt(0);
 
     function ask(): void {
       nextAskMs = -1;
-      const standing = options.exchange({ reports, wanted: options.wanted }, START_MS + events.nowMs);
+      underWay -= reports.length;
+      const request = { reports, wanted: Math.min(wanted, mostUnderWay - underWay) };
+      const standing = options.exchange(request, START_MS + events.nowMs);
       reports = [];
       known = standing;
       granted += standing.grants.length;
+      underWay += standing.grants.length;
       for (const grant of standing.grants) travel(grant);
+      // Its answers say when to ask again.
+      if (request.wanted === 0) return;
       const patienceMs = standing.closed === 'probing' ? 50 : standing.waitMs;
       askAt(events.nowMs + Math.max(1, Math.min(patienceMs, 60_000)) + options.thinkMs());
     }
@@ -120,6 +129,12 @@ export function simulate(options: SimulationOptions): SimulationResult {
       });
       const lost = fate === 'silent' || (fate === 'answered' && thereMs + backMs > options.timeoutMs);
       if (lost) events.at(events.nowMs + options.timeoutMs, () => report({ kind: 'lost', grant }));
+      if (fate === 'vanished') {
+        events.at(events.nowMs + options.timeoutMs, () => {
+          underWay -= 1;
+          askAt(events.nowMs);
+        });
+      }
     }
 
     function report(what: Report): void {

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { steadyTime, systemClock } from '../../src/clock.ts';
 import type { AssumedPlan } from '../../src/plan.ts';
@@ -161,6 +162,132 @@ describe('the order', () => {
     await elapse(2_000);
     expect(sent).toEqual(['r1', 'w1', 'r2', 'r3']);
   });
+});
+
+describe('who need not wait', () => {
+  /** All that happens without a timer. */
+  const settle = async () => {
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+  };
+
+  test('goes at once, as many as may be under way', async () => {
+    start({ perMinute: 50 }, { maxConcurrent: 3 });
+    void call('probe');
+    await elapse(100);
+    for (const name of names('r', 5)) void call(name, { tookMs: 100 });
+    await settle();
+    expect(sent).toEqual(['probe', 'r1', 'r2', 'r3']);
+    await elapse(1_000);
+    expect(sent).toEqual(['probe', ...names('r', 5)]);
+  });
+
+  test('does so again when those who had to wait are served', async () => {
+    start({ perMinute: 50 });
+    for (const name of names('r', 4)) void call(name, { tookMs: 100 });
+    await elapse(1_000);
+    void call('late');
+    await settle();
+    expect(sent).toEqual([...names('r', 4), 'late']);
+  });
+
+  test('does not pass those who wait', async () => {
+    start({ perMinute: 50 }, { maxConcurrent: 2 });
+    void call('probe');
+    await elapse(100);
+    void call('r1', { tookMs: 100 });
+    void call('r2', { tookMs: 150 });
+    void call('r3', { tookMs: 100 });
+    await elapse(99);
+    // Bottleneck is about to let r3 go.
+    await vi.advanceTimersByTimeAsync(1);
+    void call('r4');
+    await elapse(1_000);
+    expect(sent).toEqual(['probe', 'r1', 'r2', 'r3', 'r4']);
+  });
+
+  test('and leaves while its grant is on its way gives the grant back', async () => {
+    const ledger = ledgerOf({ perMinute: 5, perDay: 1_000, known: true });
+    const slow: Ledger = {
+      ...ledger,
+      async exchange(...request) {
+        const standing = await ledger.exchange(...request);
+        await new Promise((resolve) => {
+          setTimeout(resolve, 10);
+        });
+        return standing;
+      },
+    };
+    start({}, { ledger: slow });
+    const abort = new AbortController();
+    const passage = call('gone', { signal: abort.signal });
+    await elapse(5);
+    abort.abort();
+    await elapse(100);
+    expect(await settled([passage])).toEqual(['aborted']);
+    for (const name of names('r', 5)) void call(name);
+    await elapse(1_000);
+    expect(sent).toEqual(names('r', 5));
+  });
+});
+
+test('no more calls are under way than may be, each kind goes in its order, and no grant is lost', async () => {
+  const entry = fc.record({
+    afterMs: fc.nat(120),
+    tookMs: fc.nat(300),
+    kind: fc.constantFrom('read' as const, 'write' as const),
+    leavesAfterMs: fc.option(fc.nat(200), { freq: 3 }),
+    waitMs: fc.constantFrom(50, 70_000),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(entry, { maxLength: 40 }), fc.integer({ min: 1, max: 4 }), async (entries, most) => {
+      sent = [];
+      let granted = 0;
+      let reported = 0;
+      const ledger = ledgerOf({ perMinute: 25, perDay: 1_000, known: true });
+      const metered: Ledger = {
+        ...ledger,
+        async exchange(apiKey, request) {
+          reported += request.reports.length;
+          const standing = await ledger.exchange(apiKey, request);
+          granted += standing.grants.length;
+          return standing;
+        },
+      };
+      start({ perMinute: 25 }, { maxConcurrent: most, ledger: metered });
+      let underWay = 0;
+      let mostUnderWay = 0;
+      const passages: Promise<unknown>[] = [];
+      for (const [index, { afterMs, tookMs, kind, leavesAfterMs, waitMs }] of entries.entries()) {
+        await elapse(afterMs);
+        const abort = new AbortController();
+        if (leavesAfterMs !== null) setTimeout(() => abort.abort(), leavesAfterMs);
+        const turn = { kind, deadlineMs: systemClock.elapsed() + waitMs, signal: abort.signal };
+        const send = async (): Promise<UpstreamAnswer<string>> => {
+          sent.push(`${kind} ${index}`);
+          underWay += 1;
+          mostUnderWay = Math.max(mostUnderWay, underWay);
+          const { headers } = upstream.arrive(Date.now());
+          await new Promise((resolve) => {
+            setTimeout(resolve, tookMs);
+          });
+          underWay -= 1;
+          return { outcome: { kind: 'ok', value: '' }, sent: true, rateLimit: headers };
+        };
+        passages.push(throttle.pass(turn, send));
+      }
+      await elapse(200_000);
+      await Promise.all(passages);
+      await throttle.close();
+      expect(mostUnderWay).toBeLessThanOrEqual(most);
+      for (const kind of ['read', 'write']) {
+        const order = sent.filter((name) => name.startsWith(kind)).map((name) => Number(name.split(' ')[1]));
+        expect(order).toEqual(order.toSorted((one, other) => one - other));
+      }
+      expect(reported).toBe(granted);
+      expect(statuses().filter((status) => status !== 200)).toEqual([]);
+    }),
+    { numRuns: Number(process.env['FUZZ_RUNS'] ?? 40) },
+  );
 });
 
 describe('a waiter', () => {
@@ -342,4 +469,18 @@ describe('closing', () => {
     start();
     await expect(throttle.close()).resolves.toBeUndefined();
   });
+});
+
+test('whoever hears of a 429 and asks for another call at once is held back by it', async () => {
+  start();
+  await Promise.all([call('first'), elapse(100)]);
+  const refused: UpstreamAnswer<string> = {
+    outcome: { kind: 'rate-limited' },
+    sent: true,
+    rateLimit: { limit: 5, remaining: 0, reset: undefined, retryAfterMs: 30_000, dateMs: Date.now() },
+  };
+  const again = call('refused', { answer: refused }).then(() => call('again', { waitMs: 5_000 }));
+  await elapse(20_000);
+  expect(sent).toEqual(['first', 'refused']);
+  expect(await settled([again])).toEqual(['plan']);
 });

@@ -51,6 +51,7 @@ function runOne(seed: number): Findings {
     replicasAheadMs: Array.from({ length: between(random, 1, 4) }, () => between(random, -3_600_000, 3_600_000)),
     durationMs: DURATION_MS,
     wanted: between(random, 1, 120),
+    mostUnderWay: between(random, 1, 120),
     exchange: (request, nowMs) => exchange(state, request, rules, nowMs),
     journey: ({ probe }): Journey => ({
       thereMs: between(random, 0, slowest),
