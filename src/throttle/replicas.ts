@@ -62,7 +62,9 @@ export function createReplicas(
   };
 
   function beat(): void {
-    insist(() => redis.run(HEARTBEAT, 'petql:replicas', replica), { ownTime, onFailure: noteLost }).then(
+    const run = () => redis.run(HEARTBEAT, 'petql:replicas', replica);
+    // The first connection may take longer than an answer.
+    (counts.length === 0 ? run() : insist(run, { ownTime, onFailure: noteLost })).then(
       (counted) => {
         counts = [Number(counted), ...counts].slice(0, REMEMBERED_BEATS);
         if (!works) worksSinceMs = elapsed();
