@@ -6,11 +6,11 @@ import { RedisAway } from '../store/redis.ts';
  */
 const PATIENCE_MS = 400;
 const FEWEST_TRIES = 2;
-const LONGEST_MS = 900;
+const LONGEST_MS = 850;
 const BETWEEN_TRIES_MS = 50;
 const TICK_MS = 50;
-/** What a tick counts for at most. */
-const LONGEST_TICK_MS = 70;
+/** What a tick counts for at most: it is often a little late, and a call that waits for Redis waits for that too. */
+const LONGEST_TICK_MS = 150;
 
 /**
  * Milliseconds in which this process ran. While it is stopped or starved of its processor, time passes that says nothing

@@ -152,10 +152,11 @@ local function applyReading(state, given, reading, nowMs)
   local highest = state.started + remaining
   noteFewest(state, window, given, remaining)
   if given.generation ~= state.generation then
-    if window.mode == 'told' and highest < window.ceiling then
-      window.ceiling = highest
-      window.cappedAt = state.started
-    end
+    if window.mode ~= 'told' then return end
+    window.ceiling = window.ceiling - 1
+    if highest > window.ceiling then return end
+    window.ceiling = highest
+    window.cappedAt = state.started
     return
   end
   local told = window.mode == 'told'

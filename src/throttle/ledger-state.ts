@@ -290,10 +290,12 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   const highest = state.started + remaining;
   noteFewest(state, window, given, remaining);
   if (given.generation !== state.generation) {
-    if (window.mode === 'told' && highest < window.ceiling) {
-      window.ceiling = highest;
-      window.cappedAt = state.started;
-    }
+    if (window.mode !== 'told') return;
+    // What has opened the window need not have counted it, and here it is not among the starts.
+    window.ceiling -= 1;
+    if (highest > window.ceiling) return;
+    window.ceiling = highest;
+    window.cappedAt = state.started;
     return;
   }
   const told = window.mode === 'told';

@@ -62,7 +62,8 @@ export function createReplicas(
   };
 
   function beat(): void {
-    insist(() => redis.run(HEARTBEAT, 'petql:replicas', replica), { ownTime, onFailure: noteLost }).then(
+    // The first connection may take longer than an answer.
+    (counts.length === 0 ? tell() : insist(tell, { ownTime, onFailure: noteLost })).then(
       (counted) => {
         counts = [Number(counted), ...counts].slice(0, REMEMBERED_BEATS);
         if (!works) worksSinceMs = elapsed();
@@ -72,6 +73,10 @@ export function createReplicas(
         works = false;
       },
     );
+  }
+
+  function tell(): Promise<string> {
+    return redis.run(HEARTBEAT, 'petql:replicas', replica);
   }
 
   /** Without a connection there is nothing to wait for; what took too long may be this process's own doing. */

@@ -21,6 +21,8 @@ const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000);
 const TIMEOUT_MS = 180_000;
 /** In which a few calls are made, and more wait. */
 const ENOUGH_OF_A_MINUTE_MS = 5_000;
+/** Of each replica. */
+const CLIENTS = 4;
 /** Enough for three processes to start and to use up the minute before. */
 const MINUTE_IN_MS = 11_000;
 
@@ -36,7 +38,12 @@ test.skipIf(!redisIsHere).concurrent(
     const trial = await startTrial(bench, { plan: FREE, replicas: 3, upstreamAheadMs });
     const { upstream, replicas } = trial;
     const minuteMs = nextMinute(upstream);
-    const load = startLoad({ endpoints: replicas.endpoints, key: KEY, clientsPerReplica: 4, random: bench.random });
+    const load = startLoad({
+      endpoints: replicas.endpoints,
+      key: KEY,
+      clientsPerReplica: CLIENTS,
+      random: bench.random,
+    });
     await until(() => arrivedSince(trial, minuteMs) >= 60);
     await load.stop();
     const { refusals, problems } = judge({ arrivals: upstream.arrivals, requests: load.requests, plan: FREE });
@@ -55,10 +62,22 @@ test.skipIf(!redisIsHere).concurrent(
     const trial = await startTrial(bench, { plan: FREE, replicas: 3, upstreamAheadMs });
     const { upstream, replicas, redis } = trial;
     const minuteMs = nextMinute(upstream);
-    const load = startLoad({ endpoints: replicas.endpoints, key: KEY, clientsPerReplica: 4, random: bench.random });
+    const { endpoints } = replicas;
+    const load = startLoad({
+      endpoints,
+      key: KEY,
+      clientsPerReplica: CLIENTS,
+      random: bench.random,
+      waitSeconds: () => 69,
+    });
     await untilUpstream(upstream, minuteMs - 2_000);
     await redis?.kill();
     await until(() => arrivedSince(trial, minuteMs) >= 20);
+    // Each has taken its share, and waits for the next minute.
+    await until(async () => {
+      const waiting = await Promise.all(endpoints.map((endpoint) => askWaiting(endpoint(), KEY)));
+      return waiting.every((count) => count === CLIENTS);
+    });
     await redis?.start();
     await until(() => arrivedSince(trial, minuteMs) >= 45);
     await load.stop();
