@@ -215,6 +215,7 @@ test('a wait begins no earlier than the operation that it is of, whoever asked f
   const beforeSecondMs = Date.now();
   await setTimeout(10);
   const second = gateway.gateway.execute({ document: 'query B { pets { id } }', apiKey: 'demo-free' });
+  await setTimeout(20);
   leaving.abort();
   await expect(first).rejects.toThrow('abort');
   await Promise.all([probe, second]);
