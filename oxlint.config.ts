@@ -7,6 +7,7 @@ const ROOF = ['gateway', 'main', 'index'];
 
 /** Each of these is known by one file, so that it can be replaced alone. */
 const ONE_FILE_LIBRARIES: Record<string, string> = {
+  '@opentelemetry/api': 'src/spans.ts',
   undici: 'src/upstream/transport.ts',
   dataloader: 'src/caller/demand-loader.ts',
   bottleneck: 'src/throttle/slots.ts',

@@ -10,6 +10,7 @@ import { steadyTime } from './clock.ts';
 import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
 import { schema } from './schema/schema.ts';
+import { createSpans } from './spans.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
 import type { Health } from './server/health.ts';
 import type { RequestHandler } from './server/listener.ts';
@@ -80,6 +81,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   let draining = false;
   const sources = { views: () => callers.views(), health, replicas };
   const metrics = checked.admin ? createMetrics(sources) : undefined;
+  const spans = createSpans();
   const petApi = createPetApi(transport, clock);
   const callers = createCallers({
     petApi: metrics ? observedPetApi(petApi, clock, metrics) : petApi,
@@ -92,6 +94,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     clock,
     log,
     events: metrics,
+    spans,
   });
   const trusted = checked.trustedDocuments && trustedDocuments(checked.trustedDocuments);
   const { fetch, execute } = createGraphqlServer({
@@ -109,6 +112,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     requireTrusted: checked.requireTrustedDocuments,
     log,
     events: metrics,
+    spans,
     health,
     ...(petApiKey === undefined ? {} : { serverKey: petApiKey }),
     ...(graphiqlKey === undefined ? {} : { graphiqlKey }),

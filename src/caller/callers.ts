@@ -5,11 +5,12 @@ import type { Log } from '../log.ts';
 import type { PetqlError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { PLANS } from '../plan.ts';
+import { createSpans } from '../spans.ts';
+import type { Spans } from '../spans.ts';
 import { RECORDS_LIVE_MS } from '../store/records.ts';
 import { openStateFile } from '../store/state-file.ts';
 import { createCallerNames, newSecret } from '../throttle/caller-names.ts';
 import type { Ledger } from '../throttle/ledger.ts';
-import { observedThrottle } from '../throttle/observed-throttle.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
 import type { TraceContext } from '../trace-context.ts';
@@ -91,6 +92,8 @@ export interface CallersOptions {
   readonly submits?: Submits;
   /** Who counts what happens. Default: nobody. */
   readonly events?: Events | undefined;
+  /** Default: those of the SDK that is set up in this process. */
+  readonly spans?: Spans;
 }
 
 const SHORTEST_IDLE_MS = 900_000;
@@ -102,13 +105,14 @@ export function createCallers(options: CallersOptions): Callers {
     log = silentLog,
     idleMs = SHORTEST_IDLE_MS,
     submits = submitsInMemory(clock),
+    spans = createSpans(),
   } = options;
   const callers = createCallerTable<KnownCaller>(clock, Math.max(idleMs, SHORTEST_IDLE_MS));
   const getRoute = createGetRoute({ clock, log, upstreamNow: () => upstreamClock.now() });
   let closing = false;
   return {
     withKey(apiKey) {
-      const caller = callers.get(apiKey, () => createCaller(apiKey, getRoute, { ...options, submits }));
+      const caller = callers.get(apiKey, () => createCaller(apiKey, getRoute, { ...options, submits, spans }));
       if (closing) void caller.close();
       return caller;
     },
@@ -138,12 +142,21 @@ interface KnownCaller extends Caller {
 function createCaller(
   apiKey: string,
   getRoute: GetRoute,
-  options: CallersOptions & { readonly submits: Submits },
+  options: CallersOptions & { readonly submits: Submits; readonly spans: Spans },
 ): KnownCaller {
-  const { petApi, clock, listings, events, replicas = () => 1 } = options;
+  const { petApi, clock, listings, events, spans, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
-  const plain = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
-  const throttle = events ? observedThrottle(plain, clock, events) : plain;
+  const throttle = createThrottle({
+    apiKey,
+    ...options,
+    onChange: () => reads.review(),
+    onTurn(event) {
+      events?.waited(event);
+      // A turn may have been asked for by somebody else, who did without it in the end.
+      const ownMs = clock.elapsed() - (payer?.sinceMs ?? 0);
+      spans.waited({ ...event, waitedMs: Math.min(event.waitedMs, ownMs) }, payer?.trace);
+    },
+  });
   const knowledge = createKnowledge();
   const allowance = createRefreshAllowance({
     elapsed: () => clock.elapsed(),
@@ -158,8 +171,8 @@ function createCaller(
     made += 1;
     allowance.spend();
   };
-  let payer: TraceContext | undefined;
-  const traced = tracedPetApi(petApi, () => payer);
+  let payer: { readonly trace: TraceContext | undefined; readonly sinceMs: number } | undefined;
+  const traced = tracedPetApi(petApi, spans, () => payer?.trace);
   const shared = { apiKey, petApi: traced, throttle, refusedKey, clock };
   const share = listings && ((listener: ListingsListener) => listings.join(apiKey, listener));
   const reads = createReads({ ...shared, getRoute, knowledge, share, allowance: { ...allowance, spend } });
@@ -173,8 +186,9 @@ function createCaller(
   const budget = createBudget(throttle, clock);
   return {
     pets(life) {
+      const own = { trace: life.trace, sinceMs: clock.elapsed() };
       const onCall = () => {
-        payer = life.trace;
+        payer = own;
       };
       return createPets({ reads, writes, clock, life: { ...life, onCall } });
     },

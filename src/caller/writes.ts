@@ -27,7 +27,7 @@ export interface WriteTurn {
   readonly idempotencyKey: string | undefined;
   /** A call was sent. */
   charge(): void;
-  /** A call is about to be sent. */
+  /** Its turn has come, or a call is about to be sent. */
   sending?(): void;
 }
 
@@ -76,6 +76,8 @@ export function createWrites(options: WritesOptions): Writes {
     for (;;) {
       let stopped: Error | undefined;
       const claimAndSend = async () => {
+        // The turn that has come is this one's, whatever comes of the claim.
+        turn.sending?.();
         stopped = await claim.begin();
         return stopped ? NOTHING_SENT : send(pet, turn);
       };

@@ -39,15 +39,18 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
     }
     signal?.throwIfAborted();
     const params = { query: textOf(document), variables, operationName } as GraphQLParams;
-    const running = reports.begin();
-    const trace = readTraceContext(traceparent, undefined);
-    const { result, node } = await run(params, {
+    const running = reports.begin(readTraceContext(traceparent, undefined));
+    const answered = run(params, {
       apiKey: givenApiKey(apiKey),
       waitMs,
       signal,
       cacheControl,
       dryRun,
-      trace,
+      trace: running.span.trace,
+    });
+    const { result, node } = await answered.catch((gone: unknown) => {
+      reports.givenUp(running);
+      throw gone;
     });
     reports.end(running, node, result);
     return plainResult(result) as FormattedExecutionResult<TData>;

@@ -8,6 +8,9 @@ import type { ServerKey } from '../gateway-options.ts';
 import type { Limits } from '../limits.ts';
 import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
+import type { Spans } from '../spans.ts';
+import { readTraceContext } from '../trace-context.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { answerHeaders, answerStatus } from './answer-headers.ts';
 import { batchError } from './batch-error.ts';
 import { createCallLimit } from './call-limit.ts';
@@ -49,6 +52,7 @@ export interface GraphqlServerOptions extends RequestContextOptions {
   readonly log: Log;
   /** Who counts what happens. */
   readonly events?: Events | undefined;
+  readonly spans: Spans;
   health(): Health;
   /** The path of GraphQL and GraphiQL. */
   readonly endpoint: string;
@@ -84,8 +88,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const yoga = createYoga<ServerContext, RequestContext>({
     schema,
     graphqlEndpoint: endpoint,
-    context: async ({ request, terms }) =>
-      requestContext(terms ?? (await httpTerms(request, { serverKey, heedCacheControl }))),
+    context: async ({ request, terms, running }) =>
+      requestContext(terms ?? (await httpTerms(request, { serverKey, heedCacheControl, trace: running?.span.trace }))),
     maskedErrors: { maskError },
     parserAndValidationCache: { documentCache: createDocumentCache(), errorCache: createDocumentCache() },
     maxRequestBodySize: limits.maxBodyBytes,
@@ -167,9 +171,9 @@ function usePages({ endpoint, graphiqlKey, health, ...options }: GraphqlServerOp
 /** Tells of each operation, and of what did not get so far as to be one. */
 function useReports(reports: OperationReports): ServerPlugin {
   return {
-    onParams({ context }) {
+    onParams({ request, context }) {
       const own = context as ServerContext;
-      own.running = reports.begin(own.requestId);
+      own.running = reports.begin(requestTrace(request), own.requestId);
     },
     onExecutionResult({ result, context }) {
       const own = context as ServerContext;
@@ -177,11 +181,16 @@ function useReports(reports: OperationReports): ServerPlugin {
       own.reported = true;
       reports.end(own.running, own.operation, result as ExecutionResult);
     },
-    onResultProcess({ result, serverContext }) {
+    onResultProcess({ request, result, serverContext }) {
       const { running, reported, requestId } = serverContext as ServerContext;
-      if (!reported && 'errors' in result) reports.end(running ?? reports.begin(requestId), undefined, result);
+      if (reported || !('errors' in result)) return;
+      reports.end(running ?? reports.begin(requestTrace(request), requestId), undefined, result);
     },
   };
+}
+
+function requestTrace({ headers }: Request): TraceContext | undefined {
+  return readTraceContext(headers.get('traceparent'), headers.get('tracestate'));
 }
 
 /** Bodies are JSON, and nothing that a page of another origin can send without asking first. */

@@ -1,6 +1,5 @@
 import type { PetqlError } from '../errors.ts';
 import type { ServerKey } from '../gateway-options.ts';
-import { readTraceContext } from '../trace-context.ts';
 import type { TraceContext } from '../trace-context.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
 import { wantsDryRun } from './dry-run.ts';
@@ -26,19 +25,20 @@ export interface TermsOptions {
   readonly serverKey: ServerKey | undefined;
   /** Whether a visitor may spend the plan of the server's key with `Cache-Control`. Of its own plan each caller may. */
   readonly heedCacheControl: boolean;
+  /** Where its operation stands, which has begun before the terms are known. */
+  readonly trace: TraceContext | undefined;
 }
 
 /** The terms of a request. Where the server has a key for its visitors, their Authorization headers are not read. */
 export async function httpTerms(request: Request, options: TermsOptions): Promise<RequestTerms> {
   const { headers, signal } = request;
-  const { serverKey, heedCacheControl } = options;
+  const { serverKey, heedCacheControl, trace } = options;
   const apiKey =
     serverKey === undefined
       ? readApiKey(headers.get('authorization'))
       : givenApiKey(typeof serverKey === 'function' ? await serverKey(request) : serverKey);
   const heeded = serverKey === undefined || heedCacheControl;
   const cacheControl = (heeded && headers.get('cache-control')) || undefined;
-  const trace = readTraceContext(headers.get('traceparent'), headers.get('tracestate'));
   const dryRun = wantsDryRun(headers.get('petql-dry-run'));
   return { apiKey, waitMs: preferredWaitMs(headers.get('prefer')), signal, cacheControl, dryRun, trace };
 }

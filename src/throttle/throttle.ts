@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import type { WaitEvent } from '../events.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { agedStanding } from './aged-standing.ts';
 import { expectedWait } from './expected-wait.ts';
@@ -72,6 +73,8 @@ export interface ThrottleOptions {
   readonly maxWaiting?: number;
   /** The outlook has changed. */
   onChange?(): void;
+  /** A call has had its turn, and is being sent. */
+  onTurn?(event: WaitEvent): void;
 }
 
 interface Waiter {
@@ -155,6 +158,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   function pass<T>(turn: Turn, send: () => Promise<UpstreamAnswer<T>> | undefined): Promise<Passage<T>> {
     return new Promise((resolve, reject) => {
       const { signal, deadlineMs } = turn;
+      const askedAtMs = clock.elapsed();
       const queue = turn.kind === 'write' ? writes : reads;
       if (stopping) return resolve(refusal('stopping', 0));
       if (signal?.aborted) return resolve(refusal('aborted', 0));
@@ -176,6 +180,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
           try {
             const sending = send();
             if (!sending) return { report: { kind: 'returned', grant }, tell: () => resolve({ kind: 'unused' }) };
+            options.onTurn?.({ kind: turn.kind, waitedMs: sentAtMs - askedAtMs });
             const answer = await sending;
             const report = reportOf(grant, answer, clock.elapsed() - sentAtMs);
             return { report, tell: () => resolve({ kind: 'answered', answer }) };

@@ -42,6 +42,8 @@ export interface UpstreamAnswer<T> {
   readonly outcome: UpstreamOutcome<T>;
   /** Whether the upstream may have seen the call, and so may have counted it. */
   readonly sent: boolean;
+  /** Of the response; undefined where none came. */
+  readonly status?: number;
   /** From every response, errors included; undefined where none came. */
   readonly rateLimit: RateLimitHeaders | undefined;
   /** When the operation goes, in milliseconds since the epoch, where the response says so (`Sunset`, RFC 8594). */
@@ -104,6 +106,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
     return {
       outcome: outcomeOf(response, decode),
       sent: true,
+      status: response.status,
       rateLimit: readRateLimitHeaders(response.headers, clock.now()),
       ...readSunset(response.headers),
     };

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createSpans } from '../../src/spans.ts';
 import { listen } from '../../src/server/listener.ts';
 import type { Listener } from '../../src/server/listener.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -69,4 +70,12 @@ test.each([
 test('an operation in process can bring one', async () => {
   await gateway.gateway.execute({ document: '{ pets { id } }', apiKey: 'any', traceparent: TRACE });
   expect(traces()).toEqual([TRACE]);
+});
+
+test('without an SDK of OpenTelemetry a request keeps its trace context as it came, and a call has no span', () => {
+  const request = { traceparent: TRACE, tracestate: 'a=1,,b' };
+  const spans = createSpans();
+  expect(spans.operation(request).trace).toBe(request);
+  expect(spans.call('getPet', request)).toBeUndefined();
+  expect(spans.operation(undefined).trace).toBeUndefined();
 });
