@@ -75,7 +75,7 @@ export interface ReadsOptions {
 interface Waiter extends ReadTurn {
   /** Its deadline came while a call for it was under way. */
   late: boolean;
-  settle(result: ServedAnswer | PetqlError): void;
+  settle(result: ServedAnswer | Error): void;
 }
 
 /** A demand, and all that wait for the same answer to it. */
@@ -177,7 +177,7 @@ export function createReads(options: ReadsOptions): Reads {
           clearTimeout(deadline);
           signal?.removeEventListener('abort', onAbort);
           leave(one, waiter);
-          if (result instanceof PetqlError) reject(result);
+          if (result instanceof Error) reject(result);
           else resolve(result);
         },
       };
@@ -272,7 +272,7 @@ export function createReads(options: ReadsOptions): Reads {
       // Nothing in a call throws but by a mistake of ours; whoever waits must not wait for ever because of it.
       (error: unknown) => {
         if (flight) flights.delete(flight);
-        failAll(error as PetqlError);
+        failAll(error as Error);
       },
     );
   }
@@ -368,11 +368,11 @@ export function createReads(options: ReadsOptions): Reads {
     for (const waiter of waiters) waiter.settle(answer);
   }
 
-  function fail({ demand, waiters }: Open, error: PetqlError, reason: StaleReason = 'UPSTREAM_FAILED'): void {
+  function fail({ demand, waiters }: Open, error: Error, reason: StaleReason = 'UPSTREAM_FAILED'): void {
     for (const waiter of waiters) waiter.settle(lastResort(waiter, demand, reason) ?? error);
   }
 
-  function failAll(error: PetqlError): void {
+  function failAll(error: Error): void {
     for (const one of open) fail(one, error, 'GATE_CLOSED');
   }
 
