@@ -60,7 +60,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     upstreamClock: createUpstreamClock(clock),
     clock,
   });
-  const { fetch, execute } = createGraphqlServer({
+  const { fetch, fastPath, execute } = createGraphqlServer({
     callers,
     clock,
     maxWaitMs,
@@ -73,7 +73,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   });
   return {
     fetch,
-    handle: createNodeHandler(fetch),
+    handle: createNodeHandler(fetch, fastPath),
     execute,
     schema,
     drain: () => callers.close(),

@@ -1,5 +1,6 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { LARGEST_BODY_BYTES } from './document-limits.ts';
+import type { FastAnswer, FastPath } from './fast-path.ts';
 import type { RequestHandler } from './listener.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. */
@@ -9,7 +10,7 @@ export type FetchHandler = (request: Request) => Promise<Response> | Response;
  * Lets a fetch handler answer Node's requests. Bodies are read here and not as streams: a stream that is given up half
  * read leaves its connection stuck, and whoever uses that connection next waits for ever.
  */
-export function createNodeHandler(handle: FetchHandler): RequestHandler {
+export function createNodeHandler(handle: FetchHandler, fastPath: FastPath = () => undefined): RequestHandler {
   return async (incoming, outgoing) => {
     // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
     outgoing.once('finish', () => incoming.complete || incoming.resume());
@@ -17,6 +18,12 @@ export function createNodeHandler(handle: FetchHandler): RequestHandler {
       const body = await readBody(incoming);
       const abort = new AbortController();
       outgoing.once('close', () => outgoing.writableFinished || abort.abort());
+      if ('bytes' in body) {
+        const request = { incoming, path: pathOf(incoming), body: body.bytes, signal: abort.signal };
+        const answering = fastPath(request);
+        const answer = answering instanceof Promise ? await answering : answering;
+        if (answer) return send(outgoing, answer);
+      }
       const response = await handle(toRequest(incoming, body, abort.signal));
       const bytes = Buffer.from(await response.arrayBuffer());
       const headers = Object.fromEntries(response.headers);
@@ -27,6 +34,10 @@ export function createNodeHandler(handle: FetchHandler): RequestHandler {
       outgoing.end();
     }
   };
+}
+
+function send(outgoing: ServerResponse, { status, headers, body }: FastAnswer): void {
+  outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
 /** What Express and its like add to a request that went through them. */
@@ -52,8 +63,8 @@ function readBody(incoming: ReadIncoming): Promise<ReadBody> {
       incoming.removeAllListeners('data').pause();
       resolve({ tooLong: length });
     });
-    incoming.once('end', () => resolve({ bytes: Buffer.concat(chunks) }));
-    incoming.once('close', () => reject(new Error('the request was given up')));
+    incoming.once('end', () => resolve({ bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) }));
+    incoming.once('close', () => incoming.complete || reject(new Error('the request was given up')));
   });
 }
 
@@ -63,9 +74,13 @@ function readElsewhere(body: unknown): ReadBody {
   return bytes.length > LARGEST_BODY_BYTES ? { tooLong: bytes.length } : { bytes };
 }
 
+/** Where a framework cut the path that this is mounted at off, it keeps the whole of it. */
+function pathOf({ originalUrl, url = '/' }: ReadIncoming): string {
+  return originalUrl ?? url;
+}
+
 function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal): Request {
-  // Where a framework cut the path that this is mounted at off, it keeps the whole of it.
-  const { method = 'GET', originalUrl, url = '/', headersDistinct } = incoming;
+  const { method = 'GET', headersDistinct } = incoming;
   const headers = new Headers();
   for (const [name, values] of Object.entries(headersDistinct)) {
     // Joined, so that a second Authorization header is seen; Node itself would drop it in silence.
@@ -74,7 +89,7 @@ function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal):
   // The length alone says that it is too long, and the GraphQL server refuses it for that.
   if ('tooLong' in body) headers.set('content-length', String(body.tooLong));
   const hasBody = 'bytes' in body && body.bytes.length > 0 && method !== 'GET' && method !== 'HEAD';
-  return new Request(`http://localhost${originalUrl ?? url}`, {
+  return new Request(`http://localhost${pathOf(incoming)}`, {
     method,
     headers,
     signal,

@@ -24,18 +24,45 @@ export interface TermsOptions {
 /** The terms of a request. Where the server has a key for its visitors, their Authorization headers are not read. */
 export async function httpTerms(request: Request, options: TermsOptions): Promise<RequestTerms> {
   const { headers, signal } = request;
-  const { serverKey, heedCacheControl } = options;
-  const apiKey =
-    serverKey === undefined
-      ? readApiKey(headers.get('authorization'))
-      : givenApiKey(typeof serverKey === 'function' ? await serverKey(request) : serverKey);
+  const { serverKey } = options;
+  const foundKey = typeof serverKey === 'function' ? givenApiKey(await serverKey(request)) : undefined;
+  const read = {
+    authorization: headers.get('authorization'),
+    cacheControl: headers.get('cache-control'),
+    prefer: headers.get('prefer'),
+  };
+  return headerTerms(read, { ...options, foundKey, signal });
+}
+
+/** The headers that say whose request it is, how long it may take and how old its answers may be. */
+export interface TermsHeaders {
+  readonly authorization: string | null | undefined;
+  readonly cacheControl: string | null | undefined;
+  readonly prefer: string | null | undefined;
+}
+
+export interface HeaderTermsOptions extends TermsOptions {
+  /** What the server's function has found, where its key is a function. */
+  readonly foundKey?: string | PetqlError | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The same of its headers alone. */
+export function headerTerms(headers: TermsHeaders, options: HeaderTermsOptions): RequestTerms {
+  const { serverKey, heedCacheControl, foundKey, signal } = options;
+  const ownKey = typeof serverKey === 'string' ? givenApiKey(serverKey) : foundKey;
   const heeded = serverKey === undefined || heedCacheControl;
-  const cacheControl = (heeded && headers.get('cache-control')) || undefined;
-  return { apiKey, waitMs: preferredWaitMs(headers.get('prefer')), signal, cacheControl };
+  return {
+    apiKey: ownKey ?? readApiKey(headers.authorization ?? null),
+    waitMs: preferredWaitMs(headers.prefer),
+    signal,
+    cacheControl: (heeded && headers.cacheControl) || undefined,
+  };
 }
 
 /** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */
-function preferredWaitMs(prefer: string | null): number | undefined {
-  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer ?? '')?.[1];
+function preferredWaitMs(prefer: string | null | undefined): number | undefined {
+  if (!prefer) return undefined;
+  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer)?.[1];
   return seconds === undefined ? undefined : Number(seconds) * 1000;
 }
