@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import { createDemandLoader } from './demand-loader.ts';
+import type { DemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
 import { demandKey } from './demand.ts';
 import type { Freshness } from './freshness.ts';
@@ -18,7 +19,7 @@ export interface Pets {
   byId(id: Int64): MaybePromise<Pet | null>;
   create(pet: NewPet): Promise<Created>;
   /** What it has cost so far. */
-  readonly usage: Usage;
+  usage(): Usage;
 }
 
 /** At once where memory answers, which spares every layer above a turn of the event loop. */
@@ -28,7 +29,8 @@ export type MaybePromise<T> = Promise<T> | T;
 export interface RequestLife {
   /** By `clock.elapsed()`. */
   readonly deadlineMs: number;
-  readonly signal?: AbortSignal | undefined;
+  /** Found or made only where there is something to give up. */
+  readonly signal?: (() => AbortSignal | undefined) | undefined;
   readonly freshness: Freshness;
 }
 
@@ -41,10 +43,10 @@ export interface PetsOptions {
 
 /** For one request: it reads each thing once, however often it is asked for. */
 export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
-  const { deadlineMs, signal, freshness } = life;
+  const { deadlineMs, freshness } = life;
   const meter = createUsageMeter();
   const answered = new Set<string>();
-  const waiting = createDemandLoader(wait);
+  let waiting: DemandLoader<readonly Pet[]> | undefined;
 
   return {
     list(status, limit) {
@@ -52,15 +54,16 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       return when(read(demand), (pets) => pets.slice(0, limit));
     },
     byId: (id) => when(read({ kind: 'animal', id }), ([pet]) => pet ?? null),
-    create: (pet) => writes.create(pet, { deadlineMs, signal, charge: meter.called }),
-    get usage() {
-      return meter.usage;
-    },
+    create: (pet) => writes.create(pet, { deadlineMs, signal: life.signal?.(), charge: meter.called }),
+    usage: meter.usage,
   };
 
   function read(demand: Demand): MaybePromise<readonly Pet[]> {
     const known = reads.known(demand, freshness);
-    if (!known) return waiting.load(demand);
+    if (!known) {
+      waiting ??= createDemandLoader(wait);
+      return waiting.load(demand);
+    }
     const key = demandKey(demand);
     if (!answered.has(key)) account(known, false);
     answered.add(key);
@@ -71,7 +74,7 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
     let paid = false;
     const answer = await reads.wait(demand, {
       deadlineMs,
-      signal,
+      signal: life.signal?.(),
       freshness,
       charge() {
         paid = true;

@@ -30,7 +30,7 @@ export function createExecute({ envelop, maskError, serverKey }: ExecuteOptions)
     }
     signal?.throwIfAborted();
     const params = { query: textOf(document), variables, operationName } as GraphQLParams;
-    const result = await run(params, { apiKey: givenApiKey(apiKey), waitMs, signal, cacheControl });
+    const result = await run(params, { apiKey: givenApiKey(apiKey), waitMs, signal: () => signal, cacheControl });
     return plainResult(result) as FormattedExecutionResult<TData>;
   }
 
@@ -45,10 +45,10 @@ export function createExecute({ envelop, maskError, serverKey }: ExecuteOptions)
       if (errors.length > 0) return { errors };
       const contextValue = await contextFactory();
       // Envelop hands the signal on to graphql-js, but has no type for it.
-      const args = { schema, document, variableValues, operationName, contextValue, abortSignal: terms.signal };
+      const args = { schema, document, variableValues, operationName, contextValue, abortSignal: terms.signal() };
       return await execute(args);
     } catch (thrown) {
-      terms.signal?.throwIfAborted();
+      terms.signal()?.throwIfAborted();
       return { errors: [maskError(thrown)] };
     }
   }

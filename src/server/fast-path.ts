@@ -16,7 +16,8 @@ import type { RequestTerms, TermsOptions } from './request-terms.ts';
 /** An answer as it goes out. */
 export interface FastAnswer {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
   readonly body: string;
 }
 
@@ -32,7 +33,8 @@ export interface FastRequest {
   /** With its query. */
   readonly path: string;
   readonly body: Buffer;
-  readonly signal: AbortSignal;
+  /** Aborts when nobody waits for the answer any more. */
+  readonly signal: () => AbortSignal;
 }
 
 export interface FastPathOptions extends TermsOptions {
@@ -96,11 +98,14 @@ export function createFastPath(options: FastPathOptions): FastPath {
     const masked = errors.map(maskError);
     const result =
       masked.length > 0 ? { data: JSON.parse(data) as ExecutionResult['data'], errors: masked } : NO_ERRORS;
-    const headers = answerHeaders(result as ExecutionResult, context.latestBudget(), usage);
+    const told = answerHeaders(result as ExecutionResult, context.latestBudget(), usage);
+    const headers = ['content-type', type];
+    for (const [name, value] of Object.entries(told)) headers.push(name, value);
+    for (const [name, value] of Object.entries(storageHeaders('age' in told))) headers.push(name, value);
     const errorsText = masked.length > 0 ? `"errors":${JSON.stringify(masked.map(plainError))},` : '';
     return {
       status: answerStatus(result as ExecutionResult) ?? 200,
-      headers: { 'content-type': type, ...headers, ...storageHeaders('age' in headers) },
+      headers,
       body: `{${errorsText}"data":${data},"extensions":${JSON.stringify({ petql: usage })}}`,
     };
   }

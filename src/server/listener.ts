@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { httpOrigin } from '../http-origin.ts';
 
 export interface Listener {
@@ -21,15 +22,16 @@ export async function listen(
   handler: RequestHandler,
   { host, port }: { host: string; port: number },
 ): Promise<Listener> {
-  const running = new Set<ServerResponse>();
+  // By connection, not a set of responses: V8's sets that many things pass through keep what has left them alive for long.
+  const latest = new Map<Socket, ServerResponse>();
   const server = createServer(
     { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 },
     (request, response) => {
-      running.add(response);
-      response.once('close', () => running.delete(response));
+      latest.set(request.socket, response);
       handler(request, response);
     },
   );
+  server.on('connection', (socket) => socket.once('close', () => latest.delete(socket)));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, host, resolve);
   });
@@ -43,7 +45,7 @@ export async function listen(
           clearTimeout(patience);
           resolve();
         });
-        for (const response of running) response.shouldKeepAlive = false;
+        for (const response of latest.values()) response.shouldKeepAlive = false;
       }),
   };
 }

@@ -7,24 +7,32 @@ import type { RequestHandler } from './listener.ts';
 export type FetchHandler = (request: Request) => Promise<Response> | Response;
 
 /**
- * Lets a fetch handler answer Node's requests. Bodies are read here and not as streams: a stream that is given up half
- * read leaves its connection stuck, and whoever uses that connection next waits for ever.
+ * Lets a fetch handler answer Node's requests, and what stands before it answer those that it can. Bodies are read here
+ * and not as streams: a stream that is given up half read leaves its connection stuck, and whoever uses that connection
+ * next waits for ever.
  */
 export function createNodeHandler(handle: FetchHandler, fastPath: FastPath = () => undefined): RequestHandler {
-  return async (incoming, outgoing) => {
+  return (incoming, outgoing) => {
+    readBody(incoming, (body) => {
+      const exchange: Exchange = { incoming, outgoing, body, signal: createSignal(outgoing) };
+      const answer = 'bytes' in body ? answerFast(exchange, body.bytes) : undefined;
+      // Most answers are there at once, and wait for no promise on their way out.
+      if (!answer) void answerByFetch(exchange);
+      else if (answer instanceof Promise) {
+        void answer.then((come) => (come ? send(outgoing, come) : answerByFetch(exchange)));
+      } else send(outgoing, answer);
+    });
+  };
+
+  function answerFast({ incoming, signal }: Exchange, body: Buffer) {
+    return fastPath({ incoming, path: pathOf(incoming), body, signal });
+  }
+
+  async function answerByFetch({ incoming, outgoing, body, signal }: Exchange): Promise<void> {
     // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
     outgoing.once('finish', () => incoming.complete || incoming.resume());
     try {
-      const body = await readBody(incoming);
-      const abort = new AbortController();
-      outgoing.once('close', () => outgoing.writableFinished || abort.abort());
-      if ('bytes' in body) {
-        const request = { incoming, path: pathOf(incoming), body: body.bytes, signal: abort.signal };
-        const answering = fastPath(request);
-        const answer = answering instanceof Promise ? await answering : answering;
-        if (answer) return send(outgoing, answer);
-      }
-      const response = await handle(toRequest(incoming, body, abort.signal));
+      const response = await handle(toRequest(incoming, body, signal()));
       const bytes = Buffer.from(await response.arrayBuffer());
       const headers = Object.fromEntries(response.headers);
       outgoing.writeHead(response.status, { ...headers, 'content-length': bytes.length }).end(bytes);
@@ -33,11 +41,35 @@ export function createNodeHandler(handle: FetchHandler, fastPath: FastPath = () 
       if (!outgoing.headersSent) outgoing.writeHead(400, { connection: 'close' });
       outgoing.end();
     }
+  }
+}
+
+interface Exchange {
+  readonly incoming: ReadIncoming;
+  readonly outgoing: ServerResponse;
+  readonly body: ReadBody;
+  /** Aborts when the client is gone. */
+  readonly signal: () => AbortSignal;
+}
+
+/** Made when it is asked for: an answer from memory is there before anybody could go away. */
+function createSignal(outgoing: ServerResponse): () => AbortSignal {
+  let abort: AbortController | undefined;
+  return () => {
+    if (abort) return abort.signal;
+    const made = new AbortController();
+    abort = made;
+    if (outgoing.closed) made.abort();
+    else outgoing.once('close', () => outgoing.writableFinished || made.abort());
+    return made.signal;
   };
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: FastAnswer): void {
-  outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
+  const bytes = Buffer.byteLength(body);
+  // What has as many bytes as characters is ASCII, which needs no encoding.
+  const encoding = bytes === body.length ? 'latin1' : 'utf8';
+  outgoing.writeHead(status, [...headers, 'content-length', String(bytes)]).end(body, encoding);
 }
 
 /** What Express and its like add to a request that went through them. */
@@ -49,22 +81,23 @@ interface ReadIncoming extends IncomingMessage {
 /** A body, or how long it is where it is longer than petql reads; it may be longer still. */
 type ReadBody = { readonly bytes: Buffer } | { readonly tooLong: number };
 
-function readBody(incoming: ReadIncoming): Promise<ReadBody> {
-  if (incoming.readableEnded) return Promise.resolve(readElsewhere(incoming.body));
+/** @param use is not called where the client goes away before all of it is there. */
+function readBody(incoming: ReadIncoming, use: (body: ReadBody) => void): void {
+  if (incoming.readableEnded) return use(readElsewhere(incoming.body));
   const announced = Number(incoming.headers['content-length']);
-  if (announced > LARGEST_BODY_BYTES) return Promise.resolve({ tooLong: announced });
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    incoming.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      chunks.push(chunk);
-      if (length <= LARGEST_BODY_BYTES) return;
-      incoming.removeAllListeners('data').pause();
-      resolve({ tooLong: length });
-    });
-    incoming.once('end', () => resolve({ bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) }));
-    incoming.once('close', () => incoming.complete || reject(new Error('the request was given up')));
+  if (announced > LARGEST_BODY_BYTES) return use({ tooLong: announced });
+  const chunks: Buffer[] = [];
+  let length = 0;
+  incoming.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+    chunks.push(chunk);
+    if (length <= LARGEST_BODY_BYTES) return;
+    incoming.removeAllListeners('data').removeAllListeners('end').pause();
+    use({ tooLong: length });
+  });
+  incoming.on('end', () => {
+    const [only] = chunks;
+    use({ bytes: only && chunks.length === 1 ? only : Buffer.concat(chunks) });
   });
 }
 

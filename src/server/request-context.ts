@@ -43,7 +43,7 @@ function callerContext(caller: Caller, life: Parameters<Caller['pets']>[0]): Req
   const pets = caller.pets(life);
   return {
     pets,
-    usage: () => pets.usage,
+    usage: pets.usage,
     budget: () => caller.budget.read(),
     latestBudget: () => caller.budget.latest(),
     refusal: caller.refusal(),
@@ -54,7 +54,7 @@ function callerContext(caller: Caller, life: Parameters<Caller['pets']>[0]): Req
 function strangerContext(error: PetqlError): RequestContext {
   const fail = () => Promise.reject(error);
   return {
-    pets: { list: fail, byId: fail, create: fail, usage: NO_USAGE },
+    pets: { list: fail, byId: fail, create: fail, usage: () => NO_USAGE },
     usage: () => NO_USAGE,
     budget: fail,
     latestBudget: () => undefined,

@@ -8,8 +8,8 @@ export interface RequestTerms {
   readonly apiKey: string | PetqlError;
   /** How long it may wait for the plan, in milliseconds, if it says so; never longer than the gateway allows. */
   readonly waitMs: number | undefined;
-  /** Aborts when nobody waits for the answer any more. */
-  readonly signal: AbortSignal | undefined;
+  /** Finds or makes what aborts when nobody waits for the answer any more. */
+  readonly signal: () => AbortSignal | undefined;
   /** How old its answers may be, as a `Cache-Control` header says it. */
   readonly cacheControl: string | undefined;
 }
@@ -23,7 +23,7 @@ export interface TermsOptions {
 
 /** The terms of a request. Where the server has a key for its visitors, their Authorization headers are not read. */
 export async function httpTerms(request: Request, options: TermsOptions): Promise<RequestTerms> {
-  const { headers, signal } = request;
+  const { headers } = request;
   const { serverKey } = options;
   const foundKey = typeof serverKey === 'function' ? givenApiKey(await serverKey(request)) : undefined;
   const read = {
@@ -31,7 +31,7 @@ export async function httpTerms(request: Request, options: TermsOptions): Promis
     cacheControl: headers.get('cache-control'),
     prefer: headers.get('prefer'),
   };
-  return headerTerms(read, { ...options, foundKey, signal });
+  return headerTerms(read, { ...options, foundKey, signal: () => request.signal });
 }
 
 /** The headers that say whose request it is, how long it may take and how old its answers may be. */
@@ -44,7 +44,7 @@ export interface TermsHeaders {
 export interface HeaderTermsOptions extends TermsOptions {
   /** What the server's function has found, where its key is a function. */
   readonly foundKey?: string | PetqlError | undefined;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: () => AbortSignal | undefined;
 }
 
 /** The same of its headers alone. */
