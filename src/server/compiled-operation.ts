@@ -4,6 +4,7 @@ import type { ResolverContext } from '../schema/builder.ts';
 import { createSelectedFields } from './selected-fields.ts';
 import { compileText } from './compiled-text.ts';
 import type { TextOf, VariableValues } from './compiled-text.ts';
+import type { TextMemory } from './text-memory.ts';
 
 /** A query that is ready to be run again and again, with graphql-js's own result as JSON. */
 export interface CompiledOperation {
@@ -33,6 +34,7 @@ export function compileOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
+  memory: TextMemory,
 ): CompiledOperation | undefined {
   const type = schema.getRootType(operation.operation);
   const conditions = conditionVariables(document);
@@ -41,7 +43,7 @@ export function compileOperation(
   const names: readonly string[] = conditions;
   const texts = new Map<string, TextOf>();
   const compile = (isTrue: (variable: string) => boolean) =>
-    compileText(type, [selectionSet], createSelectedFields(document, isTrue));
+    compileText(type, [selectionSet], { fields: createSelectedFields(document, isTrue), memory });
 
   return {
     run(context, given) {

@@ -22,6 +22,7 @@ import type {
 } from 'graphql';
 import type { ResolverContext } from '../schema/builder.ts';
 import type { SelectedFields } from './selected-fields.ts';
+import type { TextMemory, Texts } from './text-memory.ts';
 
 /** What `getVariableValues` of graphql-js gives. */
 export type VariableValues = NonNullable<Parameters<typeof getArgumentValues>[2]>;
@@ -40,6 +41,12 @@ export interface Place {
   readonly key: string | number;
 }
 
+/** What of the schema an operation asks for. */
+export interface Selection {
+  readonly fields: SelectedFields;
+  readonly memory: TextMemory;
+}
+
 /**
  * The JSON of a value: `null` for one that is none, and a promise only where a resolver gave one.
  *
@@ -53,18 +60,15 @@ type Field = GraphQLField<unknown, unknown>;
  * The JSON of an object with the fields that are selected of it. It is written down field by field, since most of the time
  * that graphql-js takes for an answer goes into objects that are turned into JSON a moment later.
  */
-export function compileText(
-  type: GraphQLObjectType,
-  sets: readonly SelectionSetNode[],
-  select: SelectedFields,
-): TextOf {
-  const fields = [...select(sets)].map(([key, nodes], index) => ({
+export function compileText(type: GraphQLObjectType, sets: readonly SelectionSetNode[], selection: Selection): TextOf {
+  const fields = [...selection.fields(sets)].map(([key, nodes], index) => ({
     prefix: `${index === 0 ? '{' : ','}${JSON.stringify(key)}:`,
-    text: compileField(type, { key, nodes }, select),
+    text: compileField(type, { key, nodes }, selection),
   }));
   if (fields.length === 0) return () => '{}';
+  return REMEMBERED.has(type.name) ? remembered(write, selection.memory.forSelection()) : write;
 
-  return (value, run, place) => {
+  function write(value: unknown, run: Run, place: Place | undefined): Promise<string> | string {
     let json = '';
     let pieces: Pieces | undefined;
     for (const { prefix, text } of fields) {
@@ -77,6 +81,20 @@ export function compileText(
       }
     }
     return pieces ? joined(pieces, `${json}}`) : `${json}}`;
+  }
+}
+
+/** Animals never change, and memory answers with the same ones again and again. */
+const REMEMBERED: ReadonlySet<string> = new Set(['Pet']);
+
+function remembered(write: TextOf, texts: Texts): TextOf {
+  return (value, run, place) => {
+    const known = texts.find(value as object);
+    if (known !== undefined) return known;
+    const errorsBefore = run.errors.length;
+    const text = write(value, run, place);
+    if (typeof text === 'string' && run.errors.length === errorsBefore) texts.keep(value as object, text);
+    return text;
   };
 }
 
@@ -85,7 +103,7 @@ interface Selected {
   readonly nodes: readonly FieldNode[];
 }
 
-function compileField(parent: GraphQLObjectType, { key, nodes }: Selected, select: SelectedFields): TextOf {
+function compileField(parent: GraphQLObjectType, { key, nodes }: Selected, selection: Selection): TextOf {
   const [node] = nodes as [FieldNode];
   const name = node.name.value;
   if (name === '__typename') return () => JSON.stringify(parent.name);
@@ -93,7 +111,7 @@ function compileField(parent: GraphQLObjectType, { key, nodes }: Selected, selec
   const resolve = field.resolve ?? ((source: unknown) => (source as Record<string, unknown>)[name]);
   const argumentsOf = compileArguments(field, node);
   const mayBeNull = !isNonNullType(field.type);
-  const complete = compileValue(field.type, nodes, select);
+  const complete = compileValue(field.type, nodes, selection);
   const isLeaf = isLeafType(getNullableType(field.type));
 
   return (source, run, above) => {
@@ -138,15 +156,15 @@ function holdsVariable(node: unknown): boolean {
   );
 }
 
-function compileValue(type: GraphQLOutputType, nodes: readonly FieldNode[], select: SelectedFields): TextOf {
+function compileValue(type: GraphQLOutputType, nodes: readonly FieldNode[], selection: Selection): TextOf {
   if (isNonNullType(type)) {
-    const text = compileValue(type.ofType, nodes, select);
+    const text = compileValue(type.ofType, nodes, selection);
     return (value, run, place) => {
       const json = text(value, run, place);
       return typeof json === 'string' ? notNull(json) : json.then(notNull);
     };
   }
-  const text = compileNullable(type, nodes, select);
+  const text = compileNullable(type, nodes, selection);
   return (value, run, place) => {
     if (value === null || value === undefined) return 'null';
     if (value instanceof Error) throw value;
@@ -159,16 +177,16 @@ function notNull(json: string): string {
   return json;
 }
 
-function compileNullable(type: GraphQLOutputType, nodes: readonly FieldNode[], select: SelectedFields): TextOf {
-  if (isListType(type)) return compileList(type.ofType, nodes, select);
+function compileNullable(type: GraphQLOutputType, nodes: readonly FieldNode[], selection: Selection): TextOf {
+  if (isListType(type)) return compileList(type.ofType, nodes, selection);
   if (!isObjectType(type)) return compileLeaf(type as GraphQLLeafType);
   const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  return compileText(type, sets, select);
+  return compileText(type, sets, selection);
 }
 
-function compileList(itemType: GraphQLOutputType, nodes: readonly FieldNode[], select: SelectedFields): TextOf {
+function compileList(itemType: GraphQLOutputType, nodes: readonly FieldNode[], selection: Selection): TextOf {
   const mayBeNull = !isNonNullType(itemType);
-  const complete = compileValue(itemType, nodes, select);
+  const complete = compileValue(itemType, nodes, selection);
 
   return (value, run, above) => {
     let json = '[';

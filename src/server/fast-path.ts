@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Kind, getOperationAST } from 'graphql';
 import type { DocumentNode, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
-import type { LRUCache } from 'lru-cache';
 import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
 import { answerType } from './answer-type.ts';
 import { compileOperation } from './compiled-operation.ts';
@@ -12,6 +11,7 @@ import { inexactVariableError } from './exact-variables.ts';
 import type { RequestContext } from './request-context.ts';
 import { headerTerms } from './request-terms.ts';
 import type { RequestTerms, TermsOptions } from './request-terms.ts';
+import { createTextMemory } from './text-memory.ts';
 
 /** An answer as it goes out. */
 export interface FastAnswer {
@@ -58,7 +58,7 @@ type CompiledDocument = ReadonlyMap<string, CompiledOperation>;
 
 export function createFastPath(options: FastPathOptions): FastPath {
   const { endpoint, requestContext, maskError, serverKey } = options;
-  const documents = createDocumentCache<CompiledDocument>();
+  const compiled = createCompiler(options);
 
   // Queries change nothing: one that fails as nobody foresaw is run again by the server, which knows what to say then.
   return (request) => {
@@ -78,7 +78,7 @@ export function createFastPath(options: FastPathOptions): FastPath {
     if (!type || !isJson(headers['content-type']) || isDoubled(incoming.rawHeaders)) return undefined;
     const params = readParams(body);
     if (!params || inexactVariableError(params.variables)) return undefined;
-    const operation = compiled(documents, params, options)?.get(params.operationName ?? '');
+    const operation = compiled(params).get(params.operationName ?? '');
     if (!operation) return undefined;
     const { authorization, 'cache-control': cacheControl, prefer } = headers;
     const terms = headerTerms(
@@ -100,8 +100,8 @@ export function createFastPath(options: FastPathOptions): FastPath {
       masked.length > 0 ? { data: JSON.parse(data) as ExecutionResult['data'], errors: masked } : NO_ERRORS;
     const told = answerHeaders(result as ExecutionResult, context.latestBudget(), usage);
     const headers = ['content-type', type];
-    for (const [name, value] of Object.entries(told)) headers.push(name, value);
-    for (const [name, value] of Object.entries(storageHeaders('age' in told))) headers.push(name, value);
+    addHeaders(headers, told);
+    addHeaders(headers, storageHeaders('age' in told));
     const errorsText = masked.length > 0 ? `"errors":${JSON.stringify(masked.map(plainError))},` : '';
     return {
       status: answerStatus(result as ExecutionResult) ?? 200,
@@ -113,30 +113,34 @@ export function createFastPath(options: FastPathOptions): FastPath {
 
 const NO_ERRORS: ExecutionResult = {};
 
-/** Made once for each document; a document that is not for here has no operations in it. */
-function compiled(
-  documents: LRUCache<string, CompiledDocument>,
-  params: FastParams,
-  { checkedDocument, schema }: FastPathOptions,
-): CompiledDocument | undefined {
-  const known = documents.get(params.query);
-  if (known) return known;
-  const operations = new Map<string, CompiledOperation>();
-  try {
-    const document = checkedDocument(params);
-    const only = getOperationAST(document);
-    for (const definition of document.definitions) {
-      if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
-      const operation = compileOperation(schema, document, definition);
-      if (!operation) continue;
-      if (definition.name) operations.set(definition.name.value, operation);
-      if (definition === only) operations.set('', operation);
+function addHeaders(list: string[], headers: Readonly<Record<string, string>>): void {
+  for (const name of Object.keys(headers)) list.push(name, headers[name] as string);
+}
+
+/** Made once for each document; one that is not for here has no operations in it. */
+function createCompiler({ checkedDocument, schema }: FastPathOptions): (params: FastParams) => CompiledDocument {
+  const documents = createDocumentCache<CompiledDocument>();
+  const memory = createTextMemory();
+  return (params) => {
+    const known = documents.get(params.query);
+    if (known) return known;
+    const operations = new Map<string, CompiledOperation>();
+    try {
+      const document = checkedDocument(params);
+      const only = getOperationAST(document);
+      for (const definition of document.definitions) {
+        if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+        const operation = compileOperation(schema, document, definition, memory);
+        if (!operation) continue;
+        if (definition.name) operations.set(definition.name.value, operation);
+        if (definition === only) operations.set('', operation);
+      }
+    } catch {
+      // The server says what is wrong with it.
     }
-  } catch {
-    // The server says what is wrong with it.
-  }
-  documents.set(params.query, operations);
-  return operations;
+    documents.set(params.query, operations);
+    return operations;
+  };
 }
 
 function readParams(body: Buffer): FastParams | undefined {
@@ -147,23 +151,27 @@ function readParams(body: Buffer): FastParams | undefined {
     return undefined;
   }
   if (!isObject(params)) return undefined;
-  const { query, operationName, variables, extensions, ...others } = params;
+  for (const name of Object.keys(params)) if (!KNOWN_PARAMS.has(name)) return undefined;
+  const { query, operationName, variables, extensions } = params;
   const isPlain =
     typeof query === 'string' &&
-    (operationName === undefined ||
-      operationName === null ||
-      (typeof operationName === 'string' && operationName !== '')) &&
-    (variables === undefined || variables === null || isObject(variables));
-  if (!isPlain || !saysNothing(extensions) || Object.keys(others).length > 0) return undefined;
-  return { query, operationName: (operationName as string | null) ?? undefined, variables: variables ?? NO_VARIABLES };
+    (isAbsent(operationName) || (typeof operationName === 'string' && operationName !== '')) &&
+    (isAbsent(variables) || isObject(variables)) &&
+    (isAbsent(extensions) || saysNothing(extensions));
+  if (!isPlain) return undefined;
+  return { query, operationName: operationName ?? undefined, variables: variables ?? NO_VARIABLES };
 }
 
+const KNOWN_PARAMS: ReadonlySet<string> = new Set(['query', 'operationName', 'variables', 'extensions']);
 const NO_VARIABLES = {};
 
 /** Whether it holds at most what Apollo Client says of itself. */
 function saysNothing(extensions: unknown): boolean {
-  if (extensions === undefined || extensions === null) return true;
   return isObject(extensions) && Object.keys(extensions).every((key) => key === 'clientLibrary');
+}
+
+function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

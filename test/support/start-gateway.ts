@@ -3,6 +3,7 @@ import type { GatewayOptions } from '../../src/gateway-options.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { listen } from '../../src/server/listener.ts';
+import { createNodeHandler } from '../../src/server/node-handler.ts';
 import { createMemoryLog } from './memory-log.ts';
 import type { LogLine } from './memory-log.ts';
 
@@ -46,7 +47,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const sandbox = await startSandbox(options.sandbox);
   const { log, lines } = createMemoryLog();
   const gateway = createGateway({ petApiUrl: new URL(sandbox.url), log, ...options.gateway });
-  const listener = await listen(gateway.handle, { host: '127.0.0.1', port: 0 });
+  const handle = process.env['PETQL_TEST_YOGA_ALONE'] ? createNodeHandler(gateway.fetch) : gateway.handle;
+  const listener = await listen(handle, { host: '127.0.0.1', port: 0 });
   const endpoint = `${listener.origin}/graphql`;
   return {
     endpoint,
