@@ -83,6 +83,9 @@ interface Waiter {
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 200;
 
+/** How long a limiter is kept that has nothing to do. */
+const IDLE_MS = 1_000;
+
 /** Timers hold 24 days at most, and pauses can be longer. */
 const LONGEST_SLEEP_MS = 3_600_000;
 
@@ -94,6 +97,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   const grants: Grant[] = [];
   const reports: Report[] = [];
   let slots: Slots | undefined;
+  let idle: NodeJS.Timeout | undefined;
   /** Places taken in the slots and not yet opened. */
   let places = 0;
   let running = 0;
@@ -195,12 +199,22 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     else letGo();
   }
 
-  /** A caller with nothing under way keeps no limiter. */
+  /** A caller with nothing under way keeps no limiter, once it has been so for a moment: a new one costs as much as a call. */
   function letGo(): void {
-    if (exchanging || running + grants.length + reports.length + writes.size + reads.size > 0) return;
+    if (isBusy()) return;
+    onClosed?.();
+    idle ??= setTimeout(forgetSlots, IDLE_MS).unref();
+  }
+
+  function forgetSlots(): void {
+    idle = undefined;
+    if (isBusy()) return;
     slots = undefined;
     places = 0;
-    onClosed?.();
+  }
+
+  function isBusy(): boolean {
+    return exchanging !== undefined || running + grants.length + reports.length + writes.size + reads.size > 0;
   }
 
   /** One exchange at a time: what comes up meanwhile goes into the next. */

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { int64FromBigInt } from '../int64.ts';
+import type { Int64 } from '../int64.ts';
 import { bareNumber, parseLosslessJson } from '../lossless-json.ts';
 import { PET_STATUSES } from '../pet.ts';
 import type { NewPet, Pet } from '../pet.ts';
@@ -37,7 +38,7 @@ export function encodeNewPet({ name, categoryId, status }: NewPet): string {
 }
 
 const int64 = z.union([z.int(), z.bigint()], 'expected an int64').transform((value, context) => {
-  const exact = int64FromBigInt(BigInt(value));
+  const exact = typeof value === 'number' ? (String(value) as Int64) : int64FromBigInt(value);
   if (exact !== undefined) return exact;
   context.addIssue({ code: 'custom', message: 'expected an int64' });
   return z.NEVER;
