@@ -52,7 +52,7 @@ export function compileOperation(
       const text = variableValues && textFor(variableValues);
       if (!text) return undefined;
       const errors: GraphQLError[] = [];
-      const data = text(undefined, { context, variableValues, errors }, undefined);
+      const data = text(undefined, { context, variableValues, errors, waited: false }, undefined);
       return typeof data === 'string' ? { data, errors } : data.then((json) => ({ data: json, errors }));
     },
   };

@@ -33,6 +33,8 @@ export interface Run {
   readonly variableValues: VariableValues;
   /** Of the fields that are null because of them. */
   readonly errors: GraphQLError[];
+  /** Whether something was waited for: what a call has brought may never be asked for again. */
+  waited: boolean;
 }
 
 /** Where in the answer something stands, from its end. */
@@ -93,9 +95,15 @@ function remembered(write: TextOf, texts: Texts): TextOf {
     if (known !== undefined) return known;
     const errorsBefore = run.errors.length;
     const text = write(value, run, place);
-    if (typeof text === 'string' && run.errors.length === errorsBefore) texts.keep(value as object, text);
+    if (!run.waited && typeof text === 'string' && run.errors.length === errorsBefore)
+      texts.keep(value as object, text);
     return text;
   };
+}
+
+function waiting(run: Run): Run {
+  run.waited = true;
+  return run;
 }
 
 interface Selected {
@@ -119,7 +127,9 @@ function compileField(parent: GraphQLObjectType, { key, nodes }: Selected, selec
       const value = resolve(source, argumentsOf(run), run.context, NO_INFO);
       const place = isLeaf ? above : { above, key };
       const text =
-        value instanceof Promise ? value.then((come) => complete(come, run, place)) : complete(value, run, place);
+        value instanceof Promise
+          ? value.then((come) => complete(come, waiting(run), place))
+          : complete(value, run, place);
       return typeof text === 'string' ? text : text.catch((error: unknown) => failed(error, run, above));
     } catch (error) {
       return failed(error, run, above);
@@ -208,7 +218,7 @@ function compileList(itemType: GraphQLOutputType, nodes: readonly FieldNode[], s
   function itemText(item: unknown, run: Run, place: Place): Promise<string> | string {
     try {
       const text =
-        item instanceof Promise ? item.then((come) => complete(come, run, place)) : complete(item, run, place);
+        item instanceof Promise ? item.then((come) => complete(come, waiting(run), place)) : complete(item, run, place);
       return typeof text === 'string' ? text : text.catch((error: unknown) => failed(error, run, place));
     } catch (error) {
       return failed(error, run, place);
