@@ -1,5 +1,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { LIMITS } from './limits.ts';
+import type { Limits } from './limits.ts';
 import { parsePlan } from './plan.ts';
 import type { AssumedPlan } from './plan.ts';
 
@@ -11,6 +13,7 @@ const EXPECTED_KEY = 'expected 1 to 512 visible ASCII characters';
 const EXPECTED_PLAN = 'expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
 const EXPECTED_REDIS = 'expected an address such as redis://localhost:6379';
 const EXPECTED_SECRET = 'expected at least 16 characters';
+const EXPECTED_ORIGINS = 'expected origins such as https://pets.example, or * for any';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'silent'] as const;
 
@@ -21,6 +24,7 @@ export const SHAPES = {
   plan: z.string(EXPECTED_PLAN).transform(plan),
   redisUrl: z.string(EXPECTED_REDIS).transform(redisUrl),
   keySecret: z.string(EXPECTED_SECRET).min(16, EXPECTED_SECRET),
+  corsOrigins: z.array(z.string().refine(isOrigin, EXPECTED_ORIGINS), EXPECTED_ORIGINS),
 } as const;
 
 const SETTINGS = {
@@ -90,6 +94,45 @@ const SETTINGS = {
     help: 'address to listen on',
     shape: z.string().default('127.0.0.1'),
   }),
+  adminPort: setting(['gateway'], {
+    placeholder: 'N',
+    help: 'port of the metrics and the budget page; none: they are off',
+    shape: wholeNumber(0, 65_535).optional(),
+  }),
+  adminHost: setting(['gateway'], {
+    placeholder: 'ADDRESS',
+    help: 'address to listen on for them',
+    shape: z.string().default('127.0.0.1'),
+  }),
+  graphiql: setting(['gateway'], {
+    placeholder: 'BOOLEAN',
+    help: 'whether browsers get GraphiQL',
+    shape: z.stringbool('expected true or false').default(true),
+  }),
+  introspection: setting(['gateway'], {
+    placeholder: 'BOOLEAN',
+    help: 'whether the schema can be asked for',
+    shape: z.stringbool('expected true or false').default(true),
+  }),
+  trustedDocuments: setting(['gateway'], {
+    placeholder: 'FILE',
+    help: 'manifest of the documents that clients may ask for by their ids: JSON of GraphQL Code Generator, Relay or Apollo',
+    shape: z.string().optional(),
+  }),
+  requireTrustedDocuments: setting(['gateway'], {
+    help: 'run no other documents than those',
+    shape: z.stringbool('expected true or false').default(false),
+  }),
+  corsOrigins: setting(['gateway'], {
+    placeholder: 'ORIGINS',
+    help: 'origins whose pages may ask, with commas between them, or * for any; none: pages of this origin alone',
+    shape: z
+      .string()
+      .default('')
+      .transform((text) => text.split(',').flatMap((origin) => origin.trim() || []))
+      .pipe(SHAPES.corsOrigins),
+  }),
+  ...limitSettings(),
   upstreamTimeoutMs: setting(['gateway'], {
     placeholder: 'MS',
     help: 'how long one call to the upstream may take',
@@ -156,11 +199,15 @@ export function describeConfig(command: Command): string {
       return [
         `  --${flagName(name)}${placeholder ? ` ${placeholder}` : ''}`,
         environmentName(name),
-        help + (typeof fallback === 'number' || typeof fallback === 'string' ? ` (default ${fallback})` : ''),
+        help + (isPlain(fallback) && (placeholder || fallback) ? ` (default ${fallback})` : ''),
       ];
     });
   const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n');
+}
+
+function isPlain(value: unknown): value is boolean | number | string {
+  return ['boolean', 'number', 'string'].includes(typeof value);
 }
 
 interface Setting<Shape extends z.ZodType = z.ZodType> {
@@ -189,6 +236,18 @@ function wholeNumber(lowest: number, highest: number) {
     .refine((value) => value >= lowest && value <= highest, expected);
 }
 
+function limitSettings() {
+  const settings = Object.entries(LIMITS).map(([name, { lowest, highest, fallback, help }]) => {
+    const shape = wholeNumber(lowest, highest).default(fallback);
+    return [name, setting(['gateway'], { placeholder: 'N', help: `at most so many ${help}`, shape })];
+  });
+  return Object.fromEntries(settings) as Record<keyof Limits, Setting<z.ZodType<number>>>;
+}
+
+function isOrigin(text: string): boolean {
+  return text === '*' || (/^https?:/.test(text) && URL.parse(text)?.origin === text);
+}
+
 function baseUrl(text: string, context: z.RefinementCtx): URL {
   const url = URL.parse(text);
   if (url && /^https?:$/.test(url.protocol) && !(url.username || url.password || url.search || url.hash)) return url;
@@ -210,7 +269,13 @@ function plan(text: string, context: z.RefinementCtx): AssumedPlan {
   return z.NEVER;
 }
 
-function conflicts({ petApiUrl, sandbox }: Partial<Config>, env: NodeJS.ProcessEnv): string[] {
+function conflicts(config: Partial<Config>, env: NodeJS.ProcessEnv): string[] {
+  const { petApiUrl, sandbox, requireTrustedDocuments, trustedDocuments } = config;
+  if (requireTrustedDocuments && !trustedDocuments) {
+    return [
+      '--require-trusted-documents: expected --trusted-documents (TRUSTED_DOCUMENTS) beside it, or nothing could run',
+    ];
+  }
   if (petApiUrl && sandbox) {
     return ['--sandbox: expected no --pet-api-url (PET_API_URL) beside it, since one of them is the upstream'];
   }

@@ -3,11 +3,13 @@ import { z } from 'zod';
 import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { SHAPES } from './config.ts';
+import { LIMITS } from './limits.ts';
+import type { Limits } from './limits.ts';
 import { silentLog } from './log.ts';
 import type { Log } from './log.ts';
 import type { AssumedPlan } from './plan.ts';
 
-export interface GatewayOptions {
+export interface GatewayOptions extends Partial<Limits> {
   /** The base address of the pet adoption service, with its `/v1`. */
   readonly petApiUrl: URL | string;
   /**
@@ -42,6 +44,21 @@ export interface GatewayOptions {
   readonly keySecret?: string;
   /** The key that GraphiQL starts with; only one that is no secret. Default: a placeholder. */
   readonly graphiqlKey?: string;
+  /** Whether browsers get GraphiQL at the endpoint. Default true. */
+  readonly graphiql?: boolean;
+  /** Whether the schema can be asked for; without it, errors do not suggest names of it either. Default true. */
+  readonly introspection?: boolean;
+  /** Origins whose pages may ask over HTTP, such as `https://pets.example`, or `*` for any. Default: none other. */
+  readonly corsOrigins?: readonly string[];
+  /**
+   * Documents that clients may ask for by their ids: a manifest of GraphQL Code Generator, Relay or Apollo, as it stands in
+   * its JSON file. Default: none.
+   */
+  readonly trustedDocuments?: Readonly<Record<string, unknown>>;
+  /** Whether no other document runs over HTTP; `execute` runs any. Default false. */
+  readonly requireTrustedDocuments?: boolean;
+  /** Whether what happens is counted, and `admin` serves it. Default false. */
+  readonly admin?: boolean;
   /** Where petql says what went wrong, faults of its own among it. Default: nowhere. */
   readonly log?: Log;
   /** The time, for tests. Default: the machine's. */
@@ -54,7 +71,7 @@ export type ServerKey = string | ((request: Request) => Promise<string | undefin
 export type PlanText = 'auto' | 'business' | 'free' | 'pro' | `${number}/${number}`;
 
 /** Options that were checked, with the defaults of those that were not given. */
-export interface CheckedOptions extends Omit<GatewayOptions, 'petApiUrl' | 'plan'> {
+export interface CheckedOptions extends Omit<GatewayOptions, keyof Limits | 'petApiUrl' | 'plan'>, Limits {
   readonly petApiUrl: URL;
   readonly endpoint: string;
   readonly upstreamTimeoutMs: number;
@@ -63,6 +80,11 @@ export interface CheckedOptions extends Omit<GatewayOptions, 'petApiUrl' | 'plan
   readonly maxStaleMs: number;
   readonly heedCacheControl: boolean;
   readonly plan: AssumedPlan;
+  readonly graphiql: boolean;
+  readonly introspection: boolean;
+  readonly corsOrigins: readonly string[];
+  readonly requireTrustedDocuments: boolean;
+  readonly admin: boolean;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -81,6 +103,9 @@ export function checkedOptions(options: GatewayOptions): CheckedOptions {
     const { success, data, error } = shape.safeParse(given);
     if (!success) problems.push(`${name}: ${error.issues[0]?.message}${SECRET.has(name) ? '' : came(given)}`);
     else if (data !== undefined) checked[name] = data;
+  }
+  if (checked['requireTrustedDocuments'] === true && checked['trustedDocuments'] === undefined) {
+    problems.push('requireTrustedDocuments: expected trustedDocuments beside it, or nothing could run');
   }
   if (problems.length > 0) throw new TypeError(`createGateway: ${problems.join('; ')}`);
   return checked as unknown as CheckedOptions;
@@ -111,6 +136,15 @@ const OPTIONS = {
   stateFile: z.string('expected the path of a file').optional(),
   keySecret: SHAPES.keySecret.optional(),
   graphiqlKey: SHAPES.petApiKey.optional(),
+  graphiql: z.boolean('expected true or false').default(true),
+  introspection: z.boolean('expected true or false').default(true),
+  corsOrigins: SHAPES.corsOrigins.default([]),
+  trustedDocuments: z
+    .custom<Record<string, unknown>>(isObject, 'expected an object of documents by their ids')
+    .optional(),
+  requireTrustedDocuments: z.boolean('expected true or false').default(false),
+  admin: z.boolean('expected true or false').default(false),
+  ...limitOptions(),
   log: functions<Log>('info', 'warn', 'error').default(silentLog),
   clock: functions<Clock>('now', 'elapsed').default(systemClock),
 } satisfies Record<keyof GatewayOptions, z.ZodType>;
@@ -124,6 +158,17 @@ function functions<T>(...names: (keyof T & string)[]) {
     (given: unknown) => names.every((name) => typeof (given as Partial<T> | null | undefined)?.[name] === 'function'),
     `expected an object with the functions ${names.join(', ')}`,
   );
+}
+
+function limitOptions() {
+  const options = Object.entries(LIMITS).map(([name, { lowest, highest, fallback }]) => {
+    return [name, wholeNumber(lowest, highest).default(fallback)];
+  });
+  return Object.fromEntries(options) as Record<keyof Limits, z.ZodType<number>>;
+}
+
+function isObject(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && !Array.isArray(given);
 }
 
 /** No pattern, and no slash at its end: it is compared with a request's path as it stands. */

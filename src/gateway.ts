@@ -1,26 +1,38 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
+import { createAdmin } from './admin/admin.ts';
+import { createMetrics } from './admin/metrics.ts';
 import { createCallers } from './caller/callers.ts';
+import { createSharedListings } from './caller/shared-listings.ts';
+import type { SharedListings } from './caller/shared-listings.ts';
 import { steadyTime } from './clock.ts';
 import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
 import { schema } from './schema/schema.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
+import type { Health } from './server/health.ts';
 import type { RequestHandler } from './server/listener.ts';
 import { createNodeHandler } from './server/node-handler.ts';
 import type { Execute } from './server/operation.ts';
-import { openStateFile } from './store/state-file.ts';
+import { createInsistentRecords } from './store/insistent-records.ts';
+import type { Records } from './store/records.ts';
+import { createRedisRecords } from './store/redis-records.ts';
+import { readTrustedDocuments } from './server/trusted-documents.ts';
+import type { TrustedDocuments } from './server/trusted-documents.ts';
 import { connectRedis } from './store/redis.ts';
+import { openStateFile } from './store/state-file.ts';
+import type { OpenStateFile } from './store/state-file.ts';
 import { createCallerNames, createSharedCallerNames, newSecret } from './throttle/caller-names.ts';
+import type { CallerNames } from './throttle/caller-names.ts';
 import { createFailoverLedger } from './throttle/failover-ledger.ts';
 import type { LedgerRules } from './throttle/ledger-state.ts';
 import type { Ledger } from './throttle/ledger.ts';
 import { createMemoryLedger } from './throttle/memory-ledger.ts';
-import type { KeptStates } from './throttle/memory-ledger.ts';
 import { createRedisLedger } from './throttle/redis-ledger.ts';
 import { createReplicas } from './throttle/replicas.ts';
 import { createUpstreamClock } from './throttle/upstream-clock.ts';
+import { observedPetApi } from './upstream/observed-pet-api.ts';
 import { createPetApi } from './upstream/pet-api.ts';
 import { createTransport } from './upstream/transport.ts';
 
@@ -33,6 +45,11 @@ export interface Gateway {
   readonly execute: Execute;
   /** The GraphQL API, for whoever prints or explores it. */
   readonly schema: GraphQLSchema;
+  /**
+   * Metrics for Prometheus at `/metrics` and a page of budgets at `/budget`, for Node's http server. Serve it where the
+   * public does not come. Undefined unless the option `admin` is set.
+   */
+  readonly admin: RequestHandler | undefined;
   /** Refuses the calls that wait for the plan, and every new one; settles once those under way are over. */
   readonly drain: () => Promise<void>;
   /** Drains, for a moment at most; writes down what was spent, and closes every connection. */
@@ -41,6 +58,9 @@ export interface Gateway {
 
 /** Calls under way have had their time by then; what was spent must be written down in any case. */
 const CLOSE_AFTER_MS = 500;
+
+/** A creation may take this much longer than its call, from its record to its outcome's, before it is given up for lost. */
+const LEASE_BEYOND_CALL_MS = 2_000;
 
 /**
  * The one place where the parts are put together. Two gateways share nothing.
@@ -51,15 +71,29 @@ export function createGateway(options: GatewayOptions): Gateway {
   const checked = checkedOptions(options);
   const { petApiUrl, petApiKey, endpoint, graphiqlKey, plan, log, clock } = checked;
   const { upstreamTimeoutMs, maxWaitMs, maxAgeMs, maxStaleMs, heedCacheControl } = checked;
+  const { graphiql, introspection, corsOrigins } = checked;
   const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
-  const { ledger, replicas } = createLedger({ ...checked, rules: { plan, probeMs: upstreamTimeoutMs } });
+  const { ledger, replicas, listings, records, nameOf, redis } = openStores({
+    ...checked,
+    rules: { plan, probeMs: upstreamTimeoutMs },
+  });
+  let draining = false;
+  const sources = { views: () => callers.views(), health, replicas };
+  const metrics = checked.admin ? createMetrics(sources) : undefined;
+  const petApi = createPetApi(transport, clock);
   const callers = createCallers({
-    petApi: createPetApi(transport, clock),
+    petApi: metrics ? observedPetApi(petApi, clock, metrics) : petApi,
     ledger,
     replicas,
+    ...(listings ? { listings } : {}),
+    submits: { records, nameOf, leaseMs: upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
     upstreamClock: createUpstreamClock(clock),
+    idleMs: maxStaleMs,
     clock,
+    log,
+    events: metrics,
   });
+  const trusted = checked.trustedDocuments && trustedDocuments(checked.trustedDocuments);
   const { fetch, fastPath, execute } = createGraphqlServer({
     callers,
     clock,
@@ -67,40 +101,81 @@ export function createGateway(options: GatewayOptions): Gateway {
     freshness: { maxAgeMs, maxStaleMs },
     heedCacheControl,
     endpoint,
+    limits: checked,
+    graphiql,
+    introspection,
+    corsOrigins,
+    trusted,
+    requireTrusted: checked.requireTrustedDocuments,
     log,
+    events: metrics,
+    health,
     ...(petApiKey === undefined ? {} : { serverKey: petApiKey }),
     ...(graphiqlKey === undefined ? {} : { graphiqlKey }),
   });
   return {
     fetch,
-    handle: createNodeHandler(fetch, fastPath),
+    handle: createNodeHandler(fetch, checked.maxBodyBytes, fastPath),
     execute,
     schema,
-    drain: () => callers.close(),
+    admin: metrics && createAdmin({ ...sources, metrics }),
+    drain,
     async close() {
-      await Promise.race([callers.close(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+      await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+      await records.close();
       await ledger.close();
       await transport.close();
     },
   };
+
+  function drain(): Promise<void> {
+    draining = true;
+    return callers.close();
+  }
+
+  function health(): Health {
+    const gatesClosed = callers.views().filter(({ budget }) => budget.closedUntil).length;
+    return { draining, redis: redis(), gatesClosed, getWorks: callers.getWorks, nearSunsetMs: callers.nearSunsetMs };
+  }
 }
 
-type LedgerOptions = CheckedOptions & { readonly rules: LedgerRules };
+function trustedDocuments(manifest: Readonly<Record<string, unknown>>): TrustedDocuments {
+  try {
+    return readTrustedDocuments(manifest, schema);
+  } catch (error) {
+    throw new TypeError(`createGateway: trustedDocuments: ${(error as Error).message}`, { cause: error });
+  }
+}
 
-interface LedgerOfReplicas {
+type StoreOptions = CheckedOptions & { readonly rules: LedgerRules };
+
+interface Stores {
   readonly ledger: Ledger;
-  /** How many processes share it. */
+  /** Submits with an idempotency key; they are closed before the ledger. */
+  readonly records: Records;
+  readonly nameOf: CallerNames;
+  /** How many processes share them. */
   replicas(): number;
+  /** What passes listings between them; undefined where there is no way. */
+  readonly listings?: SharedListings;
+  /** Whether Redis does what it is asked; undefined without one. */
+  redis(): Health['redis'];
 }
 
-/** Where spent calls are kept: in Redis for many replicas, in a file or in memory for one process. */
-function createLedger(options: LedgerOptions): LedgerOfReplicas {
+/** Where spent calls and submits are kept: in Redis for many replicas, in a file or in memory for one process. */
+function openStores(options: StoreOptions): Stores {
   const { redisUrl, stateFile, keySecret, rules, clock, log, freshUpstream = false } = options;
   const now = steadyTime(clock);
   if (redisUrl === undefined) {
-    const kept = stateFile === undefined ? {} : { kept: openKeptStates(stateFile, keySecret, now) };
+    const file = openFile(stateFile ?? ':memory:', now);
+    const secret = keySecret ?? file.get('key-secret') ?? newSecret();
+    // Set anew at each start, so that it is never forgotten for its age.
+    if (keySecret === undefined) file.setAll([['key-secret', secret]]);
+    const nameOf = createCallerNames(secret);
+    const kept = stateFile === undefined ? {} : { kept: { file, nameOf } };
     const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
-    return { ledger, replicas: () => 1 };
+    const records = createInsistentRecords(file.records);
+    return { ledger, replicas: () => 1, records, nameOf, redis: () => undefined };
   }
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since there is a Redis');
   const redis = connectRedis({ url: redisUrl, log });
@@ -109,26 +184,37 @@ function createLedger(options: LedgerOptions): LedgerOfReplicas {
   const nameOf = keySecret === undefined ? createSharedCallerNames(redis) : createCallerNames(keySecret);
   const shared = createRedisLedger({ redis, rules, nameOf, replica });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
+  const listings = createSharedListings({
+    redis,
+    nameOf,
+    replica,
+    clock,
+    keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
+    works: () => replicas.redisWorks,
+  });
   const close = async () => {
+    listings.close();
     replicas.close();
     await ledger.close();
     redis.close();
   };
-  return { ledger: { ...ledger, close }, replicas: () => replicas.count };
+  const records = createInsistentRecords(createRedisRecords(redis));
+  return {
+    ledger: { ...ledger, close },
+    listings,
+    records,
+    nameOf,
+    replicas: () => replicas.count,
+    redis: () => (replicas.redisWorks ? 'connected' : 'away'),
+  };
 }
 
-function openKeptStates(path: string, keySecret: string | undefined, now: () => number): KeptStates {
-  const file = (() => {
-    try {
-      return openStateFile(path, now);
-    } catch (error) {
-      const reason = (error as Error).message;
-      const why = reason.includes('locked') ? 'another process uses it' : reason;
-      throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
-    }
-  })();
-  const secret = keySecret ?? file.get('key-secret') ?? newSecret();
-  // Set anew at each start, so that it is never forgotten for its age.
-  if (keySecret === undefined) file.setAll([['key-secret', secret]]);
-  return { file, nameOf: createCallerNames(secret) };
+function openFile(path: string, now: () => number): OpenStateFile {
+  try {
+    return openStateFile(path, now);
+  } catch (error) {
+    const reason = (error as Error).message;
+    const why = reason.includes('locked') ? 'another process uses it' : reason;
+    throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
+  }
 }

@@ -6,6 +6,8 @@ export interface Log {
   info(details: object, message: string): void;
   warn(details: object, message: string): void;
   error(details: object, message: string): void;
+  /** A line for each operation. A log without this gets none. */
+  debug?(details: object, message: string): void;
 }
 
 /**

@@ -1,15 +1,19 @@
 #!/usr/bin/env node
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { ConfigError, describeConfig, readConfig } from './config.ts';
 import type { Command, Config } from './config.ts';
 import { createGateway } from './gateway.ts';
 import type { Gateway } from './gateway.ts';
 import type { GatewayOptions } from './gateway-options.ts';
+import { LIMITS } from './limits.ts';
+import type { Limits } from './limits.ts';
 import { createLog } from './log.ts';
 import { DEMO_KEYS } from './sandbox/keys.ts';
 import { startSandbox } from './sandbox/sandbox.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
 import { listen } from './server/listener.ts';
+import type { Listener } from './server/listener.ts';
 
 /** The package that this file is in, whether as it was written or as npm has it. */
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
@@ -60,6 +64,12 @@ async function runGateway(config: Config): Promise<Service> {
     maxStaleMs: config.maxStaleMs,
     heedCacheControl: config.heedCacheControl,
     plan: config.plan,
+    admin: config.adminPort !== undefined,
+    graphiql: config.graphiql,
+    introspection: config.introspection,
+    corsOrigins: config.corsOrigins,
+    ...readManifest(config),
+    ...limitsOf(config),
     freshUpstream: sandbox !== undefined,
     log: createLog(config.logLevel),
     ...defined({
@@ -71,13 +81,15 @@ async function runGateway(config: Config): Promise<Service> {
     }),
   });
   const listener = await listen(gateway.handle, config).catch(listenFailure(config));
+  const admin = await openAdmin(gateway, config);
   const endpoint = `${listener.origin}/graphql`;
   return {
     banner: [
       `petql ${version}: GraphQL over the pet adoption service`,
       '',
-      `GraphiQL   ${endpoint}  (in a browser)`,
+      config.graphiql ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
       sandbox ? describeSandbox(sandbox) : `Upstream   ${config.petApiUrl?.origin}`,
+      ...(admin ? [`Admin      ${admin.origin}/metrics  ${admin.origin}/budget`] : []),
       '',
       'Try it:',
       `curl -s ${endpoint} -H 'content-type: application/json' -H 'authorization: Bearer ${demoKey ?? 'YOUR_API_KEY'}' ` +
@@ -86,10 +98,22 @@ async function runGateway(config: Config): Promise<Service> {
     async stop() {
       void gateway.drain();
       await listener.stop(GRACE_MS);
+      await admin?.stop(0);
       await gateway.close();
       await sandbox?.close();
     },
   };
+}
+
+function readManifest({ trustedDocuments: file, requireTrustedDocuments }: Config): Partial<GatewayOptions> {
+  if (file === undefined) return {};
+  try {
+    return { trustedDocuments: JSON.parse(readFileSync(file, 'utf8')), requireTrustedDocuments };
+  } catch (error) {
+    throw new Error(`--trusted-documents (TRUSTED_DOCUMENTS): cannot read ${file}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
 }
 
 /** What the library calls an option is a flag to whoever starts the program. */
@@ -98,8 +122,17 @@ function openGateway(options: GatewayOptions): Gateway {
     return createGateway(options);
   } catch (error) {
     const { message } = error as Error;
-    throw new Error(message.replace('createGateway: stateFile:', '--state-file (STATE_FILE):'), { cause: error });
+    const named = message
+      .replace('createGateway: stateFile:', '--state-file (STATE_FILE):')
+      .replace('createGateway: trustedDocuments:', '--trusted-documents (TRUSTED_DOCUMENTS):');
+    throw new Error(named, { cause: error });
   }
+}
+
+async function openAdmin({ admin }: Gateway, { adminHost, adminPort }: Config): Promise<Listener | undefined> {
+  if (!admin || adminPort === undefined) return undefined;
+  const at = { host: adminHost, port: adminPort, flags: ['--admin-host (ADMIN_HOST)', '--admin-port (ADMIN_PORT)'] };
+  return listen(admin, at).catch(listenFailure(at));
 }
 
 function openSandbox(config: Config, at?: { host: string; port: number }): Promise<Sandbox> {
@@ -112,6 +145,11 @@ function openSandbox(config: Config, at?: { host: string; port: number }): Promi
       return listenFailure(config)(error);
     },
   );
+}
+
+function limitsOf(config: Config): Limits {
+  const names = Object.keys(LIMITS) as (keyof Limits)[];
+  return Object.fromEntries(names.map((name) => [name, config[name]])) as unknown as Limits;
 }
 
 /** Options that were given. */
@@ -147,16 +185,24 @@ function stopOnSignal(service: Service): void {
   }
 }
 
-function listenFailure({ host, port }: Config): (error: NodeJS.ErrnoException) => never {
+interface ListenAt {
+  readonly host: string;
+  readonly port: number;
+  /** The settings that say so: of the host, and of the port. */
+  readonly flags?: readonly string[];
+}
+
+function listenFailure({ host, port, flags }: ListenAt): (error: NodeJS.ErrnoException) => never {
+  const [hostFlag, portFlag] = flags ?? ['--host (HOST)', '--port (PORT)'];
   return (error) => {
     switch (error.code) {
       case 'EADDRINUSE':
-        throw new Error(`port ${port} on ${host} is in use; free it, or choose another with --port (PORT)`);
+        throw new Error(`port ${port} on ${host} is in use; free it, or choose another with ${portFlag}`);
       case 'EACCES':
-        throw new Error(`port ${port} on ${host} may not be used by this user; choose another with --port (PORT)`);
+        throw new Error(`port ${port} on ${host} may not be used by this user; choose another with ${portFlag}`);
       case 'EADDRNOTAVAIL':
       case 'ENOTFOUND':
-        throw new Error(`${host} is not an address of this machine; choose another with --host (HOST)`);
+        throw new Error(`${host} is not an address of this machine; choose another with ${hostFlag}`);
       default:
         throw error;
     }

@@ -1,25 +1,40 @@
-import { LRUCache } from 'lru-cache';
+import { steadyTime } from '../clock.ts';
 import type { Clock } from '../clock.ts';
+import { silentLog } from '../log.ts';
+import type { Log } from '../log.ts';
 import type { PetqlError } from '../errors.ts';
+import type { Events } from '../events.ts';
 import { PLANS } from '../plan.ts';
+import { RECORDS_LIVE_MS } from '../store/records.ts';
+import { openStateFile } from '../store/state-file.ts';
+import { createCallerNames, newSecret } from '../throttle/caller-names.ts';
 import type { Ledger } from '../throttle/ledger.ts';
+import { observedThrottle } from '../throttle/observed-throttle.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
+import type { TraceContext } from '../trace-context.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { createBudget } from './budget.ts';
-import type { Budget } from './budget.ts';
+import type { Budget, BudgetView } from './budget.ts';
+import { budgetFit } from './budget-fit.ts';
+import type { BudgetFit } from './budget-fit.ts';
+import { createCallerTable } from './caller-table.ts';
+import type { Demand } from './demand.ts';
+import type { Freshness } from './freshness.ts';
 import { createGetRoute } from './get-route.ts';
 import type { GetRoute } from './get-route.ts';
+import { createIdempotency } from './idempotency.ts';
+import type { Submits } from './idempotency.ts';
 import { createKnowledge } from './knowledge.ts';
 import { createPets } from './pets.ts';
 import type { Pets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
 import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
+import type { ListingsListener, SharedListings } from './shared-listings.ts';
+import { tracedPetApi } from './traced-pet-api.ts';
+import { worstCaseCalls } from './worst-case.ts';
 import { createWrites } from './writes.ts';
-
-/** Callers remembered at most; a caller without one of these places starts anew, but for the calls that it spent. */
-const MOST_CALLERS = 100_000;
 
 /** Whoever holds one API key. All state is kept per caller, and none of it is seen by another. */
 export interface Caller {
@@ -28,11 +43,33 @@ export interface Caller {
   readonly budget: Budget;
   /** Why nothing of this caller's can run at the moment, or undefined. */
   refusal(): PetqlError | undefined;
+  /** The most calls that reading all of these can take now, retries aside. */
+  worstCase(demands: readonly Demand[], freshness: Freshness): number;
+  /** Whether so many calls fit what is left of the plan, behind what waits; asked of the ledger anew. */
+  fit(calls: number): Promise<BudgetFit>;
+  /** Something of this caller's was answered with so many calls saved. */
+  saved(calls: number): void;
+}
+
+/** A caller as those may see it who run the gateway: never by its key. */
+export interface CallerView {
+  /** A keyed hash of its API key. Rejects where the secret for it cannot be had. */
+  name(): Promise<string>;
+  readonly budget: BudgetView;
+  /** Calls made and saved in this process, since it last forgot the caller. */
+  readonly made: number;
+  readonly saved: number;
 }
 
 export interface Callers {
   /** The caller with this API key; the same one for the same key. */
   withKey(apiKey: string): Caller;
+  /** When the deprecated route goes, in milliseconds since the epoch; undefined while that is far away. */
+  readonly nearSunsetMs: number | undefined;
+  /** Those that have called, the latest first. */
+  views(): CallerView[];
+  /** Whether the upstream still has `GET /pets/{petId}`. */
+  readonly getWorks: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are over and written down. */
   close(): Promise<void>;
 }
@@ -42,37 +79,71 @@ export interface CallersOptions {
   readonly ledger: Ledger;
   readonly upstreamClock: UpstreamClock;
   readonly clock: Clock;
+  /** Default: nothing is logged. */
+  readonly log?: Log;
+  /** A caller that nobody has asked for in so long is forgotten, but for what it spent; in milliseconds. Default 15 minutes. */
+  readonly idleMs?: number;
   /** Among how many processes a plan is shared. Default: it is this one's alone. */
   readonly replicas?: () => number;
+  /** What passes listings between them. Default: nothing. */
+  readonly listings?: SharedListings;
+  /** Where submits with an idempotency key are kept. Default: in memory, for the callers of this object. */
+  readonly submits?: Submits;
+  /** Who counts what happens. Default: nobody. */
+  readonly events?: Events | undefined;
 }
 
+const SHORTEST_IDLE_MS = 900_000;
+
 export function createCallers(options: CallersOptions): Callers {
-  const { clock, upstreamClock } = options;
-  const callers = new LRUCache<string, Caller & { close(): Promise<void> }>({ max: MOST_CALLERS });
-  const getRoute = createGetRoute(clock, () => upstreamClock.now());
+  const {
+    clock,
+    upstreamClock,
+    log = silentLog,
+    idleMs = SHORTEST_IDLE_MS,
+    submits = submitsInMemory(clock),
+  } = options;
+  const callers = createCallerTable<KnownCaller>(clock, Math.max(idleMs, SHORTEST_IDLE_MS));
+  const getRoute = createGetRoute({ clock, log, upstreamNow: () => upstreamClock.now() });
   let closing = false;
   return {
     withKey(apiKey) {
-      const known = callers.get(apiKey) ?? createCaller(apiKey, getRoute, options);
-      callers.set(apiKey, known);
-      if (closing) void known.close();
-      return known;
+      const caller = callers.get(apiKey, () => createCaller(apiKey, getRoute, { ...options, submits }));
+      if (closing) void caller.close();
+      return caller;
+    },
+    get nearSunsetMs() {
+      return getRoute.nearSunsetMs;
+    },
+    views: () => [...callers.all()].flatMap((caller) => caller.view() ?? []),
+    get getWorks() {
+      return getRoute.works;
     },
     async close() {
       closing = true;
-      await Promise.all([...callers.values()].map((caller) => caller.close()));
+      callers.close();
+      await Promise.all([...callers.all()].map((caller) => caller.close()));
     },
   };
+}
+
+interface KnownCaller extends Caller {
+  view(): CallerView | undefined;
+  readonly busy: boolean;
+  /** It is forgotten, but for the calls that it spent. */
+  leave(): void;
+  close(): Promise<void>;
 }
 
 function createCaller(
   apiKey: string,
   getRoute: GetRoute,
-  options: CallersOptions,
-): Caller & { close(): Promise<void> } {
-  const { petApi, clock, replicas = () => 1 } = options;
+  options: CallersOptions & { readonly submits: Submits },
+): KnownCaller {
+  const { petApi, clock, listings, events, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
-  const throttle = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
+  const plain = createThrottle({ apiKey, ...options, onChange: () => reads.review() });
+  const throttle = events ? observedThrottle(plain, clock, events) : plain;
   const knowledge = createKnowledge();
   const allowance = createRefreshAllowance({
     elapsed: () => clock.elapsed(),
@@ -81,15 +152,66 @@ function createCaller(
     oneCallIsEnough: () => knowledge.size === 'small',
     asOfMs: (demand) => knowledge.find(demand)?.asOfMs,
   });
-  const shared = { apiKey, petApi, throttle, refusedKey, clock };
-  const reads = createReads({ ...shared, getRoute, knowledge, allowance });
-  const writes = createWrites({ ...shared, reads, onCall: () => allowance.spend() });
-  return {
-    pets: (life) => createPets({ reads, writes, clock, life }),
-    budget: createBudget(throttle, clock),
-    refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
-    close: () => throttle.close(),
+  let made = 0;
+  let saved = 0;
+  const spend = () => {
+    made += 1;
+    allowance.spend();
   };
+  let payer: TraceContext | undefined;
+  const traced = tracedPetApi(petApi, () => payer);
+  const shared = { apiKey, petApi: traced, throttle, refusedKey, clock };
+  const share = listings && ((listener: ListingsListener) => listings.join(apiKey, listener));
+  const reads = createReads({ ...shared, getRoute, knowledge, share, allowance: { ...allowance, spend } });
+  const idempotency = createIdempotency({
+    ...options.submits,
+    apiKey,
+    clock,
+    onForeign: () => void reads.wrote(undefined),
+  });
+  const writes = createWrites({ ...shared, reads, idempotency, onCall: spend });
+  const budget = createBudget(throttle, clock);
+  return {
+    pets(life) {
+      const onCall = () => {
+        payer = life.trace;
+      };
+      return createPets({ reads, writes, clock, life: { ...life, onCall } });
+    },
+    budget,
+    refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
+    get busy() {
+      return throttle.busy;
+    },
+    leave: () => reads.leave(),
+    worstCase(demands, { maxAgeMs, mayCall }) {
+      if (!mayCall) return 0;
+      const sinceMs = clock.elapsed() - maxAgeMs;
+      return worstCaseCalls(demands, {
+        knows: (demand) => (knowledge.find(demand)?.asOfMs ?? -Infinity) >= sinceMs,
+        listed: knowledge.listed(sinceMs),
+        size: knowledge.size,
+        askedInParts: knowledge.askedInParts || reads.busy,
+        getWorks: getRoute.works,
+      });
+    },
+    fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting),
+    saved(calls) {
+      saved += calls;
+    },
+    view() {
+      const latest = budget.latest();
+      return latest && { name: async () => options.submits.nameOf(apiKey), budget: latest, made, saved };
+    },
+    async close() {
+      await Promise.all([throttle.close(), writes.close()]);
+    },
+  };
+}
+
+function submitsInMemory(clock: Clock): Submits {
+  const { records } = openStateFile(':memory:', steadyTime(clock));
+  return { records, nameOf: createCallerNames(newSecret()), leaseMs: RECORDS_LIVE_MS };
 }
 
 /** Before a first call nothing is known that could be refreshed. */

@@ -8,7 +8,9 @@ export interface Fact {
   readonly call: Call;
   /** When the call was sent, by `clock.elapsed()`: what it found was true then or later. */
   readonly asOfMs: number;
-  /** Whether the animals with this status, or all of them, are shown, and none is left out. */
+  /** Whether the call shows all that there is of what it asked for. */
+  readonly complete: boolean;
+  /** The animals with this status, or all of them, as far as the upstream shows them; undefined where this tells not. */
   shows(listing: ListingName): readonly Pet[] | undefined;
   /** The animal, null where it is proved that there is none, undefined where this says nothing of it. */
   animal(id: Int64): Pet | null | undefined;
@@ -31,6 +33,7 @@ export function animalFact(id: Int64, pet: Pet | null, asOfMs: number): Fact {
   return {
     call: { kind: 'get', id },
     asOfMs,
+    complete: true,
     shows: () => undefined,
     animal: (asked) => (asked === id ? pet : undefined),
   };
@@ -49,6 +52,7 @@ export function listingFact(listing: ListingName, pets: readonly Pet[], complete
   return {
     call: { kind: 'list', listing },
     asOfMs,
+    complete,
     shows(asked) {
       const known = filtered.get(asked);
       if (known || !whole) return known;

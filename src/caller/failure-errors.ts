@@ -68,15 +68,18 @@ export function readError(failure: UpstreamFailure, refusedLately: boolean): Pet
 
 /** The error of a write that failed: where it may have happened all the same, it says so. */
 export function writeError(failure: UpstreamFailure, sent: boolean, refusedLately: boolean): PetqlError {
-  if (mayHaveHappened(failure, sent)) {
-    return new PetqlError(
-      'OUTCOME_UNKNOWN',
-      'The pet adoption service gave no clear answer, so the animal may have been added or not. ' +
-        'Look for it with the pets query before adding it again.',
-      { details: 'status' in failure ? { upstream: { status: failure.status } } : {} },
-    );
-  }
+  if (mayHaveHappened(failure, sent)) return outcomeUnknownError('status' in failure ? failure.status : undefined);
   return readError(failure, refusedLately);
+}
+
+/** @param status that of an answer which was not clear; undefined where there was none. */
+export function outcomeUnknownError(status: number | undefined): PetqlError {
+  return new PetqlError(
+    'OUTCOME_UNKNOWN',
+    'The pet adoption service gave no clear answer, so the animal may have been added or not. ' +
+      'Look for it with the pets query before adding it again; with an idempotencyKey, again means under another one.',
+    { details: status === undefined ? {} : { upstream: { status } } },
+  );
 }
 
 const NO_ANSWER = {

@@ -1,26 +1,55 @@
 import type { Clock } from '../clock.ts';
+import type { Log } from '../log.ts';
 
 /** When `GET /pets/{petId}` goes (pet-api.md, "Get an animal"): 5 December 2030. */
 const SUNSET_MS = Date.UTC(2030, 11, 5);
+/** A sunset that is nearer than this is worth a word. */
+const NEAR_MS = 180 * 86_400_000;
 /** A route that was not there may be back after a deployment that went wrong; one that said it is gone is gone. */
 const LOOK_AGAIN_MS = 3_600_000;
 
 /** Whether the upstream still has the deprecated `GET /pets/{petId}`; the same for every caller. */
 export interface GetRoute {
   readonly works: boolean;
+  /** When it goes, in milliseconds since the epoch, where that is less than 180 days away; as told, or as announced. */
+  readonly nearSunsetMs: number | undefined;
   /** The upstream answered that there is no such route: 410 for good, another status for an hour. */
   withdrawn(status: number): void;
+  /** What the `Sunset` header of an answer says (RFC 8594). The first near one is logged, once. */
+  sunsetTold(atMs: number): void;
 }
 
-/** @param upstreamNow the upstream's clock; undefined while it is not known. */
-export function createGetRoute({ now, elapsed }: Clock, upstreamNow: () => number | undefined): GetRoute {
+export interface GetRouteOptions {
+  readonly clock: Clock;
+  /** The upstream's clock; undefined while it is not known. */
+  upstreamNow(): number | undefined;
+  readonly log: Log;
+}
+
+export function createGetRoute({ clock, upstreamNow, log }: GetRouteOptions): GetRoute {
   let untilMs = -Infinity;
+  let sunsetMs = SUNSET_MS;
+  let logged = false;
+  const nowMs = () => upstreamNow() ?? clock.now();
+  const nearSunsetMs = () => (sunsetMs - nowMs() < NEAR_MS ? sunsetMs : undefined);
   return {
     get works() {
-      return elapsed() >= untilMs && (upstreamNow() ?? now()) < SUNSET_MS;
+      return clock.elapsed() >= untilMs && nowMs() < SUNSET_MS;
+    },
+    get nearSunsetMs() {
+      return nearSunsetMs();
     },
     withdrawn(status) {
-      untilMs = status === 410 ? Infinity : Math.max(untilMs, elapsed() + LOOK_AGAIN_MS);
+      untilMs = status === 410 ? Infinity : Math.max(untilMs, clock.elapsed() + LOOK_AGAIN_MS);
+    },
+    sunsetTold(atMs) {
+      sunsetMs = atMs;
+      if (logged || nearSunsetMs() === undefined) return;
+      logged = true;
+      log.warn(
+        { sunset: new Date(atMs).toISOString() },
+        'the service soon withdraws GET /pets/{petId}; ids are then looked for in listings of 100 animals',
+      );
     },
   };
 }

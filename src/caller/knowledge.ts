@@ -75,7 +75,7 @@ export function createKnowledge(): Knowledge {
   };
 
   function learnListing(fact: Fact, listing: ListingName): void {
-    if (listing === 'all') size = isWhole(fact) ? 'small' : 'large';
+    if (listing === 'all') size = fact.complete ? 'small' : 'large';
     else askedInParts ||= size === 'unknown';
     if (isYounger(fact, listings.get(listing))) listings.set(listing, fact);
   }
@@ -95,10 +95,6 @@ export function createKnowledge(): Knowledge {
     listings.delete('all');
     size = 'unknown';
   }
-}
-
-function isWhole(fact: Fact): boolean {
-  return fact.shows('available') !== undefined;
 }
 
 function isYounger(fact: Fact, known: Fact | undefined): boolean {

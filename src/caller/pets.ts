@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import type { Created } from './created.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { createDemandLoader } from './demand-loader.ts';
 import type { DemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
@@ -9,7 +11,7 @@ import type { Freshness } from './freshness.ts';
 import type { Reads, ServedAnswer } from './reads.ts';
 import { createUsageMeter } from './usage.ts';
 import type { Usage } from './usage.ts';
-import type { Created, Writes } from './writes.ts';
+import type { Writes } from './writes.ts';
 
 /** What one request reads and writes for its caller. Every failure is a PetqlError. */
 export interface Pets {
@@ -17,7 +19,8 @@ export interface Pets {
   list(status: PetStatus | undefined, limit: number): MaybePromise<readonly Pet[]>;
   /** The animal, or null when there is none. */
   byId(id: Int64): MaybePromise<Pet | null>;
-  create(pet: NewPet): Promise<Created>;
+  /** @param idempotencyKey makes it one creation, however often it is submitted within a day. */
+  create(pet: NewPet, idempotencyKey?: string): Promise<Created>;
   /** What it has cost so far. */
   usage(): Usage;
 }
@@ -32,6 +35,10 @@ export interface RequestLife {
   /** Found or made only where there is something to give up. */
   readonly signal?: (() => AbortSignal | undefined) | undefined;
   readonly freshness: Freshness;
+  /** The trace that its calls belong to. */
+  readonly trace?: TraceContext | undefined;
+  /** A call is charged to it, and sent in the same moment. */
+  onCall?(): void;
 }
 
 export interface PetsOptions {
@@ -54,9 +61,21 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       return when(read(demand), (pets) => pets.slice(0, limit));
     },
     byId: (id) => when(read({ kind: 'animal', id }), ([pet]) => pet ?? null),
-    create: (pet) => writes.create(pet, { deadlineMs, signal: life.signal?.(), charge: meter.called }),
+    create: (pet, idempotencyKey) =>
+      writes.create(pet, {
+        deadlineMs,
+        signal: life.signal?.(),
+        idempotencyKey,
+        sending: () => life.onCall?.(),
+        charge: meter.called,
+      }),
     usage: meter.usage,
   };
+
+  function called(): void {
+    meter.called();
+    life.onCall?.();
+  }
 
   function read(demand: Demand): MaybePromise<readonly Pet[]> {
     const known = reads.known(demand, freshness);
@@ -78,7 +97,7 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       freshness,
       charge() {
         paid = true;
-        meter.called();
+        called();
       },
     });
     account(answer, paid);

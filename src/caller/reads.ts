@@ -1,9 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
-import type { Int64 } from '../int64.ts';
-import type { Pet } from '../pet.ts';
 import type { Refused, Throttle } from '../throttle/throttle.ts';
-import type { Listing, PetApi, UpstreamAnswer, UpstreamFailure } from '../upstream/pet-api.ts';
+import type { PetApi, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
 import { callKey } from './call.ts';
 import type { Call, ListingName } from './call.ts';
 import { demandKey, ownCall } from './demand.ts';
@@ -19,6 +17,7 @@ import { planCalls } from './plan-of-calls.ts';
 import type { OpenDemand, PlanOfCalls } from './plan-of-calls.ts';
 import type { RefreshAllowance } from './refresh-allowance.ts';
 import type { RefusedKey } from './refused-key.ts';
+import type { CallerListings, ListingsListener } from './shared-listings.ts';
 
 /** Why an answer is older than was asked for. */
 export type StaleReason = 'GATE_CLOSED' | 'ONLY_IF_CACHED' | 'PLAN_USED_UP' | 'SAVING_CALLS' | 'UPSTREAM_FAILED';
@@ -38,8 +37,15 @@ export interface Reads {
   known(demand: Demand, freshness: Freshness): ServedAnswer | undefined;
   /** Waits for the calls that satisfy the demand. Rejects with a PetqlError. */
   wait(demand: Demand, turn: ReadTurn): Promise<ServedAnswer>;
-  /** A write is over that may have changed the store; with the animal that it added, as far as that is known. */
-  wrote(added: Fact | undefined): void;
+  /**
+   * A write is over that may have changed the store; with the animal that it added, as far as that is known. Settles once
+   * the other replicas are told.
+   */
+  wrote(added: Fact | undefined): Promise<void>;
+  /** Nobody will ask any more. */
+  leave(): void;
+  /** Whether a call is under way, so that what is known may change at any moment. */
+  readonly busy: boolean;
   /** The throttle's outlook has changed: whoever cannot be served in time is told so at once. */
   review(): void;
 }
@@ -62,6 +68,8 @@ export interface ReadsOptions {
   readonly knowledge: Knowledge;
   readonly allowance: RefreshAllowance;
   readonly clock: Clock;
+  /** Passes listings between replicas. Default: there are no others. */
+  readonly share: ((listener: ListingsListener) => CallerListings) | undefined;
 }
 
 interface Waiter extends ReadTurn {
@@ -92,6 +100,8 @@ interface Flight {
   readonly sentAtMs: number;
   /** How many writes were over when it was sent: after another one, nobody who comes may use its answer. */
   readonly writes: number;
+  /** The same over all replicas, as the listings that they share are marked. */
+  readonly sharedWrites: string;
 }
 
 /** Different demands that may wait at a time; further ones are refused. */
@@ -109,8 +119,24 @@ export function createReads(options: ReadsOptions): Reads {
   let sent = 0;
   let writes = 0;
   let reviewing = false;
+  const shared = options.share?.({
+    learn: (fact) => knowledge.learn(fact),
+    wrote() {
+      writes += 1;
+      knowledge.forget();
+    },
+  });
 
-  return { known, wait, wrote, review };
+  return {
+    known,
+    wait: shared ? (demand, turn) => waitAmong(shared, demand, turn) : wait,
+    wrote,
+    review,
+    leave: () => shared?.leave(),
+    get busy() {
+      return flights.size > 0;
+    },
+  };
 
   function known(demand: Demand, { maxAgeMs, maxStaleMs, mayCall, spares }: Freshness): ServedAnswer | undefined {
     const answer = knowledge.find(demand);
@@ -123,7 +149,20 @@ export function createReads(options: ReadsOptions): Reads {
     }
     if (!good || !spares || byDemand.has(demandKey(demand))) return undefined;
     const planned = open.size === 0 ? 0 : plan().calls.length;
-    return allowance.allows(demand, answer.asOfMs, planned) ? undefined : served(answer, 'SAVING_CALLS');
+    if (allowance.allows(demand, answer.asOfMs, planned)) return undefined;
+    // Another replica may have spent a call on it; whoever asks next gets that answer.
+    shared?.glance();
+    return served(answer, 'SAVING_CALLS');
+  }
+
+  /** Another replica may have asked already: its answer costs a look at Redis and no call. */
+  async function waitAmong(others: CallerListings, demand: Demand, turn: ReadTurn): Promise<ServedAnswer> {
+    if (turn.freshness.joinsSentMs > 0) {
+      await others.sync();
+      const answer = known(demand, turn.freshness);
+      if (answer) return answer;
+    }
+    return wait(demand, turn);
   }
 
   function wait(demand: Demand, turn: ReadTurn): Promise<ServedAnswer> {
@@ -158,10 +197,11 @@ export function createReads(options: ReadsOptions): Reads {
     });
   }
 
-  function wrote(added: Fact | undefined): void {
+  async function wrote(added: Fact | undefined): Promise<void> {
     writes += 1;
     knowledge.forget();
     if (added) knowledge.learn(added);
+    await shared?.wrote();
   }
 
   /** Once for all that come and go together: a request brings up to a hundred demands, and each review looks at all that wait. */
@@ -228,24 +268,34 @@ export function createReads(options: ReadsOptions): Reads {
       const index = places.indexOf(place);
       if (index >= 0) places.splice(index, 1);
     };
+    let flight: Flight | undefined;
     const send = () => {
       forget();
-      return sendNext();
+      flight = nextFlight();
+      return flight && ask(flight);
     };
     throttle.pass({ kind: 'read', deadlineMs: Infinity, signal: place.signal }, send).then(
       (passage) => {
         forget();
-        if (passage.kind !== 'refused' || passage.reason === 'aborted') return;
-        for (const { waiting } of plan().calls) {
-          for (const { demand, waiters } of waiting) for (const waiter of waiters) refuse(waiter, demand, passage);
-        }
+        if (passage.kind === 'answered') finish(flight as Flight, passage.answer.outcome);
+        else if (passage.kind === 'refused' && passage.reason !== 'aborted') refuseAll(passage);
       },
       // Nothing in a call throws but by a mistake of ours; whoever waits must not wait for ever because of it.
-      (error: unknown) => failAll(error as PetqlError),
+      (error: unknown) => {
+        if (flight) flights.delete(flight);
+        failAll(error as PetqlError);
+      },
     );
   }
 
-  function sendNext(): Promise<UpstreamAnswer<unknown>> | undefined {
+  function refuseAll(refused: Refused): void {
+    for (const { waiting } of plan().calls) {
+      for (const { demand, waiters } of waiting) for (const waiter of waiters) refuse(waiter, demand, refused);
+    }
+  }
+
+  /** What leaves now that something may; undefined where nothing is wanted any more. */
+  function nextFlight(): Flight | undefined {
     // Another call may have found out meanwhile that the upstream does not take this key.
     if (refusedKey.remainingMs() > 0) failAll(refusedKey.error());
     const [next] = plan().calls;
@@ -255,50 +305,55 @@ export function createReads(options: ReadsOptions): Reads {
     first?.charge();
     allowance.spend();
     sent += 1;
-    const flight: Flight = { call, key: callKey(call), number: sent, sentAtMs: clock.elapsed(), writes };
+    const sentAtMs = clock.elapsed();
+    const sharedWrites = shared?.writes ?? '';
+    const flight: Flight = { call, key: callKey(call), number: sent, sentAtMs, writes, sharedWrites };
     flights.add(flight);
-    const answer = call.kind === 'list' ? sendList(flight, call.listing) : sendGet(flight, call.id);
     review();
-    return answer;
+    return flight;
   }
 
-  async function sendList(flight: Flight, listing: ListingName): Promise<UpstreamAnswer<Listing>> {
-    const answer = await petApi.listPets(listing === 'all' ? undefined : listing, { apiKey });
-    const { outcome } = answer;
-    if (outcome.kind === 'ok') {
-      const { pets, complete } = outcome.value;
-      land(flight, listingFact(listing, pets, complete, flight.sentAtMs));
-    } else landFailed(flight, outcome);
-    return answer;
+  async function ask({ call, sentAtMs }: Flight): Promise<UpstreamAnswer<Fact>> {
+    if (call.kind === 'list') {
+      const answer = await petApi.listPets(call.listing === 'all' ? undefined : call.listing, { apiKey });
+      if (answer.outcome.kind !== 'ok') return { ...answer, outcome: answer.outcome };
+      const { pets, complete } = answer.outcome.value;
+      return { ...answer, outcome: { kind: 'ok', value: listingFact(call.listing, pets, complete, sentAtMs) } };
+    }
+    const answer = await petApi.getPet(call.id, { apiKey });
+    if (answer.sunsetMs !== undefined) getRoute.sunsetTold(answer.sunsetMs);
+    if (answer.outcome.kind !== 'ok' && answer.outcome.kind !== 'not-found')
+      return { ...answer, outcome: answer.outcome };
+    const pet = answer.outcome.kind === 'ok' ? answer.outcome.value : null;
+    return { ...answer, outcome: { kind: 'ok', value: animalFact(call.id, pet, sentAtMs) } };
   }
 
-  async function sendGet(flight: Flight, id: Int64): Promise<UpstreamAnswer<Pet>> {
-    const answer = await petApi.getPet(id, { apiKey });
-    const { outcome } = answer;
-    if (outcome.kind === 'ok') land(flight, animalFact(id, outcome.value, flight.sentAtMs));
-    else if (outcome.kind === 'not-found') land(flight, animalFact(id, null, flight.sentAtMs));
-    else landFailed(flight, outcome);
-    return answer;
-  }
-
-  /** An answer is in: whoever may use it is served, and whom it does not help goes on. */
-  function land(flight: Flight, fact: Fact): void {
+  /** An answer is in, and the throttle knows of it. */
+  function finish(flight: Flight, outcome: UpstreamOutcome<Fact>): void {
     flights.delete(flight);
+    if (outcome.kind === 'ok') land(flight, outcome.value);
+    else landFailed(flight, outcome);
+    review();
+  }
+
+  /** Whoever may use the answer is served, and whom it does not help goes on. */
+  function land(flight: Flight, fact: Fact): void {
     refusedKey.accept();
-    if (flight.writes === writes) knowledge.learn(fact);
+    if (flight.writes === writes) {
+      knowledge.learn(fact);
+      shared?.share(fact, flight.sharedWrites);
+    }
     for (const one of open) {
       if (!accepts(one, flight)) continue;
       const pets = answerFrom(fact, one.demand);
       if (pets) serve(one, { pets, asOfMs: fact.asOfMs, staleReason: undefined });
       else if (flight.call.kind === 'list') one.seen.add(flight.call.listing);
     }
-    review();
   }
 
   /** A call brought nothing: whoever needs that very call fails, or gets what is known; the others go on without it. */
   function landFailed(flight: Flight, failure: UpstreamFailure): void {
     const { call } = flight;
-    flights.delete(flight);
     const refusedLately = throttle.standing()?.refusedLately ?? false;
     const error = readError(failure, refusedLately);
     if (failure.kind === 'unauthenticated') refusedKey.refuse();
@@ -318,7 +373,6 @@ export function createReads(options: ReadsOptions): Reads {
         }
       }
     }
-    review();
   }
 
   function serve({ waiters }: Open, answer: ServedAnswer): void {

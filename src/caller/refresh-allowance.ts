@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
  * six calls spends a little more than flows in, and has a burst of fifty calls left at any time of its day.
  */
 const BURST_SHARE = 0.12;
-const FLOW_SHARE = 0.8;
+const FLOW_SHARE = 0.82;
 /** Of what is left of the day, this much of the plan is not for refreshing. */
 const KEPT_SHARE = 0.04;
 /** A demand that nobody has asked for in so long is nobody's concern. */

@@ -1,28 +1,34 @@
 import type { Clock } from '../clock.ts';
 import type { NewPet, Pet } from '../pet.ts';
 import type { Throttle } from '../throttle/throttle.ts';
-import type { PetApi } from '../upstream/pet-api.ts';
-import type { WireError } from '../upstream/wire.ts';
+import type { PetApi, UpstreamAnswer } from '../upstream/pet-api.ts';
+import { UNSHARED } from './claim.ts';
+import type { Claim } from './claim.ts';
+import type { Created } from './created.ts';
 import { animalFact } from './fact.ts';
 import { mayHaveHappened, refusedError, writeError } from './failure-errors.ts';
+import type { Idempotency } from './idempotency.ts';
 import type { Reads } from './reads.ts';
 import type { RefusedKey } from './refused-key.ts';
 
-/** The animal that was added, or what the upstream finds wrong with it. */
-export type Created = { readonly pet: Pet } | { readonly refusal: WireError };
-
-/** The writes of one caller. They go before its reads, and none is ever sent twice. */
+/** The writes of one caller. They go before its reads, and none that may have happened is sent again. */
 export interface Writes {
   /** Rejects with a PetqlError; OUTCOME_UNKNOWN where the animal may have been added or not. */
   create(pet: NewPet, turn: WriteTurn): Promise<Created>;
+  /** Settles once what came of every creation that was sent is written down. */
+  close(): Promise<void>;
 }
 
 export interface WriteTurn {
   /** By `clock.elapsed()`: it is not sent later than this. */
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
-  /** A call is sent. */
+  /** Makes it one creation with all that are submitted under the same key within a day. */
+  readonly idempotencyKey: string | undefined;
+  /** A call was sent. */
   charge(): void;
+  /** A call is about to be sent. */
+  sending?(): void;
 }
 
 export interface WritesOptions {
@@ -31,42 +37,102 @@ export interface WritesOptions {
   readonly throttle: Throttle;
   readonly reads: Reads;
   readonly refusedKey: RefusedKey;
+  readonly idempotency: Idempotency;
   readonly clock: Clock;
-  /** A call is sent. */
+  /** A call was sent. */
   onCall(): void;
 }
 
-export function createWrites({ apiKey, petApi, throttle, reads, refusedKey, clock, onCall }: WritesOptions): Writes {
+/** After a connection that was never made, the next try waits so long; after the last of these there is none. */
+const PAUSES_MS = [100, 300, 1_000];
+
+export function createWrites(options: WritesOptions): Writes {
+  const { apiKey, petApi, throttle, reads, refusedKey, idempotency, clock, onCall } = options;
+  const underWay = new Set<Promise<unknown>>();
   return {
-    async create(pet, turn) {
-      // Once more after a 429: the upstream refused that one, so it did not happen.
-      for (;;) {
-        const passage = await throttle.pass({ kind: 'write', deadlineMs: turn.deadlineMs, signal: turn.signal }, () => {
-          // Another call may have found out meanwhile that the upstream does not take this key.
-          if (refusedKey.remainingMs() > 0) return undefined;
-          turn.charge();
-          onCall();
-          return send(pet);
-        });
-        if (passage.kind === 'refused') throw refusedError(passage, clock.now());
-        if (passage.kind === 'unused') throw refusedKey.error();
-        const { outcome, sent } = passage.answer;
-        if (outcome.kind === 'ok') return { pet: outcome.value };
-        if (outcome.kind === 'invalid') return { refusal: outcome.error };
-        if (outcome.kind !== 'rate-limited')
-          throw writeError(outcome, sent, throttle.standing()?.refusedLately ?? false);
-      }
+    create(pet, turn) {
+      const key = turn.idempotencyKey;
+      const creating =
+        key === undefined
+          ? post(pet, turn, UNSHARED)
+          : idempotency.once({ ...turn, key, pet }, (claim) => post(pet, turn, claim));
+      const end: Promise<unknown> = creating.then(
+        () => underWay.delete(end),
+        () => underWay.delete(end),
+      );
+      underWay.add(end);
+      return creating;
+    },
+    async close() {
+      idempotency.close();
+      await Promise.all(underWay);
     },
   };
 
-  async function send(pet: NewPet) {
+  /** Once more after what surely did not happen: a 429, and a connection that was never made. */
+  async function post(pet: NewPet, turn: WriteTurn, claim: Claim): Promise<Created> {
+    const { deadlineMs, signal } = turn;
+    const pauses = PAUSES_MS.values();
+    for (;;) {
+      let stopped: Error | undefined;
+      const claimAndSend = async () => {
+        stopped = await claim.begin();
+        return stopped ? NOTHING_SENT : send(pet, turn);
+      };
+      // Another call may have found out meanwhile that the upstream does not take this key.
+      const mayBeSent = () => refusedKey.remainingMs() === 0;
+      const passage = await throttle.pass({ kind: 'write', deadlineMs, signal }, () =>
+        mayBeSent() ? claimAndSend() : undefined,
+      );
+      if (passage.kind === 'refused') throw refusedError(passage, clock.now());
+      if (passage.kind === 'unused') throw refusedKey.error();
+      if (stopped) throw stopped;
+      const { outcome, sent } = passage.answer;
+      if (outcome.kind === 'ok') return settled(claim, { pet: outcome.value });
+      if (outcome.kind === 'invalid') return settled(claim, { refusal: outcome.error });
+      const error = writeError(outcome, sent, throttle.standing()?.refusedLately ?? false);
+      if (mayHaveHappened(outcome, sent)) {
+        await claim.settle({ unknown: 'status' in outcome ? { status: outcome.status } : {} });
+        throw error;
+      }
+      await claim.release();
+      if (outcome.kind === 'rate-limited') continue;
+      const pauseMs = sent ? Infinity : (pauses.next().value ?? Infinity);
+      if (clock.elapsed() + pauseMs > deadlineMs) throw error;
+      await pause(pauseMs);
+    }
+  }
+
+  async function send(pet: NewPet, turn: WriteTurn): Promise<UpstreamAnswer<Pet>> {
     const sentAtMs = clock.elapsed();
+    turn.sending?.();
     const answer = await petApi.createPet(pet, { apiKey });
-    const { outcome } = answer;
+    const { outcome, sent } = answer;
+    if (sent) {
+      turn.charge();
+      onCall();
+    }
     if (outcome.kind === 'unauthenticated') refusedKey.refuse();
     else if (answer.rateLimit) refusedKey.accept();
-    if (outcome.kind === 'ok') reads.wrote(animalFact(outcome.value.id, outcome.value, sentAtMs));
-    else if (mayHaveHappened(outcome, answer.sent)) reads.wrote(undefined);
+    if (outcome.kind === 'ok') await reads.wrote(animalFact(outcome.value.id, outcome.value, sentAtMs));
+    else if (mayHaveHappened(outcome, sent)) await reads.wrote(undefined);
     return answer;
   }
+}
+
+const NOTHING_SENT: UpstreamAnswer<Pet> = {
+  outcome: { kind: 'no-answer', reason: 'aborted' },
+  sent: false,
+  rateLimit: undefined,
+};
+
+async function settled(claim: Claim, created: Created): Promise<Created> {
+  await claim.settle(created);
+  return created;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 }

@@ -1,5 +1,6 @@
 import type { Pet } from '../pet.ts';
 import { builder } from './builder.ts';
+import { idempotencyKeyArgument } from './idempotency-key-argument.ts';
 import { int64Argument } from './int64-argument.ts';
 import { petStatus } from './pet-status.ts';
 import { pet } from './pet.ts';
@@ -29,6 +30,13 @@ const createPetInput = builder.inputType('CreatePetInput', {
     name: t.string({ required: true, description: 'Its name.' }),
     categoryId: t.id({ required: true, description: 'The category that it belongs to, an int64.' }),
     status: t.field({ type: petStatus, description: 'Where it stands; without it, the store decides.' }),
+    idempotencyKey: t.string({
+      description:
+        'Makes the creation safe to repeat: a key of your own for this animal, of 1 to 255 visible ASCII characters, such ' +
+        'as a UUID. Within a day, whatever is submitted with it again adds nothing and gets the outcome of the first: the ' +
+        'animal, the userErrors, or OUTCOME_UNKNOWN. With another input it is BAD_USER_INPUT. After any other error ' +
+        'nothing was added, or OUTCOME_PENDING says that an earlier submit is under way: repeat it with the same key.',
+    }),
   }),
 });
 
@@ -38,15 +46,15 @@ builder.mutationType({
     createPet: t.field({
       type: createPetPayload,
       description:
-        'Adds an animal. An error with the code OUTCOME_UNKNOWN says that it may have been added: look before repeating.',
+        'Adds an animal. An error with the code OUTCOME_UNKNOWN says that it may have been added: look before repeating. With an ' +
+        'idempotencyKey it can be repeated without adding a second one.',
       args: { input: t.arg({ type: createPetInput, required: true, description: 'The animal to add.' }) },
       resolve: async (_root, { input }, { pets }): Promise<CreatePetPayload> => {
-        const { name, categoryId, status } = input;
-        const created = await pets.create({
-          name,
-          categoryId: int64Argument('input.categoryId', categoryId),
-          status: status ?? undefined,
-        });
+        const { name, categoryId, status, idempotencyKey } = input;
+        const created = await pets.create(
+          { name, categoryId: int64Argument('input.categoryId', categoryId), status: status ?? undefined },
+          idempotencyKeyArgument('input.idempotencyKey', idempotencyKey),
+        );
         if ('pet' in created) return { pet: created.pet, userErrors: [] };
         return { pet: null, userErrors: [{ field: undefined, ...created.refusal }] };
       },

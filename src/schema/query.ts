@@ -7,7 +7,8 @@ import { rateLimit } from './rate-limit.ts';
 
 const DEFAULT_LIMIT = 20;
 const HIGHEST_LIMIT = 100;
-const MOST_IDS = 100;
+/** Of one `petsById`. */
+export const MOST_IDS = 100;
 
 builder.queryType({
   description: 'What can be read. Every field reads with the API key of the request.',

@@ -8,6 +8,7 @@ import type { TextMemory } from './text-memory.ts';
 
 /** A query that is ready to be run again and again, with graphql-js's own result as JSON. */
 export interface CompiledOperation {
+  readonly definition: OperationDefinitionNode;
   /** @returns undefined where the variables are not as the operation declares them. Nothing has run then. */
   run(
     context: ResolverContext,
@@ -46,6 +47,7 @@ export function compileOperation(
     compileText(type, [selectionSet], { fields: createSelectedFields(document, isTrue), memory });
 
   return {
+    definition: operation,
     run(context, given) {
       const { variableValues } =
         variableDefinitions.length === 0 ? NO_VARIABLES : getVariableValues(schema, variableDefinitions, given);

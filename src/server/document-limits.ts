@@ -1,57 +1,43 @@
 import { Kind } from 'graphql';
 import type { DocumentNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
-import { PetqlError } from '../errors.ts';
+import type { PetqlError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import { limitExceeded } from './limit-exceeded.ts';
 
-/** The largest request body that is read. A document of the longest kind needs far less. */
-export const LARGEST_BODY_BYTES = 262_144;
+/** The limits of a document that was parsed. */
+const MEASURED = {
+  depth: 'maxDepth',
+  rootFields: 'maxRootFields',
+  aliases: 'maxAliases',
+  fields: 'maxFields',
+} as const satisfies Record<string, keyof Limits>;
 
-/** What a document may hold at most. Room for a hundred aliased reads and for every introspection query. */
-export const DOCUMENT_LIMITS = {
-  /** Counted while parsing, so that nothing longer is ever parsed. */
-  tokens: 5000,
-  /** Levels of fields; introspection needs 14. */
-  depth: 20,
-  /** Aliases, fields and fields of the operation itself, counted as if each fragment stood where it is used. */
-  aliases: 200,
-  fields: 1500,
-  rootFields: 200,
-} as const;
-
-type Measure = Record<'aliases' | 'depth' | 'fields' | 'rootFields', number>;
+type Measure = Record<keyof typeof MEASURED, number>;
 
 /**
  * Checks a parsed document before it is validated.
  *
  * @returns the LIMIT_EXCEEDED error of the first limit that an operation is past, or undefined.
  */
-export function documentLimitError(document: DocumentNode): PetqlError | undefined {
+export function documentLimitError(document: DocumentNode, limits: Limits): PetqlError | undefined {
   const measureOf = createMeasure(document);
   for (const definition of document.definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
     const measure = measureOf(definition.selectionSet);
     for (const limit of ['depth', 'rootFields', 'aliases', 'fields'] as const) {
-      if (measure[limit] > DOCUMENT_LIMITS[limit]) return limitExceeded(limit, measure[limit]);
+      const most = limits[MEASURED[limit]];
+      if (measure[limit] > most) return limitExceeded(limit, most, measure[limit]);
     }
   }
   return undefined;
 }
 
-export function limitExceeded(limit: keyof typeof DOCUMENT_LIMITS, came?: number): PetqlError {
-  const most = DOCUMENT_LIMITS[limit];
-  return new PetqlError(
-    'LIMIT_EXCEEDED',
-    `The document is past a limit: at most ${most} ${NAMES[limit]}${came === undefined ? '' : `, got ${came}`}.`,
-    { details: { limit, most }, httpStatus: 400 },
-  );
+/** The most fields that an operation of the document has at its top. */
+export function rootFieldsOf(document: DocumentNode): number {
+  const measureOf = createMeasure(document);
+  const operations = document.definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
+  return Math.max(0, ...operations.map(({ selectionSet }) => measureOf(selectionSet).rootFields));
 }
-
-const NAMES = {
-  tokens: 'tokens',
-  depth: 'levels',
-  aliases: 'aliases',
-  fields: 'fields',
-  rootFields: 'fields in an operation',
-} as const;
 
 /** Each fragment is measured once, so that fragments of fragments cost no more than they are long. */
 function createMeasure(document: DocumentNode): (selections: SelectionSetNode) => Measure {

@@ -4,7 +4,6 @@ import type { GraphQLFormattedError } from 'graphql';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { LARGEST_BODY_BYTES } from './document-limits.ts';
 
 /**
  * What a client sees of something thrown: GraphQL's own errors and PetqlErrors as they are, and for the rest a masked
@@ -82,10 +81,6 @@ const YOGA_CODES: Readonly<Record<string, { code: ErrorCode; message?: string }>
   OPERATION_RESOLUTION_FAILURE: {
     code: 'BAD_USER_INPUT',
     message: 'Which operation is to run? Expected one in the document, or the name of one of them as operationName.',
-  },
-  REQUEST_ENTITY_TOO_LARGE: {
-    code: 'LIMIT_EXCEEDED',
-    message: `The request is past a limit: expected a body of at most ${LARGEST_BODY_BYTES} bytes.`,
   },
 };
 

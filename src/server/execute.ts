@@ -1,10 +1,18 @@
-import { print } from 'graphql';
-import type { DocumentNode, ExecutionResult, FormattedExecutionResult, GraphQLError } from 'graphql';
+import { getOperationAST, print } from 'graphql';
+import type {
+  DocumentNode,
+  ExecutionResult,
+  FormattedExecutionResult,
+  GraphQLError,
+  OperationDefinitionNode,
+} from 'graphql';
 import type { GraphQLParams, YogaServer } from 'graphql-yoga';
 import type { ServerKey } from '../gateway-options.ts';
+import { readTraceContext } from '../trace-context.ts';
 import { givenApiKey } from './api-key.ts';
 import { plainError } from './error-answers.ts';
 import type { Execute, Operation, TypedText } from './operation.ts';
+import type { OperationReports } from './operation-reports.ts';
 import { paramsError } from './params-error.ts';
 import type { RequestTerms } from './request-terms.ts';
 
@@ -15,41 +23,54 @@ export interface ExecuteOptions {
     params: GraphQLParams;
   }): ReturnType<YogaServer<object, object>['getEnveloped']>;
   maskError(error: unknown): GraphQLError;
+  readonly reports: OperationReports;
   readonly serverKey: ServerKey | undefined;
 }
 
-export function createExecute({ envelop, maskError, serverKey }: ExecuteOptions): Execute {
+export function createExecute({ envelop, maskError, reports, serverKey }: ExecuteOptions): Execute {
   const texts = new WeakMap<object, string>();
   return (operation) => executeAny(operation as AnyOperation);
 
   async function executeAny<TData>(operation: AnyOperation): Promise<FormattedExecutionResult<TData>> {
-    const { document, variables, operationName, waitMs, signal, cacheControl } = operation;
+    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun = false, traceparent } = operation;
     const { apiKey = typeof serverKey === 'string' ? serverKey : undefined } = operation;
     if (waitMs !== undefined && !(waitMs >= 0)) {
       throw new TypeError(`execute: waitMs: expected milliseconds from 0, got ${String(waitMs)}`);
     }
     signal?.throwIfAborted();
     const params = { query: textOf(document), variables, operationName } as GraphQLParams;
-    const result = await run(params, { apiKey: givenApiKey(apiKey), waitMs, signal: () => signal, cacheControl });
+    const running = reports.begin();
+    const trace = readTraceContext(traceparent, undefined);
+    const { result, node } = await run(params, {
+      apiKey: givenApiKey(apiKey),
+      waitMs,
+      signal: () => signal,
+      cacheControl,
+      dryRun,
+      trace,
+    });
+    reports.end(running, node, result);
     return plainResult(result) as FormattedExecutionResult<TData>;
   }
 
-  async function run(params: GraphQLParams, terms: RequestTerms): Promise<ExecutionResult> {
+  async function run(params: GraphQLParams, terms: RequestTerms): Promise<Answered> {
     const error = paramsError(params);
-    if (error) return { errors: [error] };
+    if (error) return { result: { errors: [error] } };
     const { query, variables: variableValues, operationName } = params;
     const { schema, parse, validate, contextFactory, execute } = envelop({ params, terms });
+    let node: Answered['node'];
     try {
       const document: DocumentNode = parse(query);
+      node = getOperationAST(document, operationName) ?? undefined;
       const errors = validate(schema, document);
-      if (errors.length > 0) return { errors };
+      if (errors.length > 0) return { node, result: { errors } };
       const contextValue = await contextFactory();
       // Envelop hands the signal on to graphql-js, but has no type for it.
       const args = { schema, document, variableValues, operationName, contextValue, abortSignal: terms.signal() };
-      return await execute(args);
+      return { node, result: await execute(args) };
     } catch (thrown) {
       terms.signal()?.throwIfAborted();
-      return { errors: [maskError(thrown)] };
+      return { node, result: { errors: [maskError(thrown)] } };
     }
   }
 
@@ -62,6 +83,12 @@ export function createExecute({ envelop, maskError, serverKey }: ExecuteOptions)
     texts.set(document, text);
     return text;
   }
+}
+
+interface Answered {
+  readonly result: ExecutionResult;
+  /** Which operation it answers, where that is known. */
+  readonly node?: OperationDefinitionNode | undefined;
 }
 
 type AnyOperation = Operation<unknown, Record<string, unknown>>;

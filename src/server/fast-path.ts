@@ -1,16 +1,20 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Kind, getOperationAST } from 'graphql';
 import type { DocumentNode, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
 import { answerType } from './answer-type.ts';
+import type { CallLimit } from './call-limit.ts';
 import { compileOperation } from './compiled-operation.ts';
 import type { CompiledOperation, CompiledResult } from './compiled-operation.ts';
+import type { Cors } from './cors.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { plainError } from './error-answers.ts';
 import { inexactVariableError } from './exact-variables.ts';
+import type { OperationReports, RunningOperation } from './operation-reports.ts';
 import type { RequestContext } from './request-context.ts';
 import { headerTerms } from './request-terms.ts';
-import type { RequestTerms, TermsOptions } from './request-terms.ts';
+import type { RequestTerms, TermsHeaders, TermsOptions } from './request-terms.ts';
+import { SECURITY_HEADERS } from './security-headers.ts';
 import { createTextMemory } from './text-memory.ts';
 
 /** An answer as it goes out. */
@@ -44,6 +48,11 @@ export interface FastPathOptions extends TermsOptions {
   checkedDocument(params: FastParams): DocumentNode;
   requestContext(terms: RequestTerms): RequestContext;
   maskError(error: unknown): GraphQLError;
+  readonly reports: OperationReports;
+  readonly cors: Cors;
+  readonly callLimit: CallLimit;
+  /** Whether no document runs but the trusted ones, which the server knows. */
+  readonly requireTrusted: boolean;
 }
 
 /** A request's body. */
@@ -57,7 +66,9 @@ export interface FastParams {
 type CompiledDocument = ReadonlyMap<string, CompiledOperation>;
 
 export function createFastPath(options: FastPathOptions): FastPath {
-  const { endpoint, requestContext, maskError, serverKey } = options;
+  const { endpoint, requestContext, maskError, reports, cors, serverKey, requireTrusted } = options;
+  // What finds the server's key takes a Request.
+  if (requireTrusted || typeof serverKey === 'function') return () => undefined;
   const compiled = createCompiler(options);
 
   // Queries change nothing: one that fails as nobody foresaw is run again by the server, which knows what to say then.
@@ -72,44 +83,63 @@ export function createFastPath(options: FastPathOptions): FastPath {
 
   function tryAnswer({ incoming, path, body, signal }: FastRequest): FastAnswer | Promise<FastAnswer> | undefined {
     const { headers } = incoming;
-    // What finds the server's key takes a Request.
-    if (incoming.method !== 'POST' || path !== endpoint || typeof serverKey === 'function') return undefined;
+    if (incoming.method !== 'POST' || path !== endpoint || headers['petql-dry-run'] !== undefined) return undefined;
     const type = answerType(headers.accept);
     if (!type || !isJson(headers['content-type']) || isDoubled(incoming.rawHeaders)) return undefined;
     const params = readParams(body);
     if (!params || inexactVariableError(params.variables)) return undefined;
     const operation = compiled(params).get(params.operationName ?? '');
     if (!operation) return undefined;
-    const { authorization, 'cache-control': cacheControl, prefer } = headers;
-    const terms = headerTerms(
-      { authorization, cacheControl, prefer: prefer as string | undefined },
-      { ...options, signal },
-    );
-    const context = requestContext(terms);
+    const running = reports.begin();
+    const context = requestContext(headerTerms(termsHeaders(headers), { ...options, signal }));
     if (context.refusal) return undefined;
+    const asked: Asked = { operation, running, context, type, origin: headers.origin ?? null };
     const result = operation.run(context, params.variables);
-    return result instanceof Promise
-      ? result.then((come) => answer(come, context, type))
-      : result && answer(result, context, type);
+    return result instanceof Promise ? result.then((come) => answer(come, asked)) : result && answer(result, asked);
   }
 
-  function answer({ data, errors }: CompiledResult, context: RequestContext, type: string): FastAnswer {
+  function answer({ data, errors }: CompiledResult, asked: Asked): FastAnswer {
+    const { operation, running, context, type, origin } = asked;
     const usage = context.usage();
     const masked = errors.map(maskError);
-    const result =
-      masked.length > 0 ? { data: JSON.parse(data) as ExecutionResult['data'], errors: masked } : NO_ERRORS;
-    const told = answerHeaders(result as ExecutionResult, context.latestBudget(), usage);
-    const headers = ['content-type', type];
+    const result: ExecutionResult =
+      masked.length > 0
+        ? { data: JSON.parse(data) as NonNullable<ExecutionResult['data']>, errors: masked }
+        : NO_ERRORS;
+    const told = answerHeaders(result, context.latestBudget(), usage);
+    const { vary, ...storage } = storageHeaders('age' in told);
+    const { vary: alsoVary, ...granted } = cors.headers(origin);
+    const headers = ['content-type', type, 'x-request-id', running.id, ...SECURITY_LIST];
     addHeaders(headers, told);
-    addHeaders(headers, storageHeaders('age' in told));
+    addHeaders(headers, storage);
+    addHeaders(headers, granted);
+    headers.push('vary', alsoVary === undefined ? vary : `${vary}, ${alsoVary}`);
     const errorsText = masked.length > 0 ? `"errors":${JSON.stringify(masked.map(plainError))},` : '';
-    return {
-      status: answerStatus(result as ExecutionResult) ?? 200,
+    const extensions = { petql: usage };
+    const answered: FastAnswer = {
+      status: answerStatus(result) ?? 200,
       headers,
-      body: `{${errorsText}"data":${data},"extensions":${JSON.stringify({ petql: usage })}}`,
+      body: `{${errorsText}"data":${data},"extensions":${JSON.stringify(extensions)}}`,
     };
+    // Last: whatever failed before this is run again by the server, and counted there.
+    context.saved(usage.servedWithoutCall);
+    reports.end(running, operation.definition, { ...result, extensions });
+    return answered;
   }
 }
+
+/** A request on its way to its answer. */
+interface Asked {
+  readonly operation: CompiledOperation;
+  readonly running: RunningOperation;
+  readonly context: RequestContext;
+  /** The content type of the answer. */
+  readonly type: string;
+  /** The page's, where a browser sent it for one. */
+  readonly origin: string | null;
+}
+
+const SECURITY_LIST: readonly string[] = Object.entries(SECURITY_HEADERS).flat();
 
 const NO_ERRORS: ExecutionResult = {};
 
@@ -117,8 +147,25 @@ function addHeaders(list: string[], headers: Readonly<Record<string, string>>): 
   for (const name of Object.keys(headers)) list.push(name, headers[name] as string);
 }
 
+function termsHeaders(headers: IncomingHttpHeaders): TermsHeaders {
+  const { authorization, 'cache-control': cacheControl, prefer, traceparent, tracestate } = headers;
+  // Node joins headers that it knows no rule for, so that these are texts.
+  return {
+    authorization,
+    cacheControl,
+    prefer: prefer as string | undefined,
+    dryRun: undefined,
+    traceparent: traceparent as string | undefined,
+    tracestate: tracestate as string | undefined,
+  };
+}
+
 /** Made once for each document; one that is not for here has no operations in it. */
-function createCompiler({ checkedDocument, schema }: FastPathOptions): (params: FastParams) => CompiledDocument {
+function createCompiler({
+  checkedDocument,
+  callLimit,
+  schema,
+}: FastPathOptions): (params: FastParams) => CompiledDocument {
   const documents = createDocumentCache<CompiledDocument>();
   const memory = createTextMemory();
   return (params) => {
@@ -129,7 +176,8 @@ function createCompiler({ checkedDocument, schema }: FastPathOptions): (params: 
       const document = checkedDocument(params);
       const only = getOperationAST(document);
       for (const definition of document.definitions) {
-        if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+        // What an operation of a costly document can cost depends on its variables, and is looked at before each run.
+        if (definition.kind !== Kind.OPERATION_DEFINITION || callLimit.concerns(document)) continue;
         const operation = compileOperation(schema, document, definition, memory);
         if (!operation) continue;
         if (definition.name) operations.set(definition.name.value, operation);

@@ -1,13 +1,21 @@
+import { randomUUID } from 'node:crypto';
 import { GraphQLError, execute, getOperationAST, parse } from 'graphql';
-import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
+import type { DocumentNode, ExecutionArgs, ExecutionResult, OperationDefinitionNode } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import type { GraphQLParams, Plugin, YogaInitialContext } from 'graphql-yoga';
+import type { Events } from '../events.ts';
 import type { ServerKey } from '../gateway-options.ts';
+import type { Limits } from '../limits.ts';
 import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
 import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
+import { batchError } from './batch-error.ts';
+import { createCallLimit } from './call-limit.ts';
+import type { CallLimit } from './call-limit.ts';
+import { createCors } from './cors.ts';
 import { createDocumentCache } from './document-cache.ts';
-import { DOCUMENT_LIMITS, LARGEST_BODY_BYTES, documentLimitError, limitExceeded } from './document-limits.ts';
+import { documentLimitError } from './document-limits.ts';
+import { dryRun } from './dry-run.ts';
 import {
   badRequest,
   createErrorMask,
@@ -20,24 +28,46 @@ import { inexactVariableError } from './exact-variables.ts';
 import { createExecute } from './execute.ts';
 import { createFastPath } from './fast-path.ts';
 import type { FastPath } from './fast-path.ts';
+import { forgedRequestError } from './forged-request.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
+import { healthAnswer } from './health.ts';
+import type { Health } from './health.ts';
+import { useHiddenSchema } from './hidden-schema.ts';
+import { limitExceeded } from './limit-exceeded.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
+import { createOperationReports } from './operation-reports.ts';
+import type { OperationReports, RunningOperation } from './operation-reports.ts';
 import { paramsError } from './params-error.ts';
 import { createRequestContext } from './request-context.ts';
 import type { RequestContext, RequestContextOptions } from './request-context.ts';
 import { httpTerms } from './request-terms.ts';
 import type { RequestTerms } from './request-terms.ts';
+import { SECURITY_HEADERS } from './security-headers.ts';
+import { requestedDocument } from './trusted-documents.ts';
+import type { DocumentParams, TrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphqlServerOptions extends RequestContextOptions {
   readonly log: Log;
+  /** Who counts what happens. */
+  readonly events?: Events | undefined;
+  health(): Health;
   /** The path of GraphQL and GraphiQL. */
   readonly endpoint: string;
   /** See `TermsOptions`. */
   readonly serverKey?: ServerKey;
   readonly heedCacheControl: boolean;
-  /** The key that GraphiQL starts with. */
+  readonly limits: Limits;
+  /** Whether browsers get GraphiQL, and the key that it starts with. */
+  readonly graphiql: boolean;
   readonly graphiqlKey?: string;
+  /** Whether the schema can be asked for. */
+  readonly introspection: boolean;
+  /** Documents that can be asked for by their ids, and whether no other one runs. */
+  readonly trusted?: TrustedDocuments | undefined;
+  readonly requireTrusted: boolean;
+  /** See `createCors`. */
+  readonly corsOrigins: readonly string[];
 }
 
 export interface GraphqlServer {
@@ -50,9 +80,12 @@ export interface GraphqlServer {
 
 /** GraphQL for those who ask over HTTP and for those in the same process, under the same rules. */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
-  const { endpoint, serverKey, heedCacheControl, graphiqlKey } = options;
+  const { endpoint, serverKey, heedCacheControl, limits, introspection } = options;
   const requestContext = createRequestContext(options);
   const maskError = createErrorMask(options.log);
+  const reports = createOperationReports(options);
+  const cors = createCors(options.corsOrigins);
+  const callLimit = createCallLimit(limits);
   const yoga = createYoga<ServerContext, RequestContext>({
     schema,
     graphqlEndpoint: endpoint,
@@ -60,13 +93,17 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       requestContext(terms ?? (await httpTerms(request, { serverKey, heedCacheControl }))),
     maskedErrors: { maskError },
     parserAndValidationCache: { documentCache: createDocumentCache(), errorCache: createDocumentCache() },
-    maxRequestBodySize: LARGEST_BODY_BYTES,
+    maxRequestBodySize: limits.maxBodyBytes,
+    extraParamNames: ['documentId'],
+    batching: { limit: Infinity },
     plugins: [
-      usePages(endpoint, graphiqlKey),
-      useJsonRequests(),
-      useDocumentChecks(),
-      useExecution(),
-      useAnswerHeaders(),
+      usePages(options),
+      useReports(reports),
+      useGraphqlRequests(options),
+      useDocumentChecks(limits),
+      introspection ? {} : useHiddenSchema(),
+      useExecution(callLimit, { hideSuggestions: !introspection }),
+      useAnswerHeaders(limits),
     ],
     // Frameworks know a Response by its class.
     fetchAPI: { Request, Response, Headers },
@@ -86,6 +123,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     heedCacheControl,
     requestContext,
     maskError,
+    reports,
+    cors,
+    callLimit,
+    requireTrusted: options.requireTrusted,
     checkedDocument(params) {
       const { parse: parseChecked, validate } = yoga.getEnveloped({ params });
       const document = parseChecked(params.query) as DocumentNode;
@@ -96,29 +137,51 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   });
   return {
     fastPath,
-    // What else a framework hands over with the request is not for Yoga, which would take it for context.
-    fetch: async (request) => yoga.handleRequest(request, {}),
-    execute: createExecute({ envelop: (context) => yoga.getEnveloped(context), maskError, serverKey }),
+    async fetch(request) {
+      // What else a framework hands over with the request is not for Yoga, which would take it for context.
+      const requestId = randomUUID();
+      const response = cors.preflight(request) ?? (await yoga.handleRequest(request, { requestId }));
+      response.headers.set('x-request-id', requestId);
+      setHeaders(response, cors.headers(request.headers.get('origin')));
+      return response;
+    },
+    execute: createExecute({ envelop: (context) => yoga.getEnveloped(context), maskError, reports, serverKey }),
   };
+}
+
+function setHeaders({ headers }: Response, cors: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) if (!headers.has(name)) headers.set(name, value);
+  for (const [name, value] of Object.entries(cors)) {
+    if (name !== 'vary') headers.set(name, value);
+    else if (headers.get(name)?.includes(value) !== true) headers.append(name, value);
+  }
 }
 
 /** What an operation that did not come over HTTP brings instead of a request. */
 interface ServerContext extends Record<string, unknown> {
   readonly terms?: RequestTerms;
+  /** Of an HTTP request. */
+  readonly requestId?: string;
+  /** What is known of the operation on its way; a list of operations has one context for each. */
+  running?: RunningOperation;
+  operation?: OperationDefinitionNode;
+  reported?: boolean;
 }
 
 type ServerPlugin = Plugin<object, object, RequestContext>;
 
 /** What is no GraphQL: GraphiQL, its files, the health checks, and the way to GraphiQL from the bare address. */
-function usePages(endpoint: string, graphiqlKey: string | undefined): ServerPlugin {
-  const graphiql = createGraphiql({ endpoint, ...(graphiqlKey === undefined ? {} : { apiKey: graphiqlKey }) });
+function usePages({ endpoint, graphiqlKey, health, ...options }: GraphqlServerOptions): ServerPlugin {
+  const graphiql = options.graphiql
+    ? createGraphiql({ endpoint, ...(graphiqlKey === undefined ? {} : { apiKey: graphiqlKey }) })
+    : undefined;
   return {
     async onRequest({ request, url, endResponse }) {
       const path = url.pathname;
-      const page = await graphiql.answer(request, path);
+      const page = healthAnswer(path, health) ?? (await graphiql?.answer(request, path));
       if (page) endResponse(page);
-      else if (path === '/health/live' || path === '/health/ready') endResponse(Response.json({ status: 'ok' }));
-      else if (path === '/') endResponse(new Response(null, { status: 302, headers: { location: endpoint } }));
+      else if (path === '/' && graphiql)
+        endResponse(new Response(null, { status: 302, headers: { location: endpoint } }));
       else if (path !== endpoint) {
         endResponse(new Response(`There is nothing at this path; GraphQL is at ${endpoint}.\n`, { status: 404 }));
       }
@@ -126,72 +189,117 @@ function usePages(endpoint: string, graphiqlKey: string | undefined): ServerPlug
   };
 }
 
-/** Bodies are JSON, and nothing that a page of another origin can send without asking first. */
-function useJsonRequests(): ServerPlugin {
+/** Tells of each operation, and of what did not get so far as to be one. */
+function useReports(reports: OperationReports): ServerPlugin {
   return {
-    onParams({ params }) {
+    onParams({ context }) {
+      const own = context as ServerContext;
+      own.running = reports.begin(own.requestId);
+    },
+    onExecutionResult({ result, context }) {
+      const own = context as ServerContext;
+      if (!own.running) return;
+      own.reported = true;
+      reports.end(own.running, own.operation, result as ExecutionResult);
+    },
+    onResultProcess({ result, serverContext }) {
+      const { running, reported, requestId } = serverContext as ServerContext;
+      if (!reported && 'errors' in result) reports.end(running ?? reports.begin(requestId), undefined, result);
+    },
+  };
+}
+
+/** Bodies are JSON, and nothing that a page of another origin can send without asking first. */
+function useGraphqlRequests({ limits, serverKey, trusted, requireTrusted }: GraphqlServerOptions): ServerPlugin {
+  return {
+    onParams({ params, setParams }) {
       const error = paramsError(params);
       if (error) throw error;
+      const query = requestedDocument(params as DocumentParams, trusted, requireTrusted);
+      if (query !== undefined && query !== params.query) setParams({ ...params, query });
     },
-    onRequestParse({ request, requestParser, setRequestParser }) {
+    onRequestParse({ request, url, requestParser, setRequestParser }) {
       if (
         request.method === 'POST' &&
         !/^application\/(?:graphql\+)?json\s*(?:;|$)/i.test(request.headers.get('content-type') ?? '')
       ) {
         throw badRequest('Expected a body with the content type application/json.', 415);
       }
-      if (request.method !== 'GET' || !requestParser) return;
-      setRequestParser((get) => {
-        try {
-          return requestParser(get);
-        } catch {
-          throw badRequest('The variables and extensions of a GET request: expected JSON.', 400);
-        }
-      });
+      const forged = serverKey !== undefined ? forgedRequestError(request) : undefined;
+      if (forged) throw forged;
+      if (request.method === 'GET' && requestParser) {
+        setRequestParser((get) => {
+          try {
+            const documentId = url.searchParams.get('documentId') ?? undefined;
+            const params = requestParser(get) as GraphQLParams;
+            return documentId === undefined ? params : { ...params, documentId };
+          } catch {
+            throw badRequest('The variables and extensions of a GET request: expected JSON.', 400);
+          }
+        });
+      }
+      return {
+        onRequestParseDone({ requestParserResult }) {
+          const error = Array.isArray(requestParserResult) && batchError(requestParserResult.length, limits.maxBatch);
+          if (error) throw error;
+        },
+      };
     },
   };
 }
 
 /** What stands between a document's text and its validation. */
-function useDocumentChecks(): ServerPlugin {
+function useDocumentChecks(limits: Limits): ServerPlugin {
   return {
     onParse({ setParseFn }) {
       setParseFn((source: string, options: object) => {
         try {
-          return parse(source, { ...options, maxTokens: DOCUMENT_LIMITS.tokens });
+          return parse(source, { ...options, maxTokens: limits.maxTokens });
         } catch (error) {
           // graphql-js has no other sign of it.
           if (error instanceof GraphQLError && error.message.includes('tokens. Parsing aborted')) {
-            throw graphqlError(limitExceeded('tokens'));
+            throw graphqlError(limitExceeded('tokens', limits.maxTokens));
           }
           throw error instanceof GraphQLError ? parseFailure(error) : error;
         }
       });
       return ({ result, context }) => {
         if (result === null || result instanceof Error) return;
-        const error = documentLimitError(result);
+        const error = documentLimitError(result, limits);
         if (error) throw graphqlError(error);
-        if (!getOperationAST(result, (context as YogaInitialContext).params.operationName)) throw unknownOperation();
+        const operation = getOperationAST(result, (context as YogaInitialContext).params.operationName);
+        if (!operation) throw unknownOperation();
+        (context as ServerContext).operation = operation;
       };
     },
   };
 }
 
 /** Runs an operation and says what it cost, once what can be refused before anything runs has been looked at. */
-function useExecution(): ServerPlugin {
+function useExecution(limit: CallLimit, { hideSuggestions }: { hideSuggestions: boolean }): ServerPlugin {
   return {
     onExecute({ args, setExecuteFn, setResultAndStopExecution }) {
       // The reference implementation, whose errors name the variable that they are about.
       setExecuteFn((all: ExecutionArgs) => {
-        const result = execute(all);
-        return result instanceof Promise ? result.then(withUsage) : withUsage(result);
+        const run = { ...all, hideSuggestions };
+        if (context.dryRun) return dryRun(run, context, limit);
+        if (!limit.concerns(document)) return withUsageOf(run);
+        return limit
+          .error(run, context)
+          .then((error) => (error ? { errors: [graphqlError(error)] } : withUsageOf(run)));
       });
       const { document, operationName, variableValues } = args;
-      const { refusal, usage } = args.contextValue as RequestContext;
-      const withUsage = (result: ExecutionResult) => ({
-        ...result,
-        extensions: { ...result.extensions, petql: usage() },
-      });
+      const context = args.contextValue as RequestContext;
+      const { refusal, usage, saved } = context;
+      const withUsageOf = (run: ExecutionArgs) => {
+        const result = execute(run);
+        return result instanceof Promise ? result.then(withUsage) : withUsage(result);
+      };
+      const withUsage = (result: ExecutionResult) => {
+        const petql = usage();
+        saved(petql.servedWithoutCall);
+        return { ...result, extensions: { ...result.extensions, petql } };
+      };
       const error =
         inexactVariableError(variableValues) ??
         (refusal && operationNeedsKey(document, operationName ?? undefined) ? refusal : undefined);
@@ -200,7 +308,8 @@ function useExecution(): ServerPlugin {
   };
 }
 
-function useAnswerHeaders(): ServerPlugin {
+function useAnswerHeaders({ maxBodyBytes }: Limits): ServerPlugin {
+  const finished = (error: GraphQLError) => finishedError(namedLimit(error, maxBodyBytes));
   return {
     onExecutionResult({ result, setResult, context }) {
       if (!result || Array.isArray(result) || !('data' in result)) return;
@@ -211,7 +320,8 @@ function useAnswerHeaders(): ServerPlugin {
       setResult({ ...result, extensions: { ...result.extensions, http } });
     },
     onResultProcess({ result, setResult }) {
-      if ('errors' in result && result.errors) setResult({ ...result, errors: result.errors.map(finishedError) });
+      if (Array.isArray(result)) setResult(result.map((one) => withErrors(one, finished)));
+      else setResult(withErrors(result as ExecutionResult, finished));
     },
     onResponse({ response, setResponse }) {
       if (response.status === 406) return setResponse(notAcceptable());
@@ -221,6 +331,16 @@ function useAnswerHeaders(): ServerPlugin {
       response.headers.append('vary', vary);
     },
   };
+}
+
+function withErrors(result: ExecutionResult, finished: (error: GraphQLError) => GraphQLError): ExecutionResult {
+  return result.errors ? { ...result, errors: result.errors.map(finished) } : result;
+}
+
+/** Yoga refuses a body that is too long under a code of its own. */
+function namedLimit(error: GraphQLError, maxBodyBytes: number): GraphQLError {
+  if (error.extensions['code'] !== 'REQUEST_ENTITY_TOO_LARGE') return error;
+  return graphqlError(limitExceeded('bodyBytes', maxBodyBytes, undefined, 413));
 }
 
 function notAcceptable(): Response {

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { httpOrigin } from '../http-origin.ts';
 
 export interface Listener {
@@ -22,16 +21,15 @@ export async function listen(
   handler: RequestHandler,
   { host, port }: { host: string; port: number },
 ): Promise<Listener> {
-  // By connection, not a set of responses: V8's sets that many things pass through keep what has left them alive for long.
-  const latest = new Map<Socket, ServerResponse>();
+  const running = new Set<ServerResponse>();
   const server = createServer(
     { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 },
     (request, response) => {
-      latest.set(request.socket, response);
+      running.add(response);
+      response.once('close', () => running.delete(response));
       handler(request, response);
     },
   );
-  server.on('connection', (socket) => socket.once('close', () => latest.delete(socket)));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, host, resolve);
   });
@@ -45,7 +43,7 @@ export async function listen(
           clearTimeout(patience);
           resolve();
         });
-        for (const response of latest.values()) response.shouldKeepAlive = false;
+        for (const response of running) response.shouldKeepAlive = false;
       }),
   };
 }

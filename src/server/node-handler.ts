@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LARGEST_BODY_BYTES } from './document-limits.ts';
 import type { FastAnswer, FastPath } from './fast-path.ts';
 import type { RequestHandler } from './listener.ts';
 
@@ -10,22 +9,30 @@ export type FetchHandler = (request: Request) => Promise<Response> | Response;
  * Lets a fetch handler answer Node's requests, and what stands before it answer those that it can. Bodies are read here
  * and not as streams: a stream that is given up half read leaves its connection stuck, and whoever uses that connection
  * next waits for ever.
+ *
+ * @param maxBodyBytes what is longer is not read, and `handle` gets its length alone.
  */
-export function createNodeHandler(handle: FetchHandler, fastPath: FastPath = () => undefined): RequestHandler {
+export function createNodeHandler(
+  handle: FetchHandler,
+  maxBodyBytes: number,
+  fastPath: FastPath = () => undefined,
+): RequestHandler {
   return (incoming, outgoing) => {
-    readBody(incoming, (body) => {
-      const exchange: Exchange = { incoming, outgoing, body, signal: createSignal(outgoing) };
-      const answer = 'bytes' in body ? answerFast(exchange, body.bytes) : undefined;
-      // Most answers are there at once, and wait for no promise on their way out.
-      if (!answer) void answerByFetch(exchange);
-      else if (answer instanceof Promise) {
-        void answer.then((come) => (come ? send(outgoing, come) : answerByFetch(exchange)));
-      } else send(outgoing, answer);
-    });
+    try {
+      readBody(incoming, maxBodyBytes, (body) => answer({ incoming, outgoing, body, signal: createSignal(outgoing) }));
+    } catch {
+      refuse(outgoing);
+    }
   };
 
-  function answerFast({ incoming, signal }: Exchange, body: Buffer) {
-    return fastPath({ incoming, path: pathOf(incoming), body, signal });
+  function answer(exchange: Exchange): void {
+    const { incoming, outgoing, body, signal } = exchange;
+    const fast = 'bytes' in body && fastPath({ incoming, path: pathOf(incoming), body: body.bytes, signal });
+    // Most answers are there at once, and wait for no promise on their way out.
+    if (!fast) void answerByFetch(exchange);
+    else if (fast instanceof Promise) {
+      void fast.then((come) => (come ? send(outgoing, come) : answerByFetch(exchange)));
+    } else send(outgoing, fast);
   }
 
   async function answerByFetch({ incoming, outgoing, body, signal }: Exchange): Promise<void> {
@@ -37,11 +44,15 @@ export function createNodeHandler(handle: FetchHandler, fastPath: FastPath = () 
       const headers = Object.fromEntries(response.headers);
       outgoing.writeHead(response.status, { ...headers, 'content-length': bytes.length }).end(bytes);
     } catch {
-      // The client is gone, or what it sent has no address or header that a Request can be made of.
-      if (!outgoing.headersSent) outgoing.writeHead(400, { connection: 'close' });
-      outgoing.end();
+      refuse(outgoing);
     }
   }
+}
+
+/** The client is gone, or what it sent has no address, header or body that a Request can be made of. */
+function refuse(outgoing: ServerResponse): void {
+  if (!outgoing.headersSent) outgoing.writeHead(400, { connection: 'close' });
+  outgoing.end();
 }
 
 interface Exchange {
@@ -66,6 +77,8 @@ function createSignal(outgoing: ServerResponse): () => AbortSignal {
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: FastAnswer): void {
+  // A framework that got tired of waiting may have answered.
+  if (outgoing.headersSent) return void outgoing.end();
   const bytes = Buffer.byteLength(body);
   // What has as many bytes as characters is ASCII, which needs no encoding.
   const encoding = bytes === body.length ? 'latin1' : 'utf8';
@@ -82,16 +95,16 @@ interface ReadIncoming extends IncomingMessage {
 type ReadBody = { readonly bytes: Buffer } | { readonly tooLong: number };
 
 /** @param use is not called where the client goes away before all of it is there. */
-function readBody(incoming: ReadIncoming, use: (body: ReadBody) => void): void {
-  if (incoming.readableEnded) return use(readElsewhere(incoming.body));
+function readBody(incoming: ReadIncoming, maxBodyBytes: number, use: (body: ReadBody) => void): void {
+  if (incoming.readableEnded) return use(readElsewhere(incoming.body, maxBodyBytes));
   const announced = Number(incoming.headers['content-length']);
-  if (announced > LARGEST_BODY_BYTES) return use({ tooLong: announced });
+  if (announced > maxBodyBytes) return use({ tooLong: announced });
   const chunks: Buffer[] = [];
   let length = 0;
   incoming.on('data', (chunk: Buffer) => {
     length += chunk.length;
     chunks.push(chunk);
-    if (length <= LARGEST_BODY_BYTES) return;
+    if (length <= maxBodyBytes) return;
     incoming.removeAllListeners('data').removeAllListeners('end').pause();
     use({ tooLong: length });
   });
@@ -102,9 +115,9 @@ function readBody(incoming: ReadIncoming, use: (body: ReadBody) => void): void {
 }
 
 /** A parser of the framework's came first. Numbers that it rounded are still too large to be taken for exact ones. */
-function readElsewhere(body: unknown): ReadBody {
+function readElsewhere(body: unknown, maxBodyBytes: number): ReadBody {
   const bytes = Buffer.from(typeof body === 'string' || Buffer.isBuffer(body) ? body : (JSON.stringify(body) ?? ''));
-  return bytes.length > LARGEST_BODY_BYTES ? { tooLong: bytes.length } : { bytes };
+  return bytes.length > maxBodyBytes ? { tooLong: bytes.length } : { bytes };
 }
 
 /** Where a framework cut the path that this is mounted at off, it keeps the whole of it. */

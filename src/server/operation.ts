@@ -23,6 +23,10 @@ export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
   readonly signal?: AbortSignal | undefined;
   /** How old its answers may be, as a `Cache-Control` header of a request says it: `no-cache`, `max-age=5`. */
   readonly cacheControl?: string | undefined;
+  /** The trace that its calls to the service belong to, as a `traceparent` header says it (W3C Trace Context). */
+  readonly traceparent?: string | undefined;
+  /** Run nothing, and tell in `extensions.petql.dryRun` what it would cost. Default false. */
+  readonly dryRun?: boolean | undefined;
 };
 
 /** An operation as text, or as a document that may bring its types. */

@@ -1,3 +1,4 @@
+import type { BudgetFit } from '../caller/budget-fit.ts';
 import type { BudgetView } from '../caller/budget.ts';
 import type { Caller, Callers } from '../caller/callers.ts';
 import { readFreshness } from '../caller/freshness.ts';
@@ -8,6 +9,7 @@ import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { ResolverContext } from '../schema/builder.ts';
 import type { RequestTerms } from './request-terms.ts';
+import type { Wanted } from './wanted.ts';
 
 /** What a request has beside its document. */
 export interface RequestContext extends ResolverContext {
@@ -15,6 +17,14 @@ export interface RequestContext extends ResolverContext {
   readonly refusal: PetqlError | undefined;
   /** What the request has cost so far. */
   usage(): Usage;
+  /** Whether it is not to run, but to be told its price. */
+  readonly dryRun: boolean;
+  /** The most calls that this can cost now, retries aside. */
+  worstCase(wanted: Wanted): number;
+  /** Whether so many calls fit what is left of the plan, and when the last of them does. */
+  fit(calls: number): Promise<BudgetFit & { readonly at: Date }>;
+  /** It is over, with so many calls saved. */
+  saved(calls: number): void;
   /** The caller's plan as known without asking, for the response's headers. */
   latestBudget(): BudgetView | undefined;
 }
@@ -31,32 +41,49 @@ export interface RequestContextOptions {
 /** Finds whose request it is, and how long it may take. */
 export function createRequestContext(options: RequestContextOptions): (terms: RequestTerms) => RequestContext {
   const { callers, clock, maxWaitMs } = options;
-  return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl }) => {
-    if (apiKey instanceof PetqlError) return strangerContext(apiKey);
+  return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl, dryRun, trace }) => {
+    if (apiKey instanceof PetqlError) return { ...strangerContext(apiKey), dryRun };
     const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
     const freshness = readFreshness(cacheControl, options.freshness);
-    return callerContext(callers.withKey(apiKey), { deadlineMs, signal, freshness });
+    const caller = callers.withKey(apiKey);
+    return {
+      ...callerContext(caller, { deadlineMs, signal, freshness, trace }),
+      dryRun,
+      worstCase: ({ demands, creations }) => caller.worstCase(demands, freshness) + creations,
+      async fit(calls) {
+        const fit = await caller.fit(calls);
+        return { ...fit, waitMs: Math.ceil(fit.waitMs), at: new Date(clock.now() + fit.waitMs) };
+      },
+    };
   };
 }
 
-function callerContext(caller: Caller, life: Parameters<Caller['pets']>[0]): RequestContext {
+function callerContext(
+  caller: Caller,
+  life: Parameters<Caller['pets']>[0],
+): Omit<RequestContext, 'dryRun' | 'fit' | 'worstCase'> {
   const pets = caller.pets(life);
   return {
     pets,
     usage: pets.usage,
     budget: () => caller.budget.read(),
+    saved: (calls) => caller.saved(calls),
     latestBudget: () => caller.budget.latest(),
     refusal: caller.refusal(),
   };
 }
 
 /** Whoever has no key gets the same error from all that needs one. */
-function strangerContext(error: PetqlError): RequestContext {
+function strangerContext(error: PetqlError): Omit<RequestContext, 'dryRun'> {
   const fail = () => Promise.reject(error);
   return {
     pets: { list: fail, byId: fail, create: fail, usage: () => NO_USAGE },
     usage: () => NO_USAGE,
     budget: fail,
+    // No call is made without a key.
+    worstCase: () => 0,
+    fit: () => Promise.reject(error),
+    saved() {},
     latestBudget: () => undefined,
     refusal: error,
   };

@@ -1,6 +1,9 @@
 import type { PetqlError } from '../errors.ts';
 import type { ServerKey } from '../gateway-options.ts';
+import { readTraceContext } from '../trace-context.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
+import { wantsDryRun } from './dry-run.ts';
 
 /** Whose operation it is and how long it may take: the same for one that came over HTTP and for one run in process. */
 export interface RequestTerms {
@@ -12,6 +15,10 @@ export interface RequestTerms {
   readonly signal: () => AbortSignal | undefined;
   /** How old its answers may be, as a `Cache-Control` header says it. */
   readonly cacheControl: string | undefined;
+  /** Whether it is not to run, but to be told its price. */
+  readonly dryRun: boolean;
+  /** The trace that it belongs to. */
+  readonly trace: TraceContext | undefined;
 }
 
 export interface TermsOptions {
@@ -30,15 +37,21 @@ export async function httpTerms(request: Request, options: TermsOptions): Promis
     authorization: headers.get('authorization'),
     cacheControl: headers.get('cache-control'),
     prefer: headers.get('prefer'),
+    dryRun: headers.get('petql-dry-run'),
+    traceparent: headers.get('traceparent'),
+    tracestate: headers.get('tracestate'),
   };
   return headerTerms(read, { ...options, foundKey, signal: () => request.signal });
 }
 
-/** The headers that say whose request it is, how long it may take and how old its answers may be. */
+/** The headers that say whose request it is, how it is to run, how old its answers may be and which trace it belongs to. */
 export interface TermsHeaders {
   readonly authorization: string | null | undefined;
   readonly cacheControl: string | null | undefined;
   readonly prefer: string | null | undefined;
+  readonly dryRun: string | null | undefined;
+  readonly traceparent: string | null | undefined;
+  readonly tracestate: string | null | undefined;
 }
 
 export interface HeaderTermsOptions extends TermsOptions {
@@ -57,6 +70,8 @@ export function headerTerms(headers: TermsHeaders, options: HeaderTermsOptions):
     waitMs: preferredWaitMs(headers.prefer),
     signal,
     cacheControl: (heeded && headers.cacheControl) || undefined,
+    dryRun: wantsDryRun(headers.dryRun),
+    trace: readTraceContext(headers.traceparent, headers.tracestate),
   };
 }
 

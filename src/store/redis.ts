@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import type { Log } from '../log.ts';
+import { StoreAway } from './store-away.ts';
 
 /** The one place that knows Redis. Every call ends soon, one way or the other. */
 export interface RedisStore {
@@ -9,10 +10,22 @@ export interface RedisStore {
    * @throws RedisAway when Redis cannot be reached, does not answer in time, or refuses to write.
    */
   run(script: RedisScript, key: string, ...args: string[]): Promise<string>;
+  /**
+   * Listens to a channel, on a connection of its own.
+   *
+   * @returns what ends it.
+   */
+  subscribe(channel: string, listener: ChannelListener): () => void;
   /** Whether there is a connection. */
   readonly connected: boolean;
   /** Closes the connection at once. */
   close(): void;
+}
+
+export interface ChannelListener {
+  onMessage(text: string): void;
+  /** Messages are heard from now on; what was said before is not known. */
+  onGap(): void;
 }
 
 /** A Lua script of one key that answers a string. */
@@ -23,7 +36,7 @@ export interface RedisScript {
 }
 
 /** Redis did not do what it was asked; whether it began to is not known. */
-export class RedisAway extends Error {
+export class RedisAway extends StoreAway {
   override readonly name = 'RedisAway';
 }
 
@@ -34,7 +47,9 @@ export interface RedisStoreOptions {
   readonly timeoutMs?: number;
 }
 
-/** Connects in the background: whoever calls before there is a connection is told that Redis is away. */
+const CONNECT_MS = 2_000;
+
+/** Connects in the background. Whoever calls before the first connection stands waits for it, two seconds at most. */
 export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): RedisStore {
   const redis = new Redis(url, {
     // With its own defaults a call would hang for a minute while Redis is away, and be sent again on the next connection.
@@ -42,7 +57,7 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     commandTimeout: timeoutMs,
-    connectTimeout: 2_000,
+    connectTimeout: CONNECT_MS,
     retryStrategy: (attempt) => Math.min(50 * attempt, 1_000),
   });
   let away = false;
@@ -56,6 +71,12 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
     away = true;
   });
   const defined = new Set<string>();
+  // A Redis that nobody has spoken to yet is not away: who took it for that would go on without the other replicas.
+  const firstContact = new Promise<unknown>((resolve) => {
+    redis.once('ready', resolve);
+    redis.once('error', resolve);
+    setTimeout(resolve, CONNECT_MS).unref();
+  });
 
   return {
     get connected() {
@@ -66,6 +87,7 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
         redis.defineCommand(name, { lua: source, numberOfKeys: 1 });
         defined.add(name);
       }
+      await firstContact;
       try {
         return (
           (await (redis as unknown as Record<string, (...all: string[]) => Promise<string>>)[name]?.(key, ...args)) ??
@@ -74,6 +96,16 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
       } catch (error) {
         throw new RedisAway((error as Error).message);
       }
+    },
+    subscribe(channel, { onMessage, onGap }) {
+      const subscriber = redis.duplicate({ autoResubscribe: false });
+      // Its errors are those of the other connection, and told there.
+      subscriber.on('error', () => {});
+      subscriber.on('message', (_channel, text) => onMessage(text));
+      subscriber.on('ready', () => {
+        subscriber.subscribe(channel).then(onGap, () => {});
+      });
+      return () => subscriber.disconnect();
     },
     close: () => redis.disconnect(),
   };

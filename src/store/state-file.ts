@@ -1,4 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
+import { createKeptRecords } from './kept-records.ts';
+import type { Records } from './records.ts';
 
 /** Small things by name that outlive the process, kill -9 included. */
 export interface StateFile {
@@ -10,13 +12,18 @@ export interface StateFile {
   close(): void;
 }
 
+export interface OpenStateFile extends StateFile {
+  readonly records: Records;
+}
+
 /**
- * Opens the file, or makes it, for this process alone: two that spend from one memory would spend twice.
+ * Opens the file, or makes it, for this process alone: two that spend from one memory would spend twice. `:memory:` is
+ * none.
  *
  * @param now milliseconds since the epoch.
  * @throws Error of node:sqlite when the file cannot be opened, is no database, or is in use.
  */
-export function openStateFile(path: string, now: () => number): StateFile {
+export function openStateFile(path: string, now: () => number): OpenStateFile {
   const database = new DatabaseSync(path);
   // NORMAL: what was written outlives the process; a power cut may take the last moments.
   database.exec(`
@@ -44,5 +51,6 @@ export function openStateFile(path: string, now: () => number): StateFile {
       remove.run(now() - olderThanMs);
     },
     close: () => database.close(),
+    records: createKeptRecords({ database, now }),
   };
 }

@@ -1,4 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { systemClock } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import type { RedisScript, RedisStore } from '../store/redis.ts';
 
 /** What a caller is called wherever something is kept: a keyed hash, which tells nothing of the API key. */
@@ -22,11 +24,30 @@ return redis.call('GET', KEYS[1])
 `,
 };
 
-/** With the secret that the replicas have agreed on in Redis: the first of them makes it. */
-export function createSharedCallerNames(redis: RedisStore): CallerNames {
-  let agreed: ((apiKey: string) => string) | undefined;
+/** How long an agreement is taken for granted. */
+const AGREED_FOR_MS = 1_000;
+
+/**
+ * With the secret that the replicas have agreed on in Redis: the first of them makes it. They agree again once a second, at
+ * nobody's cost: in a Redis that was emptied, a replica that starts would make another one, and count for itself.
+ */
+export function createSharedCallerNames(
+  redis: RedisStore,
+  { elapsed }: Pick<Clock, 'elapsed'> = systemClock,
+): CallerNames {
+  let agreed: { readonly secret: string; readonly nameOf: (apiKey: string) => string } | undefined;
+  let askedAtMs = 0;
   return async (apiKey) => {
-    agreed ??= createCallerNames(await redis.run(AGREE, 'petql:key-secret', newSecret()));
-    return agreed(apiKey);
+    // Of a Redis that is away, the exchange itself finds out.
+    if (agreed && elapsed() - askedAtMs >= AGREED_FOR_MS) agree().catch(() => {});
+    const { nameOf } = agreed ?? (await agree());
+    return nameOf(apiKey);
   };
+
+  async function agree() {
+    askedAtMs = elapsed();
+    const secret = await redis.run(AGREE, 'petql:key-secret', agreed?.secret ?? newSecret());
+    if (secret !== agreed?.secret) agreed = { secret, nameOf: createCallerNames(secret) };
+    return agreed;
+  }
 }

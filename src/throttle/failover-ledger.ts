@@ -8,13 +8,20 @@ import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
 import type { Replicas } from './replicas.ts';
 
-/** An exchange that fails sooner is tried again; then the replica goes on alone. No call waits a second because of Redis. */
+/**
+ * An exchange that fails sooner is tried again, and one that took long once: a moment's stall must not send one replica on
+ * alone beside others that go on together. Then it does go on alone. No call waits a second because of Redis.
+ */
 const PATIENCE_MS = 400;
+const FEWEST_TRIES = 2;
+const LONGEST_MS = 900;
 const BETWEEN_TRIES_MS = 50;
 /** How soon a closed window is looked at again while Redis is away. */
 const LOOK_AGAIN_MS = 250;
 /** Without Redis a replica cannot see the others. There may always be one more than there was a moment ago. */
 const FEWEST_REPLICAS = 2;
+/** A window, with the guards at its ends. */
+const ALONE_AT_MOST_MS = 65_000;
 /** The ledger remembers its answers a little longer. */
 const ASKED_AGAIN_WITHIN_MS = 50_000;
 /** A caller that nobody has asked for in so long is forgotten here; Redis remembers its calls. */
@@ -76,16 +83,22 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     return account;
   }
 
-  /** Where nothing is spent of a window that the others do not know of. */
+  /**
+   * Where no replica can be in the midst of a window that it spends alone: such windows begin while Redis is away and end
+   * within a minute after it is back.
+   */
   function mayJoin({ started, minute, pausedUntilMs }: LedgerState): boolean {
     if (!replicas.redisWorks) return false;
-    return started === 0 || minute.mode !== 'told' || now() >= minute.resetAtMs || now() < pausedUntilMs;
+    if (now() < pausedUntilMs || replicas.redisWorksForMs >= ALONE_AT_MOST_MS) return true;
+    // The window that is known here was over before Redis was back: others have begun the next one alone.
+    if (minute.mode !== 'told' || minute.resetAtMs <= now() - replicas.redisWorksForMs) return false;
+    return started === 0 || now() >= minute.resetAtMs;
   }
 
   async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
     const { alone, latest } = account;
     const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
-    if (alone) reports.push(memoryReport(alone, latest));
+    if (alone) reports.push(memoryReport(withReports(alone, request), latest));
     const standing = await insist(apiKey, account, { ...request, reports });
     account.alone = undefined;
     settle(account, request, standing);
@@ -113,15 +126,18 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     request: Exchange,
     id: string = randomUUID(),
   ): Promise<Standing> {
-    const atMs = clock.elapsed();
-    for (;;) {
+    // What went before in the same exchange has had its part of the time.
+    const atMs = account.usedAtMs;
+    for (let tries = 1; ; tries += 1) {
       try {
-        const standing = await shared.exchange(apiKey, request, id);
+        const standing = await within(LONGEST_MS - (clock.elapsed() - atMs), shared.exchange(apiKey, request, id));
         account.unanswered = undefined;
         return standing;
       } catch (error) {
-        if (error instanceof RedisAway) account.unanswered = { id, request, atMs };
-        if (!(error instanceof RedisAway) || clock.elapsed() - atMs >= PATIENCE_MS) throw error;
+        if (error instanceof RedisAway) account.unanswered = { id, request: withoutMemory(request), atMs };
+        if (!(error instanceof RedisAway)) throw error;
+        const tookMs = clock.elapsed() - atMs;
+        if (tookMs >= LONGEST_MS || (tookMs >= PATIENCE_MS && tries >= FEWEST_TRIES)) throw error;
       }
       await new Promise((resolve) => {
         setTimeout(resolve, BETWEEN_TRIES_MS);
@@ -155,12 +171,20 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     return { ...standing, waitMs: Math.min(standing.waitMs, LOOK_AGAIN_MS) };
   }
 
+  /** Its last calls are answered in the exchange with which it joins; on a copy, since that exchange may fail. */
+  function withReports(alone: LedgerState, { reports }: Exchange): LedgerState {
+    const copy = structuredClone(alone);
+    exchange(copy, { reports, wanted: 0 }, rules, now());
+    return copy;
+  }
+
   /** What the shared ledger has to know of the time alone. */
   function memoryReport(alone: LedgerState, latest: Account['latest']): Report {
     const underWay = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
     const before = latest ? spent(latest) : { dayUsed: 0, pausedForMs: 0 };
     return {
       kind: 'adopted',
+      ...planOf(alone),
       calls: alone.started - underWay,
       underWay,
       dayUsed: before.dayUsed + alone.started,
@@ -168,9 +192,9 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     };
   }
 
-  function spent({ standing, atMs }: { standing: Standing; atMs: number }): Pick<Memory, 'dayUsed' | 'pausedForMs'> {
+  function spent({ standing, atMs }: { standing: Standing; atMs: number }): Omit<Memory, 'calls' | 'underWay'> {
     const { day, pausedForMs } = agedStanding(standing, clock.elapsed() - atMs);
-    return { dayUsed: day.used, pausedForMs };
+    return { ...planOf(standing), dayUsed: day.used, pausedForMs };
   }
 
   function forget(): void {
@@ -179,6 +203,23 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       if (account.usedAtMs < longAgoMs && !account.alone) accounts.delete(apiKey);
     }
   }
+}
+
+/** What was spent alone is told anew by the exchange that joins, and must not be told twice. */
+function withoutMemory({ reports, wanted }: Exchange): Exchange {
+  return { reports: reports.filter(({ kind }) => kind !== 'adopted'), wanted };
+}
+
+/** @throws RedisAway when time is up first. */
+function within<T>(ms: number, answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const patience = setTimeout(() => reject(new RedisAway('no answer in time')), Math.max(0, ms));
+    answer.finally(() => clearTimeout(patience)).then(resolve, reject);
+  });
+}
+
+function planOf({ planKnown, minute, day }: LedgerState | Standing): Pick<Memory, 'plan'> {
+  return planKnown ? { plan: { perMinute: minute.limit, perDay: day.limit } } : {};
 }
 
 function newAccount(): Account {

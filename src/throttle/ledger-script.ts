@@ -153,8 +153,9 @@ local function applyReading(state, given, reading, nowMs)
   window.ceiling = math.min(ceiling, highest)
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS
   window.resetId = reading.resetId
+  local assumed = other.mode ~= 'told' or not state.planKnown
+  if reading.otherLimit and assumed then other.limit = reading.otherLimit end
   if reading.limit then state.planKnown = true end
-  if reading.otherLimit and other.mode ~= 'told' then other.limit = reading.otherLimit end
 end
 
 local function applyAnswered(state, given, readings, nowMs)
@@ -178,7 +179,9 @@ local function applyRefused(state, report, nowMs)
   for _, reading in ipairs(report.readings) do
     if reading.remaining == 0 then pauseMs = math.max(pauseMs, reading.resetInMs) end
   end
-  local echo = state.refusals > 0 and given.grantedAtMs <= state.pausedAtMs and given.generation == state.generation
+  local before = nowMs < state.pausedUntilMs
+  if given.generation == state.generation then before = given.grantedAtMs <= state.pausedAtMs end
+  local echo = state.refusals > 0 and before
   if not echo then
     state.refusals = state.refusals + 1
     state.pausedAtMs = nowMs
@@ -192,6 +195,11 @@ local function applyRefused(state, report, nowMs)
 end
 
 local function applyAdopted(state, memory, nowMs)
+  if memory.plan and not state.planKnown then
+    state.minute.limit = memory.plan.perMinute
+    state.day.limit = memory.plan.perDay
+    state.planKnown = true
+  end
   local starts = memory.calls + memory.underWay
   local hour = slotOf(nowMs, DAY_SLOTS.lengthMs)
   state.started = state.started + starts

@@ -284,8 +284,10 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   window.ceiling = Math.min(ceiling, highest);
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS;
   window.resetId = reading.resetId;
+  // What was told of the other window before the plan was known may have been this one's.
+  const assumed = other.mode !== 'told' || !state.planKnown;
+  if (reading.otherLimit !== undefined && assumed) other.limit = reading.otherLimit;
   if (reading.limit !== undefined) state.planKnown = true;
-  if (reading.otherLimit !== undefined && other.mode !== 'told') other.limit = reading.otherLimit;
 }
 
 function applyRefused(state: LedgerState, report: Refused, nowMs: number): void {
@@ -300,8 +302,11 @@ function applyRefused(state: LedgerState, report: Refused, nowMs: number): void 
   // A window that has something left is not the one that was overrun.
   const untilReset = Math.max(0, ...readings.map((reading) => (reading.remaining === 0 ? reading.resetInMs : 0)));
   let pauseMs = Math.max(refusal.retryAfterMs, untilReset);
-  // What was granted before the pause began is an echo of the refusal that began it.
-  const echo = state.refusals > 0 && given.grantedAtMs <= state.pausedAtMs && given.generation === state.generation;
+  // What was granted before the pause began is an echo of the refusal that began it. Of a start that another ledger has
+  // granted, by another clock, it is known only that none is granted in a pause.
+  const before =
+    given.generation === state.generation ? given.grantedAtMs <= state.pausedAtMs : nowMs < state.pausedUntilMs;
+  const echo = state.refusals > 0 && before;
   if (!echo) {
     state.refusals += 1;
     state.pausedAtMs = nowMs;
@@ -313,7 +318,14 @@ function applyRefused(state: LedgerState, report: Refused, nowMs: number): void 
   state.banned ||= refusal.ban;
 }
 
-function applyAdopted(state: LedgerState, { calls, underWay, dayUsed, pausedForMs }: Memory, nowMs: number): void {
+function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
+  const { plan, calls, underWay, dayUsed, pausedForMs } = memory;
+  // Held against the plan that is merely assumed, what was spent could close the day.
+  if (plan && !state.planKnown) {
+    state.minute.limit = plan.perMinute;
+    state.day.limit = plan.perDay;
+    state.planKnown = true;
+  }
   const starts = calls + underWay;
   state.started += starts;
   state.counted += calls;

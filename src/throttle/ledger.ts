@@ -1,3 +1,5 @@
+import type { Plan } from '../plan.ts';
+
 /**
  * What the throttle asks of the keeper of a caller's calls: one in memory, one in Redis, and one that goes on without
  * Redis. All three give the same grants for the same history; test/throttle holds them to it.
@@ -81,8 +83,10 @@ export interface Refusal {
   readonly jitter: number;
 }
 
-/** What is worth telling a ledger that knows less. It only ever lowers what that one allows. */
+/** What is worth telling a ledger that knows less. But for a plan that it does not know, it only lowers what that allows. */
 export interface Memory {
+  /** The caller's plan, where the upstream told it. */
+  readonly plan?: Plan;
   /** Starts that were answered. */
   readonly calls: number;
   /** Starts that are still under way. */

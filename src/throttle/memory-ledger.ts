@@ -4,6 +4,7 @@ import type { StateFile } from '../store/state-file.ts';
 import type { Exchange, Ledger } from './ledger.ts';
 import { exchange, newLedgerState } from './ledger-state.ts';
 import type { LedgerRules, LedgerState } from './ledger-state.ts';
+import { createRestingStates } from './resting-states.ts';
 
 export interface MemoryLedgerOptions {
   readonly rules: LedgerRules;
@@ -30,7 +31,8 @@ const FORGOTTEN_AFTER_MS = 8 * 86_400_000;
 
 /** The ledger of one process. */
 export function createMemoryLedger({ rules, now, log, kept, firstEver = false }: MemoryLedgerOptions): Ledger {
-  const states = new Map<string, LedgerState>();
+  const states = createRestingStates(rules, now);
+  const forgetting = setInterval(() => states.forget(), 3_600_000).unref();
   /** Changed since they were written, with what had been started by then. */
   const unwritten = new Map<string, number>();
   let writing: NodeJS.Timeout | undefined;
@@ -48,6 +50,7 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
       return Promise.resolve(standing);
     },
     close() {
+      clearInterval(forgetting);
       write();
       kept?.file.close();
       return Promise.resolve();

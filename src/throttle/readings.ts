@@ -8,6 +8,11 @@ const LONGEST_MINUTE_MS = 65_000;
 /** Further away than any day. */
 const LONGEST_DAY_MS = 90_000_000;
 const SAME_RESET_MS = 1_500;
+/**
+ * A sliding window's reset, the end of its oldest call, is often only just ahead. Cut to a whole second, and with the
+ * answer's way, it lies behind when it is read; what it says of the remaining calls holds all the same.
+ */
+const JUST_OVER_MS = 2_000;
 
 export interface Times {
   /** The upstream's clock; undefined where it is not known. */
@@ -28,17 +33,20 @@ export function readWindows(headers: RateLimitHeaders, known: KnownPlan, times: 
   // A limit of 0 is what a caller without a plan is told.
   if (remaining === undefined || headers.limit === 0) return [];
   const reset = readReset(headers.reset, times);
-  if (reset && reset.inMs <= 0) return [];
+  if (reset && reset.inMs <= -JUST_OVER_MS) return [];
   const windows = describedWindows(headers.limit, reset, known, times);
   // What may mean either window tells of neither's limit, and must fit the minute's.
   const ambiguous = windows.length > 1;
+  const [first = 'minute'] = windows;
+  // Capped to what there can be, it would say on every answer that nothing is spent.
+  if (!ambiguous && remaining > (headers.limit ?? known[first].limit)) return [];
   return windows.map((window) => {
     const limit = ambiguous ? undefined : headers.limit;
     return {
       window,
       limit,
       remaining: ambiguous && window === 'minute' ? Math.min(remaining, known.minute.limit) : remaining,
-      resetInMs: reset ? Math.min(reset.inMs, LENGTH_MS[window]) : LENGTH_MS[window],
+      resetInMs: reset ? Math.min(Math.max(0, reset.inMs), LENGTH_MS[window]) : LENGTH_MS[window],
       resetId: reset?.id ?? 0,
       otherLimit: otherLimit(window, limit, known),
     };

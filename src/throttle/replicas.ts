@@ -1,3 +1,5 @@
+import { systemClock } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import type { RedisScript, RedisStore } from '../store/redis.ts';
 
 /** The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works. */
@@ -6,6 +8,8 @@ export interface Replicas {
   readonly count: number;
   /** False from the first failure on, until a heartbeat has come through again. */
   readonly redisWorks: boolean;
+  /** For how long it has worked without a failure, in milliseconds; 0 while it does not. */
+  readonly redisWorksForMs: number;
   /** Somebody else found out that Redis does not do what it is asked. */
   redisFailed(): void;
   close(): void;
@@ -26,9 +30,14 @@ return tostring(redis.call('ZCARD', KEYS[1]))
 `,
 };
 
-export function createReplicas(redis: RedisStore, replica: string): Replicas {
+export function createReplicas(
+  redis: RedisStore,
+  replica: string,
+  { elapsed }: Pick<Clock, 'elapsed'> = systemClock,
+): Replicas {
   let counts: number[] = [];
   let works = true;
+  let worksSinceMs = elapsed();
   const timer = setInterval(beat, HEARTBEAT_MS).unref();
   beat();
   return {
@@ -37,6 +46,9 @@ export function createReplicas(redis: RedisStore, replica: string): Replicas {
     },
     get redisWorks() {
       return works;
+    },
+    get redisWorksForMs() {
+      return works ? elapsed() - worksSinceMs : 0;
     },
     redisFailed() {
       works = false;
@@ -48,6 +60,7 @@ export function createReplicas(redis: RedisStore, replica: string): Replicas {
     redis.run(HEARTBEAT, 'petql:replicas', replica).then(
       (counted) => {
         counts = [Number(counted), ...counts].slice(0, REMEMBERED_BEATS);
+        if (!works) worksSinceMs = elapsed();
         works = true;
       },
       () => {

@@ -25,6 +25,8 @@ export interface Throttle {
   outlook(ahead: number): Outlook;
   /** How many wait. */
   readonly waiting: number;
+  /** Whether anybody waits, or a call is under way or not yet reported. */
+  readonly busy: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are reported. */
   close(): Promise<void>;
 }
@@ -75,8 +77,14 @@ export interface ThrottleOptions {
 interface Waiter {
   readonly deadlineMs: number;
   /** Sends, and settles once it is known what became of the grant. */
-  use(grant: Grant): Promise<Report>;
+  use(grant: Grant): Promise<Use>;
   refuse(refused: Refused): void;
+}
+
+interface Use {
+  readonly report: Report;
+  /** Tells whoever waited; once the report counts, so that nothing it does next goes without it. */
+  tell(): void;
 }
 
 /** While somebody else's probe is under way, the ledger is asked again after this, then after twice this, and so on. */
@@ -129,6 +137,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     get waiting() {
       return writes.size + reads.size;
     },
+    get busy() {
+      return isBusy();
+    },
     close() {
       stopping = true;
       clearTimeout(wake);
@@ -164,16 +175,12 @@ export function createThrottle(options: ThrottleOptions): Throttle {
           const sentAtMs = clock.elapsed();
           try {
             const sending = send();
-            if (!sending) {
-              resolve({ kind: 'unused' });
-              return { kind: 'returned', grant };
-            }
+            if (!sending) return { report: { kind: 'returned', grant }, tell: () => resolve({ kind: 'unused' }) };
             const answer = await sending;
-            resolve({ kind: 'answered', answer });
-            return reportOf(grant, answer, clock.elapsed() - sentAtMs);
+            const report = reportOf(grant, answer, clock.elapsed() - sentAtMs);
+            return { report, tell: () => resolve({ kind: 'answered', answer }) };
           } catch (error) {
-            reject(error);
-            return { kind: 'lost', grant };
+            return { report: { kind: 'lost', grant }, tell: () => reject(error) };
           }
         },
       };
@@ -199,7 +206,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     else letGo();
   }
 
-  /** A caller with nothing under way keeps no limiter, once it has been so for a moment: a new one costs as much as a call. */
+  /** A caller with nothing under way keeps no limiter, once it has been so for a moment: calls that follow each other share one. */
   function letGo(): void {
     if (isBusy()) return;
     onClosed?.();
@@ -251,13 +258,21 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       if (!grant) return;
       const [waiter] = writes.size > 0 ? writes : reads;
       running += 1;
-      reports.push(waiter ? await waiter.use(grant) : { kind: 'returned', grant });
+      const { report, tell } = waiter ? await waiter.use(grant) : unused(grant);
       running -= 1;
+      reports.push(report);
+      if (report.kind === 'refused') giveBack();
+      tell();
       if (grant.probe) probing = false;
       // A report may open what was closed.
       closedUntilMs = 0;
       advance();
     });
+  }
+
+  /** After a refusal nothing leaves that was granted before it. */
+  function giveBack(): void {
+    for (const grant of grants.splice(0)) reports.push({ kind: 'returned', grant });
   }
 
   function standing(): Standing | undefined {
@@ -309,4 +324,8 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     const refused = { retryAfterMs: rateLimit.retryAfterMs ?? 0, ban, jitter };
     return { kind: 'refused', grant, readings, refusal: refused };
   }
+}
+
+function unused(grant: Grant): Use {
+  return { report: { kind: 'returned', grant }, tell() {} };
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import type { TraceContext } from '../trace-context.ts';
 import { readRateLimitHeaders } from './rate-limit-headers.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
 import type { Transport, TransportFailure, TransportRequest, TransportResponse } from './transport.ts';
@@ -43,6 +44,8 @@ export interface UpstreamAnswer<T> {
   readonly sent: boolean;
   /** From every response, errors included; undefined where none came. */
   readonly rateLimit: RateLimitHeaders | undefined;
+  /** When the operation goes, in milliseconds since the epoch, where the response says so (`Sunset`, RFC 8594). */
+  readonly sunsetMs?: number;
 }
 
 /** The three operations of pet-api.md, for any key. They never throw: what goes wrong is in the answer. */
@@ -58,6 +61,8 @@ export interface PetApi {
 export interface UpstreamCall {
   readonly apiKey: string;
   readonly signal?: AbortSignal;
+  /** The trace that it belongs to. */
+  readonly trace?: TraceContext | undefined;
 }
 
 export function createPetApi(transport: Transport, clock: Clock): PetApi {
@@ -78,7 +83,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
 
   async function exchange<T>(
     request: Pick<TransportRequest, 'body' | 'method' | 'path'>,
-    { apiKey, signal }: UpstreamCall,
+    { apiKey, signal, trace }: UpstreamCall,
     decode: (response: TransportResponse) => Decoded<T>,
   ): Promise<UpstreamAnswer<T>> {
     const response = await transport.send({
@@ -87,6 +92,8 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
         authorization: `Bearer ${apiKey}`,
         accept: 'application/json',
         'user-agent': 'petql',
+        ...(trace ? { traceparent: trace.traceparent } : {}),
+        ...(trace?.tracestate === undefined ? {} : { tracestate: trace.tracestate }),
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(signal ? { signal } : {}),
@@ -98,6 +105,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
       outcome: outcomeOf(response, decode),
       sent: true,
       rateLimit: readRateLimitHeaders(response.headers, clock.now()),
+      ...readSunset(response.headers),
     };
   }
 }
@@ -135,6 +143,12 @@ function listing(
   if (stranger >= 0) return { ok: false, problem: `[${stranger}].status: expected the status that was asked for` };
   const complete = decoded.value.length < LISTING_LIMIT && !hasNextPage(headers['link']);
   return { ok: true, value: { pets: decoded.value, complete } };
+}
+
+/** A Deprecation header alone says nothing that pet-api.md has not said; a Sunset says when. */
+function readSunset({ sunset }: TransportResponse['headers']): Pick<UpstreamAnswer<unknown>, 'sunsetMs'> {
+  const sunsetMs = typeof sunset === 'string' ? Date.parse(sunset) : NaN;
+  return Number.isNaN(sunsetMs) ? {} : { sunsetMs };
 }
 
 /** A `Link` header with the relation "next" (RFC 8288): the contract does not show paging, so be ready for it. */

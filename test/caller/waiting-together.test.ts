@@ -5,6 +5,7 @@ import { createReads } from '../../src/caller/reads.ts';
 import { createRefusedKey } from '../../src/caller/refused-key.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { Int64 } from '../../src/int64.ts';
+import { silentLog } from '../../src/log.ts';
 
 const NO_ONE = { kind: 'refused', reason: 'plan', retryAfterMs: 1_000, window: 'MINUTE' } as const;
 
@@ -24,10 +25,11 @@ test('demands that come together are planned once, not once for each', async () 
     petApi: {} as any,
     throttle: throttle as any,
     refusedKey: createRefusedKey(systemClock),
-    getRoute: createGetRoute(systemClock, () => 0),
+    getRoute: createGetRoute({ clock: systemClock, log: silentLog, upstreamNow: () => 0 }),
     knowledge: createKnowledge(),
     allowance: { allows: () => true, spend: () => undefined },
     clock: systemClock,
+    share: undefined,
   });
   const freshness = { maxAgeMs: 0, maxStaleMs: 0, joinsSentMs: Infinity, mayCall: true, spares: false };
   const turn = { freshness, deadlineMs: Infinity, signal: gone.signal, charge: () => undefined };

@@ -57,6 +57,14 @@ describe('rateLimit', () => {
   });
 });
 
+test('after a 429 no second call is made before its time, however much of the window is left', async () => {
+  await gateway.query('{ pets { id } }');
+  gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '20' } }));
+  const { extensions } = await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache' } });
+  expect(extensions?.['petql'].upstreamCalls).toBe(1);
+  expect(gateway.sandbox.calls).toHaveLength(2);
+});
+
 describe('the headers of a response', () => {
   test("tell of the tightest window under the service's own names", async () => {
     const { headers } = await gateway.query('{ pets { id } }');

@@ -1,5 +1,7 @@
 import { createGateway } from '../../src/gateway.ts';
+import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-options.ts';
+import { DEFAULT_LIMITS } from '../../src/limits.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { listen } from '../../src/server/listener.ts';
@@ -10,6 +12,9 @@ import type { LogLine } from './memory-log.ts';
 /** A gateway over a sandbox of its own, both on free ports. */
 export interface TestGateway {
   readonly endpoint: string;
+  /** Where metrics and budgets are, with the option `admin`. */
+  readonly adminOrigin: string;
+  readonly gateway: Gateway;
   readonly sandbox: Sandbox;
   readonly logLines: readonly LogLine[];
   /** Sends one operation with the Free demo key, or the headers given. */
@@ -47,16 +52,22 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const sandbox = await startSandbox(options.sandbox);
   const { log, lines } = createMemoryLog();
   const gateway = createGateway({ petApiUrl: new URL(sandbox.url), log, ...options.gateway });
-  const handle = process.env['PETQL_TEST_YOGA_ALONE'] ? createNodeHandler(gateway.fetch) : gateway.handle;
+  const { maxBodyBytes = DEFAULT_LIMITS.maxBodyBytes } = options.gateway ?? {};
+  const yogaAlone = Boolean(process.env['PETQL_TEST_YOGA_ALONE']);
+  const handle = yogaAlone ? createNodeHandler(gateway.fetch, maxBodyBytes) : gateway.handle;
   const listener = await listen(handle, { host: '127.0.0.1', port: 0 });
   const endpoint = `${listener.origin}/graphql`;
+  const admin = gateway.admin && (await listen(gateway.admin, { host: '127.0.0.1', port: 0 }));
   return {
     endpoint,
+    adminOrigin: admin?.origin ?? '',
+    gateway,
     sandbox,
     logLines: lines,
     query: (query, more = {}) => post(endpoint, query, more),
     async [Symbol.asyncDispose]() {
       await listener.stop(0);
+      await admin?.stop(0);
       await gateway.close();
       await sandbox.close();
     },

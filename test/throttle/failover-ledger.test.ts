@@ -38,21 +38,28 @@ interface Replica {
   ask(wanted: number, ...reports: Report[]): ReturnType<Ledger['exchange']>;
 }
 
-async function startReplica(): Promise<Replica> {
-  const redis = connectRedis({ url: server.url, log: createMemoryLog().log, timeoutMs: 200 });
-  await until(() => redis.connected);
+async function startReplica(timeoutMs = 200): Promise<Replica> {
+  const started = newReplica(timeoutMs);
+  await until(() => started.connected());
+  return started;
+}
+
+/** One whose connection to Redis does not stand yet. */
+function newReplica(timeoutMs = 200): Replica & { connected(): boolean } {
+  const redis = connectRedis({ url: server.url, log: createMemoryLog().log, timeoutMs });
   const replica = randomUUID();
-  const replicas = createReplicas(redis, replica);
   const now = () => nowMs;
   const startMs = nowMs;
   const clock: Clock = { now, elapsed: () => performance.now() + nowMs - startMs };
+  const replicas = createReplicas(redis, replica, clock);
   const shared = createRedisLedger({ redis, rules, nameOf: (apiKey) => apiKey, replica, now });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
   cleanups.push(() => {
     replicas.close();
     redis.close();
   });
-  return { ledger, replicas, ask: (wanted, ...reports) => ledger.exchange(key, { wanted, reports }) };
+  const ask: Replica['ask'] = (wanted, ...reports) => ledger.exchange(key, { wanted, reports });
+  return { ledger, replicas, ask, connected: () => redis.connected };
 }
 
 function answered(grant: Grant, remaining: number, more: Partial<Reading> = {}): Report {
@@ -82,6 +89,14 @@ describe.skipIf(!redisIsHere)('while Redis works', () => {
     await open(one, 10);
     expect((await other.ask(7)).grants).toHaveLength(7);
     expect((await one.ask(7)).grants).toHaveLength(3);
+  });
+
+  // Each would take half of the window for itself: of three that start together, one half too much.
+  test('replicas that have just started ask it, and wait for their connection', async () => {
+    const all = [newReplica(), newReplica(), newReplica()];
+    const standings = await Promise.all(all.map(({ ask }) => ask(5)));
+    expect(standings.flatMap(({ grants }) => grants)).toMatchObject([{ probe: true }]);
+    expect(all.map(({ replicas }) => replicas.redisWorks)).toEqual([true, true, true]);
   });
 
   test('one replica probes for all', async () => {
@@ -193,6 +208,47 @@ describe.skipIf(!redisIsHere)('when Redis is back', () => {
   });
 });
 
+describe.skipIf(!redisIsHere)('when Redis fails again as a replica joins', () => {
+  test('what the replica has spent alone is counted once', async () => {
+    const one = await startReplica();
+    await open(one, 40);
+    await server.kill();
+    await one.ask(0);
+    nowMs += 51_000;
+    const first = await probe(one);
+    await server.start();
+    await noticed(one, true);
+    nowMs += 66_000;
+    await server.command('CONFIG', 'SET', 'min-replicas-to-write', '3');
+    await one.ask(0, answered(first, 59, { resetInMs: 20_000, resetId: nowMs + 20_000 }));
+    await server.command('CONFIG', 'SET', 'min-replicas-to-write', '0');
+    await noticed(one, true);
+    nowMs += 22_000;
+    // One through Redis before, and one alone.
+    expect((await one.ask(0)).day.used).toBe(2);
+  });
+});
+
+describe.skipIf(!redisIsHere)('when Redis is back in a window that others spend alone', () => {
+  // It would have taken all that was left, the shares of the others too.
+  test('a replica that has spent nothing of it takes its own share alone, and joins where it ends', async () => {
+    const one = await startReplica();
+    await open(one, 40);
+    await server.kill();
+    await noticed(one, false);
+    await one.ask(0);
+    nowMs += 51_000;
+    await server.start();
+    await noticed(one, true);
+    const { grants } = await one.ask(100, answered(await probe(one), 59));
+    expect(grants).toHaveLength(29);
+    nowMs += 51_000;
+    const joined = await one.ask(3, ...grants.map((grant) => answered(grant, 30)));
+    expect(joined.grants).toMatchObject([{ probe: true }]);
+    expect((await one.ask(100, answered(joined.grants[0] as Grant, 59))).grants).toHaveLength(59);
+  });
+});
+
 describe.skipIf(!redisIsHere)('when Redis is emptied', () => {
   test('what was spent of the day, a pause, and what is under way are remembered by whoever knows them', async () => {
     const one = await startReplica();
@@ -210,7 +266,17 @@ describe.skipIf(!redisIsHere)('when Redis is emptied', () => {
 });
 
 describe.skipIf(!redisIsHere)('when Redis does not answer', () => {
-  test('the replica goes on alone after one try', async () => {
+  // Alone beside others that go on together, it would take its share of a window that they use up.
+  test('for a moment, the replica asks again', async () => {
+    const one = await startReplica(450);
+    await open(one, 40);
+    server.freeze();
+    const asked = one.ask(10);
+    setTimeout(() => server.thaw(), 600);
+    expect((await asked).grants).toHaveLength(10);
+  });
+
+  test('at all, the replica goes on alone', async () => {
     const one = await startReplica();
     await open(one, 40);
     server.freeze();

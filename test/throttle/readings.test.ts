@@ -98,7 +98,11 @@ describe('the reset', () => {
     expect(readWindows(headers(60, 10, inSeconds(40)), free, ahead)).toMatchObject([{ resetInMs: 40_000 }]);
   });
   test('that is over tells nothing', () => {
-    expect(readWindows(headers(60, 10, inSeconds(-1)), free, times)).toEqual([]);
+    expect(readWindows(headers(60, 10, inSeconds(-2)), free, times)).toEqual([]);
+  });
+  // Otherwise a window that slides is not known just when its first calls are free again, and ten seconds are lost.
+  test('that is just over, since it was cut to a whole second, still tells what is left', () => {
+    expect(readWindows(headers(60, 10, inSeconds(-1)), free, times)).toMatchObject([{ remaining: 10, resetInMs: 0 }]);
   });
   test('of a day is a day away at most', () => {
     expect(readWindows(headers(1_000, 10, inSeconds(88_000)), free, times)).toMatchObject([{ resetInMs: 86_400_000 }]);
@@ -133,6 +137,9 @@ describe('the plan', () => {
 
 test.each([
   ['no remaining', headers(60, undefined, inSeconds(10))],
+  // Taken for all that there is, each answer would say anew that nothing is spent.
+  ['more remaining than the limit', headers(60, 999_999_999, inSeconds(10))],
+  ['more remaining than the plan has, and no limit', headers(undefined, 61, inSeconds(10))],
   ['a limit of 0, which is what a caller without a plan is told', headers(0, 0, inSeconds(0))],
   ['nothing at all', headers()],
 ])('%s gives no reading', (_name, given) => {

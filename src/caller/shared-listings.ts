@@ -1,0 +1,262 @@
+import type { Clock } from '../clock.ts';
+import type { Pet } from '../pet.ts';
+import type { RedisScript, RedisStore } from '../store/redis.ts';
+import type { CallerNames } from '../throttle/caller-names.ts';
+import type { ListingName } from './call.ts';
+import { listingFact } from './fact.ts';
+import type { Fact } from './fact.ts';
+
+/** Passes listings, and word of writes, between the replicas that share a Redis. Nothing here ever rejects. */
+export interface SharedListings {
+  /** A caller's part of it. */
+  join(apiKey: string, listener: ListingsListener): CallerListings;
+  close(): void;
+}
+
+/** What happens elsewhere. */
+export interface ListingsListener {
+  /** Another replica has asked for a listing. */
+  learn(fact: Fact): void;
+  /** Another replica has written for this caller, or may have: what was known is known no more. */
+  wrote(): void;
+}
+
+export interface CallerListings {
+  /** Learns what is younger elsewhere; settles at once while Redis is away. */
+  sync(): Promise<void>;
+  /** The same in the background and now and then, for those who do not wait for it. */
+  glance(): void;
+  /** Which writes are known of; a listing asked for now may be shared under it. */
+  readonly writes: string;
+  share(fact: Fact, writes: string): void;
+  /** A write is over: settles once the others are told, or when Redis is away. */
+  wrote(): Promise<void>;
+  leave(): void;
+}
+
+export interface SharedListingsOptions {
+  readonly redis: RedisStore;
+  readonly nameOf: CallerNames;
+  /** Unique among those that share the Redis. */
+  readonly replica: string;
+  /** How long a listing is of use to anybody, in milliseconds. */
+  readonly keptMs: number;
+  readonly clock: Pick<Clock, 'elapsed'>;
+  /** Whether Redis works, so that nobody waits for one that does not. */
+  works(): boolean;
+}
+
+const CHANNEL = 'petql:wrote';
+/** How often whoever is served an older answer has a look at what others know. */
+const GLANCE_MS = 500;
+
+/**
+ * A caller's hash: `writes` names the last write, and each listing is kept with the moment it is as of, by Redis's own
+ * clock, so that no two processes' clocks are ever compared. Whoever asks says what it has, and gets what is younger.
+ */
+const SYNC: RedisScript = {
+  name: 'petqlSyncListings',
+  source: `
+local time = redis.call('TIME')
+local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local younger = {}
+for index = 1, #ARGV, 2 do
+  local asOfMs = redis.call('HGET', KEYS[1], 'asOf ' .. ARGV[index])
+  if asOfMs and tonumber(asOfMs) > tonumber(ARGV[index + 1]) then
+    table.insert(younger, { name = ARGV[index], asOfMs = tonumber(asOfMs), text = redis.call('HGET', KEYS[1], ARGV[index]) })
+  end
+end
+return cjson.encode({ nowMs = nowMs, writes = redis.call('HGET', KEYS[1], 'writes') or '', younger = younger })
+`,
+};
+
+/** Only where no write came in between, and nothing younger is there. */
+const SHARE: RedisScript = {
+  name: 'petqlShareListing',
+  source: `
+local writes, name, ageMs, text, keptMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+if (redis.call('HGET', KEYS[1], 'writes') or '') ~= writes then return '0' end
+local time = redis.call('TIME')
+local asOfMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) - ageMs
+if asOfMs <= tonumber(redis.call('HGET', KEYS[1], 'asOf ' .. name) or '0') then return '0' end
+redis.call('HSET', KEYS[1], 'asOf ' .. name, string.format('%.0f', asOfMs), name, text)
+redis.call('PEXPIRE', KEYS[1], keptMs)
+return string.format('%.0f', asOfMs)
+`,
+};
+
+const WROTE: RedisScript = {
+  name: 'petqlWrote',
+  source: `
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'writes', ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('PUBLISH', '${CHANNEL}', ARGV[3])
+return ''
+`,
+};
+
+const NAMES: readonly ListingName[] = ['all', 'available', 'pending', 'sold'];
+/** Longer than any call can be under way. */
+const LONGEST_CALL_MS = 660_000;
+
+export function createSharedListings(options: SharedListingsOptions): SharedListings {
+  const { redis, nameOf, replica, clock, works } = options;
+  const keptMs = String(options.keptMs + LONGEST_CALL_MS);
+  const everyone = new Set<Member>();
+  /** Those whose names are known, by their names. */
+  const members = new Map<string, Member>();
+  let written = 0;
+  const unsubscribe = redis.subscribe(CHANNEL, {
+    onMessage(text) {
+      const { name, writes, by } = JSON.parse(text) as { name: string; writes: string; by: string };
+      if (by !== replica) members.get(name)?.wrote(writes);
+    },
+    onGap() {
+      for (const member of everyone) member.back();
+    },
+  });
+
+  return {
+    join: createMember,
+    close: unsubscribe,
+  };
+
+  function createMember(apiKey: string, listener: ListingsListener): CallerListings {
+    /** As of when each listing is known here, by Redis's clock. */
+    const known = new Map<ListingName, number>();
+    let writes = '';
+    let name: string | undefined;
+    let syncing: Promise<void> | undefined;
+    let syncedAtMs = -Infinity;
+    /** A write that the others could not be told of. */
+    let owed = false;
+    const member: Member = {
+      wrote(others) {
+        writes = others;
+        known.clear();
+        listener.wrote();
+      },
+      back() {
+        // What the others said meanwhile is not known.
+        member.wrote('');
+        (owed ? tellWrite() : enrol()).catch(() => {});
+      },
+    };
+    everyone.add(member);
+
+    return {
+      get writes() {
+        return writes;
+      },
+      sync,
+      glance() {
+        if (clock.elapsed() - syncedAtMs >= GLANCE_MS) void sync();
+      },
+      share({ call, shows, complete, asOfMs }, seen) {
+        if (call.kind !== 'list') return;
+        const text = JSON.stringify({ pets: shows(call.listing), complete } satisfies SharedText);
+        void quietly(() => publish({ name: call.listing, text, asOfMs }, seen));
+      },
+      wrote() {
+        known.clear();
+        owed = true;
+        return quietly(tellWrite);
+      },
+      leave() {
+        everyone.delete(member);
+        if (name !== undefined && members.get(name) === member) members.delete(name);
+      },
+    };
+
+    function sync(): Promise<void> {
+      syncedAtMs = clock.elapsed();
+      syncing ??= quietly(fetchYounger).finally(() => {
+        syncing = undefined;
+      });
+      return syncing;
+    }
+
+    /** The name may change when Redis was emptied and the replicas have agreed on another secret. */
+    async function enrol(): Promise<string> {
+      const agreed = await nameOf(apiKey);
+      if (agreed !== name) {
+        if (name !== undefined) members.delete(name);
+        name = agreed;
+        members.set(agreed, member);
+      }
+      return agreed;
+    }
+
+    async function tellWrite(): Promise<void> {
+      written += 1;
+      writes = `${replica} ${written}`;
+      const message = JSON.stringify({ name: await enrol(), writes, by: replica });
+      await redis.run(WROTE, await hashOf(), writes, keptMs, message);
+      owed = false;
+    }
+
+    async function hashOf(): Promise<string> {
+      return `petql:listings:${await enrol()}`;
+    }
+
+    async function fetchYounger(): Promise<void> {
+      if (owed) await tellWrite();
+      const have = NAMES.flatMap((listing) => [listing, String(known.get(listing) ?? 0)]);
+      const answer = JSON.parse(await redis.run(SYNC, await hashOf(), ...have)) as Younger;
+      const receivedAtMs = clock.elapsed();
+      // A write that no message told of, since nobody listened at the time.
+      if (answer.writes !== writes) member.wrote(answer.writes);
+      for (const { name: listing, asOfMs, text } of Object.values(answer.younger)) {
+        const { pets = [], complete } = JSON.parse(text) as SharedText;
+        known.set(listing, asOfMs);
+        listener.learn(listingFact(listing, pets, complete, receivedAtMs - (answer.nowMs - asOfMs)));
+      }
+    }
+
+    async function publish({ name: listing, text, asOfMs }: Published, seen: string): Promise<void> {
+      const key = await hashOf();
+      const ageMs = Math.ceil(clock.elapsed() - asOfMs);
+      const asOf = await redis.run(SHARE, key, seen, listing, String(ageMs), text, keptMs);
+      if (asOf !== '0') known.set(listing, Number(asOf));
+    }
+  }
+
+  /** Each replica keeps what it knows to itself while Redis is away. */
+  async function quietly(run: () => Promise<void>): Promise<void> {
+    if (!works()) return;
+    try {
+      await run();
+    } catch {
+      // The next one finds out whether Redis is back.
+    }
+  }
+}
+
+interface Member {
+  wrote(writes: string): void;
+  /** Redis is back. */
+  back(): void;
+}
+
+/** A listing as it is kept. */
+interface SharedText {
+  readonly pets: readonly Pet[] | undefined;
+  readonly complete: boolean;
+}
+
+interface Published {
+  readonly name: ListingName;
+  readonly text: string;
+  /** By this process's `clock.elapsed()`. */
+  readonly asOfMs: number;
+}
+
+interface Younger {
+  readonly nowMs: number;
+  readonly writes: string;
+  /** An empty list comes as an object, since Lua does not tell the two apart. */
+  readonly younger: Readonly<
+    Record<string, { readonly name: ListingName; readonly asOfMs: number; readonly text: string }>
+  >;
+}

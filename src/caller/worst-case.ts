@@ -1,0 +1,35 @@
+import { LISTINGS } from './call.ts';
+import type { ListingName } from './call.ts';
+import { demandKey } from './demand.ts';
+import type { Demand } from './demand.ts';
+import type { StoreFacts } from './plan-of-calls.ts';
+
+/** What is known when an operation comes. */
+export interface KnownFacts extends StoreFacts {
+  /** Whether memory answers it as young as it is wanted. */
+  knows(demand: Demand): boolean;
+  /** The listings that are as young as that: asking for them again would tell nothing more. */
+  readonly listed: ReadonlySet<ListingName>;
+}
+
+/**
+ * The most calls that reading all of these can take, retries aside, while the service goes on as it does. It follows from
+ * `planCalls`: a call for each demand that memory does not answer, and one listing of all animals that tries to save them;
+ * where there are no reads of single animals, the listings that are left, each once.
+ */
+export function worstCaseCalls(demands: readonly Demand[], facts: KnownFacts): number {
+  const open = new Map<string, Demand>();
+  for (const demand of demands) if (!facts.knows(demand)) open.set(demandKey(demand), demand);
+  const needs = [...open.values()];
+  if (!facts.getWorks && needs.some(({ kind }) => kind === 'animal')) return LISTINGS.length - facts.listed.size;
+  return needs.length + (triesAll(needs, facts) ? 1 : 0);
+}
+
+function triesAll(needs: readonly Demand[], { size, askedInParts, listed }: KnownFacts): boolean {
+  if (needs.length === 0 || listed.has('all') || needs.some(isAll)) return false;
+  return size === 'small' || (size === 'unknown' && (askedInParts || needs.length > 1));
+}
+
+function isAll(demand: Demand): boolean {
+  return demand.kind === 'listing' && demand.listing === 'all';
+}

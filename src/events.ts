@@ -1,0 +1,38 @@
+/**
+ * What happens in a gateway, for whoever counts it. Each is called at once where it happens, on the way of an answer: it
+ * must be quick and never throw. No event holds an API key.
+ */
+export interface Events {
+  operation(event: OperationEvent): void;
+  upstreamCall(event: UpstreamCallEvent): void;
+  waited(event: WaitEvent): void;
+}
+
+/** An operation is answered, or refused. */
+export interface OperationEvent {
+  /** `none` where it is not known: what came is no GraphQL. */
+  readonly type: 'mutation' | 'none' | 'query' | 'subscription';
+  /** `OK`, or the code of its first error. */
+  readonly outcome: string;
+  readonly tookMs: number;
+  readonly upstreamCalls: number;
+  readonly servedWithoutCall: number;
+  readonly oldestAgeMs: number | undefined;
+  readonly staleReason: string | undefined;
+}
+
+/** A call to the upstream is over. */
+export interface UpstreamCallEvent {
+  readonly operation: 'createPet' | 'getPet' | 'listPets';
+  /** Undefined where no response came, and for every good one, which is a 2xx. */
+  readonly status: number | undefined;
+  /** What came of it: `ok`, or the kind of the failure. */
+  readonly reason: string;
+  readonly tookMs: number;
+}
+
+/** A call had its turn in the plan. */
+export interface WaitEvent {
+  readonly kind: 'read' | 'write';
+  readonly waitedMs: number;
+}

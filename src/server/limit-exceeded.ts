@@ -1,0 +1,26 @@
+import { PetqlError } from '../errors.ts';
+
+/** What can be past its limit: the limits' settings without their `max`. */
+export type LimitName = keyof typeof WORDS;
+
+/**
+ * The LIMIT_EXCEEDED error, which names the limit, what it allows and, where that is known, what came.
+ *
+ * @param httpStatus default 400.
+ */
+export function limitExceeded(limit: LimitName, most: number, came?: number, httpStatus = 400): PetqlError {
+  const got = came === undefined ? '' : `, got ${came}`;
+  const message = `${WORDS[limit].replace('#', String(most))}${got}.`;
+  return new PetqlError('LIMIT_EXCEEDED', message, { details: { limit, most }, httpStatus });
+}
+
+const WORDS = {
+  bodyBytes: 'The request is past a limit: expected a body of at most # bytes',
+  tokens: 'The document is past a limit: at most # tokens',
+  depth: 'The document is past a limit: at most # levels',
+  rootFields: 'The document is past a limit: at most # fields in an operation',
+  aliases: 'The document is past a limit: at most # aliases',
+  fields: 'The document is past a limit: at most # fields',
+  upstreamCalls: 'The operation is past a limit: at most # upstream calls in the worst case',
+  batch: 'The request is past a limit: at most # operations',
+} as const;

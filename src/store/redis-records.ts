@@ -1,0 +1,77 @@
+import { RECORDS_LIVE_MS } from './records.ts';
+import type { Kept, Records } from './records.ts';
+import type { RedisScript, RedisStore } from './redis.ts';
+
+/** The records of all replicas that share a Redis, by its clock. It keeps as many as its memory holds, then refuses. */
+export function createRedisRecords(redis: RedisStore): Records {
+  return {
+    async find(name) {
+      const kept = await redis.run(FIND, keyOf(name));
+      return kept ? (JSON.parse(kept) as Kept) : undefined;
+    },
+    async begin(name, { id, input, leaseMs }) {
+      const begun = await redis.run(BEGIN, keyOf(name), id, input, String(leaseMs), LIVE_MS);
+      return { kind: begun ? 'begun' : 'taken' };
+    },
+    async settle(name, { id, input }, outcome) {
+      await redis.run(SETTLE, keyOf(name), id, input, outcome, LIVE_MS);
+    },
+    async release(name, { id }) {
+      await redis.run(RELEASE, keyOf(name), id);
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+const LIVE_MS = String(RECORDS_LIVE_MS);
+
+function keyOf(name: string): string {
+  return `petql:record:${name}`;
+}
+
+const NOW_MS = `
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+`;
+
+const FIND: RedisScript = {
+  name: 'petqlFindRecord',
+  source: `${NOW_MS}
+local kept = redis.call('HMGET', KEYS[1], 'input', 'outcome', 'openUntilMs')
+if not kept[1] then return '' end
+return cjson.encode({
+  input = kept[1],
+  outcome = kept[2] or nil,
+  openForMs = math.max(0, tonumber(kept[3]) - nowMs),
+})
+`,
+};
+
+const BEGIN: RedisScript = {
+  name: 'petqlBeginRecord',
+  source: `${NOW_MS}
+if redis.call('EXISTS', KEYS[1]) == 1 then return '' end
+redis.call('HSET', KEYS[1], 'attempt', ARGV[1], 'input', ARGV[2], 'openUntilMs', nowMs + ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+return 'begun'
+`,
+};
+
+const SETTLE: RedisScript = {
+  name: 'petqlSettleRecord',
+  source: `
+local attempt = redis.call('HGET', KEYS[1], 'attempt')
+if attempt and attempt ~= ARGV[1] then return '' end
+redis.call('HSET', KEYS[1], 'attempt', ARGV[1], 'input', ARGV[2], 'outcome', ARGV[3], 'openUntilMs', 0)
+if not attempt then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+return 'settled'
+`,
+};
+
+const RELEASE: RedisScript = {
+  name: 'petqlReleaseRecord',
+  source: `
+if redis.call('HGET', KEYS[1], 'attempt') == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return ''
+`,
+};

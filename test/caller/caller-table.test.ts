@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createCallerTable } from '../../src/caller/caller-table.ts';
+import type { CallerTable } from '../../src/caller/caller-table.ts';
+
+interface TestCaller {
+  readonly key: string;
+  busy: boolean;
+  leave(): void;
+}
+
+let nowMs: number;
+let left: string[];
+let table: CallerTable<TestCaller>;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  nowMs = 0;
+  left = [];
+  table = createCallerTable({ elapsed: () => nowMs }, 900_000);
+});
+afterEach(() => {
+  table.close();
+  vi.useRealTimers();
+});
+
+const see = (key: string, busy = false) => table.get(key, () => ({ key, busy, leave: () => void left.push(key) }));
+
+test('a caller is the same one each time', () => {
+  expect(see('a')).toBe(see('a'));
+});
+
+test('any number of strangers do not push out who came back, and are bounded themselves', () => {
+  const regular = see('regular');
+  see('regular');
+  for (let stranger = 0; stranger < 50_000; stranger += 1) see(`stranger ${stranger}`);
+  expect(see('regular')).toBe(regular);
+  expect([...table.all()].length).toBeLessThan(5_000);
+  expect(left[0]).toBe('stranger 0');
+});
+
+test('whoever waits for something stays', () => {
+  const busy = see('busy', true);
+  for (let stranger = 0; stranger < 10_000; stranger += 1) see(`stranger ${stranger}`);
+  expect(see('busy')).toBe(busy);
+});
+
+test('whoever was not heard of for long is forgotten, and told so', () => {
+  const early = see('early');
+  see('early');
+  nowMs = 800_000;
+  const late = see('late');
+  nowMs = 1_000_000;
+  vi.advanceTimersByTime(60_000);
+  expect(left).toEqual(['early']);
+  expect(see('late')).toBe(late);
+  expect(see('early')).not.toBe(early);
+});

@@ -1,0 +1,62 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import { createCallers } from '../../src/caller/callers.ts';
+import { readFreshness } from '../../src/caller/freshness.ts';
+import { steadyTime, systemClock as clock } from '../../src/clock.ts';
+import type { Int64 } from '../../src/int64.ts';
+import { silentLog } from '../../src/log.ts';
+import { PLANS } from '../../src/plan.ts';
+import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
+import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
+import type { PetApi } from '../../src/upstream/pet-api.ts';
+import { modelPet } from './model-store.ts';
+
+const KEYS = 100_000;
+const AT_A_TIME = 500;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+function heapMegabytes(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed / 1_000_000;
+}
+
+test('100,000 keys seen once leave under 100 MB, and what they spent is known', async () => {
+  const rateLimit = () => ({
+    limit: 60,
+    remaining: 59,
+    reset: Math.floor(Date.now() / 1000) + 30,
+    retryAfterMs: undefined,
+    dateMs: Date.now(),
+  });
+  const pets = Array.from({ length: 20 }, (_, index) => modelPet(index + 1));
+  const petApi = {
+    getPet: (id: Int64) =>
+      Promise.resolve({ outcome: { kind: 'ok', value: modelPet(Number(id)) }, sent: true, rateLimit: rateLimit() }),
+    listPets: () =>
+      Promise.resolve({
+        outcome: { kind: 'ok', value: { pets: structuredClone(pets), complete: true } },
+        sent: true,
+        rateLimit: rateLimit(),
+      }),
+  } as unknown as PetApi;
+  const rules = { plan: { ...PLANS.free, known: false }, probeMs: 5_000 };
+  const ledger = createMemoryLedger({ rules, now: steadyTime(clock), log: silentLog });
+  const callers = createCallers({ petApi, ledger, upstreamClock: createUpstreamClock(clock), clock });
+  const freshness = readFreshness(undefined, { maxAgeMs: 1_000, maxStaleMs: 600_000 });
+  const before = heapMegabytes();
+  for (let key = 0; key < KEYS; key += AT_A_TIME) {
+    await Promise.all(
+      Array.from({ length: AT_A_TIME }, async (_, index) => {
+        const caller = callers.withKey(`key number ${key + index}`);
+        await caller.pets({ deadlineMs: clock.elapsed() + 10_000, freshness }).list(undefined, 20);
+      }),
+    );
+  }
+  expect(heapMegabytes() - before).toBeLessThan(100);
+  const { day } = await ledger.exchange('key number 7', { reports: [], wanted: 0 });
+  expect(day.used).toBe(1);
+  await callers.close();
+}, 120_000);

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
+import type { Gateway } from '../../src/index.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { modelPet } from '../caller/model-store.ts';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
+import type { RedisServer } from '../support/redis-server.ts';
+
+describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
+  let redis: RedisServer;
+  let sandbox: Sandbox;
+  let one: Gateway;
+  let other: Gateway;
+  /** A key of the test's own, so that no test reads what another one left in Redis. */
+  let apiKey: string;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis?.close());
+
+  beforeEach(async () => {
+    apiKey = `key-${Math.random().toString(36).slice(2)}`;
+    const seeds = Array.from({ length: 30 }, (_, index) => {
+      const { id: _taken, ...seed } = modelPet(index + 1, 'available');
+      return seed;
+    });
+    sandbox = await startSandbox({ seeds, keys: { [apiKey]: { name: 'Pro', perMinute: 300, perDay: 10_000 } } });
+    const make = () =>
+      createGateway({ petApiUrl: sandbox.url, redisUrl: redis.url, maxAgeMs: 60_000, maxWaitMs: 5_000 });
+    one = make();
+    other = make();
+    return async () => {
+      await Promise.all([one.close(), other.close()]);
+      await sandbox.close();
+    };
+  });
+
+  const ask = async (gateway: Gateway, document: string, cacheControl?: string) => {
+    const { data, errors, extensions } = await gateway.execute({ document, apiKey, cacheControl });
+    expect(errors).toBeUndefined();
+    return { data: data as Record<string, any>, usage: extensions?.['petql'] as Record<string, any> };
+  };
+  const NAMES = '{ pets(limit: 100) { id name } }';
+  const CREATE = 'mutation { createPet(input: { name: "Neo", categoryId: 1, status: AVAILABLE }) { pet { id } } }';
+
+  test('answer from one call: what the first has asked for, the second knows, with its age', async () => {
+    const first = await ask(one, NAMES);
+    await expect.poll(async () => (await ask(other, NAMES)).data).toEqual(first.data);
+    const { usage, data } = await ask(other, '{ petsById(ids: ["3", "77"]) { id } pets(status: AVAILABLE) { id } }');
+    expect(data['petsById']).toEqual([{ id: '3' }, null]);
+    expect(usage).toMatchObject({ upstreamCalls: 0, servedWithoutCall: 3 });
+    expect(usage['oldestAgeMs']).toBeGreaterThan(0);
+    expect(sandbox.calls).toHaveLength(1);
+  });
+
+  test('see through each what was written through the other', async () => {
+    await ask(one, NAMES);
+    await ask(other, NAMES);
+    await ask(one, CREATE);
+    await expect.poll(async () => (await ask(other, NAMES)).data['pets']).toContainEqual({ id: '31', name: 'Neo' });
+    await ask(other, CREATE);
+    await expect.poll(async () => (await ask(one, NAMES)).data['pets']).toContainEqual({ id: '32', name: 'Neo' });
+  });
+
+  test('do not pass on a listing that was asked for before a write was over', async () => {
+    await ask(one, '{ pet(id: "1") { id } }');
+    sandbox.setFault(({ method }) => (method === 'GET' ? { delayMs: 400 } : undefined));
+    const early = ask(one, NAMES);
+    await expect.poll(() => sandbox.calls.length).toBe(2);
+    await ask(other, CREATE);
+    sandbox.setFault(undefined);
+    expect((await early).data['pets']).toHaveLength(30);
+    for (const gateway of [one, other]) expect((await ask(gateway, NAMES)).data['pets']).toHaveLength(31);
+  });
+
+  test('ask anew where a request wants no stored answer', async () => {
+    await ask(one, NAMES);
+    expect((await ask(other, NAMES, 'no-cache')).usage).toMatchObject({ upstreamCalls: 1 });
+  });
+
+  test('keep nothing of one key where another could find it', async () => {
+    await ask(one, NAMES);
+    const keys = await redis.command('KEYS', '*');
+    expect(keys).toContain('petql:listings:');
+    expect(keys).not.toContain(apiKey);
+  });
+
+  test('answer each by itself while Redis is away, and share again when it is back', async () => {
+    await ask(one, NAMES);
+    await redis.kill();
+    const alone = await ask(other, NAMES, 'max-stale=60');
+    expect(alone.data['pets']).toHaveLength(30);
+    expect((await ask(one, NAMES)).usage).toMatchObject({ upstreamCalls: 0 });
+    await redis.start();
+    const neo = { id: '31', name: 'Neo' };
+    await ask(one, CREATE);
+    expect((await ask(one, NAMES)).data['pets']).toContainEqual(neo);
+    await expect
+      .poll(async () => (await ask(other, NAMES)).data['pets'].some(({ name }: { name: string }) => name === 'Neo'), {
+        timeout: 10_000,
+      })
+      .toBe(true);
+  });
+});

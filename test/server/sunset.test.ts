@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest';
+import { PET_STATUSES } from '../../src/pet.ts';
+import { modelPet } from '../caller/model-store.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
+
+const DAY_MS = 86_400_000;
+const SUNSET_MS = Date.UTC(2030, 11, 5);
+const headers = { authorization: 'Bearer demo-business' };
+
+/** Over a store of so many animals, a third of them in each status, whose service's clock shows this moment. */
+function at(serviceNowMs: number, animals: number): Promise<TestGateway> {
+  const offsetMs = serviceNowMs - Date.now();
+  const seeds = Array.from({ length: animals }, (_, index) => {
+    const { id: _taken, ...seed } = modelPet(index + 1, PET_STATUSES[index % 3]);
+    return seed;
+  });
+  return startGateway({ sandbox: { seeds, clock: { now: () => Date.now() + offsetMs } } });
+}
+
+const gets = ({ sandbox }: TestGateway) => sandbox.calls.filter(({ path }) => /^\/pets\/\d/.test(path));
+const animal = (id: string) => `{ pet(id: "${id}") { id } }`;
+/** After this the service's clock is known. */
+const look = (gateway: TestGateway) => gateway.query('{ pets(limit: 1) { id } }', { headers });
+
+test('past the sunset by the clock of the service, no animal is asked for by itself', async () => {
+  await using gateway = await at(SUNSET_MS + 60_000, 150);
+  await look(gateway);
+  // Shown by no listing of all, but by the one of its status.
+  expect((await gateway.query(animal('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  const many = '{ petsById(ids: ["1", "120", "148", "150"]) { id } }';
+  expect((await gateway.query(many, { headers })).data?.['petsById'].map(({ id }: { id: string }) => id)).toEqual([
+    '1',
+    '120',
+    '148',
+    '150',
+  ]);
+  expect(gets(gateway)).toEqual([]);
+  expect(gateway.sandbox.calls.length).toBeLessThanOrEqual(5);
+});
+
+test('where listings cannot prove that there is no such animal, the error says so', async () => {
+  await using gateway = await at(SUNSET_MS + 60_000, 150);
+  await look(gateway);
+  const { data, errors } = await gateway.query(animal('404404'), { headers });
+  expect(data).toEqual({ pet: null });
+  expect(errors).toMatchObject([
+    { message: expect.stringContaining('cannot be told'), extensions: { code: 'DOWNSTREAM_SERVICE_ERROR' } },
+  ]);
+  expect(gets(gateway)).toEqual([]);
+});
+
+test('a listing that shows the whole store proves it', async () => {
+  await using gateway = await at(SUNSET_MS + 60_000, 99);
+  await look(gateway);
+  const { data, errors } = await gateway.query(animal('404404'), { headers });
+  expect([data, errors]).toEqual([{ pet: null }, undefined]);
+  expect(gateway.sandbox.calls).toHaveLength(1);
+});
+
+test('a moment before the sunset, animals are still asked for', async () => {
+  await using gateway = await at(SUNSET_MS - 60_000, 150);
+  await look(gateway);
+  await gateway.query(animal('149'), { headers });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
+test.each([
+  ['410', { status: 410 }],
+  ['404 without the Error body', { status: 404, body: '<html>' }],
+  ['405', { status: 405, body: '' }],
+])('a route that answers %s is asked no more, and its animal is found in a listing', async (_what, fault) => {
+  await using gateway = await at(Date.now(), 150);
+  await look(gateway);
+  gateway.sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? fault : undefined));
+  expect((await gateway.query(animal('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  expect((await gateway.query(animal('148'), { headers })).data).toEqual({ pet: { id: '148' } });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
+test.each([
+  ['half a year and more', 181, 0],
+  ['less than that', 179, 1],
+])('a sunset that is %s away is logged once, or not at all', async (_when, days, lines) => {
+  await using gateway = await at(SUNSET_MS - days * DAY_MS, 150);
+  await look(gateway);
+  for (const id of ['148', '149', '150']) await gateway.query(animal(id), { headers });
+  expect(gets(gateway)).toHaveLength(3);
+  const logged = gateway.logLines.filter(({ msg }) => String(msg).includes('withdraws'));
+  expect(logged).toHaveLength(lines);
+  const ready = await fetch(new URL('/health/ready', gateway.endpoint));
+  const { upstream } = (await ready.json()) as { upstream: Record<string, unknown> };
+  expect(upstream['sunset']).toBe(lines === 0 ? undefined : new Date(SUNSET_MS).toISOString());
+});

@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Fault } from '../../src/sandbox/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { QueryAnswer, TestGateway } from '../support/start-gateway.ts';
+import { until } from '../support/until.ts';
+
+let gateway: TestGateway;
+
+beforeEach(async () => {
+  gateway = await startGateway({ gateway: { upstreamTimeoutMs: 500 } });
+});
+afterEach(async () => {
+  await gateway[Symbol.asyncDispose]();
+});
+
+const CREATE = `mutation ($input: CreatePetInput!) {
+  createPet(input: $input) { pet { id name } userErrors { code message } }
+}`;
+
+function create(
+  input: Record<string, unknown> = {},
+  headers: Record<string, string | null> = {},
+): Promise<QueryAnswer> {
+  const variables = { input: { name: 'Momo', categoryId: '3', idempotencyKey: 'momo-1', ...input } };
+  return gateway.query(CREATE, { variables, headers });
+}
+
+/** What a client is told, without what it cost. */
+const told = ({ status, data, errors }: QueryAnswer) => ({ status, data, errors });
+const posts = () => gateway.sandbox.calls.filter(({ method }) => method === 'POST').length;
+const goWrong = (fault: Fault | undefined) => gateway.sandbox.setFault(() => fault);
+
+describe('submits with one idempotency key', () => {
+  test('at the same time are one POST and one answer', async () => {
+    goWrong({ delayMs: 100 });
+    const answers = await Promise.all(Array.from({ length: 8 }, () => create()));
+    expect(posts()).toBe(1);
+    expect(answers[0]?.data?.['createPet']).toMatchObject({ pet: { id: expect.any(String) }, userErrors: [] });
+    for (const answer of answers) expect(told(answer)).toEqual(told(answers[0] as QueryAnswer));
+    const calls = answers.map(({ extensions }): number => extensions?.['petql'].upstreamCalls);
+    expect(calls.filter((made) => made > 0)).toEqual([1]);
+  });
+
+  test('in one operation are one POST', async () => {
+    const field = 'createPet(input: { name: "Momo", categoryId: 3, idempotencyKey: "k" }) { pet { id } }';
+    const { data, errors } = await gateway.query(`mutation { a: ${field} b: ${field} }`);
+    expect(errors).toBeUndefined();
+    expect(data?.['b']).toEqual(data?.['a']);
+    expect(posts()).toBe(1);
+  });
+
+  test.each<[string, Record<string, unknown>, Fault | undefined]>([
+    ['the animal', {}, undefined],
+    ['what is wrong with the input', { name: '' }, undefined],
+    ['OUTCOME_UNKNOWN after a reset', {}, { reset: true }],
+    ['OUTCOME_UNKNOWN after a timeout', {}, { delayMs: 1_000 }],
+    ['OUTCOME_UNKNOWN after a 503', {}, { status: 503 }],
+    ['OUTCOME_UNKNOWN after an answer that nobody can read', {}, { body: '{' }],
+  ])('get the outcome of the first: %s', async (_name, input, fault) => {
+    goWrong(fault);
+    const first = await create(input);
+    goWrong(undefined);
+    expect(told(await create(input))).toEqual(told(first));
+    expect(told(await create(input))).toEqual(told(first));
+    expect(posts()).toBe(1);
+  });
+
+  test.each<[string, Fault, string]>([
+    ['a 403', { refused: true, status: 403 }, 'FORBIDDEN'],
+    ['a 404 without a body', { refused: true, status: 404, body: '' }, 'DOWNSTREAM_SERVICE_ERROR'],
+    ['a 422', { refused: true, status: 422 }, 'DOWNSTREAM_SERVICE_ERROR'],
+  ])('are free to try again after %s', async (_name, fault, code) => {
+    goWrong(fault);
+    expect(await create()).toMatchObject({ errors: [{ extensions: { code } }] });
+    goWrong(undefined);
+    expect((await create()).errors).toBeUndefined();
+    expect(posts()).toBe(2);
+  });
+
+  test('are free to try again after a 429 that outlasts the deadline', async () => {
+    goWrong({ refused: true, status: 429, headers: { 'retry-after': '1' } });
+    const late = await create({}, { prefer: 'wait=1' });
+    expect(late).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
+    goWrong(undefined);
+    const other = await create({}, { authorization: 'Bearer demo-pro' });
+    expect(other.errors).toBeUndefined();
+    expect(posts()).toBe(2);
+    // Another input tells whether something is kept: the gate is closed, but nothing stands in the key's way.
+    const again = await create({ name: 'Other' }, { prefer: 'wait=0' });
+    expect(again).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
+  });
+
+  test('are free to try again after a 401', async () => {
+    const headers = { authorization: 'Bearer stray' };
+    expect(await create({}, headers)).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+    expect(await create({ name: 'Other' }, headers)).toMatchObject({
+      errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+    });
+    expect(posts()).toBe(1);
+  });
+
+  test('and another input are BAD_USER_INPUT, while the first is under way and after it', async () => {
+    goWrong({ delayMs: 200 });
+    const first = create();
+    await until(() => posts() === 1);
+    const wrong = { errors: [{ extensions: { code: 'BAD_USER_INPUT', argument: 'input.idempotencyKey' } }] };
+    for (const input of [{ name: 'Mono' }, { categoryId: '4' }, { status: 'SOLD' }]) {
+      expect(await create(input)).toMatchObject(wrong);
+    }
+    expect((await first).errors).toBeUndefined();
+    for (const input of [{ name: 'Mono' }, { categoryId: '4' }, { status: 'SOLD' }]) {
+      expect(await create(input)).toMatchObject(wrong);
+    }
+    expect(posts()).toBe(1);
+  });
+
+  test('of different callers have nothing to do with each other', async () => {
+    const one = await create();
+    const other = await create({ name: 'Other' }, { authorization: 'Bearer demo-pro' });
+    expect(other.data?.['createPet'].pet.name).toBe('Other');
+    expect(one.data?.['createPet'].pet.id).not.toBe(other.data?.['createPet'].pet.id);
+  });
+
+  test('whose first client went away get what came of it', async () => {
+    goWrong({ delayMs: 200 });
+    const visitor = new AbortController();
+    const gone = fetch(gateway.endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' },
+      body: JSON.stringify({
+        query: CREATE,
+        variables: { input: { name: 'Momo', categoryId: '3', idempotencyKey: 'momo-1' } },
+      }),
+      signal: visitor.signal,
+    }).catch(() => 'gone');
+    await until(() => posts() === 1);
+    visitor.abort();
+    expect(await gone).toBe('gone');
+    expect((await create()).data?.['createPet'].pet.name).toBe('Momo');
+    expect(posts()).toBe(1);
+  });
+
+  test('that cannot wait are told that the first is under way', async () => {
+    goWrong({ delayMs: 300 });
+    const first = create();
+    await until(() => posts() === 1);
+    const second = await create({}, { prefer: 'wait=0' });
+    expect(second).toMatchObject({
+      errors: [{ extensions: { code: 'OUTCOME_PENDING', retryAfterMs: 1_000, retryAt: expect.any(String) } }],
+    });
+    expect(second.headers.get('retry-after')).toBe('1');
+    expect(told(await create())).toEqual(told(await first));
+    expect(posts()).toBe(1);
+  });
+});
+
+describe('an idempotency key', () => {
+  test.each([
+    ['of no character', ''],
+    ['of 256 characters', 'k'.repeat(256)],
+    ['with a space', 'a key'],
+    ['with a line break', 'key\n'],
+    ['that is not ASCII', 'kéy'],
+  ])('%s is BAD_USER_INPUT, and nothing is sent', async (_name, idempotencyKey) => {
+    expect(await create({ idempotencyKey })).toMatchObject({
+      errors: [{ extensions: { code: 'BAD_USER_INPUT', argument: 'input.idempotencyKey' } }],
+    });
+    expect(gateway.sandbox.calls).toHaveLength(0);
+  });
+
+  test('of 255 visible characters is one', async () => {
+    expect((await create({ idempotencyKey: '~!"'.repeat(85) })).errors).toBeUndefined();
+  });
+
+  test('that is null is none', async () => {
+    expect((await create({ idempotencyKey: null })).errors).toBeUndefined();
+    expect((await create({ idempotencyKey: null })).errors).toBeUndefined();
+    expect(posts()).toBe(2);
+  });
+});

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createRedisRecords } from '../../src/store/redis-records.ts';
+import { connectRedis } from '../../src/store/redis.ts';
+import type { RedisStore } from '../../src/store/redis.ts';
+import type { Records } from '../../src/store/records.ts';
+import { openStateFile } from '../../src/store/state-file.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
+import type { RedisServer } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
+
+let server: RedisServer;
+let redis: RedisStore;
+
+beforeAll(async () => {
+  if (!redisIsHere) return;
+  server = await startRedis();
+  redis = connectRedis({ url: server.url, log: createMemoryLog().log });
+  await until(() => redis.connected);
+});
+afterAll(async () => {
+  if (!redisIsHere) return;
+  redis.close();
+  await server.close();
+});
+
+const STORES: [string, boolean, () => Records][] = [
+  ['in memory', true, () => openStateFile(':memory:', Date.now).records],
+  ['in Redis', redisIsHere, () => createRedisRecords(redis)],
+];
+
+for (const [place, isHere, open] of STORES) {
+  describe.skipIf(!isHere)(`records ${place}`, () => {
+    const attempt = (id: string, leaseMs = 60_000) => ({ id, input: `input of ${id}`, leaseMs });
+
+    test('know nothing of a name before an attempt begins', async () => {
+      expect(await open().find(randomUUID())).toBeUndefined();
+    });
+
+    test('let one attempt begin, and tell the others that the name is taken', async () => {
+      const [records, name] = [open(), randomUUID()];
+      const begun = await Promise.all(['a', 'b', 'c'].map((id) => records.begin(name, attempt(id))));
+      expect(begun.map(({ kind }) => kind).toSorted()).toEqual(['begun', 'taken', 'taken']);
+      const kept = await records.find(name);
+      expect(kept).toMatchObject({ input: 'input of a' });
+      expect(kept?.outcome).toBeUndefined();
+      expect(kept?.openForMs).toBeGreaterThan(50_000);
+      expect(kept?.openForMs).toBeLessThanOrEqual(60_000);
+    });
+
+    test('give the outcome that was settled, and let nobody else settle or release it', async () => {
+      const [records, name] = [open(), randomUUID()];
+      await records.begin(name, attempt('a'));
+      await records.settle(name, attempt('b'), '"theirs"');
+      await records.release(name, attempt('b'));
+      expect((await records.find(name))?.outcome).toBeUndefined();
+      await records.settle(name, attempt('a'), '"ours"');
+      expect(await records.find(name)).toEqual({
+        input: 'input of a',
+        outcome: '"ours"',
+        openForMs: expect.any(Number),
+      });
+      expect(await records.begin(name, attempt('b'))).toEqual({ kind: 'taken' });
+    });
+
+    test('are free again when they are released', async () => {
+      const [records, name] = [open(), randomUUID()];
+      await records.begin(name, attempt('a'));
+      await records.release(name, attempt('a'));
+      expect(await records.find(name)).toBeUndefined();
+      expect(await records.begin(name, attempt('b'))).toEqual({ kind: 'begun' });
+    });
+
+    test('say when nothing more can come of an attempt', async () => {
+      const [records, name] = [open(), randomUUID()];
+      await records.begin(name, attempt('a', 1));
+      await until(async () => (await records.find(name))?.openForMs === 0);
+      expect(await records.begin(name, attempt('b'))).toEqual({ kind: 'taken' });
+    });
+
+    test('take an outcome whose record was lost', async () => {
+      const [records, name] = [open(), randomUUID()];
+      await records.settle(name, attempt('a'), '"ours"');
+      expect(await records.find(name)).toMatchObject({ input: 'input of a', outcome: '"ours"' });
+    });
+  });
+}
+
+test.skipIf(!redisIsHere)('a record in Redis lives for a day from its beginning', async () => {
+  const [records, name] = [createRedisRecords(redis), randomUUID()];
+  const attempt = { id: 'a', input: 'input', leaseMs: 60_000 };
+  const leftMs = async () => Number(/^:(\d+)/.exec(await server.command('PTTL', `petql:record:${name}`))?.[1]);
+  await records.begin(name, attempt);
+  const atFirstMs = await leftMs();
+  await records.settle(name, attempt, '"ours"');
+  expect(atFirstMs).toBeGreaterThan(86_000_000);
+  expect(await leftMs()).toBeLessThanOrEqual(atFirstMs);
+  await server.command('DEL', `petql:record:${name}`);
+  await records.settle(name, attempt, '"ours"');
+  expect(await leftMs()).toBeGreaterThan(86_000_000);
+});
