@@ -1,15 +1,22 @@
 import { defineConfig } from 'vitest/config';
 
+/** The suites of `startGateway` that ask over HTTP for what both ways answer. */
+const YOGA_ALONE = ['test/server/*.test.ts', 'test/clients/*.test.ts'];
+
 export default defineConfig(({ mode }) => ({
   // As Node itself resolves packages. Vite's own choice adds "development", which gives tests a second copy of graphql
   // beside the one that petql's libraries import.
   ssr: { resolve: { conditions: ['node', 'module-sync', 'import', 'default'] } },
   test: {
-    include: ['test/**/*.test.ts'],
     environment: 'node',
     testTimeout: 20_000,
     hookTimeout: 60_000,
     // `npm run contract` alone speaks to a service of the outside, even where one is named for petql itself.
     env: mode === 'contract' ? {} : { PET_API_URL: '', PET_API_KEY: '' },
+    projects: [
+      { extends: true, test: { name: 'petql', include: ['test/**/*.test.ts'] } },
+      // What most requests take is a way past Yoga: the same tests hold without it.
+      { extends: true, test: { name: 'Yoga alone', include: YOGA_ALONE, env: { PETQL_TEST_YOGA_ALONE: '1' } } },
+    ],
   },
 }));

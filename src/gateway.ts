@@ -97,7 +97,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     spans,
   });
   const trusted = checked.trustedDocuments && trustedDocuments(checked.trustedDocuments);
-  const { fetch, execute } = createGraphqlServer({
+  const { fetch, fastPath, execute } = createGraphqlServer({
     callers,
     clock,
     maxWaitMs,
@@ -119,7 +119,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   });
   return {
     fetch,
-    handle: createNodeHandler(fetch, checked.maxBodyBytes),
+    handle: createNodeHandler(fetch, checked.maxBodyBytes, fastPath),
     execute,
     schema,
     admin: metrics && createAdmin({ ...sources, metrics }),

@@ -11,7 +11,8 @@ export type Int64 = string & { readonly __int64: never };
 export function parseInt64(text: string): Int64 | undefined {
   // 20 characters hold every int64; without this bound, a megabyte of digits would cost a big conversion.
   if (text.length > 20 || !/^(?:0|-?[1-9]\d*)$/.test(text)) return undefined;
-  return int64FromBigInt(BigInt(text));
+  // Eighteen digits are less than 2^63, whatever they are.
+  return text.length <= 18 ? (text as Int64) : int64FromBigInt(BigInt(text));
 }
 
 /** The same for a bigint; undefined when it is out of range. */

@@ -31,11 +31,11 @@ export function parsePlan(text: string): AssumedPlan | undefined {
 
 /** A plan as people call it: "Free", or its figures where it has no name. */
 export function planName({ perMinute, perDay }: Plan): string {
-  for (const [name, plan] of Object.entries(PLANS)) {
-    if (plan.perMinute === perMinute && plan.perDay === perDay) return name[0]?.toUpperCase() + name.slice(1);
-  }
+  for (const { name, plan } of NAMED) if (plan.perMinute === perMinute && plan.perDay === perDay) return name;
   return `${perMinute}/${perDay}`;
 }
+
+const NAMED = Object.entries(PLANS).map(([name, plan]) => ({ name: name[0]?.toUpperCase() + name.slice(1), plan }));
 
 /**
  * What a plan that holds this many calls a minute holds a day. A custom plan is taken to have at least what the largest

@@ -57,5 +57,7 @@ export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): B
 
 /** The window with the fewest calls left. */
 export function tightestWindow({ windows }: BudgetView): BudgetWindow | undefined {
-  return windows.toSorted((a, b) => a.remaining - b.remaining)[0];
+  let tightest = windows[0];
+  for (const window of windows) if (tightest && window.remaining < tightest.remaining) tightest = window;
+  return tightest;
 }

@@ -4,6 +4,7 @@ import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import type { Created } from './created.ts';
 import type { TraceContext } from '../trace-context.ts';
 import { createDemandLoader } from './demand-loader.ts';
+import type { DemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
 import { demandKey } from './demand.ts';
 import type { Freshness } from './freshness.ts';
@@ -21,7 +22,7 @@ export interface Pets {
   /** @param idempotencyKey makes it one creation, however often it is submitted within a day. */
   create(pet: NewPet, idempotencyKey?: string): Promise<Created>;
   /** What it has cost so far. */
-  readonly usage: Usage;
+  usage(): Usage;
 }
 
 /** At once where memory answers, which spares every layer above a turn of the event loop. */
@@ -31,7 +32,8 @@ export type MaybePromise<T> = Promise<T> | T;
 export interface RequestLife {
   /** By `clock.elapsed()`. */
   readonly deadlineMs: number;
-  readonly signal?: AbortSignal | undefined;
+  /** Found or made only where there is something to give up. */
+  readonly signal?: (() => AbortSignal | undefined) | undefined;
   readonly freshness: Freshness;
   /** The trace that its calls belong to. */
   readonly trace?: TraceContext | undefined;
@@ -48,10 +50,10 @@ export interface PetsOptions {
 
 /** For one request: it reads each thing once, however often it is asked for. */
 export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
-  const { deadlineMs, signal, freshness } = life;
+  const { deadlineMs, freshness } = life;
   const meter = createUsageMeter();
   const answered = new Set<string>();
-  const waiting = createDemandLoader(wait);
+  let waiting: DemandLoader<readonly Pet[]> | undefined;
 
   return {
     list(status, limit) {
@@ -62,14 +64,12 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
     create: (pet, idempotencyKey) =>
       writes.create(pet, {
         deadlineMs,
-        signal,
+        signal: life.signal?.(),
         idempotencyKey,
         sending: () => life.onCall?.(),
         charge: meter.called,
       }),
-    get usage() {
-      return meter.usage;
-    },
+    usage: meter.usage,
   };
 
   function called(): void {
@@ -79,7 +79,10 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
 
   function read(demand: Demand): MaybePromise<readonly Pet[]> {
     const known = reads.known(demand, freshness);
-    if (!known) return waiting.load(demand);
+    if (!known) {
+      waiting ??= createDemandLoader(wait);
+      return waiting.load(demand);
+    }
     const key = demandKey(demand);
     if (!answered.has(key)) account(known, false);
     answered.add(key);
@@ -90,7 +93,7 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
     let paid = false;
     const answer = await reads.wait(demand, {
       deadlineMs,
-      signal,
+      signal: life.signal?.(),
       freshness,
       charge() {
         paid = true;

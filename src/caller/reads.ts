@@ -118,6 +118,7 @@ export function createReads(options: ReadsOptions): Reads {
   const places: AbortController[] = [];
   let sent = 0;
   let writes = 0;
+  let reviewing = false;
   const shared = options.share?.({
     learn: (fact) => knowledge.learn(fact),
     wrote() {
@@ -183,16 +184,16 @@ export function createReads(options: ReadsOptions): Reads {
       };
       const onAbort = () => {
         waiter.settle(refusedError(givenUp, clock.now()));
-        review();
+        reviewSoon();
       };
       const onDeadline = () => {
         waiter.late = true;
-        review();
+        reviewSoon();
       };
       const deadline = setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
       const one = join(demand, waiter);
-      review();
+      reviewSoon();
     });
   }
 
@@ -201,6 +202,16 @@ export function createReads(options: ReadsOptions): Reads {
     knowledge.forget();
     if (added) knowledge.learn(added);
     await shared?.wrote();
+  }
+
+  /** Once for all that come and go together: a request brings up to a hundred demands, and each review looks at all that wait. */
+  function reviewSoon(): void {
+    if (reviewing) return;
+    reviewing = true;
+    queueMicrotask(() => {
+      reviewing = false;
+      review();
+    });
   }
 
   /** Refuses whom the wait would cost the deadline, and asks for as many places as there are calls to send. */

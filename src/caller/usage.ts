@@ -21,7 +21,7 @@ export const NO_USAGE: Usage = {
 
 /** Keeps a request's account. */
 export interface UsageMeter {
-  readonly usage: Usage;
+  usage(): Usage;
   called(): void;
   /** @param paid whether a call was made for it. */
   answered(ageMs: number, staleReason: StaleReason | undefined, paid: boolean): void;
@@ -34,9 +34,7 @@ export function createUsageMeter(): UsageMeter {
   let stalestMs = -1;
   let staleReason: StaleReason | undefined;
   return {
-    get usage() {
-      return { upstreamCalls, servedWithoutCall, oldestAgeMs, staleReason };
-    },
+    usage: () => ({ upstreamCalls, servedWithoutCall, oldestAgeMs, staleReason }),
     called() {
       upstreamCalls += 1;
     },

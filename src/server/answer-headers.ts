@@ -17,6 +17,11 @@ export function answerHeaders(
   };
 }
 
+/** What has an age may be kept by whoever asked, and must be asked for again before it is used again. */
+export function storageHeaders(hasAge: boolean): Record<'cache-control' | 'vary', string> {
+  return { 'cache-control': hasAge ? 'private, no-cache' : 'private, no-store', vary: 'Authorization' };
+}
+
 /** 504 where the request takes stored answers alone, and nothing of it could be answered (RFC 9111, section 5.2.1.7). */
 export function answerStatus({ data, errors = [] }: ExecutionResult): number | undefined {
   const nothing = errors.length > 0 && !Object.values(data ?? {}).some((value) => value !== null);

@@ -43,7 +43,7 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
     const answered = run(params, {
       apiKey: givenApiKey(apiKey),
       waitMs,
-      signal,
+      signal: () => signal,
       cacheControl,
       dryRun,
       trace: running.span.trace,
@@ -69,10 +69,10 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
       if (errors.length > 0) return { node, result: { errors } };
       const contextValue = await contextFactory();
       // Envelop hands the signal on to graphql-js, but has no type for it.
-      const args = { schema, document, variableValues, operationName, contextValue, abortSignal: terms.signal };
+      const args = { schema, document, variableValues, operationName, contextValue, abortSignal: terms.signal() };
       return { node, result: await execute(args) };
     } catch (thrown) {
-      terms.signal?.throwIfAborted();
+      terms.signal()?.throwIfAborted();
       return { node, result: { errors: [maskError(thrown)] } };
     }
   }

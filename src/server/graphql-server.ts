@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { GraphQLError, execute, getOperationAST, parse } from 'graphql';
-import type { ExecutionArgs, ExecutionResult, OperationDefinitionNode } from 'graphql';
+import type { DocumentNode, ExecutionArgs, ExecutionResult, OperationDefinitionNode } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { GraphQLParams, Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Events } from '../events.ts';
@@ -11,7 +11,7 @@ import { schema } from '../schema/schema.ts';
 import type { Spans } from '../spans.ts';
 import { readTraceContext } from '../trace-context.ts';
 import type { TraceContext } from '../trace-context.ts';
-import { answerHeaders, answerStatus } from './answer-headers.ts';
+import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
 import { batchError } from './batch-error.ts';
 import { createCallLimit } from './call-limit.ts';
 import type { CallLimit } from './call-limit.ts';
@@ -29,6 +29,8 @@ import {
 } from './error-answers.ts';
 import { inexactVariableError } from './exact-variables.ts';
 import { createExecute } from './execute.ts';
+import { createFastPath } from './fast-path.ts';
+import type { FastPath } from './fast-path.ts';
 import { forgedRequestError } from './forged-request.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
 import { healthAnswer } from './health.ts';
@@ -75,6 +77,8 @@ export interface GraphqlServerOptions extends RequestContextOptions {
 export interface GraphqlServer {
   /** GraphQL over HTTP, GraphiQL and health. */
   fetch(request: Request): Promise<Response>;
+  /** The same for the requests that there are most of, for Node's http server. */
+  readonly fastPath: FastPath;
   readonly execute: Execute;
 }
 
@@ -85,6 +89,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const maskError = createErrorMask(options.log);
   const reports = createOperationReports(options);
   const cors = createCors(options.corsOrigins);
+  const callLimit = createCallLimit(limits);
   const yoga = createYoga<ServerContext, RequestContext>({
     schema,
     graphqlEndpoint: endpoint,
@@ -101,7 +106,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       useGraphqlRequests(options),
       useDocumentChecks(limits),
       introspection ? {} : useHiddenSchema(),
-      useExecution(createCallLimit(limits), { hideSuggestions: !introspection }),
+      useExecution(callLimit, { hideSuggestions: !introspection }),
       useAnswerHeaders(limits),
     ],
     // Frameworks know a Response by its class.
@@ -115,7 +120,27 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     // Yoga answers any address that ends in this; a space is in none.
     healthCheckEndpoint: ' ',
   });
+  const fastPath = createFastPath({
+    endpoint,
+    schema,
+    serverKey,
+    heedCacheControl,
+    requestContext,
+    maskError,
+    reports,
+    cors,
+    callLimit,
+    requireTrusted: options.requireTrusted,
+    checkedDocument(params) {
+      const { parse: parseChecked, validate } = yoga.getEnveloped({ params });
+      const document = parseChecked(params.query) as DocumentNode;
+      const [error] = validate(schema, document);
+      if (error) throw error as GraphQLError;
+      return document;
+    },
+  });
   return {
+    fastPath,
     async fetch(request) {
       // What else a framework hands over with the request is not for Yoga, which would take it for context.
       const requestId = randomUUID();
@@ -310,9 +335,9 @@ function useAnswerHeaders({ maxBodyBytes }: Limits): ServerPlugin {
     onResponse({ response, setResponse }) {
       if (response.status === 406) return setResponse(notAcceptable());
       if (response.headers.has('cache-control')) return;
-      // What has an age may be kept by whoever asked, and must be asked for again before it is used again.
-      response.headers.set('cache-control', response.headers.has('age') ? 'private, no-cache' : 'private, no-store');
-      response.headers.append('vary', 'Authorization');
+      const { vary, ...others } = storageHeaders(response.headers.has('age'));
+      response.headers.set('cache-control', others['cache-control']);
+      response.headers.append('vary', vary);
     },
   };
 }

@@ -1,33 +1,88 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastAnswer, FastPath } from './fast-path.ts';
 import type { RequestHandler } from './listener.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. */
 export type FetchHandler = (request: Request) => Promise<Response> | Response;
 
 /**
- * Lets a fetch handler answer Node's requests. Bodies are read here and not as streams: a stream that is given up half
- * read leaves its connection stuck, and whoever uses that connection next waits for ever.
+ * Lets a fetch handler answer Node's requests, and what stands before it answer those that it can. Bodies are read here
+ * and not as streams: a stream that is given up half read leaves its connection stuck, and whoever uses that connection
+ * next waits for ever.
  *
  * @param maxBodyBytes what is longer is not read, and `handle` gets its length alone.
  */
-export function createNodeHandler(handle: FetchHandler, maxBodyBytes: number): RequestHandler {
-  return async (incoming, outgoing) => {
+export function createNodeHandler(
+  handle: FetchHandler,
+  maxBodyBytes: number,
+  fastPath: FastPath = () => undefined,
+): RequestHandler {
+  return (incoming, outgoing) => {
+    try {
+      readBody(incoming, maxBodyBytes, (body) => answer({ incoming, outgoing, body, signal: createSignal(outgoing) }));
+    } catch {
+      refuse(outgoing);
+    }
+  };
+
+  function answer(exchange: Exchange): void {
+    const { incoming, outgoing, body, signal } = exchange;
+    const fast = 'bytes' in body && fastPath({ incoming, path: pathOf(incoming), body: body.bytes, signal });
+    // Most answers are there at once, and wait for no promise on their way out.
+    if (!fast) void answerByFetch(exchange);
+    else if (fast instanceof Promise) {
+      void fast.then((come) => (come ? send(outgoing, come) : answerByFetch(exchange)));
+    } else send(outgoing, fast);
+  }
+
+  async function answerByFetch({ incoming, outgoing, body, signal }: Exchange): Promise<void> {
     // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
     outgoing.once('finish', () => incoming.complete || incoming.resume());
     try {
-      const body = await readBody(incoming, maxBodyBytes);
-      const abort = new AbortController();
-      outgoing.once('close', () => outgoing.writableFinished || abort.abort());
-      const response = await handle(toRequest(incoming, body, abort.signal));
+      const response = await handle(toRequest(incoming, body, signal()));
       const bytes = Buffer.from(await response.arrayBuffer());
       const headers = Object.fromEntries(response.headers);
       outgoing.writeHead(response.status, { ...headers, 'content-length': bytes.length }).end(bytes);
     } catch {
-      // The client is gone, or what it sent has no address or header that a Request can be made of.
-      if (!outgoing.headersSent) outgoing.writeHead(400, { connection: 'close' });
-      outgoing.end();
+      refuse(outgoing);
     }
+  }
+}
+
+/** The client is gone, or what it sent has no address, header or body that a Request can be made of. */
+function refuse(outgoing: ServerResponse): void {
+  if (!outgoing.headersSent) outgoing.writeHead(400, { connection: 'close' });
+  outgoing.end();
+}
+
+interface Exchange {
+  readonly incoming: ReadIncoming;
+  readonly outgoing: ServerResponse;
+  readonly body: ReadBody;
+  /** Aborts when the client is gone. */
+  readonly signal: () => AbortSignal;
+}
+
+/** Made when it is asked for: an answer from memory is there before anybody could go away. */
+function createSignal(outgoing: ServerResponse): () => AbortSignal {
+  let abort: AbortController | undefined;
+  return () => {
+    if (abort) return abort.signal;
+    const made = new AbortController();
+    abort = made;
+    if (outgoing.closed) made.abort();
+    else outgoing.once('close', () => outgoing.writableFinished || made.abort());
+    return made.signal;
   };
+}
+
+function send(outgoing: ServerResponse, { status, headers, body }: FastAnswer): void {
+  // A framework that got tired of waiting may have answered.
+  if (outgoing.headersSent) return void outgoing.end();
+  const bytes = Buffer.byteLength(body);
+  // What has as many bytes as characters is ASCII, which needs no encoding.
+  const encoding = bytes === body.length ? 'latin1' : 'utf8';
+  outgoing.writeHead(status, [...headers, 'content-length', String(bytes)]).end(body, encoding);
 }
 
 /** What Express and its like add to a request that went through them. */
@@ -39,22 +94,23 @@ interface ReadIncoming extends IncomingMessage {
 /** A body, or how long it is where it is longer than petql reads; it may be longer still. */
 type ReadBody = { readonly bytes: Buffer } | { readonly tooLong: number };
 
-function readBody(incoming: ReadIncoming, maxBodyBytes: number): Promise<ReadBody> {
-  if (incoming.readableEnded) return Promise.resolve(readElsewhere(incoming.body, maxBodyBytes));
+/** @param use is not called where the client goes away before all of it is there. */
+function readBody(incoming: ReadIncoming, maxBodyBytes: number, use: (body: ReadBody) => void): void {
+  if (incoming.readableEnded) return use(readElsewhere(incoming.body, maxBodyBytes));
   const announced = Number(incoming.headers['content-length']);
-  if (announced > maxBodyBytes) return Promise.resolve({ tooLong: announced });
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    incoming.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      chunks.push(chunk);
-      if (length <= maxBodyBytes) return;
-      incoming.removeAllListeners('data').pause();
-      resolve({ tooLong: length });
-    });
-    incoming.once('end', () => resolve({ bytes: Buffer.concat(chunks) }));
-    incoming.once('close', () => reject(new Error('the request was given up')));
+  if (announced > maxBodyBytes) return use({ tooLong: announced });
+  const chunks: Buffer[] = [];
+  let length = 0;
+  incoming.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+    chunks.push(chunk);
+    if (length <= maxBodyBytes) return;
+    incoming.removeAllListeners('data').removeAllListeners('end').pause();
+    use({ tooLong: length });
+  });
+  incoming.on('end', () => {
+    const [only] = chunks;
+    use({ bytes: only && chunks.length === 1 ? only : Buffer.concat(chunks) });
   });
 }
 
@@ -64,9 +120,13 @@ function readElsewhere(body: unknown, maxBodyBytes: number): ReadBody {
   return bytes.length > maxBodyBytes ? { tooLong: bytes.length } : { bytes };
 }
 
+/** Where a framework cut the path that this is mounted at off, it keeps the whole of it. */
+function pathOf({ originalUrl, url = '/' }: ReadIncoming): string {
+  return originalUrl ?? url;
+}
+
 function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal): Request {
-  // Where a framework cut the path that this is mounted at off, it keeps the whole of it.
-  const { method = 'GET', originalUrl, url = '/', headersDistinct } = incoming;
+  const { method = 'GET', headersDistinct } = incoming;
   const headers = new Headers();
   for (const [name, values] of Object.entries(headersDistinct)) {
     // Joined, so that a second Authorization header is seen; Node itself would drop it in silence.
@@ -75,7 +135,7 @@ function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal):
   // The length alone says that it is too long, and the GraphQL server refuses it for that.
   if ('tooLong' in body) headers.set('content-length', String(body.tooLong));
   const hasBody = 'bytes' in body && body.bytes.length > 0 && method !== 'GET' && method !== 'HEAD';
-  return new Request(`http://localhost${originalUrl ?? url}`, {
+  return new Request(`http://localhost${pathOf(incoming)}`, {
     method,
     headers,
     signal,

@@ -65,7 +65,7 @@ function callerContext(
   const pets = caller.pets(life);
   return {
     pets,
-    usage: () => pets.usage,
+    usage: pets.usage,
     budget: () => caller.budget.read(),
     saved: (calls) => caller.saved(calls),
     latestBudget: () => caller.budget.latest(),
@@ -77,7 +77,7 @@ function callerContext(
 function strangerContext(error: PetqlError): Omit<RequestContext, 'dryRun'> {
   const fail = () => Promise.reject(error);
   return {
-    pets: { list: fail, byId: fail, create: fail, usage: NO_USAGE },
+    pets: { list: fail, byId: fail, create: fail, usage: () => NO_USAGE },
     usage: () => NO_USAGE,
     budget: fail,
     // No call is made without a key.

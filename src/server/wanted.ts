@@ -34,7 +34,7 @@ export async function findWanted(args: ExecutionArgs): Promise<{ wanted: Wanted;
         creations += 1;
         return Promise.resolve({ refusal: { code: 'DRY_RUN', message: 'Nothing was sent.', status: 400 } });
       },
-      usage: NO_USAGE,
+      usage: () => NO_USAGE,
     },
     // The field that shows it may be null, and costs nothing.
     budget: () => Promise.resolve(null as never),

@@ -94,6 +94,9 @@ interface Use {
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 200;
 
+/** How long a limiter is kept that has nothing to do. */
+const IDLE_MS = 1_000;
+
 /** Timers hold 24 days at most, and pauses can be longer. */
 const LONGEST_SLEEP_MS = 3_600_000;
 
@@ -106,6 +109,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   const reports: Report[] = [];
   /** For those who have to wait; whoever may go at once goes without them. */
   let slots: Slots | undefined;
+  let idle: NodeJS.Timeout | undefined;
   /** Places taken in the slots and not yet opened. */
   let places = 0;
   /** Grants that places were released for which are not open yet. */
@@ -212,12 +216,18 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     else letGo();
   }
 
-  /** A caller with nothing under way keeps no limiter. */
+  /** A caller with nothing under way keeps no limiter, once it has been so for a moment: calls that follow each other share one. */
   function letGo(): void {
+    if (isBusy()) return;
+    onClosed?.();
+    idle ??= setTimeout(forgetSlots, IDLE_MS).unref();
+  }
+
+  function forgetSlots(): void {
+    idle = undefined;
     if (isBusy()) return;
     slots = undefined;
     places = 0;
-    onClosed?.();
   }
 
   function isBusy(): boolean {

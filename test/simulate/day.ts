@@ -136,8 +136,8 @@ function createRunner(caller: Caller, clock: Clock, options: DayOptions) {
         ? pets.byId(demand.id)
         : pets.list(demand.listing === 'all' ? undefined : demand.listing, 100),
     );
-    if (!answers.some((answer) => answer instanceof Promise)) return pets.usage.oldestAgeMs ?? 0;
-    return Promise.all(answers.map(async (answer) => answer)).then(() => pets.usage.oldestAgeMs ?? 0);
+    if (!answers.some((answer) => answer instanceof Promise)) return pets.usage().oldestAgeMs ?? 0;
+    return Promise.all(answers.map(async (answer) => answer)).then(() => pets.usage().oldestAgeMs ?? 0);
   };
 }
 

@@ -1,9 +1,11 @@
 import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-options.ts';
+import { DEFAULT_LIMITS } from '../../src/limits.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { listen } from '../../src/server/listener.ts';
+import { createNodeHandler } from '../../src/server/node-handler.ts';
 import { createMemoryLog } from './memory-log.ts';
 import type { LogLine } from './memory-log.ts';
 
@@ -50,7 +52,10 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const sandbox = await startSandbox(options.sandbox);
   const { log, lines } = createMemoryLog();
   const gateway = createGateway({ petApiUrl: new URL(sandbox.url), log, ...options.gateway });
-  const listener = await listen(gateway.handle, { host: '127.0.0.1', port: 0 });
+  const { maxBodyBytes = DEFAULT_LIMITS.maxBodyBytes } = options.gateway ?? {};
+  const yogaAlone = Boolean(process.env['PETQL_TEST_YOGA_ALONE']);
+  const handle = yogaAlone ? createNodeHandler(gateway.fetch, maxBodyBytes) : gateway.handle;
+  const listener = await listen(handle, { host: '127.0.0.1', port: 0 });
   const endpoint = `${listener.origin}/graphql`;
   const admin = gateway.admin && (await listen(gateway.admin, { host: '127.0.0.1', port: 0 }));
   return {

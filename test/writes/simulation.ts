@@ -154,7 +154,8 @@ export async function submit(
   { key, waitMs = 10_000, signal }: { key?: string; waitMs?: number; signal?: AbortSignal } = {},
 ): Promise<string> {
   const freshness = { maxAgeMs: 0, maxStaleMs: 0, joinsSentMs: 0 };
-  const life = { deadlineMs: systemClock.elapsed() + waitMs, signal, freshness } as Parameters<Caller['pets']>[0];
+  const deadlineMs = systemClock.elapsed() + waitMs;
+  const life = { deadlineMs, signal: () => signal, freshness } as Parameters<Caller['pets']>[0];
   try {
     const created = await caller.pets(life).create(pet, key);
     return 'pet' in created ? `animal ${created.pet.id}` : created.refusal.code;

@@ -1,0 +1,92 @@
+import { Kind, getVariableValues, visit } from 'graphql';
+import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type { ResolverContext } from '../schema/builder.ts';
+import { createSelectedFields } from './selected-fields.ts';
+import { compileText } from './compiled-text.ts';
+import type { TextOf, VariableValues } from './compiled-text.ts';
+import type { TextMemory } from './text-memory.ts';
+
+/** A query that is ready to be run again and again, with graphql-js's own result as JSON. */
+export interface CompiledOperation {
+  readonly definition: OperationDefinitionNode;
+  /** @returns undefined where the variables are not as the operation declares them. Nothing has run then. */
+  run(
+    context: ResolverContext,
+    variables: Readonly<Record<string, unknown>>,
+  ): CompiledResult | Promise<CompiledResult> | undefined;
+}
+
+export interface CompiledResult {
+  /** The value of `data`, as JSON. */
+  readonly data: string;
+  /** Located, and not yet masked. */
+  readonly errors: readonly GraphQLError[];
+}
+
+/** An operation is compiled anew for each outcome of its `@skip`s and `@include`s: at most two to the power of this. */
+const MOST_CONDITIONS = 4;
+
+/**
+ * Compiles a validated query whose fields are all of the schema's own types.
+ *
+ * @returns undefined for what the reference implementation is to run: mutations, introspection, other directives.
+ */
+export function compileOperation(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  memory: TextMemory,
+): CompiledOperation | undefined {
+  const type = schema.getRootType(operation.operation);
+  const conditions = conditionVariables(document);
+  if (operation.operation !== 'query' || !type || !conditions || conditions.length > MOST_CONDITIONS) return undefined;
+  const { selectionSet, variableDefinitions = [] } = operation;
+  const names: readonly string[] = conditions;
+  const texts = new Map<string, TextOf>();
+  const compile = (isTrue: (variable: string) => boolean) =>
+    compileText(type, [selectionSet], { fields: createSelectedFields(document, isTrue), memory });
+
+  return {
+    definition: operation,
+    run(context, given) {
+      const { variableValues } =
+        variableDefinitions.length === 0 ? NO_VARIABLES : getVariableValues(schema, variableDefinitions, given);
+      const text = variableValues && textFor(variableValues);
+      if (!text) return undefined;
+      const errors: GraphQLError[] = [];
+      const data = text(undefined, { context, variableValues, errors, waited: false }, undefined);
+      return typeof data === 'string' ? { data, errors } : data.then((json) => ({ data: json, errors }));
+    },
+  };
+
+  function textFor({ coerced }: VariableValues): TextOf | undefined {
+    let outcome = '';
+    for (const name of names) {
+      if (typeof coerced[name] !== 'boolean') return undefined;
+      outcome += coerced[name] ? '1' : '0';
+    }
+    const known = texts.get(outcome);
+    if (known) return known;
+    const text = compile((name) => coerced[name] === true);
+    texts.set(outcome, text);
+    return text;
+  }
+}
+
+const NO_VARIABLES: { readonly variableValues: VariableValues } = { variableValues: { sources: {}, coerced: {} } };
+
+/** The variables that selections depend on; undefined where the document holds what is not compiled. */
+function conditionVariables(document: DocumentNode): readonly string[] | undefined {
+  const names = new Set<string>();
+  let foreign = false;
+  visit(document, {
+    Directive({ name, arguments: [argument] = [] }) {
+      if (name.value !== 'skip' && name.value !== 'include') foreign = true;
+      else if (argument?.value.kind === Kind.VARIABLE) names.add(argument.value.name.value);
+    },
+    Field({ name }) {
+      if (name.value.startsWith('__') && name.value !== '__typename') foreign = true;
+    },
+  });
+  return foreign ? undefined : [...names];
+}
