@@ -84,6 +84,15 @@ interface Waiter {
   refuse(refused: Refused): void;
 }
 
+/** What is counted of one limiter, so that what a forgotten one still lets go counts for nobody else. */
+interface Places {
+  readonly slots: Slots;
+  /** Taken and not yet opened. */
+  taken: number;
+  /** Of those, the ones that were let go for a grant and are about to open. */
+  released: number;
+}
+
 interface Use {
   readonly report: Report;
   /** Tells whoever waited; once the report counts, so that nothing it does next goes without it. */
@@ -107,13 +116,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   /** Granted, and not yet in use. */
   const grants: Grant[] = [];
   const reports: Report[] = [];
-  /** For those who have to wait; whoever may go at once goes without them. */
-  let slots: Slots | undefined;
+  /** For those who have to wait; whoever may go at once goes without it. */
+  let places: Places | undefined;
   let idle: NodeJS.Timeout | undefined;
-  /** Places taken in the slots and not yet opened. */
-  let places = 0;
-  /** Grants that places were released for which are not open yet. */
-  let released = 0;
   /** Under way, with a place or without. With `grants` never more than `maxConcurrent`. */
   let running = 0;
   let latest: { received: Standing; atMs: number } | undefined;
@@ -225,9 +230,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
 
   function forgetSlots(): void {
     idle = undefined;
-    if (isBusy()) return;
-    slots = undefined;
-    places = 0;
+    if (!isBusy()) places = undefined;
   }
 
   function isBusy(): boolean {
@@ -263,19 +266,24 @@ export function createThrottle(options: ThrottleOptions): Throttle {
 
   /** Those in the slots have waited longer. Beside them the slots' own timers would only delay a call. */
   function useGrants(): void {
-    const forPlaces = Math.min(grants.length, places) - released;
-    if (forPlaces > 0) slots?.release(forPlaces);
-    released += Math.max(0, forPlaces);
-    while (grants.length > released) void useGrant();
+    if (places) {
+      const forPlaces = Math.min(grants.length, places.taken) - places.released;
+      if (forPlaces > 0) {
+        places.released += forPlaces;
+        places.slots.release(forPlaces);
+      }
+    }
+    while (grants.length > (places?.released ?? 0)) void useGrant();
   }
 
   function takePlaces(): void {
-    if (places >= writes.size + reads.size) return;
-    slots ??= createSlots({ maxConcurrent, maxQueued: maxWaiting + maxConcurrent });
-    for (; places < writes.size + reads.size; places += 1) {
-      slots.take(() => {
-        places -= 1;
-        released -= 1;
+    if ((places?.taken ?? 0) >= writes.size + reads.size) return;
+    places ??= { slots: createSlots({ maxConcurrent, maxQueued: maxWaiting + maxConcurrent }), taken: 0, released: 0 };
+    const own = places;
+    for (; own.taken < writes.size + reads.size; own.taken += 1) {
+      own.slots.take(() => {
+        own.taken -= 1;
+        own.released -= 1;
         return useGrant();
       });
     }
