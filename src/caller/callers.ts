@@ -202,11 +202,9 @@ function createCaller(
       if (!mayCall) return 0;
       const sinceMs = clock.elapsed() - maxAgeMs;
       return worstCaseCalls(demands, {
+        ...reads.facts(),
         knows: (demand) => (knowledge.find(demand)?.asOfMs ?? -Infinity) >= sinceMs,
         listed: knowledge.listed(sinceMs),
-        size: knowledge.size,
-        askedInParts: knowledge.askedInParts || reads.busy,
-        getWorks: getRoute.works,
       });
     },
     fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting),

@@ -43,7 +43,7 @@ export interface PlanOfCalls<Open extends OpenDemand> {
 export function planCalls<Open extends OpenDemand>(open: readonly Open[], facts: StoreFacts): PlanOfCalls<Open> {
   const needy = open.filter((one) => !waitsForOneUnderWay(one));
   const helpedByAll = needy.filter(({ seen }) => !seen.has('all'));
-  const useAll = needy.some(wantsAll) || worthwhile(helpedByAll.length, facts);
+  const useAll = needy.some(wantsAll) || allMaySave(helpedByAll.length, facts);
   const calls = new Map<Open, Call>();
   const unprovable: Open[] = [];
   const rest: Open[] = [];
@@ -72,12 +72,14 @@ function waitsForOneUnderWay({ demand, seen, joins }: OpenDemand): boolean {
   return helpful.some((listing) => !seen.has(listing) && joins.has(callKey({ kind: 'list', listing })));
 }
 
-function worthwhile(savable: number, { size, askedInParts }: StoreFacts): boolean {
+/** Whether a listing of all animals is worth a call for so many demands that it may answer. */
+export function allMaySave(savable: number, { size, askedInParts }: StoreFacts): boolean {
   if (size === 'small') return savable >= 1;
   return size === 'unknown' && savable >= (askedInParts ? 1 : 2);
 }
 
-function wantsAll({ demand }: OpenDemand): boolean {
+/** Whether it is the listing of all animals itself that is wanted. */
+export function wantsAll({ demand }: Pick<OpenDemand, 'demand'>): boolean {
   return demand.kind === 'listing' && demand.listing === 'all';
 }
 

@@ -14,7 +14,7 @@ import type { Freshness } from './freshness.ts';
 import type { GetRoute } from './get-route.ts';
 import type { Answer, Knowledge } from './knowledge.ts';
 import { planCalls } from './plan-of-calls.ts';
-import type { OpenDemand, PlanOfCalls } from './plan-of-calls.ts';
+import type { OpenDemand, PlanOfCalls, StoreFacts } from './plan-of-calls.ts';
 import type { RefreshAllowance } from './refresh-allowance.ts';
 import type { RefusedKey } from './refused-key.ts';
 import type { CallerListings, ListingsListener } from './shared-listings.ts';
@@ -44,8 +44,8 @@ export interface Reads {
   wrote(added: Fact | undefined): Promise<void>;
   /** Nobody will ask any more. */
   leave(): void;
-  /** Whether a call is under way, so that what is known may change at any moment. */
-  readonly busy: boolean;
+  /** What a plan of calls follows from at this moment. */
+  facts(): StoreFacts;
   /** The throttle's outlook has changed: whoever cannot be served in time is told so at once. */
   review(): void;
 }
@@ -133,9 +133,7 @@ export function createReads(options: ReadsOptions): Reads {
     wrote,
     review,
     leave: () => shared?.leave(),
-    get busy() {
-      return flights.size > 0;
-    },
+    facts,
   };
 
   function known(demand: Demand, { maxAgeMs, maxStaleMs, mayCall, spares }: Freshness): ServedAnswer | undefined {
@@ -228,11 +226,15 @@ export function createReads(options: ReadsOptions): Reads {
     const keys = new Set<string>();
     for (const { key } of flights) keys.add(key);
     for (const one of open) one.joins = joinsAll(one) ? keys : joinsOf(one);
-    return planCalls([...open], {
+    return planCalls([...open], facts());
+  }
+
+  function facts(): StoreFacts {
+    return {
       size: knowledge.size,
       askedInParts: knowledge.askedInParts || flights.size > 0,
       getWorks: getRoute.works,
-    });
+    };
   }
 
   function joinsAll(one: Open): boolean {

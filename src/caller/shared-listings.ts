@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Pet } from '../pet.ts';
 import type { RedisScript, RedisStore } from '../store/redis.ts';
 import type { CallerNames } from '../throttle/caller-names.ts';
+import { LISTINGS } from './call.ts';
 import type { ListingName } from './call.ts';
 import { listingFact } from './fact.ts';
 import type { Fact } from './fact.ts';
@@ -96,7 +97,6 @@ return ''
 `,
 };
 
-const NAMES: readonly ListingName[] = ['all', 'available', 'pending', 'sold'];
 /** Longer than any call can be under way. */
 const LONGEST_CALL_MS = 660_000;
 
@@ -202,7 +202,7 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
 
     async function fetchYounger(): Promise<void> {
       if (owed) await tellWrite();
-      const have = NAMES.flatMap((listing) => [listing, String(known.get(listing) ?? 0)]);
+      const have = LISTINGS.flatMap((listing) => [listing, String(known.get(listing) ?? 0)]);
       const answer = JSON.parse(await redis.run(SYNC, await hashOf(), ...have)) as Younger;
       const receivedAtMs = clock.elapsed();
       // A write that no message told of, since nobody listened at the time.

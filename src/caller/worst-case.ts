@@ -2,6 +2,7 @@ import { LISTINGS } from './call.ts';
 import type { ListingName } from './call.ts';
 import { demandKey } from './demand.ts';
 import type { Demand } from './demand.ts';
+import { allMaySave, wantsAll } from './plan-of-calls.ts';
 import type { StoreFacts } from './plan-of-calls.ts';
 
 /** What is known when an operation comes. */
@@ -22,14 +23,7 @@ export function worstCaseCalls(demands: readonly Demand[], facts: KnownFacts): n
   for (const demand of demands) if (!facts.knows(demand)) open.set(demandKey(demand), demand);
   const needs = [...open.values()];
   if (!facts.getWorks && needs.some(({ kind }) => kind === 'animal')) return LISTINGS.length - facts.listed.size;
-  return needs.length + (triesAll(needs, facts) ? 1 : 0);
-}
-
-function triesAll(needs: readonly Demand[], { size, askedInParts, listed }: KnownFacts): boolean {
-  if (needs.length === 0 || listed.has('all') || needs.some(isAll)) return false;
-  return size === 'small' || (size === 'unknown' && (askedInParts || needs.length > 1));
-}
-
-function isAll(demand: Demand): boolean {
-  return demand.kind === 'listing' && demand.listing === 'all';
+  const triesAll =
+    !facts.listed.has('all') && !needs.some((demand) => wantsAll({ demand })) && allMaySave(needs.length, facts);
+  return needs.length + (triesAll ? 1 : 0);
 }
