@@ -3,7 +3,8 @@ import type { Clock } from '../clock.ts';
 /** What is known of callers in memory, bounded in number and in time. */
 export interface CallerTable<T extends TabledCaller> {
   get(apiKey: string, make: () => T): T;
-  all(): Iterable<T>;
+  /** The one asked for last first. */
+  all(): T[];
   close(): void;
 }
 
@@ -42,7 +43,10 @@ export function createCallerTable<T extends TabledCaller>(
       put(newcomers, MOST_NEWCOMERS, apiKey, caller);
       return caller;
     },
-    all: () => [...newcomers.values(), ...regulars.values()].map(({ caller }) => caller),
+    all: () =>
+      [...newcomers.values(), ...regulars.values()]
+        .toSorted((one, other) => other.usedAtMs - one.usedAtMs)
+        .map(({ caller }) => caller),
     close: () => clearInterval(looking),
   };
 

@@ -119,14 +119,14 @@ export function createCallers(options: CallersOptions): Callers {
     get nearSunsetMs() {
       return getRoute.nearSunsetMs;
     },
-    views: () => [...callers.all()].flatMap((caller) => caller.view() ?? []),
+    views: () => callers.all().flatMap((caller) => caller.view() ?? []),
     get getWorks() {
       return getRoute.works;
     },
     async close() {
       closing = true;
       callers.close();
-      await Promise.all([...callers.all()].map((caller) => caller.close()));
+      await Promise.all(callers.all().map((caller) => caller.close()));
     },
   };
 }

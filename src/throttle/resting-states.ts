@@ -5,7 +5,7 @@ import type { LedgerRules, LedgerState } from './ledger-state.ts';
 export interface RestingStates {
   get(apiKey: string): LedgerState | undefined;
   set(apiKey: string, state: LedgerState): void;
-  /** Forgets those of whose calls no window can hold any. */
+  /** Forgets those of whose calls no window can hold any, and that are not paused. */
   forget(): void;
 }
 
@@ -17,7 +17,8 @@ const FORGOTTEN_AFTER_MS = 26 * 3_600_000;
 export function createRestingStates(rules: LedgerRules, now: () => number): RestingStates {
   /** In the order of their use. */
   const inUse = new Map<string, LedgerState>();
-  const packed = new Map<string, { readonly text: string; readonly atMs: number }>();
+  const packed = new Map<string, { readonly text: string; readonly untilMs: number }>();
+  const blank = newLedgerState('', rules);
   return {
     get(apiKey) {
       const state = inUse.get(apiKey) ?? unpacked(apiKey);
@@ -26,12 +27,7 @@ export function createRestingStates(rules: LedgerRules, now: () => number): Rest
     },
     set: use,
     forget() {
-      const longAgoMs = now() - FORGOTTEN_AFTER_MS;
-      for (const [apiKey, { atMs }] of packed) {
-        // They stand in the order in which they were packed.
-        if (atMs >= longAgoMs) return;
-        packed.delete(apiKey);
-      }
+      for (const [apiKey, { untilMs }] of packed) if (untilMs < now()) packed.delete(apiKey);
     },
   };
 
@@ -42,39 +38,48 @@ export function createRestingStates(rules: LedgerRules, now: () => number): Rest
     for (const [oldest, resting] of inUse) {
       if (inUse.size <= MOST_IN_USE) break;
       inUse.delete(oldest);
-      packed.set(oldest, { text: pack(resting), atMs: now() });
+      // A pause may be longer than any window.
+      const untilMs = Math.max(now(), resting.pausedUntilMs) + FORGOTTEN_AFTER_MS;
+      packed.set(oldest, { text: pack(resting, blank), untilMs });
     }
   }
 
   function unpacked(apiKey: string): LedgerState | undefined {
     const found = packed.get(apiKey);
-    return found && unpack(found.text, newLedgerState('', rules));
+    return found && unpack(found.text, blank);
   }
 }
 
-/** Without the names, which are the same for all, and its windows likewise. */
-function pack(state: LedgerState): string {
-  const { minute, day, ...rest } = state;
-  return JSON.stringify([fieldsOf(minute), fieldsOf(day), fieldsOf(rest)]);
+/**
+ * Without the names, which are the same for all, and its windows likewise.
+ *
+ * @param blank any state: it says which names there are, and in which order they stand.
+ */
+function pack(state: LedgerState, blank: LedgerState): string {
+  return JSON.stringify([
+    fieldsOf(state.minute, blank.minute),
+    fieldsOf(state.day, blank.day),
+    fieldsOf(state, withoutWindows(blank)),
+  ]);
 }
 
-/** @param blank any state: it says which names there are. */
-function unpack(text: string, { minute, day, ...rest }: LedgerState): LedgerState {
-  const [minuteFields, dayFields, restFields] = JSON.parse(text) as [unknown[], unknown[], unknown[]];
+function unpack(text: string, blank: LedgerState): LedgerState {
+  const [minute, day, rest] = JSON.parse(text) as [unknown[], unknown[], unknown[]];
   return {
-    ...named(rest, restFields),
-    minute: named(minute, minuteFields),
-    day: named(day, dayFields),
+    ...named(withoutWindows(blank), rest),
+    minute: named(blank.minute, minute),
+    day: named(blank.day, day),
   };
 }
 
-function fieldsOf(value: object): unknown[] {
-  return Object.keys(value)
-    .toSorted()
-    .map((name) => value[name as never]);
+function withoutWindows({ minute: _minute, day: _day, ...rest }: LedgerState): Omit<LedgerState, 'day' | 'minute'> {
+  return rest;
+}
+
+function fieldsOf<T extends object>(value: T, like: T): unknown[] {
+  return Object.keys(like).map((name) => value[name as keyof T]);
 }
 
 function named<T extends object>(like: T, fields: readonly unknown[]): T {
-  const names = Object.keys(like).toSorted();
-  return Object.fromEntries(names.map((name, index) => [name, fields[index]])) as T;
+  return Object.fromEntries(Object.keys(like).map((name, index) => [name, fields[index]])) as T;
 }

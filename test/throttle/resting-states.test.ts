@@ -53,3 +53,14 @@ test('a state is forgotten once no window can hold any of its calls, and not soo
   states.forget();
   expect(states.get('key 0')).toBeUndefined();
 });
+
+test('a state whose pause outlives every window is not forgotten before it is over', () => {
+  let nowMs = START_MS;
+  const states = createRestingStates(rules, () => nowMs);
+  states.set('paused', { ...spent(1), pausedUntilMs: START_MS + 72 * HOUR_MS });
+  for (let key = 0; key < 2_000; key += 1) states.set(`key ${key}`, spent(1));
+  nowMs += 71 * HOUR_MS;
+  states.forget();
+  expect(states.get('key 0')).toBeUndefined();
+  expect(states.get('paused')?.pausedUntilMs).toBe(START_MS + 72 * HOUR_MS);
+});
