@@ -1,39 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { connectRedis } from '../../src/store/redis.ts';
-import type { RedisStore } from '../../src/store/redis.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { LedgerRules } from '../../src/throttle/ledger-state.ts';
 import type { Exchange, Grant, Ledger, Reading, Report, Standing } from '../../src/throttle/ledger.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
 import { createRedisLedger } from '../../src/throttle/redis-ledger.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
-import { redisIsHere, startRedis } from '../support/redis-server.ts';
-import type { RedisServer } from '../support/redis-server.ts';
-import { until } from '../support/until.ts';
+import { redisIsHere } from '../support/redis-server.ts';
+import { useRedis } from '../support/redis-store.ts';
 
 const rules: LedgerRules = { plan: { perMinute: 10, perDay: 300, known: true }, probeMs: 5_000 };
 const START = Date.UTC(2026, 10, 21, 12);
 
-let server: RedisServer;
-let redis: RedisStore;
-
-beforeAll(async () => {
-  if (!redisIsHere) return;
-  server = await startRedis();
-  redis = connectRedis({ url: server.url, log: createMemoryLog().log });
-  await until(() => redis.connected);
-});
-afterAll(async () => {
-  redis?.close();
-  await server?.close();
-});
+const real = useRedis();
 
 const makers = {
   'in memory': (now: () => number, ledgerRules = rules): Ledger =>
     createMemoryLedger({ rules: ledgerRules, now, log: createMemoryLog().log }),
   'in Redis': (now: () => number, ledgerRules = rules): Ledger =>
-    createRedisLedger({ redis, rules: ledgerRules, nameOf: (apiKey) => apiKey, replica: 'one', now }),
+    createRedisLedger({ redis: real.redis, rules: ledgerRules, nameOf: (apiKey) => apiKey, replica: 'one', now }),
 };
 /** The plan is assumed and not known. */
 const unsure: LedgerRules = { ...rules, plan: { ...rules.plan, known: false } };
@@ -316,7 +301,13 @@ interface GivenReport {
 
 test.skipIf(!redisIsHere)('in Redis, an exchange that is sent again is carried out once', async () => {
   let nowMs = START;
-  const ledger = createRedisLedger({ redis, rules, nameOf: (apiKey) => apiKey, replica: 'one', now: () => nowMs });
+  const ledger = createRedisLedger({
+    redis: real.redis,
+    rules,
+    nameOf: (apiKey) => apiKey,
+    replica: 'one',
+    now: () => nowMs,
+  });
   const key = randomUUID();
   const { grants } = await ledger.exchange(key, { reports: [], wanted: 1 }, 'first');
   const again = await ledger.exchange(key, { reports: [], wanted: 1 }, 'first');

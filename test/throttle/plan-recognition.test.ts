@@ -1,38 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
-import { connectRedis } from '../../src/store/redis.ts';
-import type { RedisStore } from '../../src/store/redis.ts';
 import type { Ledger, Report, Standing } from '../../src/throttle/ledger.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
 import { readWindows } from '../../src/throttle/readings.ts';
 import { createRedisLedger } from '../../src/throttle/redis-ledger.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
-import { redisIsHere, startRedis } from '../support/redis-server.ts';
-import type { RedisServer } from '../support/redis-server.ts';
-import { until } from '../support/until.ts';
+import { redisIsHere } from '../support/redis-server.ts';
+import { useRedis } from '../support/redis-store.ts';
 import { createStrictPlan } from './strict-plan.ts';
 
 const rules = { plan: { ...PLANS.free, known: false }, probeMs: 5_000 };
 
-let server: RedisServer;
-let redis: RedisStore;
-
-beforeAll(async () => {
-  if (!redisIsHere) return;
-  server = await startRedis();
-  redis = connectRedis({ url: server.url, log: createMemoryLog().log });
-  await until(() => redis.connected);
-});
-afterAll(async () => {
-  redis?.close();
-  await server?.close();
-});
+const real = useRedis();
 
 const makers = {
   memory: (now: () => number): Ledger => createMemoryLedger({ rules, now, log: createMemoryLog().log }),
   Redis: (now: () => number): Ledger =>
-    createRedisLedger({ redis, rules, nameOf: (apiKey) => apiKey, replica: 'one', now }),
+    createRedisLedger({ redis: real.redis, rules, nameOf: (apiKey) => apiKey, replica: 'one', now }),
 };
 
 const cases = (['memory', 'Redis'] as const).flatMap((place) =>

@@ -1,33 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createRedisRecords } from '../../src/store/redis-records.ts';
-import { connectRedis } from '../../src/store/redis.ts';
-import type { RedisStore } from '../../src/store/redis.ts';
 import type { Records } from '../../src/store/records.ts';
 import { openStateFile } from '../../src/store/state-file.ts';
-import { createMemoryLog } from '../support/memory-log.ts';
-import { redisIsHere, startRedis } from '../support/redis-server.ts';
-import type { RedisServer } from '../support/redis-server.ts';
+import { redisIsHere } from '../support/redis-server.ts';
+import { useRedis } from '../support/redis-store.ts';
 import { until } from '../support/until.ts';
 
-let server: RedisServer;
-let redis: RedisStore;
-
-beforeAll(async () => {
-  if (!redisIsHere) return;
-  server = await startRedis();
-  redis = connectRedis({ url: server.url, log: createMemoryLog().log });
-  await until(() => redis.connected);
-});
-afterAll(async () => {
-  if (!redisIsHere) return;
-  redis.close();
-  await server.close();
-});
+const real = useRedis();
 
 const STORES: [string, boolean, () => Records][] = [
   ['in memory', true, () => openStateFile(':memory:', Date.now).records],
-  ['in Redis', redisIsHere, () => createRedisRecords(redis)],
+  ['in Redis', redisIsHere, () => createRedisRecords(real.redis)],
 ];
 
 for (const [place, isHere, open] of STORES) {
@@ -88,15 +72,15 @@ for (const [place, isHere, open] of STORES) {
 }
 
 test.skipIf(!redisIsHere)('a record in Redis lives for a day from its beginning', async () => {
-  const [records, name] = [createRedisRecords(redis), randomUUID()];
+  const [records, name] = [createRedisRecords(real.redis), randomUUID()];
   const attempt = { id: 'a', input: 'input', leaseMs: 60_000 };
-  const leftMs = async () => Number(/^:(\d+)/.exec(await server.command('PTTL', `petql:record:${name}`))?.[1]);
+  const leftMs = async () => Number(/^:(\d+)/.exec(await real.server.command('PTTL', `petql:record:${name}`))?.[1]);
   await records.begin(name, attempt);
   const atFirstMs = await leftMs();
   await records.settle(name, attempt, '"ours"');
   expect(atFirstMs).toBeGreaterThan(86_000_000);
   expect(await leftMs()).toBeLessThanOrEqual(atFirstMs);
-  await server.command('DEL', `petql:record:${name}`);
+  await real.server.command('DEL', `petql:record:${name}`);
   await records.settle(name, attempt, '"ours"');
   expect(await leftMs()).toBeGreaterThan(86_000_000);
 });
