@@ -4,6 +4,7 @@
  */
 export interface Events {
   operation(event: OperationEvent): void;
+  saved(event: SavedEvent): void;
   upstreamCall(event: UpstreamCallEvent): void;
   waited(event: WaitEvent): void;
 }
@@ -19,6 +20,12 @@ export interface OperationEvent {
   readonly servedWithoutCall: number;
   readonly oldestAgeMs: number | undefined;
   readonly staleReason: string | undefined;
+}
+
+/** An operation is over, and so many of the things that it asked for cost no call of their own for this reason. */
+export interface SavedEvent {
+  readonly reason: string;
+  readonly calls: number;
 }
 
 /** A call to the upstream is over. */

@@ -11,9 +11,15 @@ export interface Spans {
   /** Begins the span of an operation, below the span that it runs in or else below what its request says. */
   operation(request: TraceContext | undefined): OperationSpan;
   /** Tells of a wait that is just over. */
-  waited(event: WaitEvent, parent: TraceContext | undefined): void;
+  waited(wait: RequestWait, parent: TraceContext | undefined): void;
   /** Begins the span of a call to the upstream; undefined where it is in nobody's trace. */
   call(operation: UpstreamCallEvent['operation'], parent: TraceContext | undefined): CallSpan | undefined;
+}
+
+/** How long a request waited for its turn in the plan. */
+export interface RequestWait extends WaitEvent {
+  /** Why no turn came: the code of its error, or why its answer is old. */
+  readonly refused: string | undefined;
 }
 
 export interface OperationSpan {
@@ -60,11 +66,14 @@ export function createSpans(): Spans {
         },
       };
     },
-    waited({ kind, waitedMs }, parent) {
+    waited({ kind, waitedMs, refused }, parent) {
       if (!parent) return;
       // Which operation pays for a turn is known when it comes.
       const nowMs = Date.now();
-      const attributes = { 'petql.wait.kind': kind };
+      const attributes = {
+        'petql.wait.kind': kind,
+        ...(refused === undefined ? {} : { 'petql.wait.refused': refused }),
+      };
       const options = { attributes, startTime: nowMs - waitedMs };
       tracer.startSpan('wait for the plan', options, below(parent, false)).end(nowMs);
     },

@@ -51,7 +51,8 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
   });
   const saved = new Counter({
     name: 'petql_demands_without_call_total',
-    help: 'Different things that operations asked for and that cost no call of their own.',
+    help: 'Different things that operations asked for and that cost no call of their own, by why they did not.',
+    labelNames: ['reason'],
     registers,
   });
   const calls = new Counter({
@@ -86,13 +87,13 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
 
   return {
     contentType: register.contentType,
-    operation({ type, outcome, tookMs, servedWithoutCall, oldestAgeMs, staleReason }) {
+    operation({ type, outcome, tookMs, oldestAgeMs, staleReason }) {
       operations.inc({ type, outcome });
       operationSeconds.observe({ type }, tookMs / 1000);
-      saved.inc(servedWithoutCall);
       if (oldestAgeMs !== undefined) answerAge.observe(oldestAgeMs / 1000);
       if (staleReason !== undefined) stale.inc({ reason: staleReason });
     },
+    saved: ({ reason, calls: count }) => saved.inc({ reason }, count),
     upstreamCall({ operation, status, reason, tookMs }) {
       calls.inc({ operation, status: statusLabel(status, reason), reason });
       callSeconds.observe({ operation }, tookMs / 1000);

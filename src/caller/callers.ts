@@ -6,7 +6,7 @@ import type { PetqlError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { PLANS } from '../plan.ts';
 import { createSpans } from '../spans.ts';
-import type { Spans } from '../spans.ts';
+import type { RequestWait, Spans } from '../spans.ts';
 import { RECORDS_LIVE_MS } from '../store/records.ts';
 import { openStateFile } from '../store/state-file.ts';
 import { createCallerNames, newSecret } from '../throttle/caller-names.ts';
@@ -28,19 +28,20 @@ import { createIdempotency } from './idempotency.ts';
 import type { Submits } from './idempotency.ts';
 import { createKnowledge } from './knowledge.ts';
 import { createPets } from './pets.ts';
-import type { Pets, RequestLife } from './pets.ts';
+import type { AccountedPets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
 import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
 import type { ListingsListener, SharedListings } from './shared-listings.ts';
 import { tracedPetApi } from './traced-pet-api.ts';
 import { worstCaseCalls } from './worst-case.ts';
+import type { SavedCalls } from './usage.ts';
 import { createWrites } from './writes.ts';
 
 /** Whoever holds one API key. All state is kept per caller, and none of it is seen by another. */
 export interface Caller {
   /** The reads and writes of one request. */
-  pets(life: RequestLife): Pets;
+  pets(life: RequestLife): AccountedPets;
   readonly budget: Budget;
   /** Why nothing of this caller's can run at the moment, or undefined. */
   refusal(): PetqlError | undefined;
@@ -48,8 +49,8 @@ export interface Caller {
   worstCase(demands: readonly Demand[], freshness: Freshness): number;
   /** Whether so many calls fit what is left of the plan, behind what waits; asked of the ledger anew. */
   fit(calls: number): Promise<BudgetFit>;
-  /** Something of this caller's was answered with so many calls saved. */
-  saved(calls: number): void;
+  /** Something of this caller's was answered, and saved so many calls. */
+  saved(calls: SavedCalls): void;
 }
 
 /** A caller as those may see it who run the gateway: never by its key. */
@@ -150,12 +151,7 @@ function createCaller(
     apiKey,
     ...options,
     onChange: () => reads.review(),
-    onTurn(event) {
-      events?.waited(event);
-      // A turn may have been asked for by somebody else, who did without it in the end.
-      const ownMs = clock.elapsed() - (payer?.sinceMs ?? 0);
-      spans.waited({ ...event, waitedMs: Math.min(event.waitedMs, ownMs) }, payer?.trace);
-    },
+    onTurn: (event) => events?.waited(event),
   });
   const knowledge = createKnowledge();
   const allowance = createRefreshAllowance({
@@ -171,8 +167,9 @@ function createCaller(
     made += 1;
     allowance.spend();
   };
-  let payer: { readonly trace: TraceContext | undefined; readonly sinceMs: number } | undefined;
-  const traced = tracedPetApi(petApi, spans, () => payer?.trace);
+  /** Of the request that the call which is being sent is charged to. */
+  let payersTrace: TraceContext | undefined;
+  const traced = tracedPetApi(petApi, spans, () => payersTrace);
   const shared = { apiKey, petApi: traced, throttle, refusedKey, clock };
   const share = listings && ((listener: ListingsListener) => listings.join(apiKey, listener));
   const reads = createReads({ ...shared, getRoute, knowledge, share, allowance: { ...allowance, spend } });
@@ -186,11 +183,12 @@ function createCaller(
   const budget = createBudget(throttle, clock);
   return {
     pets(life) {
-      const own = { trace: life.trace, sinceMs: clock.elapsed() };
+      const { trace } = life;
       const onCall = () => {
-        payer = own;
+        payersTrace = trace;
       };
-      return createPets({ reads, writes, clock, life: { ...life, onCall } });
+      const onWaited = trace && ((wait: RequestWait) => spans.waited(wait, trace));
+      return createPets({ reads, writes, clock, life: { ...life, onCall, ...(onWaited ? { onWaited } : {}) } });
     },
     budget,
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
@@ -209,7 +207,10 @@ function createCaller(
     },
     fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting),
     saved(calls) {
-      saved += calls;
+      for (const [reason, count] of Object.entries(calls)) {
+        saved += count;
+        events?.saved({ reason, calls: count });
+      }
     },
     view() {
       const latest = budget.latest();

@@ -1,16 +1,18 @@
 import type { Clock } from '../clock.ts';
+import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import type { Created } from './created.ts';
+import type { RequestWait } from '../spans.ts';
 import type { TraceContext } from '../trace-context.ts';
 import { createDemandLoader } from './demand-loader.ts';
 import type { DemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
 import { demandKey } from './demand.ts';
 import type { Freshness } from './freshness.ts';
-import type { Reads, ServedAnswer } from './reads.ts';
+import type { ReadTurn, Reads, ServedAnswer } from './reads.ts';
 import { createUsageMeter } from './usage.ts';
-import type { Usage } from './usage.ts';
+import type { SavedCalls, SavedReason, Usage } from './usage.ts';
 import type { Writes } from './writes.ts';
 
 /** What one request reads and writes for its caller. Every failure is a PetqlError. */
@@ -21,8 +23,14 @@ export interface Pets {
   byId(id: Int64): MaybePromise<Pet | null>;
   /** @param idempotencyKey makes it one creation, however often it is submitted within a day. */
   create(pet: NewPet, idempotencyKey?: string): Promise<Created>;
+}
+
+/** The same, with the account of it. */
+export interface AccountedPets extends Pets {
   /** What it has cost so far. */
   usage(): Usage;
+  /** What it has saved so far. */
+  saved(): SavedCalls;
 }
 
 /** At once where memory answers, which spares every layer above a turn of the event loop. */
@@ -39,6 +47,8 @@ export interface RequestLife {
   readonly trace?: TraceContext | undefined;
   /** A call is charged to it, and sent in the same moment. */
   onCall?(): void;
+  /** It has waited for its turn in the plan, which came or was refused. */
+  onWaited?(wait: RequestWait): void;
 }
 
 export interface PetsOptions {
@@ -49,11 +59,12 @@ export interface PetsOptions {
 }
 
 /** For one request: it reads each thing once, however often it is asked for. */
-export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
+export function createPets({ reads, writes, clock, life }: PetsOptions): AccountedPets {
   const { deadlineMs, freshness } = life;
   const meter = createUsageMeter();
   const answered = new Set<string>();
   let waiting: DemandLoader<readonly Pet[]> | undefined;
+  let refusalTold = false;
 
   return {
     list(status, limit) {
@@ -67,15 +78,12 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
         signal: life.signal?.(),
         idempotencyKey,
         sending: () => life.onCall?.(),
+        waited: (waitedMs, refused) => life.onWaited?.({ kind: 'write', waitedMs, refused }),
         charge: meter.called,
       }),
     usage: meter.usage,
+    saved: meter.saved,
   };
-
-  function called(): void {
-    meter.called();
-    life.onCall?.();
-  }
 
   function read(demand: Demand): MaybePromise<readonly Pet[]> {
     const known = reads.known(demand, freshness);
@@ -84,28 +92,42 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Pets {
       return waiting.load(demand);
     }
     const key = demandKey(demand);
-    if (!answered.has(key)) account(known, false);
+    if (!answered.has(key)) account(known, known.staleReason ?? 'FRESH');
     answered.add(key);
     return known.pets;
   }
 
   async function wait(demand: Demand): Promise<readonly Pet[]> {
+    const askedAtMs = clock.elapsed();
     let paid = false;
-    const answer = await reads.wait(demand, {
+    const refuse = (why: string) => {
+      // What is refused is refused to all demands of a request together.
+      if (!paid && !refusalTold) life.onWaited?.({ kind: 'read', waitedMs: clock.elapsed() - askedAtMs, refused: why });
+      refusalTold = true;
+    };
+    const turn: ReadTurn = {
       deadlineMs,
       signal: life.signal?.(),
       freshness,
       charge() {
+        if (!paid) life.onWaited?.({ kind: 'read', waitedMs: clock.elapsed() - askedAtMs, refused: undefined });
         paid = true;
-        called();
+        meter.called();
+        life.onCall?.();
       },
+    };
+    const answer = await reads.wait(demand, turn).catch((error: unknown) => {
+      if (error instanceof PetqlError && error.code === 'RATE_LIMITED') refuse(error.code);
+      throw error;
     });
-    account(answer, paid);
+    const { staleReason } = answer;
+    if (staleReason === 'PLAN_USED_UP' || staleReason === 'GATE_CLOSED') refuse(staleReason);
+    account(answer, paid ? undefined : (staleReason ?? 'SHARED_CALL'));
     return answer.pets;
   }
 
-  function account({ asOfMs, staleReason }: ServedAnswer, paid: boolean): void {
-    meter.answered(clock.elapsed() - asOfMs, staleReason, paid);
+  function account({ asOfMs, staleReason }: ServedAnswer, saved: SavedReason | undefined): void {
+    meter.answered(clock.elapsed() - asOfMs, staleReason, saved);
   }
 }
 

@@ -19,12 +19,19 @@ export const NO_USAGE: Usage = {
   staleReason: undefined,
 };
 
+/** Why a demand cost no call: memory was fresh, a call made for another demand answered it too, or something older had to do. */
+export type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
+
+/** How many demands cost no call of their own, by the reason. */
+export type SavedCalls = Readonly<Partial<Record<SavedReason, number>>>;
+
 /** Keeps a request's account. */
 export interface UsageMeter {
   usage(): Usage;
+  saved(): SavedCalls;
   called(): void;
-  /** @param paid whether a call was made for it. */
-  answered(ageMs: number, staleReason: StaleReason | undefined, paid: boolean): void;
+  /** @param saved why no call was made for it; undefined where one was. */
+  answered(ageMs: number, staleReason: StaleReason | undefined, saved: SavedReason | undefined): void;
 }
 
 export function createUsageMeter(): UsageMeter {
@@ -33,13 +40,18 @@ export function createUsageMeter(): UsageMeter {
   let oldestAgeMs: number | undefined;
   let stalestMs = -1;
   let staleReason: StaleReason | undefined;
+  const saved: Partial<Record<SavedReason, number>> = {};
   return {
     usage: () => ({ upstreamCalls, servedWithoutCall, oldestAgeMs, staleReason }),
+    saved: () => saved,
     called() {
       upstreamCalls += 1;
     },
-    answered(ageMs, reason, paid) {
-      if (!paid) servedWithoutCall += 1;
+    answered(ageMs, reason, savedReason) {
+      if (savedReason) {
+        servedWithoutCall += 1;
+        saved[savedReason] = (saved[savedReason] ?? 0) + 1;
+      }
       oldestAgeMs = Math.max(oldestAgeMs ?? 0, Math.round(ageMs));
       if (!reason || ageMs <= stalestMs) return;
       stalestMs = ageMs;

@@ -27,8 +27,10 @@ export interface WriteTurn {
   readonly idempotencyKey: string | undefined;
   /** A call was sent. */
   charge(): void;
-  /** Its turn has come, or a call is about to be sent. */
+  /** A call is about to be sent. */
   sending?(): void;
+  /** Its turn in the plan has come; or it was refused one, with the code of its error. */
+  waited?(waitedMs: number, refused?: string): void;
 }
 
 export interface WritesOptions {
@@ -74,10 +76,10 @@ export function createWrites(options: WritesOptions): Writes {
     const { deadlineMs, signal } = turn;
     const pauses = PAUSES_MS.values();
     for (;;) {
+      const askedAtMs = clock.elapsed();
       let stopped: Error | undefined;
       const claimAndSend = async () => {
-        // The turn that has come is this one's, whatever comes of the claim.
-        turn.sending?.();
+        turn.waited?.(clock.elapsed() - askedAtMs);
         stopped = await claim.begin();
         return stopped ? NOTHING_SENT : send(pet, turn);
       };
@@ -86,7 +88,11 @@ export function createWrites(options: WritesOptions): Writes {
       const passage = await throttle.pass({ kind: 'write', deadlineMs, signal }, () =>
         mayBeSent() ? claimAndSend() : undefined,
       );
-      if (passage.kind === 'refused') throw refusedError(passage, clock.now());
+      if (passage.kind === 'refused') {
+        const error = refusedError(passage, clock.now());
+        turn.waited?.(clock.elapsed() - askedAtMs, error.code);
+        throw error;
+      }
       if (passage.kind === 'unused') throw refusedKey.error();
       if (stopped) throw stopped;
       const { outcome, sent } = passage.answer;

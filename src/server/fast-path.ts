@@ -127,7 +127,7 @@ export function createFastPath(options: FastPathOptions): FastPath {
       body: `{${errorsText}"data":${data},"extensions":${JSON.stringify(extensions)}}`,
     };
     // Last: whatever failed before this is run again by the server, and counted there.
-    context.saved(usage.servedWithoutCall);
+    context.countSaved();
     reports.end(running, operation.definition, { ...result, extensions });
     return answered;
   }

@@ -299,14 +299,14 @@ function useExecution(limit: CallLimit, { hideSuggestions }: { hideSuggestions: 
       });
       const { document, operationName, variableValues } = args;
       const context = args.contextValue as RequestContext;
-      const { refusal, usage, saved } = context;
+      const { refusal, usage, countSaved } = context;
       const withUsageOf = (run: ExecutionArgs) => {
         const result = execute(run);
         return result instanceof Promise ? result.then(withUsage) : withUsage(result);
       };
       const withUsage = (result: ExecutionResult) => {
         const petql = usage();
-        saved(petql.servedWithoutCall);
+        countSaved();
         return { ...result, extensions: { ...result.extensions, petql } };
       };
       const error =

@@ -23,8 +23,8 @@ export interface RequestContext extends ResolverContext {
   worstCase(wanted: Wanted): number;
   /** Whether so many calls fit what is left of the plan, and when the last of them does. */
   fit(calls: number): Promise<BudgetFit & { readonly at: Date }>;
-  /** It is over, with so many calls saved. */
-  saved(calls: number): void;
+  /** It is over: what it has saved counts. */
+  countSaved(): void;
   /** The caller's plan as known without asking, for the response's headers. */
   latestBudget(): BudgetView | undefined;
 }
@@ -67,7 +67,7 @@ function callerContext(
     pets,
     usage: pets.usage,
     budget: () => caller.budget.read(),
-    saved: (calls) => caller.saved(calls),
+    countSaved: () => caller.saved(pets.saved()),
     latestBudget: () => caller.budget.latest(),
     refusal: caller.refusal(),
   };
@@ -77,13 +77,13 @@ function callerContext(
 function strangerContext(error: PetqlError): Omit<RequestContext, 'dryRun'> {
   const fail = () => Promise.reject(error);
   return {
-    pets: { list: fail, byId: fail, create: fail, usage: () => NO_USAGE },
+    pets: { list: fail, byId: fail, create: fail },
     usage: () => NO_USAGE,
     budget: fail,
     // No call is made without a key.
     worstCase: () => 0,
     fit: () => Promise.reject(error),
-    saved() {},
+    countSaved() {},
     latestBudget: () => undefined,
     refusal: error,
   };

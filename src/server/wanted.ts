@@ -1,7 +1,6 @@
 import { execute } from 'graphql';
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Demand } from '../caller/demand.ts';
-import { NO_USAGE } from '../caller/usage.ts';
 import type { ResolverContext } from '../schema/builder.ts';
 
 /** What an operation would ask the caller's pets for. */
@@ -34,7 +33,6 @@ export async function findWanted(args: ExecutionArgs): Promise<{ wanted: Wanted;
         creations += 1;
         return Promise.resolve({ refusal: { code: 'DRY_RUN', message: 'Nothing was sent.', status: 400 } });
       },
-      usage: () => NO_USAGE,
     },
     // The field that shows it may be null, and costs nothing.
     budget: () => Promise.resolve(null as never),

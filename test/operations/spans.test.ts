@@ -195,6 +195,34 @@ test('requests that share a call have one span for it, below the one that pays',
   expect([...named('query A'), ...named('query B')].map(idOf)).toContain(call?.parentSpanContext?.spanId);
 });
 
+test('a wait that ends without a turn has a span of its own, which says why', async () => {
+  await using tight = await startGateway({
+    gateway: { maxWaitMs: 300 },
+    sandbox: { keys: { tiny: { name: '', perMinute: 1, perDay: 9 } } },
+  });
+  const ask = (query: string, more = {}) =>
+    tight.query(query, { headers: { authorization: 'Bearer tiny', 'cache-control': 'max-age=0, max-stale', ...more } });
+  await ask('query First { pets { id } }');
+  await ask('query Older { pets { id } }');
+  await ask('query Refused { a: pet(id: "404404") { id } b: pet(id: "404405") { id } }', {
+    'cache-control': 'no-cache',
+  });
+  await ask(CREATE);
+
+  const parents = new Map(spans().map((span) => [idOf(span), span.name]));
+  const waits = named('wait for the plan').map(({ attributes, parentSpanContext }) => [
+    parents.get(parentSpanContext?.spanId),
+    attributes['petql.wait.kind'],
+    attributes['petql.wait.refused'],
+  ]);
+  expect(waits).toEqual([
+    ['query First', 'read', undefined],
+    ['query Older', 'read', 'PLAN_USED_UP'],
+    ['query Refused', 'read', 'RATE_LIMITED'],
+    ['mutation Adopt', 'write', 'RATE_LIMITED'],
+  ]);
+});
+
 test('a wait begins no earlier than the operation that it is of, whoever asked for the turn before', async () => {
   const leaving = new AbortController();
   const calling = new Promise<void>((resolve) => {

@@ -2,9 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { trace } from '@opentelemetry/api';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
-import type { GatewayOptions } from '../../src/index.ts';
+import type { Gateway, GatewayOptions } from '../../src/index.ts';
 import { PetqlError } from '../../src/errors.ts';
 import type { Fault } from '../../src/sandbox/fault.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -38,10 +40,24 @@ const FAULTS: Record<string, Fault> = {
   'a timeout': { delayMs: 400 },
 };
 
+/** What is traced even where no creation may be sent. */
+const SPANS = ['query', 'mutation', 'GraphQL Operation', 'wait for the plan', 'GET /pets', 'GET /pets/{petId}'];
+
 /** One for each outcome, since a 429 or a 401 closes a gate, and what gets no answer holds up what comes after. */
 const apiKeyFor = (what: string) => `sk-caller-${what.replaceAll(/\W/g, '-')}-7f3e9a1c`;
 const API_KEYS = ['success', 'a 429', 'an upstream that is gone', ...Object.keys(FAULTS)].map(apiKeyFor);
 const UNKNOWN_KEY = apiKeyFor('a 401');
+
+const exporter = new InMemorySpanExporter();
+const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+
+beforeAll(() => {
+  trace.setGlobalTracerProvider(provider);
+});
+afterAll(async () => {
+  trace.disable();
+  await provider.shutdown();
+});
 
 let folder: string;
 let sandbox: Sandbox;
@@ -67,7 +83,15 @@ function closeSandbox(): Promise<void> {
 /** Every kind of answer, over HTTP and in process, with a gateway of these options. */
 async function drive(options: Partial<GatewayOptions>, meanwhile: () => Promise<void>): Promise<void> {
   const { log, lines } = createMemoryLog();
-  const gateway = createGateway({ petApiUrl: sandbox.url, upstreamTimeoutMs: 200, maxWaitMs: 500, log, ...options });
+  exporter.reset();
+  const gateway = createGateway({
+    petApiUrl: sandbox.url,
+    upstreamTimeoutMs: 200,
+    maxWaitMs: 500,
+    admin: true,
+    log,
+    ...options,
+  });
   const listener = await listen(gateway.handle, { host: '127.0.0.1', port: 0 });
   const fine = apiKeyFor('success');
   const limited = apiKeyFor('a 429');
@@ -91,10 +115,14 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: () => Promise<
   await ask('success again', fine);
   await closeSandbox();
   await ask('an upstream that is gone');
+  await askAdmin(gateway);
   await listener.stop(0);
   await gateway.close();
   expect(CODES.split(' ').filter((code) => everything.found({ code }).length === 0)).toEqual([]);
   everything.add('log', JSON.stringify(lines));
+  const spans = exporter.getFinishedSpans();
+  expect(spans.map(({ name }) => name)).toEqual(expect.arrayContaining(SPANS));
+  everything.add('traces', inspect(spans, { depth: 12, maxArrayLength: null }));
   everything.add('gateway', inspect({ ...gateway, schema: undefined }, { depth: 8, showHidden: true }));
 
   async function ask(what: string, apiKey = apiKeyFor(what), document = operation((turn += 1))): Promise<void> {
@@ -115,6 +143,25 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: () => Promise<
       );
     }
   }
+}
+
+/** What those see who run the gateway: metrics, the page, and what the page is told. */
+async function askAdmin({ admin }: Gateway): Promise<void> {
+  if (!admin) throw new Error('expected a gateway with the option admin');
+  const listener = await listen(admin, { host: '127.0.0.1', port: 0 });
+  for (const path of ['/metrics', '/budget']) {
+    const text = await (await fetch(`${listener.origin}${path}`)).text();
+    expect(text).toMatch(/petql/);
+    everything.add(path, text);
+  }
+  const events = (await fetch(`${listener.origin}/budget/events`)).body
+    ?.pipeThrough(new TextDecoderStream())
+    .getReader();
+  const first = await events?.read();
+  expect(first?.value).toContain('<tbody><tr>');
+  everything.add('/budget/events', String(first?.value));
+  await events?.cancel();
+  await listener.stop(0);
 }
 
 /** A new key each time, so that each is sent. */
