@@ -1,0 +1,55 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import lock from '../../package-lock.json' with { type: 'json' };
+import packageJson from '../../package.json' with { type: 'json' };
+
+/** Those that ask for no more than to be named. */
+const LICENCES = new Set(['0BSD', 'Apache-2.0', 'BlueOak-1.0.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT']);
+
+interface Locked {
+  readonly version?: string;
+  readonly integrity?: string;
+  readonly license?: string;
+  readonly resolved?: string;
+  readonly dev?: boolean;
+  readonly hasInstallScript?: boolean;
+}
+
+const locked = Object.entries<Locked>(lock.packages).filter(([path]) => path !== '');
+const inProduction = locked.filter(([, { dev }]) => !dev);
+const names = (packages: typeof locked) => packages.map(([path]) => path);
+
+describe('what is installed', () => {
+  test('is held to a SHA-512 of each package, which npm ci checks, and comes from the registry', () => {
+    expect(locked.length).toBeGreaterThan(100);
+    expect(names(locked.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')))).toEqual([]);
+    const elsewhere = ({ resolved = '' }: Locked) => /^(?:git|file|http:)/.test(resolved);
+    expect(names(locked.filter(([, one]) => elsewhere(one)))).toEqual([]);
+  });
+
+  test('runs no script of its own while it is installed, but for the pinned Node of developers', () => {
+    const approved = Object.keys(packageJson.allowScripts);
+    const scripts = names(locked.filter(([, { hasInstallScript }]) => hasInstallScript));
+    expect(scripts.filter((path) => !approved.includes(path.replace('node_modules/', '')))).toEqual([]);
+    expect(names(inProduction.filter(([, { hasInstallScript }]) => hasInstallScript))).toEqual([]);
+  });
+
+  test('may be used by anybody for anything: every production package has a permissive licence', () => {
+    expect(inProduction.length).toBeGreaterThan(Object.keys(packageJson.dependencies).length);
+    expect(names(inProduction.filter(([, { license = '' }]) => !LICENCES.has(license)))).toEqual([]);
+  });
+});
+
+describe('production dependencies', () => {
+  test('are pinned to one version each', () => {
+    expect(Object.values(packageJson.dependencies).filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
+  });
+
+  test('are in the README, each with why it is there', async () => {
+    const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+    const [, section = ''] = /^## What it depends on$(.*?)^## /ms.exec(readme) ?? [];
+    const rows = [...section.matchAll(/^\| \[`(.*?)`\]\(https:\/\/\S+\) \| (\S.*?) \|$/gm)];
+    const all = Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies });
+    expect(rows.map(([, name]) => name).toSorted()).toEqual(all.toSorted());
+  });
+});
