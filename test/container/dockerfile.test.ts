@@ -32,7 +32,7 @@ test('the image does not run as root, and listens to the outside', () => {
 test('the image answers, is healthy while it runs, and stops cleanly, where it may write nothing', async () => {
   const [program = '', ...args] = image.entrypoint;
   const cwd = join(image.root, image.workdir);
-  // As `docker run --read-only` has it: whoever opens a file to write, starts a process or loads an addon fails.
+  // Much as `docker run --read-only` has it: nothing opens a file to write, starts a process or loads an addon.
   const locked = { NODE_OPTIONS: '--permission --allow-fs-read=*' };
   const env = { ...image.env, ...locked, PATH: process.env['PATH'] ?? '', PORT: String(await freePort()) };
   const isHealthy = () => {
