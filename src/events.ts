@@ -31,9 +31,9 @@ export interface SavedEvent {
 /** A call to the upstream is over. */
 export interface UpstreamCallEvent {
   readonly operation: 'createPet' | 'getPet' | 'listPets';
-  /** Undefined where no response came, and for every good one, which is a 2xx. */
+  /** Of the response; undefined where none came. */
   readonly status: number | undefined;
-  /** What came of it: `ok`, or the kind of the failure. */
+  /** What came of it: `ok`, the kind of the failure, or why there is no response. */
   readonly reason: string;
   readonly tookMs: number;
 }

@@ -95,7 +95,7 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
     },
     saved: ({ reason, calls: count }) => saved.inc({ reason }, count),
     upstreamCall({ operation, status, reason, tookMs }) {
-      calls.inc({ operation, status: statusLabel(status, reason), reason });
+      calls.inc({ operation, status: statusLabel(status), reason });
       callSeconds.observe({ operation }, tookMs / 1000);
     },
     waited: ({ kind, waitedMs }) => waitSeconds.observe({ kind }, waitedMs / 1000),
@@ -144,8 +144,8 @@ const WINDOW = ['plan', 'window'] as const;
 const PLAN_NAMES: ReadonlySet<string> = new Set(Object.values(PLANS).map(planName));
 
 /** The service may answer with any number; each that it is known to use is told apart, and the others by their hundred. */
-function statusLabel(status: number | undefined, reason: string): string {
-  if (status === undefined) return reason === 'ok' ? '2xx' : 'none';
+function statusLabel(status: number | undefined): string {
+  if (status === undefined) return 'none';
   return TOLD_APART.has(status) ? String(status) : `${Math.floor(status / 100)}xx`;
 }
 
