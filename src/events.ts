@@ -6,6 +6,8 @@ export interface Events {
   operation(event: OperationEvent): void;
   upstreamCall(event: UpstreamCallEvent): void;
   waited(event: WaitEvent): void;
+  /** A read is sent that was tried before: beside its `upstreamCall`. */
+  retried(event: RetryEvent): void;
 }
 
 /** An operation is answered, or refused. */
@@ -29,6 +31,10 @@ export interface UpstreamCallEvent {
   /** What came of it: `ok`, or the kind of the failure. */
   readonly reason: string;
   readonly tookMs: number;
+}
+
+export interface RetryEvent {
+  readonly operation: 'getPet' | 'listPets';
 }
 
 /** A call had its turn in the plan. */
