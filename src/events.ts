@@ -7,6 +7,8 @@ export interface Events {
   saved(event: SavedEvent): void;
   upstreamCall(event: UpstreamCallEvent): void;
   waited(event: WaitEvent): void;
+  /** A read is sent that was tried before: beside its `upstreamCall`. */
+  retried(event: RetryEvent): void;
 }
 
 /** An operation is answered, or refused. */
@@ -36,6 +38,10 @@ export interface UpstreamCallEvent {
   /** What came of it: `ok`, the kind of the failure, or why there is no response. */
   readonly reason: string;
   readonly tookMs: number;
+}
+
+export interface RetryEvent {
+  readonly operation: 'getPet' | 'listPets';
 }
 
 /** A call had its turn in the plan. */

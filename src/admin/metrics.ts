@@ -61,6 +61,12 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
     labelNames: ['operation', 'status', 'reason'],
     registers,
   });
+  const retries = new Counter({
+    name: 'petql_upstream_retries_total',
+    help: 'Calls among them that were made before and failed in a way that may pass.',
+    labelNames: ['operation'],
+    registers,
+  });
   const callSeconds = new Histogram({
     name: 'petql_upstream_call_duration_seconds',
     help: 'How long those calls took.',
@@ -99,6 +105,7 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
       callSeconds.observe({ operation }, tookMs / 1000);
     },
     waited: ({ kind, waitedMs }) => waitSeconds.observe({ kind }, waitedMs / 1000),
+    retried: ({ operation }) => retries.inc({ operation }),
     text() {
       lookUp();
       return register.metrics();

@@ -32,6 +32,8 @@ import type { AccountedPets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
 import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
+import { createRetryQuota } from './retry-quota.ts';
+import type { RetryQuota } from './retry-quota.ts';
 import type { ListingsListener, SharedListings } from './shared-listings.ts';
 import { tracedPetApi } from './traced-pet-api.ts';
 import { worstCaseCalls } from './worst-case.ts';
@@ -110,10 +112,11 @@ export function createCallers(options: CallersOptions): Callers {
   } = options;
   const callers = createCallerTable<KnownCaller>(clock, Math.max(idleMs, SHORTEST_IDLE_MS));
   const getRoute = createGetRoute({ clock, log, upstreamNow: () => upstreamClock.now() });
+  const together = { getRoute, retryQuota: createRetryQuota(clock) };
   let closing = false;
   return {
     withKey(apiKey) {
-      const caller = callers.get(apiKey, () => createCaller(apiKey, getRoute, { ...options, submits, spans }));
+      const caller = callers.get(apiKey, () => createCaller(apiKey, together, { ...options, submits, spans }));
       if (closing) void caller.close();
       return caller;
     },
@@ -140,9 +143,15 @@ interface KnownCaller extends Caller {
   close(): Promise<void>;
 }
 
+/** What has to do with the upstream alone, and so is the same for every caller. */
+interface OfUpstream {
+  readonly getRoute: GetRoute;
+  readonly retryQuota: RetryQuota;
+}
+
 function createCaller(
   apiKey: string,
-  getRoute: GetRoute,
+  { getRoute, retryQuota }: OfUpstream,
   options: CallersOptions & { readonly submits: Submits; readonly spans: Spans },
 ): KnownCaller {
   const { petApi, clock, listings, events, spans, replicas = () => 1 } = options;
@@ -172,14 +181,26 @@ function createCaller(
   const traced = tracedPetApi(petApi, spans, () => payersTrace);
   const shared = { apiKey, petApi: traced, throttle, refusedKey, clock };
   const share = listings && ((listener: ListingsListener) => listings.join(apiKey, listener));
-  const reads = createReads({ ...shared, getRoute, knowledge, share, allowance: { ...allowance, spend } });
+  const reads = createReads({
+    ...shared,
+    getRoute,
+    knowledge,
+    share,
+    allowance: { ...allowance, spend },
+    retryQuota,
+    onRetry: ({ kind }) => events?.retried({ operation: kind === 'list' ? 'listPets' : 'getPet' }),
+  });
   const idempotency = createIdempotency({
     ...options.submits,
     apiKey,
     clock,
     onForeign: () => void reads.wrote(undefined),
   });
-  const writes = createWrites({ ...shared, reads, idempotency, onCall: spend });
+  const onWrite = () => {
+    spend();
+    retryQuota.called();
+  };
+  const writes = createWrites({ ...shared, reads, idempotency, onCall: onWrite });
   const budget = createBudget(throttle, clock);
   return {
     pets(life) {
@@ -217,6 +238,7 @@ function createCaller(
       return latest && { name: async () => options.submits.nameOf(apiKey), budget: latest, made, saved };
     },
     async close() {
+      reads.close();
       await Promise.all([throttle.close(), writes.close()]);
     },
   };

@@ -65,12 +65,25 @@ export function planCalls<Open extends OpenDemand>(open: readonly Open[], facts:
 
 const ALL: Call = { kind: 'list', listing: 'all' };
 
-function waitsForOneUnderWay({ demand, seen, joins }: OpenDemand): boolean {
+/** Whether a call under way may answer it, so that it asks for none. */
+export function waitsForOneUnderWay({ demand, seen, joins }: OpenDemand): boolean {
   if (joins.size === 0) return false;
   if (joins.has(callKey(ownCall(demand)))) return true;
-  const helpful = demand.kind === 'animal' ? LISTINGS : (['all'] as const);
-  return helpful.some((listing) => !seen.has(listing) && joins.has(callKey({ kind: 'list', listing })));
+  return helpfulTo(demand).some((listing) => !seen.has(listing) && joins.has(callKey({ kind: 'list', listing })));
 }
+
+/** Whether this call may answer it. */
+export function mayAnswer(call: Call, { demand, seen }: Pick<OpenDemand, 'demand' | 'seen'>): boolean {
+  if (callKey(call) === callKey(ownCall(demand))) return true;
+  return call.kind === 'list' && !seen.has(call.listing) && helpfulTo(demand).includes(call.listing);
+}
+
+/** The listings that may answer it beside its own call. */
+function helpfulTo(demand: Demand): readonly ListingName[] {
+  return demand.kind === 'animal' ? LISTINGS : ALL_ALONE;
+}
+
+const ALL_ALONE: readonly ListingName[] = ['all'];
 
 /** Whether a listing of all animals is worth a call for so many demands that it may answer. */
 export function allMaySave(savable: number, { size, askedInParts }: StoreFacts): boolean {

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { Refused, Throttle } from '../throttle/throttle.ts';
-import type { PetApi, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
+import type { PetApi, UpstreamAnswer, UpstreamFailure } from '../upstream/pet-api.ts';
 import { callKey } from './call.ts';
 import type { Call, ListingName } from './call.ts';
 import { demandKey, ownCall } from './demand.ts';
@@ -9,14 +9,18 @@ import type { Demand } from './demand.ts';
 import { animalFact, answerFrom, listingFact } from './fact.ts';
 import type { Fact } from './fact.ts';
 import { readError, refusedError } from './failure-errors.ts';
+import { failureScope } from './failure-scope.ts';
 import { notCachedError } from './freshness.ts';
 import type { Freshness } from './freshness.ts';
 import type { GetRoute } from './get-route.ts';
 import type { Answer, Knowledge } from './knowledge.ts';
-import { planCalls } from './plan-of-calls.ts';
+import { mayAnswer, planCalls, waitsForOneUnderWay } from './plan-of-calls.ts';
 import type { OpenDemand, PlanOfCalls, StoreFacts } from './plan-of-calls.ts';
 import type { RefreshAllowance } from './refresh-allowance.ts';
 import type { RefusedKey } from './refused-key.ts';
+import type { RetryQuota } from './retry-quota.ts';
+import { createRests } from './rests.ts';
+import type { Rest } from './rests.ts';
 import type { CallerListings, ListingsListener } from './shared-listings.ts';
 
 /** Why an answer is older than was asked for. */
@@ -48,6 +52,8 @@ export interface Reads {
   facts(): StoreFacts;
   /** The throttle's outlook has changed: whoever cannot be served in time is told so at once. */
   review(): void;
+  /** From now on nothing is tried again. */
+  close(): void;
 }
 
 export interface ReadTurn {
@@ -70,6 +76,11 @@ export interface ReadsOptions {
   readonly clock: Clock;
   /** Passes listings between replicas. Default: there are no others. */
   readonly share: ((listener: ListingsListener) => CallerListings) | undefined;
+  readonly retryQuota: RetryQuota;
+  /** How long a demand rests on average before each of its retries, in milliseconds. Default 100, then 400, then no more. */
+  readonly retryPausesMs?: readonly number[];
+  /** A call is sent that is a retry. */
+  onRetry(call: Call): void;
 }
 
 interface Waiter extends ReadTurn {
@@ -89,6 +100,13 @@ interface Open extends OpenDemand {
   readonly writes: number;
   /** Why a listing that might have shown it did not come. */
   failure: PetqlError | undefined;
+  /** How many calls for it have failed in a way that may pass, and the error of the last one. */
+  failures: number;
+  passing: PetqlError | undefined;
+  /** Whether somebody has come since then, so that the next call for it is no mere retry. */
+  fresh: boolean;
+  /** The pause before a retry: nothing is asked for it until this is over. */
+  rest: Rest | undefined;
 }
 
 /** A call under way. */
@@ -97,6 +115,7 @@ interface Flight {
   readonly key: string;
   /** Calls are numbered in the order in which they are sent. */
   readonly number: number;
+  readonly isRetry: boolean;
   readonly sentAtMs: number;
   /** How many writes were over when it was sent: after another one, nobody who comes may use its answer. */
   readonly writes: number;
@@ -110,12 +129,14 @@ const MOST_OPEN = 10_000;
 const MOST_PLACES = 100;
 
 export function createReads(options: ReadsOptions): Reads {
-  const { apiKey, petApi, throttle, refusedKey, getRoute, knowledge, allowance, clock } = options;
+  const { apiKey, petApi, throttle, refusedKey, getRoute, knowledge, allowance, retryQuota, clock } = options;
+  const { retryPausesMs = [100, 400] } = options;
   const open = new Set<Open>();
   const byDemand = new Map<string, Open[]>();
   const flights = new Set<Flight>();
   /** Places that were asked of the throttle and have not come up. */
   const places: AbortController[] = [];
+  const rests = createRests({ clock, retryQuota, pausesMs: retryPausesMs, onOver: review });
   let sent = 0;
   let writes = 0;
   let reviewing = false;
@@ -134,6 +155,10 @@ export function createReads(options: ReadsOptions): Reads {
     review,
     leave: () => shared?.leave(),
     facts,
+    close() {
+      for (const one of open) if (isResting(one)) fail(one, one.passing as PetqlError);
+      rests.close();
+    },
   };
 
   function known(demand: Demand, { maxAgeMs, maxStaleMs, mayCall, spares }: Freshness): ServedAnswer | undefined {
@@ -145,7 +170,9 @@ export function createReads(options: ReadsOptions): Reads {
       if (good) return served(answer, 'ONLY_IF_CACHED');
       throw notCachedError();
     }
-    if (!good || !spares || byDemand.has(demandKey(demand))) return undefined;
+    if (!good || !spares) return undefined;
+    const waiting = byDemand.get(demandKey(demand));
+    if (waiting) return waiting.every(isResting) ? served(answer, 'UPSTREAM_FAILED') : undefined;
     const planned = open.size === 0 ? 0 : plan().calls.length;
     if (allowance.allows(demand, answer.asOfMs, planned)) return undefined;
     // Another replica may have spent a call on it; whoever asks next gets that answer.
@@ -226,7 +253,7 @@ export function createReads(options: ReadsOptions): Reads {
     const keys = new Set<string>();
     for (const { key } of flights) keys.add(key);
     for (const one of open) one.joins = joinsAll(one) ? keys : joinsOf(one);
-    return planCalls([...open], facts());
+    return planCalls(rests.any ? [...open].filter((one) => !isResting(one)) : [...open], facts());
   }
 
   function facts(): StoreFacts {
@@ -252,10 +279,10 @@ export function createReads(options: ReadsOptions): Reads {
     for (const [position, { waiting }] of calls.entries()) {
       const outlook = throttle.outlook(position);
       const startsAtMs = clock.elapsed() + outlook.waitMs;
-      for (const { demand, waiters } of waiting) {
-        for (const waiter of waiters) {
+      for (const one of waiting) {
+        for (const waiter of one.waiters) {
           if (!waiter.late && (outlook.waitMs === 0 || startsAtMs <= waiter.deadlineMs)) continue;
-          refuse(waiter, demand, outlook.refused);
+          refuse(waiter, one, outlook.refused);
           refused = true;
         }
       }
@@ -279,7 +306,7 @@ export function createReads(options: ReadsOptions): Reads {
     throttle.pass({ kind: 'read', deadlineMs: Infinity, signal: place.signal }, send).then(
       (passage) => {
         forget();
-        if (passage.kind === 'answered') finish(flight as Flight, passage.answer.outcome);
+        if (passage.kind === 'answered') finish(flight as Flight, passage.answer);
         else if (passage.kind === 'refused' && passage.reason !== 'aborted') refuseAll(passage);
       },
       // Nothing in a call throws but by a mistake of ours; whoever waits must not wait for ever because of it.
@@ -292,7 +319,7 @@ export function createReads(options: ReadsOptions): Reads {
 
   function refuseAll(refused: Refused): void {
     for (const { waiting } of plan().calls) {
-      for (const { demand, waiters } of waiting) for (const waiter of waiters) refuse(waiter, demand, refused);
+      for (const one of waiting) for (const waiter of one.waiters) refuse(waiter, one, refused);
     }
   }
 
@@ -300,19 +327,31 @@ export function createReads(options: ReadsOptions): Reads {
   function nextFlight(): Flight | undefined {
     // Another call may have found out meanwhile that the upstream does not take this key.
     if (refusedKey.remainingMs() > 0) failAll(refusedKey.error());
-    const [next] = plan().calls;
+    const next = nextCall();
     if (!next) return undefined;
-    const { call, waiting } = next;
+    const { call, waiting, isRetry } = next;
+    if (isRetry) options.onRetry(call);
     const [first] = waiting[0]?.waiters ?? [];
     first?.charge();
     allowance.spend();
     sent += 1;
     const sentAtMs = clock.elapsed();
     const sharedWrites = shared?.writes ?? '';
-    const flight: Flight = { call, key: callKey(call), number: sent, sentAtMs, writes, sharedWrites };
+    const flight: Flight = { call, key: callKey(call), number: sent, isRetry, sentAtMs, writes, sharedWrites };
     flights.add(flight);
     review();
     return flight;
+  }
+
+  /** Without the retries that there is no room for: those who wait for them alone have had their answer. */
+  function nextCall(): (PlanOfCalls<Open>['calls'][number] & { readonly isRetry: boolean }) | undefined {
+    for (;;) {
+      const [next] = plan().calls;
+      if (!next) return undefined;
+      const isRetry = next.waiting.every(({ passing, fresh }) => passing && !fresh);
+      if (!isRetry || retryQuota.take()) return { ...next, isRetry };
+      for (const one of next.waiting) fail(one, one.passing as PetqlError);
+    }
   }
 
   async function ask({ call, sentAtMs }: Flight): Promise<UpstreamAnswer<Fact>> {
@@ -331,8 +370,9 @@ export function createReads(options: ReadsOptions): Reads {
   }
 
   /** An answer is in, and the throttle knows of it. */
-  function finish(flight: Flight, outcome: UpstreamOutcome<Fact>): void {
+  function finish(flight: Flight, { outcome, sent: wasSent }: UpstreamAnswer<Fact>): void {
     flights.delete(flight);
+    if (wasSent && !flight.isRetry) retryQuota.called();
     if (outcome.kind === 'ok') land(flight, outcome.value);
     else landFailed(flight, outcome);
     review();
@@ -353,7 +393,7 @@ export function createReads(options: ReadsOptions): Reads {
     }
   }
 
-  /** A call brought nothing: whoever needs that very call fails, or gets what is known; the others go on without it. */
+  /** A call brought nothing: whoever needs that very call fails, or gets what is known; whom another one may help goes on. */
   function landFailed(flight: Flight, failure: UpstreamFailure): void {
     const { call } = flight;
     const refusedLately = throttle.standing()?.refusedLately ?? false;
@@ -366,10 +406,13 @@ export function createReads(options: ReadsOptions): Reads {
     } else if (failure.kind === 'route-gone' && call.kind === 'get') {
       getRoute.withdrawn(failure.status);
     } else if (failure.kind !== 'rate-limited') {
-      for (const one of open) {
-        if (!accepts(one, flight)) continue;
-        if (callKey(ownCall(one.demand)) === flight.key) fail(one, error);
-        else if (call.kind === 'list') {
+      const scope = failureScope(failure);
+      const concerned = [...open].filter((one) => accepts(one, flight) && mayAnswer(call, one));
+      if (scope === 'passing') return landPassing(concerned, error);
+      for (const one of concerned) {
+        const own = callKey(ownCall(one.demand)) === flight.key;
+        if (own || call.kind === 'get' || (scope === 'service' && !waitsForAnother(one))) fail(one, error);
+        else {
           one.seen.add(call.listing);
           one.failure = error;
         }
@@ -377,22 +420,61 @@ export function createReads(options: ReadsOptions): Reads {
     }
   }
 
+  /**
+   * Who waited for it is served from memory, or rests and tries again, as far as there is room and time. Nobody goes on to
+   * other calls meanwhile: what spoilt this one would most likely spoil them all.
+   */
+  function landPassing(concerned: readonly Open[], error: PetqlError): void {
+    const waiting: Open[] = [];
+    for (const one of concerned) {
+      one.failures += 1;
+      one.passing = error;
+      one.fresh = false;
+      if (one.failures > retryPausesMs.length) fail(one, error);
+      else if (!waitsForAnother(one)) waiting.push(one);
+    }
+    for (const one of waiting) serveKnown(one, 'UPSTREAM_FAILED');
+    const left = waiting.filter(({ waiters }) => waiters.size > 0);
+    if (left.length === 0) return;
+    const rest = rests.begin(Math.max(...left.map(({ failures }) => failures)) - 1);
+    for (const one of left) {
+      one.rest = rest;
+      for (const waiter of one.waiters) if (!rest || rest.untilMs > waiter.deadlineMs) waiter.settle(error);
+    }
+  }
+
+  /** Whether a call that is still under way may answer it. */
+  function waitsForAnother(one: Open): boolean {
+    one.joins = joinsOf(one);
+    return waitsForOneUnderWay(one);
+  }
+
   function serve({ waiters }: Open, answer: ServedAnswer): void {
     for (const waiter of waiters) waiter.settle(answer);
   }
 
-  function fail({ demand, waiters }: Open, error: Error, reason: StaleReason = 'UPSTREAM_FAILED'): void {
-    for (const waiter of waiters) waiter.settle(lastResort(waiter, demand, reason) ?? error);
+  function fail(one: Open, error: Error, reason: StaleReason = 'UPSTREAM_FAILED'): void {
+    serveKnown(one, reason);
+    for (const waiter of one.waiters) waiter.settle(error);
+  }
+
+  /** Serves those that what is known is young enough for. */
+  function serveKnown({ demand, waiters }: Open, reason: StaleReason): void {
+    for (const waiter of waiters) {
+      const answer = lastResort(waiter, demand, reason);
+      if (answer) waiter.settle(answer);
+    }
   }
 
   function failAll(error: Error): void {
     for (const one of open) fail(one, error, 'GATE_CLOSED');
   }
 
-  function refuse(waiter: Waiter, demand: Demand, refused: Refused): void {
+  function refuse(waiter: Waiter, { demand, passing }: Open, refused: Refused): void {
     const closed = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
     const reason = closed ? 'GATE_CLOSED' : 'PLAN_USED_UP';
-    waiter.settle(lastResort(waiter, demand, reason) ?? refusedError(refused, clock.now()));
+    // There is no retry where there is no call in time: what it was to make good is what went wrong.
+    waiter.settle(lastResort(waiter, demand, reason) ?? passing ?? refusedError(refused, clock.now()));
   }
 
   /** What is known, where it is no older than the request takes. */
@@ -411,14 +493,20 @@ export function createReads(options: ReadsOptions): Reads {
     let since = joinsSentMs === 0 ? sent : 0;
     for (const { number, sentAtMs } of flights) if (sentAtMs < sentSinceMs) since = Math.max(since, number);
     const others = byDemand.get(key) ?? [];
-    let one = others.find((other) => other.writes === writes && (since <= other.since || isUntouched(other, since)));
+    let one = others.find(
+      (other) =>
+        other.writes === writes &&
+        !(isResting(other) && other.rest.untilMs > waiter.deadlineMs) &&
+        (since <= other.since || isUntouched(other, since)),
+    );
     if (!one) {
       const seen = knowledge.listed(clock.elapsed() - maxAgeMs);
-      one = { demand, seen, joins: new Set(), waiters: new Set(), since, writes, failure: undefined };
+      one = { ...UNTRIED, demand, seen, joins: new Set(), waiters: new Set(), since, writes };
       open.add(one);
       byDemand.set(key, [...others, one]);
     }
     one.since = Math.max(one.since, since);
+    one.fresh = true;
     one.waiters.add(waiter);
     return one;
   }
@@ -441,6 +529,10 @@ export function createReads(options: ReadsOptions): Reads {
   }
 }
 
+function isResting(one: Open): one is Open & { readonly rest: Rest } {
+  return one.rest?.over === false;
+}
+
 function accepts({ since, writes }: Open, flight: Flight): boolean {
   return flight.number > since && flight.writes >= writes;
 }
@@ -448,6 +540,8 @@ function accepts({ since, writes }: Open, flight: Flight): boolean {
 function served({ pets, asOfMs }: Answer, staleReason?: StaleReason): ServedAnswer {
   return { pets, asOfMs, staleReason };
 }
+
+const UNTRIED = { failure: undefined, failures: 0, passing: undefined, fresh: true, rest: undefined } as const;
 
 const givenUp: Refused = { kind: 'refused', reason: 'aborted', retryAfterMs: 1_000, window: 'MINUTE' };
 

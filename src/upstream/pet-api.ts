@@ -6,7 +6,7 @@ import { readRateLimitHeaders } from './rate-limit-headers.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
 import type { Transport, TransportFailure, TransportRequest, TransportResponse } from './transport.ts';
 import { LISTING_LIMIT, decodeError, decodePet, decodePets, encodeNewPet } from './wire.ts';
-import type { Decoded, WireError } from './wire.ts';
+import type { Decoded, Problem, WireError } from './wire.ts';
 
 /** The answer to one `GET /pets`. */
 export interface Listing {
@@ -31,8 +31,8 @@ export type UpstreamFailure =
   | { readonly kind: 'rate-limited' }
   /** Any other status; `code` is the Error body's, where there is one. */
   | { readonly kind: 'failed'; readonly status: number; readonly code: string | undefined }
-  /** A good status with a body that breaks the contract; `problem` says which field. */
-  | { readonly kind: 'unreadable'; readonly status: number; readonly problem: string }
+  /** A status in the 200s, and an answer that breaks the contract; `problem` says which field. */
+  | (Problem & { readonly kind: 'unreadable'; readonly status: number })
   /** No answer. */
   | { readonly kind: 'no-answer'; readonly reason: TransportFailure['reason'] };
 
@@ -104,7 +104,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
       return { outcome: { kind: 'no-answer', reason: response.reason }, sent: response.sent, rateLimit: undefined };
     }
     return {
-      outcome: outcomeOf(response, decode),
+      outcome: outcomeOf(response, request.method === 'GET' ? [200] : [201, 200], decode),
       sent: true,
       status: response.status,
       rateLimit: readRateLimitHeaders(response.headers, clock.now()),
@@ -115,16 +115,23 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
 
 function outcomeOf<T>(
   response: TransportResponse,
+  good: readonly number[],
   decode: (response: TransportResponse) => Decoded<T>,
 ): UpstreamOutcome<T> {
   const { status, headers, body } = response;
   if (status >= 200 && status < 300) {
+    // A part of an answer, or one that somebody has changed on its way, may look like a whole one.
+    if (!good.includes(status)) {
+      return { kind: 'unreadable', status, problem: `the status: expected ${good[0]}`, foreign: true };
+    }
     // Nothing but plain bodies was asked for.
     if (headers['content-encoding'] !== undefined && headers['content-encoding'] !== 'identity') {
-      return { kind: 'unreadable', status, problem: 'the body: expected no content encoding' };
+      return { kind: 'unreadable', status, problem: 'the body: expected no content encoding', foreign: true };
     }
     const decoded = decode(response);
-    return decoded.ok ? { kind: 'ok', value: decoded.value } : { kind: 'unreadable', status, problem: decoded.problem };
+    if (decoded.ok) return { kind: 'ok', value: decoded.value };
+    const { problem, foreign } = decoded;
+    return { kind: 'unreadable', status, problem, foreign };
   }
   if (status === 401) return { kind: 'unauthenticated' };
   if (status === 403) return { kind: 'forbidden' };
@@ -143,7 +150,9 @@ function listing(
 ): Decoded<Listing> {
   if (!decoded.ok) return decoded;
   const stranger = status === undefined ? -1 : decoded.value.findIndex((pet) => pet.status !== status);
-  if (stranger >= 0) return { ok: false, problem: `[${stranger}].status: expected the status that was asked for` };
+  if (stranger >= 0) {
+    return { ok: false, problem: `[${stranger}].status: expected the status that was asked for`, foreign: false };
+  }
   const complete = decoded.value.length < LISTING_LIMIT && !hasNextPage(headers['link']);
   return { ok: true, value: { pets: decoded.value, complete } };
 }
@@ -161,5 +170,5 @@ function hasNextPage(link: string | string[] | undefined): boolean {
 
 function theAnimal(decoded: Decoded<Pet>, id: Int64): Decoded<Pet> {
   if (!decoded.ok || decoded.value.id === id) return decoded;
-  return { ok: false, problem: 'id: expected the id that was asked for' };
+  return { ok: false, problem: 'id: expected the id that was asked for', foreign: false };
 }

@@ -9,8 +9,15 @@ import type { NewPet, Pet, PetStatus } from '../pet.ts';
 /** The largest listing that the upstream gives (pet-api.md, "Page size"). */
 export const LISTING_LIMIT = 100;
 
-/** Either what the body says, or which field is not as the contract has it. Never a part of the body itself. */
-export type Decoded<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
+/** Either what the body says, or what is not as the contract has it. */
+export type Decoded<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & Problem);
+
+export interface Problem {
+  /** Which field, and what was expected. Never a part of the body itself. */
+  readonly problem: string;
+  /** Whether the whole of it is nothing that the service answers: somebody else's page, or another kind of value. */
+  readonly foreign: boolean;
+}
 
 /** The upstream's Error body (pet-api.md, "Error"). */
 export interface WireError {
@@ -93,19 +100,21 @@ function plainPets(json: unknown): Pet[] | undefined {
 }
 
 function decode<T>(shape: z.ZodType<T>, body: Buffer, plain?: (json: unknown) => T | undefined): Decoded<T> {
-  if (!isUtf8(body)) return { ok: false, problem: 'the body: expected UTF-8' };
+  if (!isUtf8(body)) return { ok: false, problem: 'the body: expected UTF-8', foreign: true };
   let json: unknown;
   try {
     json = parseLosslessJson(body.toString('utf8'));
   } catch {
-    return { ok: false, problem: 'the body: expected JSON' };
+    return { ok: false, problem: 'the body: expected JSON', foreign: true };
   }
   const value = plain?.(json);
   if (value) return { ok: true, value };
   const parsed = shape.safeParse(json);
   if (parsed.success) return { ok: true, value: parsed.data };
   const [first] = parsed.error.issues;
-  return { ok: false, problem: first ? `${fieldName(first.path)}: ${first.message}` : 'the body: unexpected shape' };
+  if (!first) return { ok: false, problem: 'the body: unexpected shape', foreign: true };
+  const foreign = first.path.length === 0 && first.code === 'invalid_type';
+  return { ok: false, problem: `${fieldName(first.path)}: ${first.message}`, foreign };
 }
 
 /** The path in the body as a reader writes it: `[3].categoryId`. */

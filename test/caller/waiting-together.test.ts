@@ -3,6 +3,7 @@ import { createGetRoute } from '../../src/caller/get-route.ts';
 import { createKnowledge } from '../../src/caller/knowledge.ts';
 import { createReads } from '../../src/caller/reads.ts';
 import { createRefusedKey } from '../../src/caller/refused-key.ts';
+import { createRetryQuota } from '../../src/caller/retry-quota.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { Int64 } from '../../src/int64.ts';
 import { silentLog } from '../../src/log.ts';
@@ -30,6 +31,8 @@ test('demands that come together are planned once, not once for each', async () 
     allowance: { allows: () => true, spend: () => undefined },
     clock: systemClock,
     share: undefined,
+    retryQuota: createRetryQuota(systemClock),
+    onRetry: () => undefined,
   });
   const freshness = { maxAgeMs: 0, maxStaleMs: 0, joinsSentMs: Infinity, mayCall: true, spares: false };
   const turn = { freshness, deadlineMs: Infinity, signal: gone.signal, charge: () => undefined };

@@ -174,9 +174,12 @@ describe('a call that fails inside a plan of calls', () => {
     });
   });
 
-  test('that was to save others lets them go their own way', async () => {
+  test.each([
+    ['one animal of it breaks the contract', { body: '[{"id":1,"name":"Ada","categoryId":1,"status":"adopted"}]' }],
+    ['the service has no such listing', { status: 404, body: '' }],
+  ])('that was to save others lets them go their own way where %s', async (_why, fault) => {
     await using gateway = await overStore(20);
-    gateway.sandbox.setFault(({ path }) => (path === '/pets?limit=100' ? { status: 503 } : undefined));
+    gateway.sandbox.setFault(({ path }) => (path === '/pets?limit=100' ? fault : undefined));
     const { data, errors } = await gateway.query(
       '{ pet(id: "7") { id } none: pet(id: "77") { id } pets(status: SOLD) { id } }',
     );
@@ -185,6 +188,20 @@ describe('a call that fails inside a plan of calls', () => {
     expect(data?.['pets']).toHaveLength(6);
     expect(paths(gateway)[0]).toBe('/pets?limit=100');
     expect(gateway.sandbox.calls).toHaveLength(4);
+  });
+
+  test.each([
+    ['the service fails', { status: 503 }],
+    ['the connection breaks', { reset: true }],
+    ['the way leads elsewhere', { status: 302, body: '' }],
+    ['somebody else answers', { body: '<html>Closed for today</html>' }],
+  ])('that was to save others keeps them from asking one by one where %s', async (_why, fault) => {
+    await using gateway = await overStore(20);
+    gateway.sandbox.setFault(() => fault);
+    const { data, errors } = await gateway.query(byIds, { variables: { ids: idsFrom(1, 20) } });
+    expect(data?.['petsById']).toEqual(Array.from({ length: 20 }, () => null));
+    expect(errors?.[0]?.extensions.code).toBe('DOWNSTREAM_SERVICE_ERROR');
+    expect(paths(gateway)).toEqual(['/pets?limit=100']);
   });
 
   test.each([

@@ -89,7 +89,7 @@ function outcomeOf(fate: Fate, added: Pet): UpstreamOutcome<Pet> {
     case 'unreachable':
       return { kind: 'no-answer', reason: 'unreachable' };
     case 'unreadable-stored':
-      return { kind: 'unreadable', status: 201, problem: 'the body: expected JSON' };
+      return { kind: 'unreadable', status: 201, problem: 'the body: expected JSON', foreign: true };
   }
 }
 
