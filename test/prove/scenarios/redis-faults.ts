@@ -1,12 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
 import { PLANS } from '../../../src/plan.ts';
+import { startFaultProxy } from '../../faults/fault-proxy.ts';
+import type { FaultProxy } from '../../faults/fault-proxy.ts';
 import type { RedisServer } from '../../support/redis-server.ts';
 import type { ClientRequest } from '../history.ts';
 import { send, startLoad } from '../load.ts';
 import { watchLedger } from '../ledger-watch.ts';
 import type { Bench, Findings, Scenario } from '../scenario.ts';
-import { startSlowProxy } from '../slow-proxy.ts';
-import type { SlowProxy } from '../slow-proxy.ts';
 import type { StrictUpstream } from '../strict-upstream.ts';
 import { judge, nextMinute, startTrial, untilUpstream } from '../trial.ts';
 import type { Trial } from '../trial.ts';
@@ -25,7 +25,7 @@ const AFTERMATH_MS = 5_000;
 
 interface Faulty extends Trial {
   readonly redis: RedisServer;
-  readonly proxy: SlowProxy;
+  readonly proxy: FaultProxy;
 }
 
 interface Fault {
@@ -51,8 +51,8 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     },
   },
   slow: {
-    begin: ({ proxy }, time) => proxy.delay(time === 0 ? 150 : 700),
-    end: ({ proxy }) => proxy.delay(0),
+    begin: ({ proxy }, time) => proxy.setFault({ latencyMs: time === 0 ? 150 : 700 }),
+    end: ({ proxy }) => proxy.setFault(undefined),
   },
   'read-only': {
     begin: ({ redis }) => redis.command('REPLICAOF', '127.0.0.1', '1'),
@@ -78,14 +78,14 @@ export const redisFaults: readonly Scenario[] = Object.entries(FAULTS).map(([nam
 }));
 
 async function suffer(bench: Bench, fault: Fault): Promise<Findings> {
-  let proxy: SlowProxy | undefined;
+  let proxy: FaultProxy | undefined;
   const trial = await startTrial(bench, {
     plan: PLAN,
     replicas: REPLICAS,
     latencyMs: LATENCY_MS,
     async redisUrl({ url }) {
-      proxy = bench.use(await startSlowProxy(new URL(url)));
-      return `redis://127.0.0.1:${proxy.port}`;
+      proxy = bench.use(await startFaultProxy({ target: url }));
+      return proxy.url;
     },
   });
   const { upstream, replicas, redis } = trial;
@@ -93,7 +93,7 @@ async function suffer(bench: Bench, fault: Fault): Promise<Findings> {
   const { endpoints } = replicas;
   const load = startLoad({ endpoints, key: KEY, clientsPerReplica: CLIENTS_PER_REPLICA, random: bench.random });
   const strangers = startStrangers(endpoints);
-  const watch = bench.use(watchLedger(`redis://127.0.0.1:${proxy.port}`));
+  const watch = bench.use(watchLedger(proxy.url));
   const fromMs = nextMinute(upstream);
   for (const [time, [beginMs, endMs]] of STRIKES_MS.entries()) {
     await untilUpstream(upstream, fromMs + beginMs);
