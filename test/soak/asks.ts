@@ -54,7 +54,8 @@ function nextFields(random: Random, source: AskSource): Asked[] {
   if (chance < 0.3) return [nextListing(random)];
   if (chance < 0.5) return [nextPet(random, source)];
   if (chance < 0.62) return [nextPets(random, source)];
-  if (chance < 0.74) return [nextListing(random), nextPet(random, source), nextListing(random), nextPet(random, source)];
+  if (chance < 0.74)
+    return [nextListing(random), nextPet(random, source), nextListing(random), nextPet(random, source)];
   if (chance < 0.86) return [nextCreation(random, source)];
   if (chance < 0.87) return [nextCreation(random, source), nextCreation(random, source)];
   if (chance < 0.88) return [{ kind: 'create', pet: { ...newPet(random, source, false), name: '' } }];

@@ -133,7 +133,11 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
     }
   }
 
-  function noteWrites(life: string, store: PetStore | undefined, { ask, outcome }: { ask: Ask; outcome: Outcome }): void {
+  function noteWrites(
+    life: string,
+    store: PetStore | undefined,
+    { ask, outcome }: { ask: Ask; outcome: Outcome },
+  ): void {
     if (outcome.kind !== 'answered' || !store) return;
     for (const [position, field] of ask.asked.entries()) {
       if (field.kind !== 'create' || !fieldOf(outcome.answer, position).value?.pet) continue;

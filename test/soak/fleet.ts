@@ -114,8 +114,15 @@ export async function startFleet({ disturbances, check, ...options }: FleetOptio
   function live(index: number, number: number): Life {
     const process = replicas.process(index);
     const life: Life = {
-      ...{ name: `replica ${index}.${number}`, number, process, levels: [] },
-      ...{ asked: undefined, askedAtMs: 0, serving: true, frozen: false, read: 0 },
+      name: `replica ${index}.${number}`,
+      number,
+      process,
+      levels: [],
+      asked: undefined,
+      askedAtMs: 0,
+      serving: true,
+      frozen: false,
+      read: 0,
     };
     void process.exited.then((exit) => {
       life.serving = false;

@@ -92,7 +92,8 @@ export function createPetStore(options: PetStoreOptions): PetStore {
       const crowded = animals.size > size && oldest && now() - oldest.addedAtMs > STAYS_MS;
       const pick = [...animals.values()][Math.floor(chance() * animals.size)];
       if (crowded || (chance() < 0.1 && animals.size > size / 2 && oldest)) remove(oldest);
-      else if (chance() < 0.15 && animals.size < size) add({ name: `Other ${nextId}`, categoryId: '4', status: 'sold' });
+      else if (chance() < 0.15 && animals.size < size)
+        add({ name: `Other ${nextId}`, categoryId: '4', status: 'sold' });
       else if (pick) {
         pick.status = STATUSES[Math.floor(chance() * 4)];
         versionsOf(pick.id).push({ fromMs: now(), value: textOf(pick) });
@@ -107,13 +108,18 @@ export function createPetStore(options: PetStoreOptions): PetStore {
           pets.length === Math.min(limit, value.length) && pets.every((text, index) => text === value[index]),
       ),
     wasAt: (id, pet, span) =>
-      within([{ fromMs: -Infinity, value: null }, ...(versions.get(id) ?? [])], span).some(({ value }) => value === pet),
+      within([{ fromMs: -Infinity, value: null }, ...(versions.get(id) ?? [])], span).some(
+        ({ value }) => value === pet,
+      ),
   };
 
   function create(body: string): ServiceAnswer {
     const { name, categoryId, status } = parseLosslessJson(body) as Record<string, unknown>;
     if (typeof name !== 'string' || name === '' || (status !== undefined && !STATUSES.includes(status as Status))) {
-      return { status: 400, body: JSON.stringify({ code: 'bad_request', message: 'name: expected one.', status: 400 }) };
+      return {
+        status: 400,
+        body: JSON.stringify({ code: 'bad_request', message: 'name: expected one.', status: 400 }),
+      };
     }
     const pet = add({ name, categoryId: String(categoryId), status: status as Status | undefined });
     note();

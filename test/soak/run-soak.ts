@@ -64,8 +64,18 @@ const KEYS: readonly SoakKey[] = [
   { key: 'free', share: 1, size: 40, plan: { perMinute: 60, perDay: 1_000, windows: 'fixed', tells: 'minute' } },
   { key: 'pro', share: 3, size: 250, plan: { perMinute: 300, perDay: 10_000, windows: 'sliding', tells: 'changing' } },
   { key: 'pro-day', share: 2, size: 90, plan: { perMinute: 300, perDay: 10_000, windows: 'fixed', tells: 'day' } },
-  { key: 'business', share: 4, size: 250, plan: { perMinute: 1_000, perDay: 100_000, windows: 'fixed', tells: 'minute' } },
-  { key: 'enterprise', share: 2, size: 60, plan: { perMinute: 120, perDay: 20_000, windows: 'sliding', tells: 'minute' } },
+  {
+    key: 'business',
+    share: 4,
+    size: 250,
+    plan: { perMinute: 1_000, perDay: 100_000, windows: 'fixed', tells: 'minute' },
+  },
+  {
+    key: 'enterprise',
+    share: 2,
+    size: 60,
+    plan: { perMinute: 120, perDay: 20_000, windows: 'sliding', tells: 'minute' },
+  },
 ];
 const UNKNOWN_PLAN: StrictPlanOptions = { perMinute: 60, perDay: 1_000, windows: 'fixed', tells: 'minute' };
 
@@ -107,11 +117,14 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
 
   const lateness = watchLateness();
   resources.defer(() => lateness.stop());
+  const upstreamAheadMs = upstream.now() - performance.now();
+  const emptiedAtMs = () =>
+    disturbances.all.filter(({ kind }) => kind === 'emptied').map(({ fromMs }) => fromMs + upstreamAheadMs);
   const checks = [
     createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
     createTruthCheck({ disturbances, storeOf, maxStaleMs: MAX_STALE_MS, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
     createWriteCheck({ disturbances, storeOf }),
-    createPlanCheck({ arrivals: upstream.arrivals, planOf, explained: () => 0 }),
+    createPlanCheck({ arrivals: upstream.arrivals, planOf, emptiedAtMs }),
     createLevelCheck(fleet.processes),
     processCheck,
   ];
@@ -128,7 +141,10 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
       for (const check of checks) check.see?.(operation);
     },
   });
-  const news = setInterval(() => onNews(`${clients.sent} operations, ${upstream.arrivals.length} calls`), NEWS_EVERY_MS);
+  const news = setInterval(
+    () => onNews(`${clients.sent} operations, ${upstream.arrivals.length} calls`),
+    NEWS_EVERY_MS,
+  );
   const startedMs = performance.now();
   const nemesis =
     options.nemesis === false
@@ -156,10 +172,13 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   };
 }
 
-const ARGS = [
-  ...['--max-wait-ms', String(WAITS.maxWaitMs), '--upstream-timeout-ms', String(WAITS.upstreamTimeoutMs)],
-  ...['--max-stale-ms', String(MAX_STALE_MS), '--admin-port', '0', '--log-level', 'warn'],
-];
+const ARGS = Object.entries({
+  'max-wait-ms': WAITS.maxWaitMs,
+  'upstream-timeout-ms': WAITS.upstreamTimeoutMs,
+  'max-stale-ms': MAX_STALE_MS,
+  'admin-port': 0,
+  'log-level': 'warn',
+}).flatMap(([name, value]) => [`--${name}`, String(value)]);
 
 async function openRedis(resources: AsyncDisposableStack) {
   const server = await startRedis({ durable: true });

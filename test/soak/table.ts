@@ -17,7 +17,9 @@ export function tableOf({ seed, seconds, operations, calls, troubles, tallies }:
   return [
     `seed ${seed}: ${operations} operations and ${calls} calls in ${seconds} s; ${made.join(', ') || 'no trouble'}`,
     '',
-    ...[lines[0], rule, ...lines.slice(1)],
+    lines[0],
+    rule,
+    ...lines.slice(1),
     ...tallies.flatMap(({ check, problems }) => problems.map((problem) => `BROKEN ${check}: ${problem}`)),
   ].join('\n');
 }

@@ -117,10 +117,7 @@ function wire(name: string, begin: (scene: Scene) => unknown): Trouble {
   });
 }
 
-function ofRedis(
-  name: string,
-  make: (redis: NonNullable<World['redis']>, scene: Scene) => Promise<void>,
-): Trouble {
+function ofRedis(name: string, make: (redis: NonNullable<World['redis']>, scene: Scene) => Promise<void>): Trouble {
   return trouble('redis', name, 'redis', async (scene) => {
     if (scene.redis) await make(scene.redis, scene);
   });

@@ -49,10 +49,15 @@ export async function startRedis({ durable = false }: RedisServerOptions = {}): 
     async start() {
       child = spawn(
         'redis-server',
-        [
-          ...['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', ''],
-          ...['--appendonly', durable ? 'yes' : 'no', '--appendfsync', 'everysec', '--maxmemory-policy', 'noeviction'],
-        ],
+        Object.entries({
+          port: String(port),
+          bind: '127.0.0.1',
+          dir: folder,
+          save: '',
+          appendonly: durable ? 'yes' : 'no',
+          appendfsync: 'everysec',
+          'maxmemory-policy': 'noeviction',
+        }).flatMap(([name, value]) => [`--${name}`, value]),
         { stdio: 'ignore' },
       );
       await answers(port);

@@ -7,27 +7,31 @@ import type { Check } from './check.ts';
 export interface PlanRules {
   readonly arrivals: readonly Arrival[];
   planOf(key: string): StrictPlanOptions | undefined;
-  /** 429s that are explained by what was done to Redis, over all keys. */
-  explained(): number;
+  /** When Redis lost what it held, by the upstream's clock. */
+  emptiedAtMs(): readonly number[];
 }
 
+/** What was spent of a window that no header tells of may then be lost with it, until that window has passed. */
+const LOST_FOR_MS = 75_000;
+
 /** The upstream refused nothing, and where it did all the same, nobody called before its time. */
-export function createPlanCheck({ arrivals, planOf, explained }: PlanRules): Check {
+export function createPlanCheck({ arrivals, planOf, emptiedAtMs }: PlanRules): Check {
   const kept = createTally('no call is over the plan (429)');
   const closed = createTally('after a 429 nobody calls');
   const banned = createTally('no key is banned (403)');
   return {
     tallies: [kept, closed, banned],
     finish() {
-      let allowed = explained();
       const byKey = Map.groupBy(arrivals, ({ key }) => key);
       for (const [key, own] of byKey) {
         const plan = planOf(key);
+        // One 429 of each key, which then knows.
+        const emptied = [...emptiedAtMs()];
         for (const { status, method, atMs } of own) {
           if (status === 403) banned.break(`${key}: ${method} at ${new Date(atMs).toISOString()}`);
           else banned.ok();
           if (status !== 429) kept.ok();
-          else if ((allowed -= 1) >= 0) kept.explain();
+          else if (takeOne(emptied, atMs)) kept.explain();
           else kept.break(`${key}: ${method} at ${new Date(atMs).toISOString()}`);
         }
         if (!plan) continue;
@@ -37,11 +41,16 @@ export function createPlanCheck({ arrivals, planOf, explained }: PlanRules): Che
         if (problems.length === 0) closed.ok();
         for (const problem of problems) closed.break(problem);
       }
-      kept.measure(
-        [...byKey].map(([key, own]) => `${key} ${own.length}`).filter((text) => !text.startsWith('wrong')).join(', '),
-      );
+      const known = [...byKey].filter(([key]) => planOf(key));
+      kept.measure(known.map(([key, own]) => `${key} ${own.length}`).join(', '));
     },
   };
+}
+
+function takeOne(emptiedAtMs: number[], atMs: number): boolean {
+  const index = emptiedAtMs.findIndex((emptied) => emptied <= atMs && atMs - emptied < LOST_FOR_MS);
+  if (index >= 0) emptiedAtMs.splice(index, 1);
+  return index >= 0;
 }
 
 /** What was added is another check's. */

@@ -41,7 +41,6 @@ export function createProcessCheck(): ProcessCheck {
     },
     logged(name, line) {
       const entry = parse(line);
-      if (process.env['SOAK_DEBUG']) console.log(performance.now(), name, line);
       if (!entry || entry.level >= ERROR_LEVEL) return logs.break(`${name}: ${line.slice(0, 500)}`);
       logs.ok();
       warnings.set(entry.msg, (warnings.get(entry.msg) ?? 0) + 1);

@@ -49,7 +49,10 @@ export function createTruthCheck({ disturbances, storeOf, maxStaleMs, upstreamTi
         if (afterWriteMs === -Infinity) continue;
         const since = { ...span, fromMs: Math.max(span.fromMs, afterWriteMs) };
         if (holds(store, field, value, since)) ownWrites.ok();
-        else ownWrites.break(`${name(operation)}: ${describe(field, value)} is from before ${Math.round(afterWriteMs)} ms`);
+        else
+          ownWrites.break(
+            `${name(operation)}: ${describe(field, value)} is from before ${Math.round(afterWriteMs)} ms`,
+          );
       }
       if (ageMs !== undefined) seeAge(operation, ageMs, endedMs - startedMs);
     },

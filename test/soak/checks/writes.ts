@@ -53,8 +53,14 @@ export function createWriteCheck({ disturbances, storeOf }: WriteRules): Check {
 
   function seeSubmit({ key, outcome, startedMs, endedMs }: Operation, position: number, pet: WantedPet): void {
     const known = creations.get(pet.name) ?? {
-      ...{ key, pet, firstMs: startedMs, lastMs: endedMs, created: new Set<string>() },
-      ...{ unheard: 0, unknownAtMs: [], refused: 0 },
+      key,
+      pet,
+      firstMs: startedMs,
+      lastMs: endedMs,
+      created: new Set<string>(),
+      unheard: 0,
+      unknownAtMs: [],
+      refused: 0,
     };
     creations.set(pet.name, known);
     known.lastMs = Math.max(known.lastMs, endedMs);

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { redisIsHere } from '../support/redis-server.ts';
+import { runSoak } from './run-soak.ts';
+import { tableOf } from './table.ts';
+
+// What `npm run soak` holds for an hour, for some seconds.
+
+const SEED = Number(process.env['FUZZ_SEED'] ?? 11);
+/** Two processes start, and the last operations end. */
+const TIMEOUT_MS = 120_000;
+/** Nothing need have gone wrong in so short a time; memory is judged after minutes. */
+const MAY_BE_IDLE = [
+  'an unknown outcome is unknown',
+  'the heap is flat (MB)',
+  'the resident memory is flat (MB)',
+  'no error in the log',
+];
+
+test(
+  'petql keeps its promises while the service, Redis and its processes are harmed',
+  async () => {
+    const result = await runSoak({ seconds: 12, seed: SEED, replicas: redisIsHere ? 2 : 1, perSecond: 40 });
+    expect(
+      result.tallies.flatMap(({ problems }) => problems),
+      tableOf(result),
+    ).toEqual([]);
+    const idle = result.tallies.filter(({ looked }) => looked === 0).map(({ check }) => check);
+    expect(MAY_BE_IDLE).toEqual(expect.arrayContaining(idle));
+    expect(Object.keys(result.troubles).length).toBeGreaterThan(0);
+    expect(result.operations).toBeGreaterThan(200);
+  },
+  TIMEOUT_MS,
+);
