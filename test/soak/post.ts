@@ -7,8 +7,8 @@ export interface Post {
   readonly signal: AbortSignal;
 }
 
-/** Connections are kept, as by a proxy that stands before the replicas. Cheaper than `fetch`, and it never tries again. */
-const agent = new Agent({ keepAlive: true, maxSockets: 200 });
+/** Connections are kept, as by a proxy that stands before the replicas, and let go long before petql does that. Cheaper than `fetch`, and it never tries again. */
+const agent = new Agent({ keepAlive: true, maxSockets: 200, timeout: 15_000 });
 
 /** Rejects where the connection breaks before the whole answer is there. */
 export function post(

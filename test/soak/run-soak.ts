@@ -124,7 +124,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
     createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
     createTruthCheck({ disturbances, storeOf, maxStaleMs: MAX_STALE_MS, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
     createWriteCheck({ disturbances, storeOf }),
-    createPlanCheck({ arrivals: upstream.arrivals, planOf, emptiedAtMs }),
+    createPlanCheck({ arrivals: upstream.arrivals, planOf, emptiedAtMs, soakTime: (atMs) => atMs - upstreamAheadMs }),
     createLevelCheck(fleet.processes),
     processCheck,
   ];

@@ -21,6 +21,9 @@ const ON_ITS_WAY_MS = 250;
 /** What a fault has begun may take so long to show. */
 export const AFTERMATH_MS = 3_000;
 
+/** On a machine that is kept so long from its work, half a second is soon over for Redis, and the service is slow too. */
+const BUSY_MS = 200;
+
 /** Codes of the contract, and which disturbances explain them; undefined where none is needed. */
 const CODES: Readonly<Record<string, readonly DisturbanceKind[] | undefined>> = {
   RATE_LIMITED: undefined,
@@ -61,7 +64,8 @@ export function createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs }:
     if (outcome.kind === 'left') return answered.ok();
     if (outcome.kind === 'hung') return answered.break(`${name(operation)}: no answer in ${endedMs - startedMs} ms`);
     if (outcome.kind === 'lost') {
-      const killed = disturbances.touched(['killed'], { fromMs: startedMs, untilMs: endedMs }, replica);
+      // A process that was stopped finds that its connections have been idle for too long, before it looks at them.
+      const killed = disturbances.touched(['killed', 'frozen'], { fromMs: startedMs, untilMs: endedMs }, replica);
       const soon = { fromMs: startedMs, untilMs: startedMs + ON_ITS_WAY_MS };
       if (killed || disturbances.touched(['stopping'], soon, replica)) return answered.explain();
       return answered.break(`${name(operation)}: ${outcome.reason}`);
@@ -95,6 +99,7 @@ export function createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs }:
       if (meant.includes(code) || (code === 'NOT_CACHED' && cacheControl.onlyIfCached)) caused.ok();
       else if (!causes) caused.ok();
       else if (disturbances.touched(causes, span, replica)) caused.explain();
+      else if (causes.length > 0 && lateness.during(span) > BUSY_MS) caused.explain();
       else caused.break(`${name(operation)}: ${code} in a quiet time: ${errors[0]?.message}`);
     }
     if (codes.size === 0) contract.ok();

@@ -32,8 +32,8 @@ const WARM_UP = 0.25;
 /** Of the rest, the first and the last of so many parts are compared. */
 const PARTS = 4;
 const FEWEST = 20;
-/** Of a shorter life, memory says nothing yet: V8 takes what the machine has before it collects with care. */
-const SHORTEST_MS = { fds: 0, handles: 0, heapMb: 300_000, rssMb: 300_000 } as const;
+/** Of a shorter life they say nothing yet: connections come with the first burst, and V8 takes what the machine has before it collects with care. */
+const SHORTEST_MS = { fds: 60_000, handles: 60_000, heapMb: 300_000, rssMb: 300_000 } as const;
 
 /** Holds the end of a process's life against its level after the warm-up. */
 export function createLevelCheck(processes: () => readonly { name: string; levels: readonly Level[] }[]): Check {

@@ -9,13 +9,15 @@ export interface PlanRules {
   planOf(key: string): StrictPlanOptions | undefined;
   /** When Redis lost what it held, by the upstream's clock. */
   emptiedAtMs(): readonly number[];
+  /** From the upstream's clock to the soak's. */
+  soakTime(atMs: number): number;
 }
 
 /** What was spent of a window that no header tells of may then be lost with it, until that window has passed. */
 const LOST_FOR_MS = 75_000;
 
 /** The upstream refused nothing, and where it did all the same, nobody called before its time. */
-export function createPlanCheck({ arrivals, planOf, emptiedAtMs }: PlanRules): Check {
+export function createPlanCheck({ arrivals, planOf, emptiedAtMs, soakTime }: PlanRules): Check {
   const kept = createTally('no call is over the plan (429)');
   const closed = createTally('after a 429 nobody calls');
   const banned = createTally('no key is banned (403)');
@@ -28,11 +30,12 @@ export function createPlanCheck({ arrivals, planOf, emptiedAtMs }: PlanRules): C
         // One 429 of each key, which then knows.
         const emptied = [...emptiedAtMs()];
         for (const { status, method, atMs } of own) {
-          if (status === 403) banned.break(`${key}: ${method} at ${new Date(atMs).toISOString()}`);
+          const what = `${Math.round(soakTime(atMs))} ms, ${key}: ${method}`;
+          if (status === 403) banned.break(what);
           else banned.ok();
           if (status !== 429) kept.ok();
           else if (takeOne(emptied, atMs)) kept.explain();
-          else kept.break(`${key}: ${method} at ${new Date(atMs).toISOString()}`);
+          else kept.break(what);
         }
         if (!plan) continue;
         // How full the windows were is told by the 429s; here it is the calls after them.

@@ -18,7 +18,7 @@ export interface TruthRules {
 /** Ages are whole milliseconds, and between replicas by Redis's clock, which has no finer ones. */
 const ROUNDING_MS = 5;
 /** From petql's last look at the clock until the client reads its answer, when nobody is stopped meanwhile. */
-const DELIVERY_MS = 2_000;
+const DELIVERY_MS = 1_000;
 
 /** What is answered was true at a moment within its stated age, nothing older than asked for, and after one's own writes. */
 export function createTruthCheck({ disturbances, storeOf, maxStaleMs, upstreamTimeoutMs }: TruthRules): Check {
