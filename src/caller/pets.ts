@@ -61,7 +61,7 @@ export interface PetsOptions {
 /** For one request: it reads each thing once, however often it is asked for. */
 export function createPets({ reads, writes, clock, life }: PetsOptions): AccountedPets {
   const { deadlineMs, freshness } = life;
-  const meter = createUsageMeter();
+  const meter = createUsageMeter(clock);
   const answered = new Set<string>();
   let waiting: DemandLoader<readonly Pet[]> | undefined;
   let refusalTold = false;
@@ -127,7 +127,7 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Account
   }
 
   function account({ asOfMs, staleReason }: ServedAnswer, saved: SavedReason | undefined): void {
-    meter.answered(clock.elapsed() - asOfMs, staleReason, saved);
+    meter.answered(asOfMs, staleReason, saved);
   }
 }
 

@@ -71,14 +71,18 @@ return cjson.encode({ nowMs = nowMs, writes = redis.call('HGET', KEYS[1], 'write
 `,
 };
 
-/** Only where no write came in between, and nothing younger is there. */
+/**
+ * Only where no write came in between, and nothing younger is there. The age was right when it was sent, and it may have
+ * been long on its way: then what counts is the moment by Redis's clock, as far as the sender knows that.
+ */
 const SHARE: RedisScript = {
   name: 'petqlShareListing',
   source: `
 local writes, name, ageMs, text, keptMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local latestMs = tonumber(ARGV[6])
 if (redis.call('HGET', KEYS[1], 'writes') or '') ~= writes then return '0' end
 local time = redis.call('TIME')
-local asOfMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) - ageMs
+local asOfMs = math.min(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) - ageMs, latestMs)
 if asOfMs <= tonumber(redis.call('HGET', KEYS[1], 'asOf ' .. name) or '0') then return '0' end
 redis.call('HSET', KEYS[1], 'asOf ' .. name, string.format('%.0f', asOfMs), name, text)
 redis.call('PEXPIRE', KEYS[1], keptMs)
@@ -97,6 +101,8 @@ return ''
 `,
 };
 
+/** A moment that never comes, as Lua has it exactly. */
+const LATEST_MS = Number.MAX_SAFE_INTEGER;
 /** Longer than any call can be under way. */
 const LONGEST_CALL_MS = 660_000;
 
@@ -107,6 +113,8 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
   /** Those whose names are known, by their names. */
   const members = new Map<string, Member>();
   let written = 0;
+  /** How far Redis's clock is ahead of ours, at least; unknown until it has answered. */
+  let redisAheadMs = Infinity;
   const unsubscribe = redis.subscribe(CHANNEL, {
     onMessage(text) {
       const { name, writes, by } = JSON.parse(text) as { name: string; writes: string; by: string };
@@ -127,12 +135,15 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
     const known = new Map<ListingName, number>();
     let writes = '';
     let name: string | undefined;
+    /** Counts the writes that were heard of here, whoever made them. */
+    let heard = 0;
     let syncing: Promise<void> | undefined;
     let syncedAtMs = -Infinity;
     /** A write that the others could not be told of. */
     let owed = false;
     const member: Member = {
       wrote(others) {
+        heard += 1;
         writes = others;
         known.clear();
         listener.wrote();
@@ -159,6 +170,7 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
         void quietly(() => publish({ name: call.listing, text, asOfMs }, seen));
       },
       wrote() {
+        heard += 1;
         known.clear();
         owed = true;
         return quietly(tellWrite);
@@ -203,21 +215,28 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
     async function fetchYounger(): Promise<void> {
       if (owed) await tellWrite();
       const have = LISTINGS.flatMap((listing) => [listing, String(known.get(listing) ?? 0)]);
-      const answer = JSON.parse(await redis.run(SYNC, await hashOf(), ...have)) as Younger;
-      const receivedAtMs = clock.elapsed();
+      const hash = await hashOf();
+      const before = heard;
+      const askedAtMs = clock.elapsed();
+      const answer = JSON.parse(await redis.run(SYNC, hash, ...have)) as Younger;
+      redisAheadMs = answer.nowMs - clock.elapsed();
+      // A write was heard of while Redis's answer was on its way: it may be from before that write, as its listings then are.
+      if (heard !== before && answer.writes !== writes) return;
       // A write that no message told of, since nobody listened at the time.
       if (answer.writes !== writes) member.wrote(answer.writes);
       for (const { name: listing, asOfMs, text } of Object.values(answer.younger)) {
         const { pets = [], complete } = JSON.parse(text) as SharedText;
         known.set(listing, asOfMs);
-        listener.learn(listingFact(listing, pets, complete, receivedAtMs - (answer.nowMs - asOfMs)));
+        // By when Redis was asked: taken for younger than it is, it would be served with too small an age.
+        listener.learn(listingFact(listing, pets, complete, askedAtMs - (answer.nowMs - asOfMs)));
       }
     }
 
     async function publish({ name: listing, text, asOfMs }: Published, seen: string): Promise<void> {
       const key = await hashOf();
       const ageMs = Math.ceil(clock.elapsed() - asOfMs);
-      const asOf = await redis.run(SHARE, key, seen, listing, String(ageMs), text, keptMs);
+      const latestMs = redisAheadMs === Infinity ? LATEST_MS : Math.floor(asOfMs + redisAheadMs);
+      const asOf = await redis.run(SHARE, key, seen, listing, String(ageMs), text, keptMs, String(latestMs));
       if (asOf !== '0') known.set(listing, Number(asOf));
     }
   }

@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts';
 import type { StaleReason } from './reads.ts';
 
 /** What one request has cost, and how old its answers are: `extensions.petql`. */
@@ -6,7 +7,7 @@ export interface Usage {
   readonly upstreamCalls: number;
   /** Demands that were answered and cost no call of this request's: from memory, or from a call that others paid for. */
   readonly servedWithoutCall: number;
-  /** The age of the oldest answer used, in milliseconds; undefined where none was. */
+  /** The age of the oldest answer used, in milliseconds, when this was asked for; undefined where none was. */
   readonly oldestAgeMs: number | undefined;
   /** Why the oldest of the answers that are older than asked for is; undefined where none is. */
   readonly staleReason: StaleReason | undefined;
@@ -30,31 +31,37 @@ export interface UsageMeter {
   usage(): Usage;
   saved(): SavedCalls;
   called(): void;
-  /** @param saved why no call was made for it; undefined where one was. */
-  answered(ageMs: number, staleReason: StaleReason | undefined, saved: SavedReason | undefined): void;
+  /**
+   * @param asOfMs by `clock.elapsed()`: an answer grows older while the request waits for its others.
+   * @param saved why no call was made for it; undefined where one was.
+   */
+  answered(asOfMs: number, staleReason: StaleReason | undefined, saved: SavedReason | undefined): void;
 }
 
-export function createUsageMeter(): UsageMeter {
+export function createUsageMeter({ elapsed }: Pick<Clock, 'elapsed'>): UsageMeter {
   let upstreamCalls = 0;
   let servedWithoutCall = 0;
-  let oldestAgeMs: number | undefined;
-  let stalestMs = -1;
+  let oldestAsOfMs = Infinity;
+  let stalestAsOfMs = Infinity;
   let staleReason: StaleReason | undefined;
   const saved: Partial<Record<SavedReason, number>> = {};
   return {
-    usage: () => ({ upstreamCalls, servedWithoutCall, oldestAgeMs, staleReason }),
+    usage() {
+      const oldestAgeMs = oldestAsOfMs === Infinity ? undefined : Math.max(0, Math.round(elapsed() - oldestAsOfMs));
+      return { upstreamCalls, servedWithoutCall, oldestAgeMs, staleReason };
+    },
     saved: () => saved,
     called() {
       upstreamCalls += 1;
     },
-    answered(ageMs, reason, savedReason) {
+    answered(asOfMs, reason, savedReason) {
       if (savedReason) {
         servedWithoutCall += 1;
         saved[savedReason] = (saved[savedReason] ?? 0) + 1;
       }
-      oldestAgeMs = Math.max(oldestAgeMs ?? 0, Math.round(ageMs));
-      if (!reason || ageMs <= stalestMs) return;
-      stalestMs = ageMs;
+      oldestAsOfMs = Math.min(oldestAsOfMs, asOfMs);
+      if (!reason || asOfMs >= stalestAsOfMs) return;
+      stalestAsOfMs = asOfMs;
       staleReason = reason;
     },
   };

@@ -20,6 +20,8 @@ export interface ReplicasOptions {
   readonly args?: readonly string[];
   /** How far each replica's clock is ahead of the machine's, in milliseconds. Default: not at all. */
   readonly clocksAheadMs?: readonly number[];
+  /** By how much each replica's clock jumps at each SIGUSR2, in turn; in milliseconds. Default: it does not. */
+  readonly clockJumpsMs?: readonly number[];
 }
 
 const SHIFT_CLOCK = new URL('shift-clock.ts', import.meta.url).href;
@@ -27,7 +29,7 @@ const SHIFT_CLOCK = new URL('shift-clock.ts', import.meta.url).href;
 const MAX_WAIT_MS = 70_000;
 
 export async function startReplicas(options: ReplicasOptions): Promise<Replicas> {
-  const { count, upstreamUrl, redisUrl, args = [], clocksAheadMs = [] } = options;
+  const { count, upstreamUrl, redisUrl, args = [], clocksAheadMs = [], clockJumpsMs = [] } = options;
   const processes: PetqlProcess[] = [];
   // One after the other: a machine of two cores starts them no faster together.
   for (let index = 0; index < count; index += 1) processes.push(await start(index));
@@ -57,7 +59,9 @@ export async function startReplicas(options: ReplicasOptions): Promise<Replicas>
 
   function start(index: number): Promise<PetqlProcess> {
     const aheadMs = clocksAheadMs[index] ?? 0;
-    const env = aheadMs === 0 ? {} : { NODE_OPTIONS: `--import ${SHIFT_CLOCK}`, CLOCK_AHEAD_MS: String(aheadMs) };
+    const clock = { CLOCK_AHEAD_MS: String(aheadMs), CLOCK_JUMPS_MS: clockJumpsMs.join(',') };
+    const wrong = aheadMs !== 0 || clockJumpsMs.length > 0;
+    const env = wrong ? { NODE_OPTIONS: `--import ${SHIFT_CLOCK}`, ...clock } : {};
     const redis = redisUrl === undefined ? [] : ['--redis-url', redisUrl];
     const base = ['--port', '0', '--pet-api-url', upstreamUrl, '--max-wait-ms', String(MAX_WAIT_MS)];
     return startPetql([...base, '--log-level', 'error', ...redis, ...args], { env });

@@ -32,15 +32,31 @@ export interface Behaviour {
 }
 
 export interface StrictUpstreamOptions {
-  /** The plan of every key. */
-  readonly plan: StrictPlanOptions;
+  /** The plan of every key, or of each. */
+  readonly plan: StrictPlanOptions | ((key: string) => StrictPlanOptions);
+  /** Carries out what the plan lets through. Default: there are two animals, and whatever is added gets an id. */
+  readonly service?: (request: ServiceRequest) => ServiceAnswer;
   /** How far its clock is ahead of ours, in milliseconds. Default 0. */
   readonly aheadMs?: number;
   readonly behaviour?: Partial<Behaviour>;
 }
 
+export interface ServiceRequest {
+  readonly key: string;
+  readonly method: string;
+  /** With the `/v1`. */
+  readonly url: string;
+  readonly body: string;
+}
+
+export interface ServiceAnswer {
+  readonly status: number;
+  /** JSON. */
+  readonly body: string;
+}
+
 export async function startStrictUpstream(options: StrictUpstreamOptions): Promise<StrictUpstream> {
-  const { plan, aheadMs = 0 } = options;
+  const { plan, service = simpleService(), aheadMs = 0 } = options;
   const plans = new Map<string, StrictPlan>();
   const arrivals: Arrival[] = [];
   let behaviour: Behaviour = {
@@ -50,9 +66,11 @@ export async function startStrictUpstream(options: StrictUpstreamOptions): Promi
     disfigure: (headers) => headers,
     ...options.behaviour,
   };
-  let lastId = 0;
   const now = () => Date.now() + aheadMs;
-  const server = createServer((request, response) => void answer(request, response));
+  const server = createServer((request, response) => {
+    // Whoever sent it is gone in its midst.
+    answer(request, response).catch(() => response.destroy());
+  });
   // Longer than petql keeps its own connections, so that none is closed under a call.
   server.keepAliveTimeout = 120_000;
   server.listen(0, '127.0.0.1');
@@ -86,15 +104,14 @@ export async function startStrictUpstream(options: StrictUpstreamOptions): Promi
     };
     arrivals.push(arrival);
     const text = Buffer.concat(await request.toArray()).toString();
-    const sentPet = method === 'POST' ? (JSON.parse(text) as { name: string }) : undefined;
-    arrival.name = sentPet?.name;
-    if (status === 200 && sentPet) arrival.status = 201;
-    const body = bodyOf(arrival.status, url, sentPet);
+    if (method === 'POST') arrival.name = (JSON.parse(text) as { name: string }).name;
+    const given = status === 200 ? service({ key, method, url, body: text }) : refusal(status);
+    arrival.status = given.status;
     const latencyMs = behaviour.latencyMs();
     if (latencyMs > 0) await setTimeout(latencyMs);
     await behaviour.held;
     response.sendDate = false;
-    response.writeHead(arrival.status, behaviour.disfigure(written(headers))).end(JSON.stringify(body));
+    response.writeHead(arrival.status, behaviour.disfigure(written(headers))).end(given.body);
     arrival.answeredAtMs = now();
   }
 
@@ -106,16 +123,26 @@ export async function startStrictUpstream(options: StrictUpstreamOptions): Promi
       return { status: 429, headers };
     }
     let own = plans.get(key);
-    if (!own) plans.set(key, (own = createStrictPlan(plan)));
+    if (!own) plans.set(key, (own = createStrictPlan(typeof plan === 'function' ? plan(key) : plan)));
     return own.arrive(now());
   }
+}
 
-  function bodyOf(status: number, url: string, sentPet: object | undefined): unknown {
-    if (status >= 400) return { code: 'refused', message: 'Not now.', status };
-    if (sentPet) return { id: (lastId += 1), ...sentPet };
+function refusal(status: number): ServiceAnswer {
+  return { status, body: JSON.stringify({ code: 'refused', message: 'Not now.', status }) };
+}
+
+function simpleService(): (request: ServiceRequest) => ServiceAnswer {
+  let lastId = 0;
+  return ({ method, url, body }) => {
+    if (method === 'POST') {
+      lastId += 1;
+      return { status: 201, body: JSON.stringify({ id: lastId, ...(JSON.parse(body) as object) }) };
+    }
     const id = /\/pets\/(\d+)/.exec(url)?.[1];
-    return id === undefined ? [animal(1), animal(2)] : animal(Number(id));
-  }
+    const found = id === undefined ? [animal(1), animal(2)] : animal(Number(id));
+    return { status: 200, body: JSON.stringify(found) };
+  };
 }
 
 function animal(id: number) {

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 /** A Redis of a test's own, which it may kill, stop and empty. */
 export interface RedisServer {
   readonly url: string;
-  /** Kills it; what it held is gone. */
+  /** Kills it; what it held is gone, unless it is durable. */
   kill(): Promise<void>;
   /** Starts it anew on the same port. */
   start(): Promise<void>;
@@ -27,7 +27,12 @@ export const redisIsHere = Boolean(process.env['CI']) || hasRedis();
 
 if (!redisIsHere) process.emitWarning('no redis-server is installed, so the tests with Redis are skipped');
 
-export async function startRedis(): Promise<RedisServer> {
+export interface RedisServerOptions {
+  /** Whether it writes down what it holds, as the README asks of it, so that it still has it after a kill. Default false. */
+  readonly durable?: boolean;
+}
+
+export async function startRedis({ durable = false }: RedisServerOptions = {}): Promise<RedisServer> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'petql-redis-'));
   let child: ChildProcess | undefined;
@@ -44,7 +49,15 @@ export async function startRedis(): Promise<RedisServer> {
     async start() {
       child = spawn(
         'redis-server',
-        ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder],
+        Object.entries({
+          port: String(port),
+          bind: '127.0.0.1',
+          dir: folder,
+          save: '',
+          appendonly: durable ? 'yes' : 'no',
+          appendfsync: 'everysec',
+          'maxmemory-policy': 'noeviction',
+        }).flatMap(([name, value]) => [`--${name}`, value]),
         { stdio: 'ignore' },
       );
       await answers(port);

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 export interface PetqlProcess {
+  readonly pid: number;
   /** What it has printed so far. */
   readonly output: { stdout: string; stderr: string };
   /** The GraphQL endpoint, or the sandbox's base address, once it says that it listens. */
@@ -31,7 +32,7 @@ export async function startPetql(args: readonly string[], options: RunOptions = 
     });
     void exited.then((code) => reject(new Error(`petql ended with ${code}: ${output.stderr}`)));
   });
-  return { output, address, exited, kill: (signal) => child.kill(signal) };
+  return { pid: child.pid ?? 0, output, address, exited, kill: (signal) => child.kill(signal) };
 }
 
 /** Runs it to its end. */

@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import { listingFact } from '../../src/caller/fact.ts';
+import type { Fact } from '../../src/caller/fact.ts';
+import { createSharedListings } from '../../src/caller/shared-listings.ts';
+import type { CallerListings, SharedListings } from '../../src/caller/shared-listings.ts';
+import { systemClock } from '../../src/clock.ts';
+import { connectRedis } from '../../src/store/redis.ts';
+import type { RedisStore } from '../../src/store/redis.ts';
+import { startFaultProxy } from '../faults/fault-proxy.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
+import { modelPet } from './model-store.ts';
+
+const PETS = [modelPet(1, 'available'), modelPet(2, 'sold')];
+
+/** One replica's part for one caller, and what it has learnt from the others. */
+interface Replica {
+  readonly all: SharedListings;
+  readonly listings: CallerListings;
+  readonly learnt: Fact[];
+}
+
+function join(redis: RedisStore, replica: string): Replica {
+  const learnt: Fact[] = [];
+  const all = createSharedListings({
+    redis,
+    nameOf: (apiKey) => apiKey,
+    replica,
+    keptMs: 60_000,
+    clock: systemClock,
+    works: () => true,
+  });
+  const listings = all.join('a key', { learn: (fact) => learnt.push(fact), wrote: () => {} });
+  return { all, listings, learnt };
+}
+
+// What Redis says crosses the word of a write: it is from before the write, whichever comes first.
+test('a listing from before a write is not learnt after it', async () => {
+  const answers: ((text: string) => void)[] = [];
+  const redis: RedisStore = {
+    connected: true,
+    run: ({ name }) =>
+      name === 'petqlSyncListings' ? new Promise((resolve) => answers.push(resolve)) : Promise.resolve(''),
+    subscribe: () => () => {},
+    close: () => {},
+  };
+  const { listings, learnt } = join(redis, 'one');
+  const text = JSON.stringify({ pets: PETS, complete: true });
+  const stored = (writes: string) =>
+    JSON.stringify({ nowMs: 1_000, writes, younger: [{ name: 'all', asOfMs: 900, text }] });
+  const answer = async (writes: string) => {
+    await expect.poll(() => answers.length).toBe(1);
+    answers.pop()?.(stored(writes));
+  };
+  const syncing = listings.sync();
+  await expect.poll(() => answers.length).toBe(1);
+  await listings.wrote();
+  const { writes } = listings;
+  await answer('');
+  await syncing;
+  expect(learnt).toEqual([]);
+  expect(listings.writes).toBe(writes);
+
+  const later = listings.sync();
+  await answer(writes);
+  await later;
+  expect(learnt).toHaveLength(1);
+});
+
+test.skipIf(!redisIsHere)('no listing is taken for younger than it is, however slow Redis is', async () => {
+  const server = await startRedis();
+  const proxy = await startFaultProxy({ target: server.url });
+  const stores = [0, 1].map(() => connectRedis({ url: proxy.url, log: createMemoryLog().log, timeoutMs: 5_000 }));
+  const [one, other] = stores.map((store, index) => join(store, `replica ${index}`)) as [Replica, Replica];
+  await one.listings.sync();
+  proxy.setFault({ latencyMs: 150 });
+  const fact = listingFact('all', PETS, true, systemClock.elapsed());
+  one.listings.share(fact, one.listings.writes);
+  await expect
+    .poll(
+      async () => {
+        await other.listings.sync();
+        return other.learnt.length;
+      },
+      { timeout: 10_000 },
+    )
+    .toBe(1);
+  expect(other.learnt[0]?.asOfMs).toBeLessThanOrEqual(fact.asOfMs);
+  for (const { all } of [one, other]) all.close();
+  for (const store of stores) store.close();
+  await proxy.close();
+  await server.close();
+});

@@ -1,0 +1,46 @@
+/** What was done to the parts, and when, so that the checks can tell what is explained by it. */
+export interface Disturbances {
+  /** @returns what is called when it is over. */
+  begin(kind: DisturbanceKind, replica?: number): () => void;
+  /** Whether any of these kinds touched this span; where `replica` is given, of this replica or of all. */
+  touched(kinds: readonly DisturbanceKind[], span: Span, replica?: number): boolean;
+  readonly all: readonly Disturbance[];
+}
+
+/**
+ * `emptied`: Redis lost what it held. `redis`: it was gone, slow, stopped or full. `upstream`: calls failed or were slow.
+ * `frozen`: a replica was stopped by SIGSTOP. `killed`: it was killed and gone. `stopping`: SIGTERM, and gone.
+ */
+export type DisturbanceKind = 'clock' | 'emptied' | 'frozen' | 'killed' | 'redis' | 'stopping' | 'upstream';
+
+export interface Span {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+export interface Disturbance extends Span {
+  readonly kind: DisturbanceKind;
+  readonly replica: number | undefined;
+}
+
+export function createDisturbances(now: () => number = () => performance.now()): Disturbances {
+  const all: { -readonly [Key in keyof Disturbance]: Disturbance[Key] }[] = [];
+  return {
+    all,
+    begin(kind, replica) {
+      const one = { kind, replica, fromMs: now(), untilMs: Infinity };
+      all.push(one);
+      return () => {
+        one.untilMs = now();
+      };
+    },
+    touched: (kinds, { fromMs, untilMs }, replica) =>
+      all.some(
+        (one) =>
+          kinds.includes(one.kind) &&
+          one.fromMs <= untilMs &&
+          one.untilMs >= fromMs &&
+          (replica === undefined || one.replica === undefined || one.replica === replica),
+      ),
+  };
+}
