@@ -4,6 +4,7 @@ import { LIMITS } from './limits.ts';
 import type { Limits } from './limits.ts';
 import { parsePlan } from './plan.ts';
 import type { AssumedPlan } from './plan.ts';
+import { shownValue } from './shown-value.ts';
 
 /** What `petql` runs: the gateway, or the pet service's sandbox alone. */
 export type Command = 'gateway' | 'sandbox';
@@ -181,7 +182,7 @@ export function readConfig(command: Command, args: readonly string[], env: NodeJ
       config[name] = parsed.data;
     } else {
       const source = flag === undefined ? environmentName(name) : `--${flagName(name)}`;
-      const came = secret ? '' : `, got ${JSON.stringify(given)}`;
+      const came = secret ? '' : `, got ${shownValue(given)}`;
       problems.push(`${source}: ${parsed.error.issues[0]?.message}${came}`);
     }
   }
@@ -298,20 +299,26 @@ function readFlags(command: Command, args: readonly string[], problems: string[]
     allowPositionals: true,
     tokens: true,
   });
+  // What stands behind a flag may be its value, and a secret: only words that cannot be are repeated.
+  let after: string | undefined;
   for (const token of tokens) {
     if (token.kind === 'option-terminator') continue;
     if (token.kind === 'positional') {
-      problems.push(`${JSON.stringify(token.value)}: expected a flag; petql --help lists them`);
+      const came = after === undefined ? JSON.stringify(token.value) : `the word after ${after}`;
+      problems.push(`${came}: expected a flag; petql --help lists them`);
       continue;
     }
     const flag = byFlag.get(token.name);
-    if (!flag) problems.push(`${token.rawName}: no such flag; petql --help lists them`);
-    else if (flag.placeholder && !token.value)
-      problems.push(`--${token.name}: expected a value, as in --${token.name} ${flag.placeholder}`);
-    else flags.set(flag.name, token.value ?? 'true');
+    if (flag && !(flag.placeholder && !token.value)) flags.set(flag.name, token.value ?? 'true');
+    else if (flag) problems.push(`--${token.name}: expected a value, as in --${token.name} ${flag.placeholder}`);
+    else if (token.rawName.startsWith('--')) problems.push(`${token.rawName}: no such flag; petql --help lists them`);
+    else if (!problems.includes(ONE_DASH)) problems.push(ONE_DASH);
+    after = token.rawName.startsWith('--') ? token.rawName : 'a flag with one dash';
   }
   return flags;
 }
+
+const ONE_DASH = 'a flag with one dash: there is none but -h; petql --help lists the others';
 
 /** petApiUrl is --pet-api-url on the command line … */
 function flagName(name: string): string {

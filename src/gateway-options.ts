@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { z } from 'zod';
 import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
@@ -8,6 +7,7 @@ import type { Limits } from './limits.ts';
 import { silentLog } from './log.ts';
 import type { Log } from './log.ts';
 import type { AssumedPlan } from './plan.ts';
+import { shownValue } from './shown-value.ts';
 
 export interface GatewayOptions extends Partial<Limits> {
   /** The base address of the pet adoption service, with its `/v1`. */
@@ -101,7 +101,8 @@ export function checkedOptions(options: GatewayOptions): CheckedOptions {
   for (const [name, shape] of Object.entries<z.ZodType>(OPTIONS)) {
     const given: unknown = options[name as keyof GatewayOptions];
     const { success, data, error } = shape.safeParse(given);
-    if (!success) problems.push(`${name}: ${error.issues[0]?.message}${SECRET.has(name) ? '' : came(given)}`);
+    if (!success)
+      problems.push(`${name}: ${error.issues[0]?.message}${SECRET.has(name) ? '' : `, got ${shownValue(given)}`}`);
     else if (data !== undefined) checked[name] = data;
   }
   if (checked['requireTrustedDocuments'] === true && checked['trustedDocuments'] === undefined) {
@@ -179,11 +180,4 @@ function isPath(given: unknown): boolean {
 function wholeNumber(lowest: number, highest: number) {
   const expected = `expected a whole number from ${lowest} to ${highest}`;
   return z.int(expected).min(lowest, expected).max(highest, expected);
-}
-
-/** Without what an address may hold before its host, a password among it. */
-function came(given: unknown): string {
-  const text = given instanceof URL ? given.href : given;
-  if (typeof text !== 'string') return `, got ${inspect(text, { depth: 0 }).slice(0, 80)}`;
-  return `, got ${JSON.stringify(text.replace(/\/\/.*@/, '//…@').slice(0, 80))}`;
 }

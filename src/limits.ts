@@ -2,9 +2,9 @@
 export interface Limits {
   /** Bytes of a request's body. Default 262144: a document of the longest kind needs far less. */
   readonly maxBodyBytes: number;
-  /** Tokens of a document, counted while it is parsed, so that nothing longer ever is. Default 5000. */
+  /** Tokens of a document, and lines, counted before it is parsed, so that nothing longer ever is. Default 5000. */
   readonly maxTokens: number;
-  /** Levels of fields. Default 20; introspection needs 14. */
+  /** Levels of fields, and of fragments, lists and objects in each other. Default 20; introspection needs 14. */
   readonly maxDepth: number;
   /** Fields of an operation itself, counted as if each fragment stood where it is used. Default 200. */
   readonly maxRootFields: number;
@@ -29,8 +29,8 @@ export interface LimitRange {
 /** The defaults leave room for a hundred aliased reads, and for every introspection query. */
 export const LIMITS: { readonly [Name in keyof Limits]: LimitRange } = {
   maxBodyBytes: { lowest: 1_024, highest: 16_777_216, fallback: 262_144, help: 'bytes of a request' },
-  maxTokens: { lowest: 1, highest: 100_000, fallback: 5_000, help: 'tokens of a document' },
-  maxDepth: { lowest: 1, highest: 1_000, fallback: 20, help: 'levels of fields' },
+  maxTokens: { lowest: 1, highest: 100_000, fallback: 5_000, help: 'tokens of a document, and as many lines' },
+  maxDepth: { lowest: 1, highest: 1_000, fallback: 20, help: 'levels of fields, fragments, lists and objects' },
   maxRootFields: { lowest: 1, highest: 100_000, fallback: 200, help: "fields at an operation's top" },
   maxAliases: { lowest: 0, highest: 100_000, fallback: 200, help: 'aliases' },
   maxFields: { lowest: 1, highest: 100_000, fallback: 1_500, help: 'fields in all' },

@@ -4,6 +4,7 @@ import type { Health } from '../server/health.ts';
 import type { RequestHandler } from '../server/listener.ts';
 import { BUDGET_SCRIPT, BUDGET_STYLE, budgetPage, budgetTable } from './budget-page.ts';
 import type { Metrics } from './metrics.ts';
+import { hasReboundName } from './rebound-name.ts';
 
 export interface AdminOptions {
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
@@ -33,8 +34,10 @@ export function createAdmin({ metrics, views, health }: AdminOptions): RequestHa
     }
   };
 
-  async function answer({ method, url = '/' }: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, url = '/' } = request;
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+    if (hasReboundName(request)) return send(response, 421, 'text/plain', 'On loopback, ask for it as localhost.\n');
     if (method !== 'GET' && method !== 'HEAD') return send(response, 405, 'text/plain', 'Only GET is of use here.\n');
     switch (url.split('?')[0]) {
       case '/metrics':

@@ -3,14 +3,30 @@ import type { DocumentNode, FragmentDefinitionNode, SelectionSetNode } from 'gra
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { limitExceeded } from './limit-exceeded.ts';
+import type { LimitName } from './limit-exceeded.ts';
 
-/** The limits of a document that was parsed. */
+/** What of a document is measured once it is parsed, and which limit each of it is held against. */
 const MEASURED = {
+  depth: 'depth',
+  /** Fragments in fragments. */
+  nesting: 'depth',
+  rootFields: 'rootFields',
+  aliases: 'aliases',
+  fields: 'fields',
+} as const satisfies Record<string, LimitName>;
+
+const SETTINGS = {
   depth: 'maxDepth',
   rootFields: 'maxRootFields',
   aliases: 'maxAliases',
   fields: 'maxFields',
-} as const satisfies Record<string, keyof Limits>;
+} as const satisfies Partial<Record<LimitName, keyof Limits>>;
+
+const OF_FRAGMENTS = ['depth', 'aliases', 'fields', 'nesting'] as const;
+const OF_OPERATIONS = ['depth', 'rootFields', 'aliases', 'fields', 'nesting'] as const;
+
+/** Of one field at one place of the answer; a hundred fragments of components may each ask for it. */
+const MOST_REPEATS = 100;
 
 type Measure = Record<keyof typeof MEASURED, number>;
 
@@ -22,12 +38,16 @@ type Measure = Record<keyof typeof MEASURED, number>;
 export function documentLimitError(document: DocumentNode, limits: Limits): PetqlError | undefined {
   const measureOf = createMeasure(document);
   for (const definition of document.definitions) {
-    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+    // A fragment that nothing uses is validated all the same.
+    if (definition.kind !== Kind.OPERATION_DEFINITION && definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
     const measure = measureOf(definition.selectionSet);
-    for (const limit of ['depth', 'rootFields', 'aliases', 'fields'] as const) {
-      const most = limits[MEASURED[limit]];
-      if (measure[limit] > most) return limitExceeded(limit, most, measure[limit]);
+    for (const measured of definition.kind === Kind.OPERATION_DEFINITION ? OF_OPERATIONS : OF_FRAGMENTS) {
+      const limit = MEASURED[measured];
+      const most = limits[SETTINGS[limit]];
+      if (measure[measured] > most) return limitExceeded(limit, most, measure[measured]);
     }
+    const repeats = mostRepeats(document, definition.selectionSet, limits.maxFields);
+    if (repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, repeats);
   }
   return undefined;
 }
@@ -39,17 +59,53 @@ export function rootFieldsOf(document: DocumentNode): number {
   return Math.max(0, ...operations.map(({ selectionSet }) => measureOf(selectionSet).rootFields));
 }
 
+/**
+ * How often the field that stands most often at one place of the answer is asked for there. Validation compares each of them
+ * with each other, and what is below them too.
+ *
+ * @param most fields are looked at; only fragments of themselves have more, and validation refuses them for that.
+ */
+function mostRepeats(document: DocumentNode, root: SelectionSetNode, most: number): number {
+  const fragments = fragmentsOf(document);
+  let repeats = 0;
+  let looked = 0;
+  const open: SelectionSetNode[][] = [[root]];
+  for (let sets = open.pop(); sets && looked <= most; sets = open.pop()) {
+    const below = new Map<string, { count: number; readonly sets: SelectionSetNode[] }>();
+    const spread = new Set<string>();
+    for (const set of sets) {
+      // The list grows by its fragments while it is gone through.
+      for (const selection of set.selections) {
+        if (selection.kind === Kind.INLINE_FRAGMENT) sets.push(selection.selectionSet);
+        else if (selection.kind === Kind.FRAGMENT_SPREAD) {
+          const { value } = selection.name;
+          const fragment = spread.has(value) ? undefined : fragments.get(value);
+          if (fragment) sets.push(fragment.selectionSet);
+          spread.add(value);
+        } else {
+          looked += 1;
+          const key = (selection.alias ?? selection.name).value;
+          const same = below.get(key) ?? { count: 0, sets: [] };
+          below.set(key, same);
+          same.count += 1;
+          if (selection.selectionSet) same.sets.push(selection.selectionSet);
+          repeats = Math.max(repeats, same.count);
+        }
+      }
+    }
+    for (const { sets: lower } of below.values()) if (lower.length > 0) open.push(lower);
+  }
+  return repeats;
+}
+
 /** Each fragment is measured once, so that fragments of fragments cost no more than they are long. */
 function createMeasure(document: DocumentNode): (selections: SelectionSetNode) => Measure {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
-  }
+  const fragments = fragmentsOf(document);
   const measured = new Map<string, Measure>();
   return measure;
 
   function measure(set: SelectionSetNode): Measure {
-    const total: Measure = { aliases: 0, depth: 0, fields: 0, rootFields: 0 };
+    const total: Measure = { aliases: 0, depth: 0, fields: 0, nesting: 0, rootFields: 0 };
     for (const selection of set.selections) {
       if (selection.kind === Kind.FIELD) {
         const below = selection.selectionSet ? measure(selection.selectionSet) : NOTHING;
@@ -57,6 +113,7 @@ function createMeasure(document: DocumentNode): (selections: SelectionSetNode) =
           aliases: below.aliases + (selection.alias ? 1 : 0),
           depth: below.depth + 1,
           fields: below.fields + 1,
+          nesting: below.nesting,
           rootFields: 1,
         });
       } else {
@@ -76,17 +133,24 @@ function createMeasure(document: DocumentNode): (selections: SelectionSetNode) =
     if (!definition) return NOTHING;
     // Stands while the fragment is measured, so that a cycle ends; validation then refuses it.
     measured.set(name, NOTHING);
-    const result = measure(definition.selectionSet);
+    const own = measure(definition.selectionSet);
+    const result = { ...own, nesting: own.nesting + 1 };
     measured.set(name, result);
     return result;
   }
 }
 
-const NOTHING: Measure = { aliases: 0, depth: 0, fields: 0, rootFields: 0 };
+function fragmentsOf({ definitions }: DocumentNode): ReadonlyMap<string, FragmentDefinitionNode> {
+  const fragments = definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION);
+  return new Map(fragments.map((fragment) => [fragment.name.value, fragment]));
+}
+
+const NOTHING: Measure = { aliases: 0, depth: 0, fields: 0, nesting: 0, rootFields: 0 };
 
 function add(total: Measure, part: Measure): void {
   total.aliases += part.aliases;
   total.fields += part.fields;
   total.rootFields += part.rootFields;
   total.depth = Math.max(total.depth, part.depth);
+  total.nesting = Math.max(total.nesting, part.nesting);
 }

@@ -169,12 +169,15 @@ function createCompiler({
   callLimit,
   schema,
 }: FastPathOptions): (params: FastParams) => CompiledDocument {
-  const documents = createDocumentCache<CompiledDocument>();
+  const documents = createDocumentCache<{ readonly operations: CompiledDocument; readonly tokens: number }>(
+    ({ tokens }) => tokens,
+  );
   const memory = createTextMemory();
   return (params) => {
     const known = documents.get(params.query);
-    if (known) return known;
+    if (known) return known.operations;
     const operations = new Map<string, CompiledOperation>();
+    let tokens = 0;
     try {
       const document = checkedDocument(params);
       const only = getOperationAST(document);
@@ -183,13 +186,14 @@ function createCompiler({
         if (definition.kind !== Kind.OPERATION_DEFINITION || callLimit.concerns(document)) continue;
         const operation = compileOperation(schema, document, definition, memory);
         if (!operation) continue;
+        tokens = document.tokenCount ?? 0;
         if (definition.name) operations.set(definition.name.value, operation);
         if (definition === only) operations.set('', operation);
       }
     } catch {
       // The server says what is wrong with it.
     }
-    documents.set(params.query, operations);
+    documents.set(params.query, { operations, tokens });
     return operations;
   };
 }

@@ -35,7 +35,6 @@ import { forgedRequestError } from './forged-request.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
 import { healthAnswer } from './health.ts';
 import type { Health } from './health.ts';
-import { useHiddenSchema } from './hidden-schema.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
@@ -47,6 +46,8 @@ import type { RequestContext, RequestContextOptions } from './request-context.ts
 import { httpTerms } from './request-terms.ts';
 import type { RequestTerms } from './request-terms.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
+import { useSchemaRules } from './schema-rules.ts';
+import { textLimitError } from './text-limits.ts';
 import { requestedDocument } from './trusted-documents.ts';
 import type { DocumentParams, TrustedDocuments } from './trusted-documents.ts';
 
@@ -96,7 +97,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     context: async ({ request, terms, running }) =>
       requestContext(terms ?? (await httpTerms(request, { serverKey, heedCacheControl, trace: running?.span.trace }))),
     maskedErrors: { maskError },
-    parserAndValidationCache: { documentCache: createDocumentCache(), errorCache: createDocumentCache() },
+    parserAndValidationCache: {
+      documentCache: createDocumentCache<DocumentNode>(({ tokenCount = 0 }) => tokenCount),
+      errorCache: createDocumentCache(),
+    },
     maxRequestBodySize: limits.maxBodyBytes,
     extraParamNames: ['documentId'],
     batching: { limit: Infinity },
@@ -105,7 +109,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       useReports(reports),
       useGraphqlRequests(options),
       useDocumentChecks(limits),
-      introspection ? {} : useHiddenSchema(),
+      useSchemaRules({ introspection }),
       useExecution(callLimit, { hideSuggestions: !introspection }),
       useAnswerHeaders(limits),
     ],
@@ -262,13 +266,11 @@ function useDocumentChecks(limits: Limits): ServerPlugin {
   return {
     onParse({ setParseFn }) {
       setParseFn((source: string, options: object) => {
+        const limitError = textLimitError(source, limits);
+        if (limitError) throw graphqlError(limitError);
         try {
-          return parse(source, { ...options, maxTokens: limits.maxTokens });
+          return parse(source, options);
         } catch (error) {
-          // graphql-js has no other sign of it.
-          if (error instanceof GraphQLError && error.message.includes('tokens. Parsing aborted')) {
-            throw graphqlError(limitExceeded('tokens', limits.maxTokens));
-          }
           throw error instanceof GraphQLError ? parseFailure(error) : error;
         }
       });

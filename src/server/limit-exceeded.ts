@@ -16,11 +16,12 @@ export function limitExceeded(limit: LimitName, most: number, came?: number, htt
 
 const WORDS = {
   bodyBytes: 'The request is past a limit: expected a body of at most # bytes',
-  tokens: 'The document is past a limit: at most # tokens',
-  depth: 'The document is past a limit: at most # levels',
+  tokens: 'The document is past a limit: at most # tokens, and as many lines',
+  depth: 'The document is past a limit: at most # levels of fields, of fragments, or of lists and objects in arguments',
   rootFields: 'The document is past a limit: at most # fields in an operation',
   aliases: 'The document is past a limit: at most # aliases',
   fields: 'The document is past a limit: at most # fields',
+  repeats: 'The document is past a limit: at most # times the same field at one place',
   upstreamCalls: 'The operation is past a limit: at most # upstream calls in the worst case',
   batch: 'The request is past a limit: at most # operations',
 } as const;

@@ -88,7 +88,16 @@ describe('what is wrong ends in one clear line and exit code 1', () => {
     ['a word that is no flag', ['serve'], {}, /"serve": expected a flag/],
     ['a wrong port', ['--port', '70000'], {}, /^petql: --port: expected a whole number from 0 to 65535, got "70000"$/],
     ['a wrong address', ['--pet-api-url', 'ftp://x'], {}, /--pet-api-url: expected an http or https address/],
-    ['an address with a password in it', [], { PET_API_URL: 'http://u:p@x' }, /^petql: PET_API_URL: expected/],
+    [
+      'an address with a password in it',
+      [],
+      { PET_API_URL: 'http://u:a secret@x/v1?key=a secret' },
+      /^petql: PET_API_URL: expected.*, got "…@x\/v1\?…"$/,
+    ],
+    ['an origin with a password in it', ['--cors-origins', 'https://u:a secret@x'], {}, /--cors-origins: .*"…@x"$/],
+    ['a key with a space in it', ['--pet-api-key', 'is', 'a secret'], {}, /: the word after --pet-api-key: expected/],
+    ['a key behind one dash', ['-pa secret'], {}, /^petql: a flag with one dash: there is none but -h/],
+    ['a Redis of another protocol', ['--redis-url', 'http://:a secret@x'], {}, /^petql: --redis-url: expected[^"]*$/],
     ['two upstreams', ['--sandbox'], { PET_API_URL: 'http://localhost/v1' }, /--sandbox: expected no --pet-api-url/],
     [
       'an unknown host',

@@ -12,7 +12,16 @@ test.each<[string, Record<string, unknown>, string]>([
     { petApiUrl: new URL('ftp://x/') },
     'petApiUrl: expected an http or https address',
   ],
-  ['an address with a password', { petApiUrl: 'https://u:p@x/' }, 'petApiUrl: expected an http or https address'],
+  [
+    'an address with a password',
+    { petApiUrl: 'https:u:p@x/' },
+    'petApiUrl: expected an http or https address without user, query and fragment, got "…@x/"',
+  ],
+  [
+    'origins with a password',
+    { petApiUrl, corsOrigins: ['https://u:p@x'] },
+    "corsOrigins: expected origins such as https://pets.example, or * for any, got …@x' ]",
+  ],
   ['an empty key', { petApiUrl, petApiKey: '' }, 'petApiKey: expected 1 to 512 visible ASCII characters'],
   [
     'an endpoint that is a pattern',

@@ -1,0 +1,24 @@
+import { NoFragmentCyclesRule, NoSchemaIntrospectionCustomRule, validate } from 'graphql';
+import type { DocumentNode, GraphQLSchema, ValidationRule } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+
+/** Nobody corrects more at a time, and one document of a few kilobytes could have thousands, each with a page of text. */
+const MOST_ERRORS = 20;
+
+/**
+ * How documents are held against the schema. Without introspection the schema cannot be asked for, and no error spells out
+ * names of it that the document came close to.
+ */
+export function useSchemaRules({ introspection }: { introspection: boolean }): Plugin {
+  const options = { maxErrors: MOST_ERRORS, hideSuggestions: !introspection };
+  return {
+    onValidate({ addValidationRule, setValidationFn }) {
+      if (!introspection) addValidationRule(NoSchemaIntrospectionCustomRule);
+      setValidationFn((schema: GraphQLSchema, document: DocumentNode, rules: readonly ValidationRule[]) => {
+        // Alone and first: the other rules compare fragments of themselves with each other until the stack is full.
+        const cycles = validate(schema, document, [NoFragmentCyclesRule], options);
+        return cycles.length > 0 ? cycles : validate(schema, document, rules, options);
+      });
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { graphqlRequest, startEmbedded } from '../support/start-embedded.ts';
+import type { EmbeddedGateway } from '../support/start-embedded.ts';
+
+let gateway: EmbeddedGateway;
+
+beforeAll(async () => {
+  gateway = await startEmbedded();
+});
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+const times = (count: number, one: (index: number) => string) =>
+  Array.from({ length: count }, (_, k) => one(k)).join(' ');
+const fragments = (count: number, spreads: (index: number) => string) =>
+  `{ pets { ...f0 } } ${times(count, (k) => `fragment f${k} on Pet { ${spreads(k)} }`)}`;
+
+/** Each of a few kilobytes, and within the limit of tokens; what it costs where nobody looks is said behind it. */
+const BOMBS: Record<string, [document: string, limit: string]> = {
+  // Seconds: each error looks for its line from the text's start.
+  'more lines than anybody reads': [`{ ${'\n'.repeat(120_000)} ${times(150, (k) => `x${k}`)} }`, 'tokens'],
+  'lines before what is no GraphQL': [`{ ${'\n'.repeat(120_000)} \u0000 }`, 'tokens'],
+  // The stack, which is an error that nobody foresees.
+  'lists that never end': [`{ pets(limit: ${'['.repeat(4_900)}`, 'depth'],
+  'lists in lists': [`{ pets(limit: ${'['.repeat(2_400)}${']'.repeat(2_400)}) { id } }`, 'depth'],
+  'objects in objects': [`{ pets(limit: ${'{a:'.repeat(1_200)}1${'}'.repeat(1_200)}) { id } }`, 'depth'],
+  'types in types': [`query ($a: ${'['.repeat(2_000)}Int${']'.repeat(2_000)}) { pets { id } }`, 'depth'],
+  'selections in selections': [`${'{ a'.repeat(2_400)}${'}'.repeat(2_400)}`, 'depth'],
+  'fragments without names in each other': [`{ ${'... {'.repeat(1_600)} pets { id } ${'}'.repeat(1_600)} }`, 'depth'],
+  'a chain of fragments': [`${fragments(600, (k) => `...f${k + 1}`)} fragment f600 on Pet { id }`, 'depth'],
+  'a ring of fragments': [fragments(600, (k) => `...f${(k + 1) % 600}`), 'depth'],
+  'rings of fragments': [fragments(400, (k) => `...f${(k + 1) % 400} ...f${(k * 7) % 400}`), 'depth'],
+  // Half a second: each is compared with each.
+  'one field a thousand times': [`{ pets { ${'id '.repeat(1_490)} } }`, 'repeats'],
+  'fields that differ under one name': [
+    `{ pets { id } } fragment f on Pet { ${times(50, () => 'a: id a: name')} a: id }`,
+    'repeats',
+  ],
+  'one field in a thousand places at once': [`{ ${'pets { id id id id id } '.repeat(30)} }`, 'repeats'],
+  'a fragment that nothing uses': [`{ pets { id } } fragment f on Query { ${'pets { id } '.repeat(500)} }`, 'repeats'],
+};
+
+test.each(Object.entries(BOMBS))(
+  '%s are past a limit before they are parsed or validated',
+  async (_name, [query, limit]) => {
+    const answer = await gateway.fetch(graphqlRequest({ query }));
+    expect(await answer.json()).toMatchObject({ errors: [{ extensions: { code: 'LIMIT_EXCEEDED', limit } }] });
+  },
+);
+
+test('fragments of themselves are told as that and nothing more, however they are entangled', async () => {
+  const query = fragments(18, () => times(120, (k) => `...f${k % 18}`));
+  const { errors } = (await (await gateway.fetch(graphqlRequest({ query }))).json()) as {
+    errors: { message: string }[];
+  };
+  for (const { message } of errors) expect(message).toMatch(/^Cannot spread fragment|^Too many validation errors/);
+});
+
+test('a document with a thousand mistakes is told of twenty', async () => {
+  const query = `{ ${times(190, (k) => `x${k}`)} }`;
+  const { errors } = (await (await gateway.fetch(graphqlRequest({ query }))).json()) as { errors: unknown[] };
+  expect(errors).toHaveLength(21);
+});
+
+test.each([
+  [
+    'a hundred components that each ask for it',
+    `{ pets { ${times(100, (k) => `...f${k}`)} } } ${times(100, (k) => `fragment f${k} on Pet { id }`)}`,
+  ],
+  ['lists and objects as deep as they may be', `query ($a: ${'['.repeat(20)}Int${']'.repeat(20)}) { __typename }`],
+  ['brackets in a text and in comments', `{ pet(id: "${'['.repeat(100)}") { id } # ${'['.repeat(100)}\n }`],
+  ['brackets beside each other', `{ ${times(100, (k) => `a${k}: petsById(ids: [["1"]]) { id }`)} }`],
+])('within the limits are %s', async (_name, query) => {
+  const answer = await gateway.fetch(graphqlRequest({ query }));
+  expect(await answer.text()).not.toContain('LIMIT_EXCEEDED');
+});
+
+test('a thousand documents that nobody sends twice leave less than 150 MB', async () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const heapMegabytes = () => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed / 1_000_000;
+  };
+  const before = heapMegabytes();
+  for (let index = 0; index < 1_000; index += 1) {
+    const query = `{ ${times(190, (k) => `p${k}: pet(id: "${index}${k}") { id x name }`)} }`;
+    await (await gateway.fetch(graphqlRequest({ query }))).text();
+  }
+  expect(heapMegabytes() - before).toBeLessThan(150);
+}, 60_000);
