@@ -50,6 +50,6 @@ describe('production dependencies', () => {
     const [, section = ''] = /^## What it depends on$(.*?)^## /ms.exec(readme) ?? [];
     const rows = [...section.matchAll(/^\| \[`(.*?)`\]\(https:\/\/\S+\) \| (\S.*?) \|$/gm)];
     const all = Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies });
-    expect(rows.map(([, name]) => name).toSorted()).toEqual(all.toSorted());
+    expect(new Set(rows.map(([, name]) => name))).toEqual(new Set(all));
   });
 });
