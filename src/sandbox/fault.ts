@@ -26,7 +26,8 @@ export function sendAnswer(response: ServerResponse, answer: OperationAnswer, fa
     return;
   }
   response.sendDate = false;
-  const body = Buffer.from(fault.body ?? answer.body);
+  const given = fault.body ?? answer.body;
+  const body = typeof given === 'string' ? Buffer.from(given) : given;
   const headers: Record<string, string | number | null> = {
     'content-type': 'application/json',
     'content-length': body.length,

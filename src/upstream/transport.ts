@@ -130,7 +130,8 @@ function startExchange(settle: (result: TransportResponse | TransportFailure) =>
 }
 
 function reasonOf(error: Error): TransportFailure['reason'] {
-  if (error instanceof errors.ResponseExceededMaxSizeError) return 'too-large';
+  const { ResponseExceededMaxSizeError, HeadersOverflowError } = errors;
+  if (error instanceof ResponseExceededMaxSizeError || error instanceof HeadersOverflowError) return 'too-large';
   if (error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError) return 'timeout';
   return 'broken';
 }

@@ -61,16 +61,19 @@ const petShape = z
   })
   .transform(({ id, name, categoryId, status }): Pet => ({ id, name, categoryId, status: status ?? undefined }));
 
-const petsShape = z.array(petShape, 'expected an array').superRefine((pets, context) => {
-  if (pets.length > LISTING_LIMIT) {
-    context.addIssue({ code: 'custom', message: `expected at most ${LISTING_LIMIT} animals` });
-  }
+const uniquePets = z.array(petShape).superRefine((pets, context) => {
   const seen = new Set<string>();
   for (const [index, { id }] of pets.entries()) {
     if (seen.has(id)) context.addIssue({ code: 'custom', path: [index, 'id'], message: 'expected an id of its own' });
     seen.add(id);
   }
 });
+
+// Counted before any is looked at: a megabyte holds some 300,000 wrong ones, and to say so of each takes many seconds.
+const petsShape = z
+  .array(z.unknown(), 'expected an array')
+  .max(LISTING_LIMIT, `expected at most ${LISTING_LIMIT} animals`)
+  .pipe(uniquePets);
 
 // Cut to a length that is fit for a client's eyes: this text passes through to whoever asked.
 const errorShape = z.object({

@@ -5,20 +5,18 @@ import type { Fault } from '../../src/sandbox/fault.ts';
 export interface WrongAnswer {
   readonly fault: Fault;
   /** What the read of a listing gets: an error with this code, or the animals all the same. */
-  readonly listing: 'animals' | 'DOWNSTREAM_SERVICE_ERROR' | 'FORBIDDEN' | 'GATEWAY_TIMEOUT' | 'UNAUTHENTICATED';
-  /** Whether the same call may go well a moment later, so that a read tries it again. */
-  readonly mayPass: boolean;
+  readonly listing: 'animals' | 'DOWNSTREAM_SERVICE_ERROR' | 'GATEWAY_TIMEOUT';
 }
 
-const BREAKS_CONTRACT = { listing: 'DOWNSTREAM_SERVICE_ERROR', mayPass: false } as const;
-const FAILS = { listing: 'DOWNSTREAM_SERVICE_ERROR', mayPass: true } as const;
-const REFUSES = { listing: 'DOWNSTREAM_SERVICE_ERROR', mayPass: false } as const;
+const DOWN = 'DOWNSTREAM_SERVICE_ERROR';
+const STATUSES =
+  '201 202 203 204 205 206 226 300 301 302 303 304 307 308 402 404 405 406 408 409 410 413 418 422 451 500 501 502 503 504 599'
+    .split(' ')
+    .map(Number);
 
 /** What a sandbox is made to answer to `GET /pets`, by name. Large ones are made when they are asked for. */
 export const WRONG_ANSWERS: Readonly<Record<string, () => WrongAnswer>> = {
-  ...byStatus(FAILS, [500, 502, 503, 504, 599]),
-  ...byStatus(REFUSES, [300, 301, 302, 303, 304, 307, 308, 402, 404, 405, 406, 409, 410, 413, 418, 422, 451, 501]),
-  ...byStatus(BREAKS_CONTRACT, [201, 202, 203, 204, 205, 206, 226]),
+  ...Object.fromEntries(STATUSES.map((status) => [`status ${status}`, () => withStatus(status)])),
   'HTML with 200': () => broken({ body: '<!doctype html><title>Welcome</title>', headers: html }),
   'an empty body': () => broken({ body: '' }),
   'a truncated JSON': () => broken({ body: '[{"id":1,"name":"Ada","categ' }),
@@ -45,17 +43,15 @@ export const WRONG_ANSWERS: Readonly<Record<string, () => WrongAnswer>> = {
   'ten thousand headers': () =>
     broken({ headers: Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`x-${index}`, 'x'])) }),
   'fields that the contract does not know': () => ({
-    fault: { body: JSON.stringify([{ ...animal(1), owner: { secret: 'of others' }, __proto__x: 1 }]) },
+    fault: { body: JSON.stringify([{ ...animal(1), owner: { secret: 'of others' } }]) },
     listing: 'animals',
-    mayPass: false,
   }),
   'headers that take ten seconds': () => ({
     fault: { delayMs: 10_000 },
     listing: 'GATEWAY_TIMEOUT',
-    mayPass: true,
   }),
-  'a connection that is reset': () => ({ fault: { reset: true }, ...FAILS }),
-  'a body that is cut': () => ({ fault: { cutAfterBytes: 20 }, ...FAILS }),
+  'a connection that is reset': () => ({ fault: { reset: true }, listing: DOWN }),
+  'a body that is cut': () => ({ fault: { cutAfterBytes: 20 }, listing: DOWN }),
 };
 
 const html = { 'content-type': 'text/html' };
@@ -72,15 +68,13 @@ export function strangersIn(status: 'available' | 'pending' | 'sold'): Fault {
 }
 
 function broken(fault: Fault): WrongAnswer {
-  return { fault, ...BREAKS_CONTRACT };
+  return { fault, listing: DOWN };
 }
 
-function byStatus(what: Omit<WrongAnswer, 'fault'>, statuses: readonly number[]): Record<string, () => WrongAnswer> {
-  const entries = statuses.map((status) => {
-    const headers = status < 400 && status >= 300 ? { location: 'http://127.0.0.1:9/elsewhere' } : {};
-    return [`status ${status}`, () => ({ ...what, fault: { status, headers } })] as const;
-  });
-  return Object.fromEntries(entries);
+function withStatus(status: number): WrongAnswer {
+  // Where whoever follows it finds animals.
+  const headers = status >= 300 && status < 400 ? { location: '/staging/v1/pets?limit=100' } : {};
+  return broken({ status, headers });
 }
 
 function animal(id: number): Record<string, unknown> {

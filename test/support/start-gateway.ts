@@ -45,13 +45,16 @@ export interface QueryError {
 
 export interface TestGatewayOptions {
   readonly sandbox?: SandboxOptions;
+  /** What stands between the gateway and the sandbox, whose address it is given. Default: nothing. */
+  readonly through?: (sandboxUrl: string) => Promise<{ readonly url: string }>;
   readonly gateway?: Partial<GatewayOptions>;
 }
 
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const sandbox = await startSandbox(options.sandbox);
   const { log, lines } = createMemoryLog();
-  const gateway = createGateway({ petApiUrl: new URL(sandbox.url), log, ...options.gateway });
+  const { url } = (await options.through?.(sandbox.url)) ?? sandbox;
+  const gateway = createGateway({ petApiUrl: new URL(url), log, ...options.gateway });
   const { maxBodyBytes = DEFAULT_LIMITS.maxBodyBytes } = options.gateway ?? {};
   const yogaAlone = Boolean(process.env['PETQL_TEST_YOGA_ALONE']);
   const handle = yogaAlone ? createNodeHandler(gateway.fetch, maxBodyBytes) : gateway.handle;

@@ -72,7 +72,7 @@ test.each<[string, (socket: Socket) => void, string]>([
   [
     'sends headers that are too large',
     (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(50_000)}`),
-    'broken',
+    'too-large',
   ],
 ])(
   'an upstream that %s is a failure of a call that was sent, and the next call is answered',
