@@ -50,8 +50,8 @@ interface SoakKey {
   readonly plan: StrictPlanOptions;
 }
 
-/** A key is banned at its third call after a 429. */
-const BAN_AT = 3;
+/** A key is banned at so many calls after a 429, those that were on their way included. */
+const BAN_AT = 10;
 const MAX_STALE_MS = 600_000;
 const CHANGE_EVERY_MS = 250;
 /** Jumps of a replica's clock, back and forth, as far as an hour. */
