@@ -11,7 +11,8 @@ export interface Lateness {
 const EVERY_MS = 50;
 /** Timers are never exact. */
 const USUAL_MS = 25;
-const REMEMBERED = 2_000;
+/** Creations are judged when all is over. */
+const REMEMBERED = 200_000;
 
 export function watchLateness(): Lateness {
   const late: { readonly atMs: number; readonly ms: number }[] = [];
@@ -27,8 +28,16 @@ export function watchLateness(): Lateness {
     if (late.length > REMEMBERED) late.shift();
   }, EVERY_MS);
   return {
-    during: ({ fromMs, untilMs }) =>
-      late.reduce((sum, { atMs, ms }) => sum + Math.max(0, Math.min(atMs, untilMs) - Math.max(atMs - ms, fromMs)), 0),
+    during({ fromMs, untilMs }) {
+      let sum = 0;
+      // From the end, where most that is asked for lies.
+      for (let index = late.length - 1; index >= 0; index -= 1) {
+        const { atMs = 0, ms = 0 } = late[index] ?? {};
+        if (atMs < fromMs) break;
+        sum += Math.max(0, Math.min(atMs, untilMs) - Math.max(atMs - ms, fromMs));
+      }
+      return sum;
+    },
     get longestMs() {
       return longestMs;
     },

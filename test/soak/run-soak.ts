@@ -123,7 +123,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const checks = [
     createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
     createTruthCheck({ disturbances, storeOf, maxStaleMs: MAX_STALE_MS, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
-    createWriteCheck({ disturbances, storeOf }),
+    createWriteCheck({ disturbances, lateness, storeOf }),
     createPlanCheck({ arrivals: upstream.arrivals, planOf, emptiedAtMs, soakTime: (atMs) => atMs - upstreamAheadMs }),
     createLevelCheck(fleet.processes),
     processCheck,

@@ -22,7 +22,7 @@ const ON_ITS_WAY_MS = 250;
 export const AFTERMATH_MS = 3_000;
 
 /** On a machine that is kept so long from its work, half a second is soon over for Redis, and the service is slow too. */
-const BUSY_MS = 200;
+export const BUSY_MS = 200;
 
 /** Codes of the contract, and which disturbances explain them; undefined where none is needed. */
 const CODES: Readonly<Record<string, readonly DisturbanceKind[] | undefined>> = {

@@ -35,7 +35,7 @@ export function createPlanCheck({ arrivals, planOf, emptiedAtMs, soakTime }: Pla
           else banned.ok();
           if (status !== 429) kept.ok();
           else if (takeOne(emptied, atMs)) kept.explain();
-          else kept.break(what);
+          else kept.break(`${what}; before it, by tenths of a minute: ${tenths(own, atMs)}`);
         }
         if (!plan) continue;
         // How full the windows were is told by the 429s; here it is the calls after them.
@@ -48,6 +48,16 @@ export function createPlanCheck({ arrivals, planOf, emptiedAtMs, soakTime }: Pla
       kept.measure(known.map(([key, own]) => `${key} ${own.length}`).join(', '));
     },
   };
+}
+
+/** How many calls came in each tenth of the last two minutes. */
+function tenths(arrivals: readonly Arrival[], untilMs: number): string {
+  const counts = Array.from({ length: 20 }, () => 0);
+  for (const { atMs } of arrivals) {
+    const tenth = 19 - Math.floor((untilMs - atMs) / 6_000);
+    if (atMs <= untilMs && tenth >= 0) counts[tenth] = (counts[tenth] ?? 0) + 1;
+  }
+  return counts.join(' ');
 }
 
 function takeOne(emptiedAtMs: number[], atMs: number): boolean {

@@ -1,13 +1,15 @@
 import type { DisturbanceKind, Disturbances } from '../disturbances.ts';
+import type { Lateness } from '../lateness.ts';
 import { fieldOf } from '../operation.ts';
 import type { Operation, WantedPet } from '../operation.ts';
 import type { PetStore } from '../pet-store.ts';
 import { createTally } from '../tally.ts';
-import { AFTERMATH_MS } from './answers.ts';
+import { AFTERMATH_MS, BUSY_MS } from './answers.ts';
 import type { Check } from './check.ts';
 
 export interface WriteRules {
   readonly disturbances: Disturbances;
+  readonly lateness: Pick<Lateness, 'during'>;
   storeOf(key: string): PetStore | undefined;
 }
 
@@ -31,7 +33,7 @@ interface Creation {
 const BREAKS: readonly DisturbanceKind[] = ['upstream', 'killed', 'stopping', 'frozen'];
 
 /** Nothing is added twice, and what clients were told of their creations is what the store did. */
-export function createWriteCheck({ disturbances, storeOf }: WriteRules): Check {
+export function createWriteCheck({ disturbances, lateness, storeOf }: WriteRules): Check {
   const once = createTally('no animal is added twice');
   const stored = createTally('a success is in the store');
   const same = createTally('one key has one outcome');
@@ -94,7 +96,9 @@ export function createWriteCheck({ disturbances, storeOf }: WriteRules): Check {
     else if (created.size > 1) same.break(`${who}: created as ${[...created].join(' and ')}`);
 
     for (const atMs of unknownAtMs) {
-      if (disturbances.touched(BREAKS, { fromMs: firstMs - AFTERMATH_MS, untilMs: atMs })) unknown.ok();
+      const span = { fromMs: firstMs - AFTERMATH_MS, untilMs: atMs };
+      if (disturbances.touched(BREAKS, span)) unknown.ok();
+      else if (lateness.during(span) > BUSY_MS) unknown.explain();
       else unknown.break(`${who}: OUTCOME_UNKNOWN at ${Math.round(atMs)} ms, and nothing had gone wrong`);
     }
     if (times === 0 || unheard > 0 || unknownAtMs.length > 0 || created.size > 0) return;
