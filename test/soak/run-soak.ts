@@ -118,13 +118,11 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const lateness = watchLateness();
   resources.defer(() => lateness.stop());
   const upstreamAheadMs = upstream.now() - performance.now();
-  const emptiedAtMs = () =>
-    disturbances.all.filter(({ kind }) => kind === 'emptied').map(({ fromMs }) => fromMs + upstreamAheadMs);
   const checks = [
     createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
     createTruthCheck({ disturbances, storeOf, maxStaleMs: MAX_STALE_MS, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
     createWriteCheck({ disturbances, lateness, storeOf }),
-    createPlanCheck({ arrivals: upstream.arrivals, planOf, emptiedAtMs, soakTime: (atMs) => atMs - upstreamAheadMs }),
+    createPlanCheck({ arrivals: upstream.arrivals, planOf, disturbances, soakTime: (atMs) => atMs - upstreamAheadMs }),
     createLevelCheck(fleet.processes),
     processCheck,
   ];
