@@ -115,7 +115,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   });
   resources.defer(() => fleet.close());
 
-  const lateness = watchLateness();
+  const lateness = watchLateness(fleet.running);
   resources.defer(() => lateness.stop());
   const upstreamAheadMs = upstream.now() - performance.now();
   const checks = [
