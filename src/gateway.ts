@@ -218,7 +218,19 @@ function openFile(path: string, now: () => number): OpenStateFile {
     return openStateFile(path, now);
   } catch (error) {
     const reason = (error as Error).message;
-    const why = reason.includes('locked') ? 'another process uses it' : reason;
+    const why = Object.entries(WHY_UNUSABLE).find(([sign]) => reason.includes(sign))?.[1] ?? reason;
     throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
   }
 }
+
+const BEGIN_ANEW = 'move it away to begin anew, without what was spent today';
+
+/** By a part of what SQLite says. */
+const WHY_UNUSABLE: Readonly<Record<string, string>> = {
+  locked: 'another process uses it',
+  EACCES: 'it cannot be written; give it and its folder to the user that petql runs as',
+  EROFS: 'it cannot be written; it is on a file system that is only read',
+  malformed: `it is damaged; ${BEGIN_ANEW}`,
+  damaged: `it is damaged; ${BEGIN_ANEW}`,
+  'not a database': `it is something else; name another, or ${BEGIN_ANEW}`,
+};

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { constants } from 'node:os';
 import { ConfigError, describeConfig, readConfig } from './config.ts';
 import type { Command, Config } from './config.ts';
 import { createGateway } from './gateway.ts';
@@ -171,8 +172,8 @@ function stopOnSignal(service: Service): void {
   let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      // Whoever asks twice is in a hurry.
-      if (stopping) process.exit(130);
+      // Whoever asks twice is in a hurry, and told the way shells tell it.
+      if (stopping) process.exit(128 + constants.signals[signal]);
       stopping = true;
       service.stop().then(
         () => process.exit(0),

@@ -73,7 +73,8 @@ export function openAnimals(file = ':memory:', seeds: readonly SeedAnimal[] = se
       database.exec('COMMIT');
       return result;
     } catch (error) {
-      database.exec('ROLLBACK');
+      // A disk that is full has SQLite roll back by itself.
+      if (database.isTransaction) database.exec('ROLLBACK');
       throw error;
     }
   }

@@ -1,3 +1,4 @@
+import { accessSync, constants, existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { createKeptRecords } from './kept-records.ts';
 import type { Records } from './records.ts';
@@ -21,17 +22,10 @@ export interface OpenStateFile extends StateFile {
  * none.
  *
  * @param now milliseconds since the epoch.
- * @throws Error of node:sqlite when the file cannot be opened, is no database, or is in use.
+ * @throws Error when the file cannot be opened or written, is no database, is damaged, or is in use.
  */
 export function openStateFile(path: string, now: () => number): OpenStateFile {
-  const database = new DatabaseSync(path);
-  // NORMAL: what was written outlives the process; a power cut may take the last moments.
-  database.exec(`
-    PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-    BEGIN IMMEDIATE;
-    CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL, set_at INTEGER NOT NULL) STRICT;
-    COMMIT;
-  `);
+  const database = openDatabase(path);
   const select = database.prepare('SELECT value FROM state WHERE name = ?');
   const upsert = database.prepare('INSERT OR REPLACE INTO state VALUES (?, ?, ?)');
   const remove = database.prepare('DELETE FROM state WHERE set_at < ?');
@@ -43,7 +37,8 @@ export function openStateFile(path: string, now: () => number): OpenStateFile {
         for (const [name, value] of entries) upsert.run(name, value, now());
         database.exec('COMMIT');
       } catch (error) {
-        database.exec('ROLLBACK');
+        // A disk that is full has SQLite roll back by itself.
+        if (database.isTransaction) database.exec('ROLLBACK');
         throw error;
       }
     },
@@ -53,4 +48,26 @@ export function openStateFile(path: string, now: () => number): OpenStateFile {
     close: () => database.close(),
     records: createKeptRecords({ database, now }),
   };
+}
+
+function openDatabase(path: string): DatabaseSync {
+  // SQLite would read a file that it may not write, and tell of something else later.
+  if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
+  const database = new DatabaseSync(path);
+  try {
+    // NORMAL: what was written outlives the process; a power cut may take the last moments.
+    database.exec(`
+      PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+      BEGIN IMMEDIATE;
+      CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL, set_at INTEGER NOT NULL) STRICT;
+      COMMIT;
+    `);
+    // Found now, damage is one clear line; found later, it would be the errors of those whose state it is.
+    const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
+    if (found !== 'ok') throw new Error(`it is damaged (${String(found).replaceAll('\n', ' ')})`);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }

@@ -38,6 +38,7 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
   let writing: NodeJS.Timeout | undefined;
   let riskTold = firstEver || kept !== undefined;
   let writes = true;
+  let triedAtMs = -Infinity;
   kept?.file.forget(FORGOTTEN_AFTER_MS);
 
   return {
@@ -74,7 +75,8 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
     const urgent =
       state.started - startedWhenWritten >= Math.max(1, Math.floor(state.day.limit / UNWRITTEN_SHARE)) ||
       reports.some(({ kind }) => kind === 'refused');
-    if (urgent) write();
+    // A file that cannot be written is not tried again for each call.
+    if (urgent && (writes || now() - triedAtMs >= WRITE_AFTER_MS)) write();
     else writing ??= setTimeout(write, WRITE_AFTER_MS).unref();
   }
 
@@ -82,16 +84,19 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
     clearTimeout(writing);
     writing = undefined;
     if (!kept || unwritten.size === 0) return;
-    const changed = [...unwritten.keys()];
-    unwritten.clear();
     try {
-      kept.file.setAll(changed.map((apiKey) => [stateName(kept, apiKey), JSON.stringify(stateOf(apiKey))]));
+      kept.file.setAll(
+        [...unwritten.keys()].map((apiKey) => [stateName(kept, apiKey), JSON.stringify(stateOf(apiKey))]),
+      );
+      unwritten.clear();
       writes = true;
     } catch (error) {
-      // The calls are still counted here; what is at risk is the next start.
+      // The calls are still counted here; what is at risk is the next start, until there is room again.
       if (writes)
         log.error({ reason: (error as Error).message }, 'the state file cannot be written; a restart will forget');
       writes = false;
+      triedAtMs = now();
+      writing = setTimeout(write, WRITE_AFTER_MS).unref();
     }
   }
 

@@ -273,26 +273,38 @@ describe('plans', () => {
     status,
     retryAfterMs: status === 429 ? 20_000 : undefined,
   });
-  const look = (arrivals: readonly Arrival[], emptiedAtMs: readonly number[] = []) =>
-    verdict(
-      createPlanCheck({ arrivals, planOf: () => PLAN, emptiedAtMs: () => emptiedAtMs, soakTime: (atMs) => atMs }),
-    );
+  const [KEPT, CLOSED] = ['no call is over the plan (429)', 'after a 429 nobody calls'];
+  const look = (arrivals: readonly Arrival[], prepare = (_world: ReturnType<typeof openWorld>) => {}) => {
+    const world = openWorld();
+    prepare(world);
+    const { disturbances } = world;
+    return verdict(createPlanCheck({ arrivals, planOf: () => PLAN, disturbances, soakTime: (atMs) => atMs }));
+  };
 
   test('that are kept break nothing', () => {
     expect(look([arrival(0, 200), arrival(10, 201), arrival(20, 503)])).toMatchObject({ broken: [], explained: [] });
   });
 
-  test('that are overrun are found, once a key after Redis was emptied excepted', () => {
-    const [KEPT] = ['no call is over the plan (429)'];
+  test('that are overrun are found, but for one moment of a key after Redis was harmed', () => {
+    const harmed =
+      (fromMs: number, untilMs: number) =>
+      ({ disturb }: ReturnType<typeof openWorld>) =>
+        disturb('redis', fromMs, untilMs);
     expect(look([arrival(50_000, 429)]).broken).toEqual([KEPT]);
-    expect(look([arrival(50_000, 429)], [20_000])).toMatchObject({ broken: [], explained: [KEPT] });
-    expect(look([arrival(50_000, 429), arrival(50_010, 429)], [20_000]).broken).toEqual([KEPT]);
-    expect(look([arrival(50_000, 429)], [60_000]).broken).toEqual([KEPT]);
-    expect(look([arrival(150_000, 429)], [20_000]).broken).toEqual([KEPT]);
+    const together = [arrival(50_000, 429), arrival(50_300, 429)];
+    expect(look(together, harmed(20_000, 25_000))).toMatchObject({ broken: [], explained: [KEPT] });
+    expect(look([arrival(20_000, 429), arrival(60_000, 429)], harmed(10_000, 15_000)).broken).toEqual([KEPT]);
+    expect(look([arrival(50_000, 429)], harmed(60_000, 61_000)).broken).toEqual([KEPT]);
+    expect(look([arrival(150_000, 429)], harmed(20_000, 25_000)).broken).toEqual([KEPT]);
   });
 
-  test('find a call before a Retry-After is over, and a ban', () => {
-    expect(look([arrival(0, 429), arrival(10_000, 200)], [0]).broken).toEqual(['after a 429 nobody calls']);
+  test('find a call before a Retry-After is over, unless the 429 may have been lost on its way', () => {
+    const early = [arrival(0, 429), arrival(10_000, 200)];
+    expect(look(early).broken).toEqual([KEPT, CLOSED]);
+    expect(look(early, ({ disturb }) => disturb('upstream', 0, 500)).broken).toEqual([KEPT]);
+  });
+
+  test('find a ban', () => {
     expect(look([arrival(0, 403)]).broken).toEqual(['no key is banned (403)']);
   });
 });

@@ -11,6 +11,8 @@ export interface Fleet {
   readonly size: number;
   /** Those that requests are sent to. */
   inService(): readonly Target[];
+  /** Every process that runs now. */
+  running(): readonly { readonly replica: number; readonly pid: number }[];
   /** SIGTERM, and a new process. */
   stop(index: number): Promise<void>;
   /** kill -9, and a new process. */
@@ -67,6 +69,7 @@ export async function startFleet({ disturbances, check, ...options }: FleetOptio
       lives.flatMap(({ serving, number, process }, replica) =>
         serving ? [{ replica, life: number, endpoint: process.address }] : [],
       ),
+    running: () => lives.map(({ process: { pid } }, replica) => ({ replica, pid })),
     async stop(index) {
       const over = disturbances.begin('stopping', index);
       await stopOne(at(index));

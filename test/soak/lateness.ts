@@ -1,37 +1,81 @@
+import { readFileSync } from 'node:fs';
 import type { Span } from './disturbances.ts';
 
-/** How long this process was kept from running, as a sign of how busy the machine is with other things. */
+/** How long the machine kept this process, and those of petql, from running: it may be busy with other things. */
 export interface Lateness {
-  /** In milliseconds, in all of the span. */
-  during(span: Span): number;
+  /** How long this process and that replica wanted to run and could not, in milliseconds, in all of the span. */
+  during(span: Span, replica?: number): number;
   readonly longestMs: number;
   stop(): void;
 }
 
-const EVERY_MS = 50;
+export interface Watched {
+  readonly replica: number;
+  readonly pid: number;
+}
+
+interface Late {
+  readonly atMs: number;
+  readonly ms: number;
+  /** Undefined for this process. */
+  readonly replica: number | undefined;
+}
+
+const EVERY_MS = 100;
 /** Timers are never exact. */
 const USUAL_MS = 25;
-const REMEMBERED = 2_000;
+/** Creations are judged when all is over. */
+const REMEMBERED = 200_000;
 
-export function watchLateness(): Lateness {
-  const late: { readonly atMs: number; readonly ms: number }[] = [];
+/** @param watched the processes of petql that run now. */
+export function watchLateness(watched: () => readonly Watched[]): Lateness {
+  const late: Late[] = [];
+  const waitedMs = new Map<number, number>();
   let lastMs = performance.now();
   let longestMs = 0;
   const timer = setInterval(() => {
-    const nowMs = performance.now();
-    const ms = nowMs - lastMs - EVERY_MS;
-    lastMs = nowMs;
-    if (ms < USUAL_MS) return;
-    longestMs = Math.max(longestMs, ms);
-    late.push({ atMs: nowMs, ms });
-    if (late.length > REMEMBERED) late.shift();
+    const atMs = performance.now();
+    note({ atMs, ms: atMs - lastMs - EVERY_MS, replica: undefined });
+    lastMs = atMs;
+    for (const { replica, pid } of watched()) {
+      const waited = runQueueWaitMs(pid);
+      note({ atMs, ms: waited - (waitedMs.get(pid) ?? waited), replica });
+      waitedMs.set(pid, waited);
+    }
   }, EVERY_MS);
+
   return {
-    during: ({ fromMs, untilMs }) =>
-      late.reduce((sum, { atMs, ms }) => sum + Math.max(0, Math.min(atMs, untilMs) - Math.max(atMs - ms, fromMs)), 0),
+    during({ fromMs, untilMs }, replica) {
+      let sum = 0;
+      // From the end, where most that is asked for lies.
+      for (let index = late.length - 1; index >= 0; index -= 1) {
+        const one = late[index];
+        if (!one || one.atMs < fromMs) break;
+        if (one.replica !== undefined && one.replica !== replica) continue;
+        sum += Math.max(0, Math.min(one.atMs, untilMs) - Math.max(one.atMs - one.ms, fromMs));
+      }
+      return sum;
+    },
     get longestMs() {
       return longestMs;
     },
     stop: () => clearInterval(timer),
   };
+
+  function note(one: Late): void {
+    if (one.ms < USUAL_MS) return;
+    longestMs = Math.max(longestMs, one.ms);
+    late.push(one);
+    if (late.length > REMEMBERED) late.shift();
+  }
+}
+
+/** How long its main thread was ready to run and waited for a processor, ever (proc(5), schedstat). */
+function runQueueWaitMs(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1_000_000;
+  } catch {
+    // It is gone.
+    return 0;
+  }
 }

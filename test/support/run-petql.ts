@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+/** The command line program's file. */
+export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 export interface PetqlProcess {
   readonly pid: number;

@@ -81,6 +81,23 @@ describe('a ledger with a state file', () => {
     expect(bytes).not.toContain('a key');
   });
 
+  test('writes later what it could not write', async () => {
+    let full = true;
+    const written = new Map<string, string>();
+    const setAll = (entries: Iterable<readonly [string, string]>) => {
+      if (full) failToWrite();
+      for (const [name, value] of entries) written.set(name, value);
+    };
+    const file = { get: () => undefined, forget: () => {}, close: () => {}, setAll };
+    const kept = { file, nameOf: (apiKey: string) => apiKey };
+    const ledger = createMemoryLedger({ rules, now: () => nowMs, log: createMemoryLog().log, kept });
+    await spend(ledger, 40);
+    full = false;
+    await expect.poll(() => written.get('ledger:a key')).toBeDefined();
+    expect(JSON.parse(written.get('ledger:a key') ?? '')).toMatchObject({ started: 40 });
+    await ledger.close();
+  });
+
   test('goes on where it cannot write, and says so once', async () => {
     const file = { get: () => undefined, forget: () => {}, close: () => {}, setAll: failToWrite };
     const kept = { file, nameOf: (apiKey: string) => apiKey };

@@ -69,10 +69,13 @@ export function createLevelCheck(processes: () => readonly { name: string; level
   }
 }
 
-/** The median; of the heap the lowest, since what lies above it is not collected yet. */
+/**
+ * The lowest tenth, which is the level of calm moments: while the service or Redis is harmed, requests wait and hold their
+ * sockets, and of the heap, what lies above it is not collected yet. Of the resident memory, the median.
+ */
 function levelOf(figure: Figure, levels: readonly Level[]): number {
   const values = levels.map((level) => level[figure]).toSorted((one, other) => one - other);
-  return (figure === 'heapMb' ? values[0] : values[Math.floor(values.length / 2)]) ?? 0;
+  return values[Math.floor(values.length * (figure === 'rssMb' ? 0.5 : 0.1))] ?? 0;
 }
 
 /** The least squares' line, per hour. */

@@ -1,46 +1,65 @@
 import { checkHistory } from '../../prove/check-history.ts';
 import type { Arrival } from '../../prove/history.ts';
 import type { StrictPlanOptions } from '../../throttle/strict-plan.ts';
+import type { Disturbance, Disturbances } from '../disturbances.ts';
 import { createTally } from '../tally.ts';
 import type { Check } from './check.ts';
 
 export interface PlanRules {
   readonly arrivals: readonly Arrival[];
   planOf(key: string): StrictPlanOptions | undefined;
-  /** When Redis lost what it held, by the upstream's clock. */
-  emptiedAtMs(): readonly number[];
+  readonly disturbances: Disturbances;
   /** From the upstream's clock to the soak's. */
   soakTime(atMs: number): number;
 }
 
-/** What was spent of a window that no header tells of may then be lost with it, until that window has passed. */
-const LOST_FOR_MS = 75_000;
+/**
+ * What a Redis that was emptied or killed had not written down is not known, and what goes on without it goes by shares:
+ * for as long as such a window lasts, a key may meet one refusal for each time that Redis was harmed.
+ */
+const IN_DOUBT_MS = 75_000;
+/** Calls that were under way together are refused together. */
+const TOGETHER_MS = 1_000;
+/** How long an answer may be on its way. */
+const ON_ITS_WAY_MS = 2_000;
 
 /** The upstream refused nothing, and where it did all the same, nobody called before its time. */
-export function createPlanCheck({ arrivals, planOf, emptiedAtMs, soakTime }: PlanRules): Check {
+export function createPlanCheck({ arrivals, planOf, disturbances, soakTime }: PlanRules): Check {
   const kept = createTally('no call is over the plan (429)');
   const closed = createTally('after a 429 nobody calls');
   const banned = createTally('no key is banned (403)');
+  /** What was added is another check's; and of a 429 whose answer may have been lost on its way, petql need not know. */
+  const heard = (arrival: Arrival): Arrival => {
+    const span = { fromMs: soakTime(arrival.atMs), untilMs: soakTime(arrival.atMs) + ON_ITS_WAY_MS };
+    const lost = arrival.status === 429 && disturbances.touched(['upstream', 'frozen', 'killed'], span);
+    return { ...arrival, name: undefined, ...(lost ? { status: 500 } : {}) };
+  };
   return {
     tallies: [kept, closed, banned],
     finish() {
       const byKey = Map.groupBy(arrivals, ({ key }) => key);
       for (const [key, own] of byKey) {
         const plan = planOf(key);
-        // One 429 of each key, which then knows.
-        const emptied = [...emptiedAtMs()];
-        for (const { status, method, atMs } of own) {
-          const what = `${Math.round(soakTime(atMs))} ms, ${key}: ${method}`;
+        const harms = disturbances.all.filter(({ kind }) => kind === 'redis');
+        let togetherUntilMs = -Infinity;
+        for (const { status, method, atMs: upstreamMs } of own) {
+          const atMs = soakTime(upstreamMs);
+          const what = `${Math.round(atMs)} ms, ${key}: ${method}`;
           if (status === 403) banned.break(what);
           else banned.ok();
-          if (status !== 429) kept.ok();
-          else if (takeOne(emptied, atMs)) kept.explain();
-          else kept.break(what);
+          if (status !== 429) {
+            kept.ok();
+          } else if (atMs <= togetherUntilMs) {
+            kept.explain();
+          } else if (takeHarm(harms, atMs)) {
+            togetherUntilMs = atMs + TOGETHER_MS;
+            kept.explain();
+          } else kept.break(`${what}; before it, by tenths of a minute: ${tenths(own, upstreamMs)}`);
         }
         if (!plan) continue;
         // How full the windows were is told by the 429s; here it is the calls after them.
         const rules = { windows: plan.windows, perMinute: Infinity, perDay: Infinity };
-        const problems = checkHistory({ arrivals: own.map(unnamed), requests: [] }, rules);
+        const problems = checkHistory({ arrivals: own.map(heard), requests: [] }, rules);
         if (problems.length === 0) closed.ok();
         for (const problem of problems) closed.break(problem);
       }
@@ -50,13 +69,18 @@ export function createPlanCheck({ arrivals, planOf, emptiedAtMs, soakTime }: Pla
   };
 }
 
-function takeOne(emptiedAtMs: number[], atMs: number): boolean {
-  const index = emptiedAtMs.findIndex((emptied) => emptied <= atMs && atMs - emptied < LOST_FOR_MS);
-  if (index >= 0) emptiedAtMs.splice(index, 1);
-  return index >= 0;
+/** How many calls came in each tenth of the last two minutes. */
+function tenths(arrivals: readonly Arrival[], untilMs: number): string {
+  const counts = Array.from({ length: 20 }, () => 0);
+  for (const { atMs } of arrivals) {
+    const tenth = 19 - Math.floor((untilMs - atMs) / 6_000);
+    if (atMs <= untilMs && tenth >= 0) counts[tenth] = (counts[tenth] ?? 0) + 1;
+  }
+  return counts.join(' ');
 }
 
-/** What was added is another check's. */
-function unnamed(arrival: Arrival): Arrival {
-  return { ...arrival, name: undefined };
+function takeHarm(harms: Disturbance[], atMs: number): boolean {
+  const index = harms.findIndex(({ fromMs, untilMs }) => fromMs <= atMs && atMs - untilMs < IN_DOUBT_MS);
+  if (index >= 0) harms.splice(index, 1);
+  return index >= 0;
 }

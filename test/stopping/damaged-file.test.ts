@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openStateFile } from '../../src/store/state-file.ts';
+import { MAIN, runPetql } from '../support/run-petql.ts';
+
+let folder: string;
+let file: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'petql-damaged-'));
+  file = join(folder, 'state.db');
+  const state = openStateFile(file, () => 0);
+  const names = Array.from({ length: 200 }, (_, index) => `name ${index}`);
+  state.setAll(names.map((name) => [name, name.repeat(20)]));
+  state.close();
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+test.each<[string, (bytes: Buffer) => Buffer, RegExp]>([
+  ['is cut short', (bytes) => bytes.subarray(0, 20_000), /it is damaged; move it away to begin anew/],
+  ['is spoilt in its midst', (bytes) => bytes.fill(7, 8_192, 12_000), /it is damaged; move it away to begin anew/],
+  ['is something else', () => Buffer.from('{ "notes": "none" }'.repeat(300)), /it is something else; name another, or/],
+])('a state file that %s stops the start with one clear line, and is left as it is', async (_name, spoil, line) => {
+  const bytes = spoil(await readFile(file));
+  await writeFile(file, bytes);
+  const { code, stdout, stderr } = await runPetql(['--port', '0', '--sandbox', '--state-file', file]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toMatch(/^petql: --state-file \(STATE_FILE\): cannot use [^\n]+\n$/);
+  expect(stderr).toMatch(line);
+  expect(await readFile(file)).toEqual(bytes);
+});
+
+test('a state file that cannot be written stops the start with one clear line', async () => {
+  await chmod(file, 0o444);
+  // Root may write everywhere, unless it gives that up.
+  const asAnybody = process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
+  const words = [...asAnybody, process.execPath, MAIN, '--port', '0', '--sandbox', '--state-file', file];
+  const failed = await promisify(execFile)('env', words).then(
+    () => undefined,
+    (error: { code: number; stderr: string }) => error,
+  );
+  expect(failed?.code).toBe(1);
+  expect(failed?.stderr).toMatch(/^petql: --state-file [^\n]+it cannot be written; give it and its folder to[^\n]+\n$/);
+});
+
+test('a damaged file is not held open, so that it can be put right', async () => {
+  const bytes = await readFile(file);
+  await writeFile(file, bytes.subarray(0, 20_000));
+  expect(() => openStateFile(file, () => 0)).toThrow(/malformed/);
+  await writeFile(file, bytes);
+  const state = openStateFile(file, () => 0);
+  expect(state.get('name 7')).toBe('name 7'.repeat(20));
+  state.close();
+});

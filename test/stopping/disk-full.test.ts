@@ -1,0 +1,117 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { askDayUsed } from '../prove/ask-day-used.ts';
+import { startPetql } from '../support/run-petql.ts';
+import type { PetqlProcess } from '../support/run-petql.ts';
+import { until } from '../support/until.ts';
+
+const KEY = 'demo-pro';
+/** One that nobody asks with once there is room again. */
+const EARLIER_KEY = 'demo-enterprise';
+const TIMEOUT_MS = 60_000;
+
+let folder: string;
+const running: PetqlProcess[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'petql-full-'));
+});
+afterEach(async () => {
+  for (const petql of running.splice(0)) await kill(petql);
+  await rm(folder, { recursive: true });
+});
+
+async function start(...args: string[]): Promise<PetqlProcess> {
+  const petql = await startPetql(['--port', '0', '--plan', 'pro', ...args]);
+  running.push(petql);
+  return petql;
+}
+
+async function kill(petql: PetqlProcess): Promise<void> {
+  petql.kill('SIGKILL');
+  await petql.exited;
+}
+
+/** As on a disk that is full: no file of the process grows, and whoever tries is told so (EFBIG). */
+function fillDisk({ pid }: PetqlProcess): void {
+  execFileSync('prlimit', ['--pid', String(pid), '--fsize=1:unlimited']);
+}
+
+function freeDisk({ pid }: PetqlProcess): void {
+  execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited:unlimited']);
+}
+
+async function ask({ address }: PetqlProcess, query: string, key = KEY): Promise<any> {
+  const response = await fetch(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, 'cache-control': 'no-cache' },
+    body: JSON.stringify({ query }),
+  });
+  return response.json();
+}
+
+function create(petql: PetqlProcess, name: string, idempotencyKey?: string): Promise<any> {
+  const key = idempotencyKey === undefined ? '' : `, idempotencyKey: "${idempotencyKey}"`;
+  return ask(petql, `mutation { createPet(input: { name: "${name}", categoryId: 1${key} }) { pet { id name } } }`);
+}
+
+const codeOf = ({ errors }: any) => errors?.[0].extensions.code;
+
+test(
+  'with no room for the state file, nothing is sent that could not be kept, and what was spent is written once there is room',
+  async () => {
+    const sandbox = await startSandbox();
+    const posts = () => sandbox.calls.filter(({ method }) => method === 'POST').length;
+    const args = ['--pet-api-url', sandbox.url, '--state-file', join(folder, 'state.db')];
+    const first = await start(...args);
+    const kept = await create(first, 'Ada', 'ada');
+    fillDisk(first);
+    expect(codeOf(await create(first, 'Balu', 'balu'))).toBe('IDEMPOTENCY_UNAVAILABLE');
+    expect(posts()).toBe(1);
+    // There is nothing to be kept of these.
+    expect((await create(first, 'Cleo')).errors).toBeUndefined();
+    expect((await ask(first, '{ pets(limit: 1) { id } }')).data.pets).toHaveLength(1);
+    expect(await create(first, 'Ada', 'ada')).toMatchObject({ data: kept.data });
+    for (let call = 0; call < 5; call += 1) await ask(first, '{ pets(limit: 1) { id } }', EARLIER_KEY);
+    expect(first.output.stderr.match(/the state file cannot be written/g)).toHaveLength(1);
+
+    freeDisk(first);
+    await until(async () => codeOf(await create(first, 'Balu', 'balu')) !== 'IDEMPOTENCY_UNAVAILABLE');
+    first.kill('SIGTERM');
+    expect(await first.exited).toBe(0);
+    const second = await start(...args);
+    expect(await askDayUsed(second.address, KEY)).toBe(sandbox.calls.filter(({ key }) => key === KEY).length);
+    expect(await askDayUsed(second.address, EARLIER_KEY)).toBe(5);
+    expect(await create(second, 'Ada', 'ada')).toMatchObject({ data: kept.data });
+    expect((await create(second, 'Balu', 'balu')).data.createPet.pet.name).toBe('Balu');
+    expect(posts()).toBe(3);
+    await sandbox.close();
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  'with no room for the sandbox, no creation is answered that is not there after kill -9',
+  async () => {
+    const args = ['--sandbox-file', join(folder, 'animals.db')];
+    const first = await start(...args);
+    const ids = (answer: any): string => answer.data.createPet.pet.id;
+    const before = ids(await create(first, 'Ada'));
+    fillDisk(first);
+    expect(codeOf(await create(first, 'Balu'))).toBe('OUTCOME_UNKNOWN');
+    expect((await ask(first, '{ pets(limit: 1) { name } }')).data.pets).toEqual([{ name: 'Ada' }]);
+    freeDisk(first);
+    const after = ids(await create(first, 'Cleo'));
+    await kill(first);
+    const second = await start(...args);
+    const { data } = await ask(second, `{ petsById(ids: ["${before}", "${after}"]) { name } }`);
+    expect(data.petsById).toEqual([{ name: 'Ada' }, { name: 'Cleo' }]);
+    expect(Number(after)).toBe(Number(before) + 1);
+    expect(second.output.stderr).toBe('');
+  },
+  TIMEOUT_MS,
+);
