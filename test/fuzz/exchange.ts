@@ -13,6 +13,10 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
+const SILENCE_MS = 100;
+/** Where a request may begin, this one ends the connection. */
+const LAST = Buffer.from('GET /health/live HTTP/1.1\r\nHost: petql\r\nConnection: close\r\n\r\n');
+
 /** However long a request may wait, it is over by then. */
 const LONGEST_MS = 15_000;
 
@@ -33,6 +37,7 @@ export async function exchangeInProcess(
   Object.assign(incoming, { method, url: path, httpVersion: '1.1', httpVersionMajor: 1, httpVersionMinor: 1 });
   const lines = headers.flatMap(([name, text]) => [name, text.trim()]);
   // As Node's own parser hands them over; there is no other way.
+  // oxlint-disable-next-line no-underscore-dangle -- Node's name
   (incoming as unknown as { _addHeaderLines(all: string[], count: number): void })._addHeaderLines(lines, lines.length);
   incoming.push(body);
   incoming.push(null);
@@ -45,19 +50,25 @@ export async function exchangeInProcess(
   return readAnswer(Buffer.concat(chunks));
 }
 
-/** Sends bytes and nothing more, and gives what comes back until the connection ends. */
+/** Sends bytes and a last request, and gives what comes back until the connection ends. */
 export async function exchangeBytes(origin: string, bytes: Buffer): Promise<string> {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname);
   const chunks: Buffer[] = [];
-  socket.on('data', (chunk) => chunks.push(chunk));
+  // Whoever ends its side gives up what it has asked for, so it waits for an answer first.
+  const silence = setTimeout(() => socket.end(), SILENCE_MS);
+  socket.on('data', (chunk) => {
+    chunks.push(chunk);
+    silence.refresh();
+  });
   // One that is reset has said what it had to.
   socket.on('error', () => {});
-  socket.end(bytes);
+  socket.write(Buffer.concat([bytes, LAST]));
   await new Promise<void>((resolve, reject) => {
     const patience = setTimeout(() => reject(new Error('the connection does not end')), LONGEST_MS);
     socket.once('close', () => {
       clearTimeout(patience);
+      clearTimeout(silence);
       resolve();
     });
   });

@@ -78,7 +78,7 @@ export function expectNoSecret(text: string, secrets: readonly string[]): void {
 export function expectAlike(one: HttpAnswer, other: HttpAnswer): void {
   const [first, second] = [one, other].map(({ status, headers, body }) => ({
     status,
-    headers: Object.fromEntries([...headers].filter(([name]) => !OF_THE_MOMENT.has(name)).toSorted()),
+    headers: Object.fromEntries([...headers].filter(([name]) => !OF_THE_MOMENT.has(name))),
     body: body
       .replaceAll(/"(oldestAgeMs|retryAfterMs|waitMs)":\d+/g, '"$1":0')
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '')

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import type { Clock } from '../../src/clock.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-options.ts';
@@ -30,6 +31,11 @@ export interface Subject {
 export type Where = 'callers' | 'server';
 
 const SERVER_KEY = 'the-key-of-the-server';
+/** Starts with a minute, and has no other one for hours: the two ways may be asked on either side of it. */
+const SLOW: Clock = {
+  now: () => Date.UTC(2027, 0, 1) + SLOW.elapsed(),
+  elapsed: () => performance.now() / 1_000,
+};
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SERVER: Partial<GatewayOptions> = {
   petApiKey: SERVER_KEY,
@@ -63,6 +69,7 @@ export async function startSubject(): Promise<Subject> {
       freshUpstream: true,
       maxAgeMs: 3_600_000,
       maxStaleMs: 3_600_000,
+      clock: SLOW,
       log: { info() {}, warn: log.warn.bind(log), error: log.error.bind(log) },
       ...options,
     });
