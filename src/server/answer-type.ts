@@ -19,6 +19,25 @@ export function answerType(accept: string | undefined): string | undefined {
   return undefined;
 }
 
+/**
+ * Whether whoever accepts this can be answered in JSON, as Yoga sees it. It looks only once an operation has run, which would
+ * be paid for in vain, and a creation would have happened; and it has other types, for answers that come in parts.
+ */
+export function isAcceptable(accept: string | null): boolean {
+  return (accept || '*/*').split(',').some((part) => {
+    const [type = '', ...params] = part.replaceAll(/\s/g, '').toLowerCase().split(';');
+    const charset = params.find((param) => param.includes('charset=')) ?? UTF_8;
+    const [kind, format] = type.split('/');
+    return (
+      charset === UTF_8 &&
+      (kind === '*' || kind === 'application') &&
+      (format === '*' || format === 'json' || format === 'graphql-response+json')
+    );
+  });
+}
+
+const UTF_8 = 'charset=utf-8';
+
 /** Longer than what clients send. */
 const LONGEST = 200;
 

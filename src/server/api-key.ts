@@ -3,8 +3,8 @@ import { PetqlError } from '../errors.ts';
 const LONGEST_KEY = 512;
 
 /**
- * The API key of `Authorization: Bearer <API_KEY>` (pet-api.md, "Authentication"). Two Authorization headers arrive
- * here joined by a comma and a space, and are refused like every other value with a space in it.
+ * The API key of `Authorization: Bearer <API_KEY>` (pet-api.md, "Authentication"). Two Authorization headers are refused
+ * like every other malformed value.
  *
  * @returns the key, or the UNAUTHENTICATED error of a header that is missing or malformed. The error never repeats it.
  */

@@ -12,6 +12,7 @@ import type { Spans } from '../spans.ts';
 import { readTraceContext } from '../trace-context.ts';
 import type { TraceContext } from '../trace-context.ts';
 import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
+import { isAcceptable } from './answer-type.ts';
 import { batchError } from './batch-error.ts';
 import { createCallLimit } from './call-limit.ts';
 import type { CallLimit } from './call-limit.ts';
@@ -238,6 +239,7 @@ function useGraphqlRequests({ limits, serverKey, trusted, requireTrusted }: Grap
       ) {
         throw badRequest('Expected a body with the content type application/json.', 415);
       }
+      if (!isAcceptable(request.headers.get('accept'))) throw badRequest(NOT_ACCEPTABLE, 406);
       const forged = serverKey !== undefined ? forgedRequestError(request) : undefined;
       if (forged) throw forged;
       if (request.method === 'GET' && requestParser) {
@@ -354,7 +356,10 @@ function namedLimit(error: GraphQLError, maxBodyBytes: number): GraphQLError {
   return graphqlError(limitExceeded('bodyBytes', maxBodyBytes, undefined, 413));
 }
 
+const NOT_ACCEPTABLE = 'Expected an Accept header that allows application/json or application/graphql-response+json.';
+
+/** In JSON all the same, since there is nothing that could be expected instead. */
 function notAcceptable(): Response {
-  const message = 'Expected an Accept header that allows application/json or application/graphql-response+json.';
-  return Response.json({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] }, { status: 406 });
+  const error = { message: NOT_ACCEPTABLE, extensions: { code: 'BAD_USER_INPUT' } };
+  return Response.json({ errors: [error] }, { status: 406 });
 }

@@ -41,7 +41,8 @@ export function createNodeHandler(
     try {
       const response = await handle(toRequest(incoming, body, signal()));
       const bytes = Buffer.from(await response.arrayBuffer());
-      const headers = Object.fromEntries(response.headers);
+      // All of it is there, and goes out in one piece: an answer that says both is one that a proxy may take for two.
+      const { 'transfer-encoding': _inPieces, ...headers } = Object.fromEntries(response.headers);
       outgoing.writeHead(response.status, { ...headers, 'content-length': bytes.length }).end(bytes);
     } catch {
       refuse(outgoing);
@@ -125,12 +126,15 @@ function pathOf({ originalUrl, url = '/' }: ReadIncoming): string {
   return originalUrl ?? url;
 }
 
+/** What no key can be read from. Two headers that are joined can look like one, where either of them is empty. */
+const SEVERAL = 'several';
+
 function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal): Request {
   const { method = 'GET', headersDistinct } = incoming;
   const headers = new Headers();
   for (const [name, values] of Object.entries(headersDistinct)) {
-    // Joined, so that a second Authorization header is seen; Node itself would drop it in silence.
-    if (values) headers.set(name, values.join(', '));
+    // Joined, as a Request has them; Node itself drops the second of some in silence.
+    if (values) headers.set(name, values.length > 1 && name === 'authorization' ? SEVERAL : values.join(', '));
   }
   // The length alone says that it is too long, and the GraphQL server refuses it for that.
   if ('tooLong' in body) headers.set('content-length', String(body.tooLong));
