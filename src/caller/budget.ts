@@ -31,10 +31,14 @@ export interface BudgetWindow {
 }
 
 export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): Budget {
+  let seen: { readonly standing: Standing; readonly view: BudgetView } | undefined;
   return {
     latest() {
       const standing = throttle.standing();
-      return standing && view(standing);
+      if (!standing) return undefined;
+      if (seen?.standing !== standing || seen.view.queued !== throttle.waiting)
+        seen = { standing, view: view(standing) };
+      return seen.view;
     },
     read: async () => view(await throttle.refreshed()),
   };

@@ -21,6 +21,8 @@ import { budgetFit } from './budget-fit.ts';
 import type { BudgetFit } from './budget-fit.ts';
 import { createCallerTable } from './caller-table.ts';
 import type { Demand } from './demand.ts';
+import { createFirstAnimals } from './first-animals.ts';
+import type { FirstAnimals } from './first-animals.ts';
 import type { Freshness } from './freshness.ts';
 import { createGetRoute } from './get-route.ts';
 import type { GetRoute } from './get-route.ts';
@@ -112,7 +114,7 @@ export function createCallers(options: CallersOptions): Callers {
   } = options;
   const callers = createCallerTable<KnownCaller>(clock, Math.max(idleMs, SHORTEST_IDLE_MS));
   const getRoute = createGetRoute({ clock, log, upstreamNow: () => upstreamClock.now() });
-  const together = { getRoute, retryQuota: createRetryQuota(clock) };
+  const together = { getRoute, retryQuota: createRetryQuota(clock), firstAnimals: createFirstAnimals() };
   let closing = false;
   return {
     withKey(apiKey) {
@@ -147,11 +149,12 @@ interface KnownCaller extends Caller {
 interface OfUpstream {
   readonly getRoute: GetRoute;
   readonly retryQuota: RetryQuota;
+  readonly firstAnimals: FirstAnimals;
 }
 
 function createCaller(
   apiKey: string,
-  { getRoute, retryQuota }: OfUpstream,
+  { getRoute, retryQuota, firstAnimals }: OfUpstream,
   options: CallersOptions & { readonly submits: Submits; readonly spans: Spans },
 ): KnownCaller {
   const { petApi, clock, listings, events, spans, replicas = () => 1 } = options;
@@ -206,10 +209,10 @@ function createCaller(
     pets(life) {
       const { trace } = life;
       const onCall = () => {
-        payersTrace = trace;
+        payersTrace = trace?.();
       };
-      const onWaited = trace && ((wait: RequestWait) => spans.waited(wait, trace));
-      return createPets({ reads, writes, clock, life: { ...life, onCall, ...(onWaited ? { onWaited } : {}) } });
+      const onWaited = (wait: RequestWait) => spans.waited(wait, trace?.());
+      return createPets({ reads, writes, firstAnimals, clock, life: { ...life, onCall, onWaited } });
     },
     budget,
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),

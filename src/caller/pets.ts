@@ -9,6 +9,7 @@ import { createDemandLoader } from './demand-loader.ts';
 import type { DemandLoader } from './demand-loader.ts';
 import type { Demand } from './demand.ts';
 import { demandKey } from './demand.ts';
+import type { FirstAnimals } from './first-animals.ts';
 import type { Freshness } from './freshness.ts';
 import type { ReadTurn, Reads, ServedAnswer } from './reads.ts';
 import { createUsageMeter } from './usage.ts';
@@ -44,7 +45,7 @@ export interface RequestLife {
   readonly signal?: (() => AbortSignal | undefined) | undefined;
   readonly freshness: Freshness;
   /** The trace that its calls belong to. */
-  readonly trace?: TraceContext | undefined;
+  readonly trace?: (() => TraceContext | undefined) | undefined;
   /** A call is charged to it, and sent in the same moment. */
   onCall?(): void;
   /** It has waited for its turn in the plan, which came or was refused. */
@@ -54,12 +55,13 @@ export interface RequestLife {
 export interface PetsOptions {
   readonly reads: Reads;
   readonly writes: Writes;
+  readonly firstAnimals: FirstAnimals;
   readonly clock: Clock;
   readonly life: RequestLife;
 }
 
 /** For one request: it reads each thing once, however often it is asked for. */
-export function createPets({ reads, writes, clock, life }: PetsOptions): AccountedPets {
+export function createPets({ reads, writes, firstAnimals, clock, life }: PetsOptions): AccountedPets {
   const { deadlineMs, freshness } = life;
   const meter = createUsageMeter(clock);
   const answered = new Set<string>();
@@ -69,7 +71,7 @@ export function createPets({ reads, writes, clock, life }: PetsOptions): Account
   return {
     list(status, limit) {
       const demand: Demand = { kind: 'listing', listing: status ?? 'all' };
-      return when(read(demand), (pets) => pets.slice(0, limit));
+      return when(read(demand), (pets) => firstAnimals(pets, limit));
     },
     byId: (id) => when(read({ kind: 'animal', id }), ([pet]) => pet ?? null),
     create: (pet, idempotencyKey) =>

@@ -241,6 +241,7 @@ export function createReads(options: ReadsOptions): Reads {
 
   /** Refuses whom the wait would cost the deadline, and asks for as many places as there are calls to send. */
   function review(): void {
+    if (open.size === 0 && places.length === 0) return;
     let planned = plan();
     for (const one of planned.unprovable) fail(one, one.failure ?? unprovableError());
     while (refuseHopeless(planned)) planned = plan();

@@ -9,12 +9,12 @@ export function answerHeaders(
   budget: BudgetView | undefined,
   { oldestAgeMs }: Usage,
 ): Record<string, string> {
-  return {
-    ...rateLimitHeaders(budget),
-    ...retryAfterHeader(result),
-    // Whole seconds (RFC 9111, section 5.1).
-    ...(oldestAgeMs === undefined ? {} : { age: String(Math.floor(oldestAgeMs / 1000)) }),
-  };
+  const headers: Record<string, string> = {};
+  addRateLimit(headers, budget);
+  addRetryAfter(headers, result);
+  // Whole seconds (RFC 9111, section 5.1).
+  if (oldestAgeMs !== undefined) headers['age'] = String(Math.floor(oldestAgeMs / 1000));
+  return headers;
 }
 
 /** What has an age may be kept by whoever asked, and must be asked for again before it is used again. */
@@ -29,21 +29,19 @@ export function answerStatus({ data, errors = [] }: ExecutionResult): number | u
 }
 
 /** Of the tightest window, under the upstream's own names (pet-api.md, "Rate-limit headers"). */
-function rateLimitHeaders(budget: BudgetView | undefined): Record<string, string> {
+function addRateLimit(headers: Record<string, string>, budget: BudgetView | undefined): void {
   const window = budget && tightestWindow(budget);
-  if (!window) return {};
+  if (!window) return;
   const { limit, remaining, resetAt } = window;
-  return {
-    'x-ratelimit-limit': String(limit),
-    'x-ratelimit-remaining': String(remaining),
-    ...(resetAt ? { 'x-ratelimit-reset': String(Math.ceil(resetAt.getTime() / 1000)) } : {}),
-  };
+  headers['x-ratelimit-limit'] = String(limit);
+  headers['x-ratelimit-remaining'] = String(remaining);
+  if (resetAt) headers['x-ratelimit-reset'] = String(Math.ceil(resetAt.getTime() / 1000));
 }
 
 /** Where nothing could be answered but "come back later". */
-function retryAfterHeader({ data, errors = [] }: ExecutionResult): Record<string, string> {
-  if (errors.length === 0 || Object.values(data ?? {}).some((value) => value !== null)) return {};
+function addRetryAfter(headers: Record<string, string>, { data, errors = [] }: ExecutionResult): void {
+  if (errors.length === 0 || Object.values(data ?? {}).some((value) => value !== null)) return;
   const waits = errors.map(({ extensions }) => extensions['retryAfterMs']);
-  if (!waits.every((wait) => typeof wait === 'number')) return {};
-  return { 'retry-after': String(Math.ceil(Math.max(...waits) / 1000)) };
+  if (waits.every((wait) => typeof wait === 'number'))
+    headers['retry-after'] = String(Math.ceil(Math.max(...waits) / 1000));
 }

@@ -1,9 +1,9 @@
-import { visit } from 'graphql';
-import type { DocumentNode, ExecutionArgs } from 'graphql';
+import { Kind } from 'graphql';
+import type { DocumentNode, ExecutionArgs, FieldNode, OperationDefinitionNode, SelectionSetNode } from 'graphql';
+import { LISTINGS } from '../caller/call.ts';
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { MOST_IDS } from '../schema/query.ts';
-import { rootFieldsOf } from './document-limits.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { RequestContext } from './request-context.ts';
 import { findWanted } from './wanted.ts';
@@ -20,7 +20,7 @@ export interface CallLimit {
 }
 
 /** The listings that stand in for reads of single animals, once the service has none. */
-const FEWEST_CALLS = 4;
+const FEWEST_CALLS = LISTINGS.length;
 
 export function createCallLimit({ maxUpstreamCalls }: Pick<Limits, 'maxUpstreamCalls'>): CallLimit {
   const concerned = new WeakMap<DocumentNode, boolean>();
@@ -42,13 +42,53 @@ export function createCallLimit({ maxUpstreamCalls }: Pick<Limits, 'maxUpstreamC
   };
 }
 
-/** A bound that costs nothing to find: a call for each field, a hundred where ids can be asked for together, and a listing. */
+/** A bound that costs nothing to find: of any operation of the document, whatever its variables are and what is known. */
 function mostCalls(document: DocumentNode): number {
-  let perField = 1;
-  visit(document, {
-    Field({ name }) {
-      if (name.value === 'petsById') perField = MOST_IDS;
-    },
-  });
-  return Math.max(FEWEST_CALLS, rootFieldsOf(document) * perField + 1);
+  let most = FEWEST_CALLS;
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.OPERATION_DEFINITION) most = Math.max(most, mostCallsOf(definition, document));
+  }
+  return most;
+}
+
+/** A call for each listing that there is and for each animal, and a listing that tries to save them. */
+function mostCallsOf({ selectionSet }: OperationDefinitionNode, document: DocumentNode): number {
+  let animals = 0;
+  let listings = 0;
+  for (const field of rootFields(selectionSet, document)) {
+    const name = field.name.value;
+    if (name === 'pets') listings += 1;
+    else if (name === 'petsById') animals += mostIds(field);
+    else animals += 1;
+  }
+  return animals + Math.min(listings, LISTINGS.length) + 1;
+}
+
+function mostIds({ arguments: [ids] = [] }: FieldNode): number {
+  return ids?.value.kind === Kind.LIST ? Math.min(ids.value.values.length, MOST_IDS) : MOST_IDS;
+}
+
+/** Each fragment once: fields that come twice under one name are one field. */
+function rootFields(selectionSet: SelectionSetNode, document: DocumentNode): FieldNode[] {
+  const fields: FieldNode[] = [];
+  const seen = new Set<string>();
+  const sets = [selectionSet];
+  for (const { selections } of sets) {
+    for (const selection of selections) {
+      if (selection.kind === Kind.FIELD) fields.push(selection);
+      // The list grows by its fragments while it is gone through.
+      else if (selection.kind === Kind.INLINE_FRAGMENT) sets.push(selection.selectionSet);
+      else if (!seen.has(selection.name.value)) {
+        seen.add(selection.name.value);
+        sets.push(...fragmentsNamed(selection.name.value, document));
+      }
+    }
+  }
+  return fields;
+}
+
+function fragmentsNamed(name: string, { definitions }: DocumentNode): SelectionSetNode[] {
+  return definitions.flatMap((definition) =>
+    definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name ? [definition.selectionSet] : [],
+  );
 }

@@ -9,12 +9,12 @@ import type { TextMemory } from './text-memory.ts';
 /** A query that is ready to be run again and again, with graphql-js's own result as JSON. */
 export interface CompiledOperation {
   readonly definition: OperationDefinitionNode;
-  /** @returns undefined where the variables are not as the operation declares them. Nothing has run then. */
-  run(
-    context: ResolverContext,
-    variables: Readonly<Record<string, unknown>>,
-  ): CompiledResult | Promise<CompiledResult> | undefined;
+  /** @returns undefined where the variables are not as the operation declares them. */
+  withVariables(variables: Readonly<Record<string, unknown>>): OperationRun | undefined;
 }
+
+/** Runs an operation with its variables, as often as it is asked to. */
+export type OperationRun = (context: ResolverContext) => CompiledResult | Promise<CompiledResult>;
 
 export interface CompiledResult {
   /** The value of `data`, as JSON. */
@@ -48,14 +48,16 @@ export function compileOperation(
 
   return {
     definition: operation,
-    run(context, given) {
+    withVariables(given) {
       const { variableValues } =
         variableDefinitions.length === 0 ? NO_VARIABLES : getVariableValues(schema, variableDefinitions, given);
       const text = variableValues && textFor(variableValues);
       if (!text) return undefined;
-      const errors: GraphQLError[] = [];
-      const data = text(undefined, { context, variableValues, errors, waited: false }, undefined);
-      return typeof data === 'string' ? { data, errors } : data.then((json) => ({ data: json, errors }));
+      return (context) => {
+        const errors: GraphQLError[] = [];
+        const data = text(undefined, { context, variableValues, errors, waited: false }, undefined);
+        return typeof data === 'string' ? { data, errors } : data.then((json) => ({ data: json, errors }));
+      };
     },
   };
 

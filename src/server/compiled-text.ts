@@ -68,7 +68,7 @@ export function compileText(type: GraphQLObjectType, sets: readonly SelectionSet
     text: compileField(type, { key, nodes }, selection),
   }));
   if (fields.length === 0) return () => '{}';
-  return REMEMBERED.has(type.name) ? remembered(write, selection.memory.forSelection()) : write;
+  return REMEMBERED.has(type.name) ? rememberedObject(write, selection.memory.forSelection()) : write;
 
   function write(value: unknown, run: Run, place: Place | undefined): Promise<string> | string {
     let json = '';
@@ -89,13 +89,27 @@ export function compileText(type: GraphQLObjectType, sets: readonly SelectionSet
 /** Animals never change, and memory answers with the same ones again and again. */
 const REMEMBERED: ReadonlySet<string> = new Set(['Pet']);
 
-function remembered(write: TextOf, texts: Texts): TextOf {
+function rememberedObject(write: TextOf, texts: Texts): TextOf {
+  return remembered(write, texts, (_object, { waited }) => !waited);
+}
+
+/** A list that a call has brought is worth its room once it has come a second time, which it does while it does not change. */
+function rememberedList(write: TextOf, texts: Texts): TextOf {
+  const seen = new WeakSet();
+  return remembered(write, texts, (list, { waited }) => {
+    if (!waited || seen.has(list)) return true;
+    seen.add(list);
+    return false;
+  });
+}
+
+function remembered(write: TextOf, texts: Texts, isWorthIt: (value: object, run: Run) => boolean): TextOf {
   return (value, run, place) => {
     const known = texts.find(value as object);
     if (known !== undefined) return known;
     const errorsBefore = run.errors.length;
     const text = write(value, run, place);
-    if (!run.waited && typeof text === 'string' && run.errors.length === errorsBefore)
+    if (typeof text === 'string' && run.errors.length === errorsBefore && isWorthIt(value as object, run))
       texts.keep(value as object, text);
     return text;
   };
@@ -147,12 +161,17 @@ function compileField(parent: GraphQLObjectType, { key, nodes }: Selected, selec
 /** petql's resolvers look at nothing of it, and it costs more to make than they do. */
 const NO_INFO = undefined as unknown as GraphQLResolveInfo;
 
-/** Arguments that no variable is in are the same at each run. */
+/** Arguments are the same at each run with the same variables, and those that no variable is in at every run. */
 function compileArguments(field: Field, node: FieldNode): (run: Run) => Record<string, unknown> {
   if (field.args.length === 0) return () => NO_ARGUMENTS;
   const { arguments: given = [] } = node;
   if (given.some(({ value }) => holdsVariable(value))) {
-    return ({ variableValues }) => getArgumentValues(field, node, variableValues);
+    const known = new WeakMap<VariableValues, Record<string, unknown>>();
+    return ({ variableValues }) => {
+      const values = known.get(variableValues) ?? getArgumentValues(field, node, variableValues);
+      known.set(variableValues, values);
+      return values;
+    };
   }
   const values = getArgumentValues(field, node);
   return () => values;
@@ -197,8 +216,11 @@ function compileNullable(type: GraphQLOutputType, nodes: readonly FieldNode[], s
 function compileList(itemType: GraphQLOutputType, nodes: readonly FieldNode[], selection: Selection): TextOf {
   const mayBeNull = !isNonNullType(itemType);
   const complete = compileValue(itemType, nodes, selection);
+  // A list with gaps is put together for one request; one without comes from memory as it stands there.
+  const lasts = isNonNullType(itemType) && isObjectType(itemType.ofType) && REMEMBERED.has(itemType.ofType.name);
+  return lasts ? rememberedList(write, selection.memory.forSelection()) : write;
 
-  return (value, run, above) => {
+  function write(value: unknown, run: Run, above: Place | undefined): Promise<string> | string {
     let json = '[';
     let pieces: Pieces | undefined;
     let index = 0;
@@ -213,7 +235,7 @@ function compileList(itemType: GraphQLOutputType, nodes: readonly FieldNode[], s
       index += 1;
     }
     return pieces ? joined(pieces, `${json}]`) : `${json}]`;
-  };
+  }
 
   function itemText(item: unknown, run: Run, place: Place): Promise<string> | string {
     try {

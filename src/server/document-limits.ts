@@ -52,13 +52,6 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
   return undefined;
 }
 
-/** The most fields that an operation of the document has at its top. */
-export function rootFieldsOf(document: DocumentNode): number {
-  const measureOf = createMeasure(document);
-  const operations = document.definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
-  return Math.max(0, ...operations.map(({ selectionSet }) => measureOf(selectionSet).rootFields));
-}
-
 /**
  * How often the field that stands most often at one place of the answer is asked for there. Validation compares each of them
  * with each other, and what is below them too.

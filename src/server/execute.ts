@@ -46,7 +46,7 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
       signal: () => signal,
       cacheControl,
       dryRun,
-      trace: running.span.trace,
+      trace: () => running.span.trace,
     });
     const { result, node } = await answered.catch((gone: unknown) => {
       reports.givenUp(running);

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Kind, getOperationAST } from 'graphql';
-import type { DocumentNode, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
+import type { DocumentNode, ExecutionResult, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import { readTraceContext } from '../trace-context.ts';
 import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
 import { answerType } from './answer-type.ts';
 import type { CallLimit } from './call-limit.ts';
 import { compileOperation } from './compiled-operation.ts';
-import type { CompiledOperation, CompiledResult } from './compiled-operation.ts';
+import type { CompiledOperation, CompiledResult, OperationRun } from './compiled-operation.ts';
 import type { Cors } from './cors.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { plainError } from './error-answers.ts';
@@ -22,7 +22,7 @@ import { createTextMemory } from './text-memory.ts';
 export interface FastAnswer {
   readonly status: number;
   /** Names and values in turn. */
-  readonly headers: readonly string[];
+  readonly headers: string[];
   readonly body: string;
 }
 
@@ -67,10 +67,10 @@ export interface FastParams {
 type CompiledDocument = ReadonlyMap<string, CompiledOperation>;
 
 export function createFastPath(options: FastPathOptions): FastPath {
-  const { endpoint, requestContext, maskError, reports, cors, serverKey, requireTrusted } = options;
+  const { endpoint, requestContext, maskError, reports, cors, serverKey, heedCacheControl, requireTrusted } = options;
   // What finds the server's key takes a Request.
   if (requireTrusted || typeof serverKey === 'function') return () => undefined;
-  const compiled = createCompiler(options);
+  const prepared = createPreparation(options);
 
   // Queries change nothing: one that fails as nobody foresaw is run again by the server, which knows what to say then.
   return (request) => {
@@ -87,38 +87,47 @@ export function createFastPath(options: FastPathOptions): FastPath {
     if (incoming.method !== 'POST' || path !== endpoint || headers['petql-dry-run'] !== undefined) return undefined;
     const type = answerType(headers.accept);
     if (!type || !isJson(headers['content-type']) || isDoubled(incoming.rawHeaders)) return undefined;
-    const params = readParams(body);
-    if (!params || inexactVariableError(params.variables)) return undefined;
-    const operation = compiled(params).get(params.operationName ?? '');
-    if (!operation) return undefined;
-    const { traceparent, tracestate } = headers;
-    const running = reports.begin(
-      readTraceContext(traceparent as string | undefined, tracestate as string | undefined),
-    );
-    const { trace } = running.span;
-    const context = requestContext(headerTerms(termsHeaders(headers), { ...options, signal, trace }));
+    const ready = prepared(body);
+    if (!ready) return undefined;
+    const { traceparent, tracestate, origin = null } = headers;
+    let running: RunningOperation | undefined;
+    const trace = () => running?.span.trace;
+    const context = requestContext(headerTerms(termsHeaders(headers), { serverKey, heedCacheControl, signal, trace }));
     if (context.refusal) return undefined;
-    const asked: Asked = { operation, running, context, type, origin: headers.origin ?? null };
-    const result = operation.run(context, params.variables);
-    return result instanceof Promise ? result.then((come) => answer(come, asked)) : result && answer(result, asked);
+    // From here on it is answered here.
+    running = reports.begin(readTraceContext(traceparent as string | undefined, tracestate as string | undefined));
+    const asked: Asked = { ...ready, running, context, type, origin };
+    try {
+      const result = ready.run(context);
+      return result instanceof Promise
+        ? result.then((come) => answer(come, asked)).catch((fault: unknown) => givenUp(fault, asked))
+        : answer(result, asked);
+    } catch (fault) {
+      return givenUp(fault, asked);
+    }
+  }
+
+  function givenUp(fault: unknown, { running }: Asked): never {
+    reports.givenUp(running);
+    throw fault;
   }
 
   function answer({ data, errors }: CompiledResult, asked: Asked): FastAnswer {
-    const { operation, running, context, type, origin } = asked;
+    const { definition, running, context, type, origin } = asked;
     const usage = context.usage();
-    const masked = errors.map(maskError);
+    const masked = errors.length > 0 ? errors.map(maskError) : NO_ERRORS;
     const result: ExecutionResult =
       masked.length > 0
         ? { data: JSON.parse(data) as NonNullable<ExecutionResult['data']>, errors: masked }
-        : NO_ERRORS;
+        : NOTHING_WRONG;
     const told = answerHeaders(result, context.latestBudget(), usage);
-    const { vary, ...storage } = storageHeaders('age' in told);
-    const { vary: alsoVary, ...granted } = cors.headers(origin);
+    const storage = storageHeaders(told['age'] !== undefined);
+    const granted = cors.headers(origin);
     const headers = ['content-type', type, 'x-request-id', running.id, ...SECURITY_LIST];
     addHeaders(headers, told);
-    addHeaders(headers, storage);
     addHeaders(headers, granted);
-    headers.push('vary', alsoVary === undefined ? vary : `${vary}, ${alsoVary}`);
+    const vary = granted['vary'] === undefined ? storage.vary : `${storage.vary}, ${granted['vary']}`;
+    headers.push('cache-control', storage['cache-control'], 'vary', vary);
     const errorsText = masked.length > 0 ? `"errors":${JSON.stringify(masked.map(plainError))},` : '';
     const extensions = { petql: usage };
     const answered: FastAnswer = {
@@ -128,14 +137,13 @@ export function createFastPath(options: FastPathOptions): FastPath {
     };
     // Last: whatever failed before this is run again by the server, and counted there.
     context.countSaved();
-    reports.end(running, operation.definition, { ...result, extensions });
+    reports.end(running, definition, { errors: masked, extensions });
     return answered;
   }
 }
 
 /** A request on its way to its answer. */
-interface Asked {
-  readonly operation: CompiledOperation;
+interface Asked extends Prepared {
   readonly running: RunningOperation;
   readonly context: RequestContext;
   /** The content type of the answer. */
@@ -146,10 +154,12 @@ interface Asked {
 
 const SECURITY_LIST: readonly string[] = Object.entries(SECURITY_HEADERS).flat();
 
-const NO_ERRORS: ExecutionResult = {};
+const NO_ERRORS: readonly GraphQLError[] = [];
+const NOTHING_WRONG: ExecutionResult = {};
 
+/** But for `vary`, of which there may be more to say. */
 function addHeaders(list: string[], headers: Readonly<Record<string, string>>): void {
-  for (const name of Object.keys(headers)) list.push(name, headers[name] as string);
+  for (const name of Object.keys(headers)) if (name !== 'vary') list.push(name, headers[name] as string);
 }
 
 function termsHeaders(headers: IncomingHttpHeaders): TermsHeaders {
@@ -161,6 +171,39 @@ function termsHeaders(headers: IncomingHttpHeaders): TermsHeaders {
     prefer: prefer as string | undefined,
     dryRun: undefined,
   };
+}
+
+/** What a request's body asks for, ready to be run. */
+interface Prepared {
+  readonly definition: OperationDefinitionNode;
+  readonly run: OperationRun;
+}
+
+/** Longer bodies are read anew each time. */
+const LONGEST_REMEMBERED = 16_384;
+
+/** Made once for each body: most requests are the same to the byte as an earlier one, but for whose they are. */
+function createPreparation(options: FastPathOptions): (body: Buffer) => Prepared | undefined {
+  const compiled = createCompiler(options);
+  const known = createDocumentCache<Prepared>();
+  return (body) => {
+    if (body.length > LONGEST_REMEMBERED) return prepare(body);
+    // A character a byte: no two bodies have the same text.
+    const text = body.toString('latin1');
+    const remembered = known.get(text);
+    if (remembered) return remembered;
+    const prepared = prepare(body);
+    if (prepared) known.set(text, prepared);
+    return prepared;
+  };
+
+  function prepare(body: Buffer): Prepared | undefined {
+    const params = readParams(body);
+    if (!params || inexactVariableError(params.variables)) return undefined;
+    const operation = compiled(params).get(params.operationName ?? '');
+    const run = operation?.withVariables(params.variables);
+    return operation && run && { definition: operation.definition, run };
+  }
 }
 
 /** Made once for each document; one that is not for here has no operations in it. */

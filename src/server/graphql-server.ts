@@ -96,7 +96,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     schema,
     graphqlEndpoint: endpoint,
     context: async ({ request, terms, running }) =>
-      requestContext(terms ?? (await httpTerms(request, { serverKey, heedCacheControl, trace: running?.span.trace }))),
+      requestContext(
+        terms ?? (await httpTerms(request, { serverKey, heedCacheControl, trace: () => running?.span.trace })),
+      ),
     maskedErrors: { maskError },
     parserAndValidationCache: {
       documentCache: createDocumentCache<DocumentNode>(({ tokenCount = 0 }) => tokenCount),

@@ -83,7 +83,8 @@ function send(outgoing: ServerResponse, { status, headers, body }: FastAnswer): 
   const bytes = Buffer.byteLength(body);
   // What has as many bytes as characters is ASCII, which needs no encoding.
   const encoding = bytes === body.length ? 'latin1' : 'utf8';
-  outgoing.writeHead(status, [...headers, 'content-length', String(bytes)]).end(body, encoding);
+  headers.push('content-length', String(bytes));
+  outgoing.writeHead(status, headers).end(body, encoding);
 }
 
 /** What Express and its like add to a request that went through them. */

@@ -26,7 +26,7 @@ export interface OperationReports {
   begin(trace: TraceContext | undefined, id?: string): RunningOperation;
   /** @param operation undefined where the document does not say which, or is none. */
   end(running: RunningOperation, operation: OperationDefinitionNode | undefined, result: ExecutionResult): void;
-  /** Whoever asked is gone, and there is no answer; only its trace says so. */
+  /** There is no answer, since whoever asked is gone or it is begun again; only its trace says so. */
   givenUp(running: RunningOperation): void;
 }
 

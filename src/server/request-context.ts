@@ -1,8 +1,8 @@
 import type { BudgetFit } from '../caller/budget-fit.ts';
 import type { BudgetView } from '../caller/budget.ts';
-import type { Caller, Callers } from '../caller/callers.ts';
+import type { Callers } from '../caller/callers.ts';
 import { readFreshness } from '../caller/freshness.ts';
-import type { FreshnessDefaults } from '../caller/freshness.ts';
+import type { Freshness, FreshnessDefaults } from '../caller/freshness.ts';
 import { NO_USAGE } from '../caller/usage.ts';
 import type { Usage } from '../caller/usage.ts';
 import type { Clock } from '../clock.ts';
@@ -41,13 +41,20 @@ export interface RequestContextOptions {
 /** Finds whose request it is, and how long it may take. */
 export function createRequestContext(options: RequestContextOptions): (terms: RequestTerms) => RequestContext {
   const { callers, clock, maxWaitMs } = options;
+  const freshnessOf = createFreshnessReader(options.freshness);
   return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl, dryRun, trace }) => {
     if (apiKey instanceof PetqlError) return { ...strangerContext(apiKey), dryRun };
     const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
-    const freshness = readFreshness(cacheControl, options.freshness);
+    const freshness = freshnessOf(cacheControl);
     const caller = callers.withKey(apiKey);
+    const pets = caller.pets({ deadlineMs, signal, freshness, trace });
     return {
-      ...callerContext(caller, { deadlineMs, signal, freshness, trace }),
+      pets,
+      usage: pets.usage,
+      budget: () => caller.budget.read(),
+      countSaved: () => caller.saved(pets.saved()),
+      latestBudget: () => caller.budget.latest(),
+      refusal: caller.refusal(),
       dryRun,
       worstCase: ({ demands, creations }) => caller.worstCase(demands, freshness) + creations,
       async fit(calls) {
@@ -58,18 +65,16 @@ export function createRequestContext(options: RequestContextOptions): (terms: Re
   };
 }
 
-function callerContext(
-  caller: Caller,
-  life: Parameters<Caller['pets']>[0],
-): Omit<RequestContext, 'dryRun' | 'fit' | 'worstCase'> {
-  const pets = caller.pets(life);
-  return {
-    pets,
-    usage: pets.usage,
-    budget: () => caller.budget.read(),
-    countSaved: () => caller.saved(pets.saved()),
-    latestBudget: () => caller.budget.latest(),
-    refusal: caller.refusal(),
+/** Nearly all requests ask for the same: what the last one asked for is not read again. */
+function createFreshnessReader(defaults: FreshnessDefaults): (cacheControl: string | undefined) => Freshness {
+  const usual = readFreshness(undefined, defaults);
+  let latest = { asked: '', freshness: usual };
+  return (cacheControl) => {
+    if (!cacheControl) return usual;
+    if (cacheControl !== latest.asked) {
+      latest = { asked: cacheControl, freshness: readFreshness(cacheControl, defaults) };
+    }
+    return latest.freshness;
   };
 }
 

@@ -16,8 +16,8 @@ export interface RequestTerms {
   readonly cacheControl: string | undefined;
   /** Whether it is not to run, but to be told its price. */
   readonly dryRun: boolean;
-  /** The trace that it belongs to. */
-  readonly trace: TraceContext | undefined;
+  /** The trace that its calls belong to; asked for when there is one. */
+  readonly trace: () => TraceContext | undefined;
 }
 
 export interface TermsOptions {
@@ -25,8 +25,8 @@ export interface TermsOptions {
   readonly serverKey: ServerKey | undefined;
   /** Whether a visitor may spend the plan of the server's key with `Cache-Control`. Of its own plan each caller may. */
   readonly heedCacheControl: boolean;
-  /** Where its operation stands, which has begun before the terms are known. */
-  readonly trace: TraceContext | undefined;
+  /** Where its operation stands, which may begin after its terms are known. */
+  readonly trace: () => TraceContext | undefined;
 }
 
 /** The terms of a request. Where the server has a key for its visitors, their Authorization headers are not read. */

@@ -122,6 +122,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   /** Under way, with a place or without. With `grants` never more than `maxConcurrent`. */
   let running = 0;
   let latest: { received: Standing; atMs: number } | undefined;
+  let aged: { received: Standing; wholeMs: number; standing: Standing } | undefined;
   /** By `clock.elapsed()`: before this, asking for more is of no use. */
   let closedUntilMs = 0;
   let wake: NodeJS.Timeout | undefined;
@@ -311,8 +312,16 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     for (const grant of grants.splice(0)) reports.push({ kind: 'returned', grant });
   }
 
+  /** The same object within a millisecond, so that what was made of it holds as long. */
   function standing(): Standing | undefined {
-    return latest && agedStanding(latest.received, clock.elapsed() - latest.atMs);
+    if (!latest) return undefined;
+    const nowMs = clock.elapsed();
+    const wholeMs = Math.floor(nowMs);
+    if (aged?.received !== latest.received || aged.wholeMs !== wholeMs) {
+      const standingNow = agedStanding(latest.received, nowMs - latest.atMs);
+      aged = { received: latest.received, wholeMs, standing: standingNow };
+    }
+    return aged.standing;
   }
 
   function refuseHopeless(): void {

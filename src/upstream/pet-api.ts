@@ -5,6 +5,7 @@ import type { TraceContext } from '../trace-context.ts';
 import { readRateLimitHeaders } from './rate-limit-headers.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
 import type { Transport, TransportFailure, TransportRequest, TransportResponse } from './transport.ts';
+import { createUnchangedBodies } from './unchanged-bodies.ts';
 import { LISTING_LIMIT, decodeError, decodePet, decodePets, encodeNewPet } from './wire.ts';
 import type { Decoded, Problem, WireError } from './wire.ts';
 
@@ -68,11 +69,12 @@ export interface UpstreamCall {
 }
 
 export function createPetApi(transport: Transport, clock: Clock): PetApi {
+  const listings = createUnchangedBodies<readonly Pet[]>((body, status) => withStatus(decodePets(body), status));
   return {
     listPets: (status, call) => {
       const filter = status === undefined ? '' : `&status=${status}`;
       return exchange({ method: 'GET', path: `/pets?limit=${LISTING_LIMIT}${filter}` }, call, (response) =>
-        listing(decodePets(response.body), status, response),
+        listing(listings.read(status ?? ANY_STATUS, response.body), response),
       );
     },
     getPet: (id, call) =>
@@ -143,16 +145,17 @@ function outcomeOf<T>(
   return { kind: 'failed', status, code: error?.code };
 }
 
-function listing(
-  decoded: Decoded<Pet[]>,
-  status: PetStatus | undefined,
-  { headers }: TransportResponse,
-): Decoded<Listing> {
+const ANY_STATUS = '';
+
+function withStatus(decoded: Decoded<Pet[]>, status: string): Decoded<readonly Pet[]> {
+  if (!decoded.ok || status === ANY_STATUS) return decoded;
+  const stranger = decoded.value.findIndex((pet) => pet.status !== status);
+  if (stranger < 0) return decoded;
+  return { ok: false, problem: `[${stranger}].status: expected the status that was asked for`, foreign: false };
+}
+
+function listing(decoded: Decoded<readonly Pet[]>, { headers }: TransportResponse): Decoded<Listing> {
   if (!decoded.ok) return decoded;
-  const stranger = status === undefined ? -1 : decoded.value.findIndex((pet) => pet.status !== status);
-  if (stranger >= 0) {
-    return { ok: false, problem: `[${stranger}].status: expected the status that was asked for`, foreign: false };
-  }
   const complete = decoded.value.length < LISTING_LIMIT && !hasNextPage(headers['link']);
   return { ok: true, value: { pets: decoded.value, complete } };
 }

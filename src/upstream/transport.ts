@@ -119,7 +119,9 @@ function startExchange(settle: (result: TransportResponse | TransportFailure) =>
         chunks.push(chunk);
       },
       onResponseEnd() {
-        finish({ kind: 'response', status, headers, body: Buffer.concat(chunks) });
+        const [only] = chunks;
+        const body = only && chunks.length === 1 ? only : Buffer.concat(chunks);
+        finish({ kind: 'response', status, headers, body });
       },
       onResponseError(_controller, error) {
         const sent = controller !== undefined;

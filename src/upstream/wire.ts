@@ -26,7 +26,7 @@ export interface WireError {
 }
 
 export function decodePet(body: Buffer): Decoded<Pet> {
-  return decode(petShape, body);
+  return decode(petShape, body, plainPet);
 }
 
 export function decodePets(body: Buffer): Decoded<Pet[]> {
@@ -90,16 +90,25 @@ function plainPets(json: unknown): Pet[] | undefined {
   if (!Array.isArray(json) || json.length > LISTING_LIMIT) return undefined;
   const seen = new Set<string>();
   const pets: Pet[] = [];
-  for (const item of json as readonly Readonly<Record<string, unknown>>[]) {
-    if (typeof item !== 'object' || item === null) return undefined;
-    const { id, name, categoryId, status } = item;
-    if (!Number.isSafeInteger(id) || !Number.isSafeInteger(categoryId) || typeof name !== 'string') return undefined;
-    if (status !== undefined && !PET_STATUSES.includes(status as PetStatus)) return undefined;
-    const text = String(id) as Int64;
-    pets.push({ id: text, name, categoryId: String(categoryId) as Int64, status: status as PetStatus | undefined });
-    seen.add(text);
+  for (const item of json) {
+    const pet = plainPet(item);
+    if (!pet) return undefined;
+    pets.push(pet);
+    seen.add(pet.id);
   }
   return seen.size === pets.length ? pets : undefined;
+}
+
+function plainPet(json: unknown): Pet | undefined {
+  if (typeof json !== 'object' || json === null) return undefined;
+  const { id, name, categoryId, status } = json as Readonly<Record<string, unknown>>;
+  if (!Number.isSafeInteger(id) || !Number.isSafeInteger(categoryId) || typeof name !== 'string') return undefined;
+  if (status !== undefined && !PET_STATUSES.includes(status as PetStatus)) return undefined;
+  return { id: int64OfSafe(id), name, categoryId: int64OfSafe(categoryId), status: status as PetStatus | undefined };
+}
+
+function int64OfSafe(value: unknown): Int64 {
+  return String(value) as Int64;
 }
 
 function decode<T>(shape: z.ZodType<T>, body: Buffer, plain?: (json: unknown) => T | undefined): Decoded<T> {

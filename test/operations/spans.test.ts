@@ -15,7 +15,10 @@ const ANEW = { 'cache-control': 'no-cache' };
 const CREATE = 'mutation Adopt { createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } } }';
 
 const exporter = new InMemorySpanExporter();
-const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+/** How many spans were begun. */
+let begun = 0;
+const counting = { onStart: () => void (begun += 1), onEnd() {}, forceFlush: async () => {}, shutdown: async () => {} };
+const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter), counting] });
 let gateway: TestGateway;
 /** What the sandbox was told, in the order of its calls. */
 let received: (string | undefined)[];
@@ -34,6 +37,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   exporter.reset();
+  begun = 0;
   received = [];
   gateway = await startGateway();
 });
@@ -76,6 +80,15 @@ test('an operation has a span, and below it one for its wait and one for its cal
   expect(new Set(spans().map((span) => span.spanContext().traceId)).size).toBe(1);
   expect(spans().map(({ status }) => status.code)).toEqual(Array(3).fill(SpanStatusCode.UNSET));
   expect(received).toEqual([traceparentOf(call)]);
+});
+
+test('a span that was begun is ended, whatever came of its operation', async () => {
+  await gateway.query('{ pets { id } }', { headers: { authorization: null } });
+  await gateway.query('query ($limit: Int!) { pets(limit: $limit) { id } }');
+  await gateway.query('{ pets { id } }');
+  expect(spans()).toHaveLength(begun);
+  const outcomes = spans().flatMap(({ attributes }) => attributes['petql.outcome'] ?? []);
+  expect(outcomes).toEqual(['UNAUTHENTICATED', 'BAD_USER_INPUT', 'OK']);
 });
 
 test('a creation waits as a write, below its own operation while another one reads', async () => {

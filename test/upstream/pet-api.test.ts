@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { Int64 } from '../../src/int64.ts';
+import type { PetStatus } from '../../src/pet.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createPetApi } from '../../src/upstream/pet-api.ts';
@@ -43,6 +44,24 @@ test.each(['<https://pets/?page=2>; rel="next"', '</v1/pets?a=b>; rel=next', '<x
     expect(await petApi.listPets('sold', call)).toMatchObject({ outcome: { kind: 'ok', value: { complete: false } } });
   },
 );
+
+test('a listing that has not changed is not read again, and one that has is', async () => {
+  const [first, again] = [await listed('sold'), await listed('sold')];
+  expect(again).toBe(first);
+  await petApi.createPet({ name: 'Ada', categoryId: '1' as Int64, status: 'sold' }, call);
+  const grown = await listed('sold');
+  expect(grown?.map(({ name }) => name)).toContain('Ada');
+  expect(grown).toHaveLength((first?.length ?? 0) + 1);
+});
+
+test('what one filter was answered with is not taken for an answer to another', async () => {
+  const body = '[{"id":1,"name":"Ada","categoryId":1,"status":"sold"}]';
+  sandbox.setFault(() => ({ status: 200, body }));
+  expect(await petApi.listPets('sold', call)).toMatchObject({ outcome: { kind: 'ok' } });
+  expect(await petApi.listPets('pending', call)).toMatchObject({
+    outcome: { kind: 'unreadable', problem: '[0].status: expected the status that was asked for' },
+  });
+});
 
 test('int64s pass both ways without losing a digit, as bare numbers', async () => {
   const answer = await petApi.createPet({ name: 'Zoë 🐈', categoryId: HUGE, status: undefined }, call);
@@ -136,3 +155,8 @@ test('a 404 without the Error body is a route that is gone', async () => {
   sandbox.setFault(() => ({ status: 404, body: 'nothing here' }));
   expect((await petApi.getPet('1' as Int64, call)).outcome).toEqual({ kind: 'route-gone', status: 404 });
 });
+
+async function listed(status: PetStatus) {
+  const { outcome } = await petApi.listPets(status, call);
+  return outcome.kind === 'ok' ? outcome.value.pets : undefined;
+}

@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { parse } from 'graphql';
+import { expect, test } from 'vitest';
+import { worstCaseCalls } from '../../src/caller/worst-case.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { createCallLimit } from '../../src/server/call-limit.ts';
+import { findWanted } from '../../src/server/wanted.ts';
+
+test.each([
+  ['lists of every kind, however often', 5, `{ ${aliased(50, 'pets(status: SOLD) { id }')} }`],
+  ['ids that are written out, as many as they are', 4, '{ petsById(ids: ["1", "2", "3"]) { id } }'],
+  ['ids that come later, as many as there may be', 101, 'query ($ids: [ID!]!) { petsById(ids: $ids) { id } }'],
+  [
+    'lists beside ids that come later',
+    105,
+    `query ($ids: [ID!]!) { petsById(ids: $ids) { id } ${aliased(9, 'pets { id }')} }`,
+  ],
+  ['a fragment that is used twice', 2, '{ ...one ...one } fragment one on Query { pet(id: "1") { id } }'],
+  [
+    'the costliest of its operations',
+    3,
+    'query A { pets { id } } query B { a: pet(id: "1") { id } b: pet(id: "2") { id } }',
+  ],
+])('a document can cost: %s', (_what, calls, text) => {
+  const document = parse(text);
+  const most = Math.max(calls, 4);
+  expect(createCallLimit({ maxUpstreamCalls: most }).concerns(document)).toBe(false);
+  expect(createCallLimit({ maxUpstreamCalls: most - 1 }).concerns(document)).toBe(true);
+});
+
+test('no operation costs more than its document can', async () => {
+  const field = fc.oneof(
+    fc.constantFrom('pets', 'pets(status: SOLD)', 'pets(status: $status)', 'pets(status: PENDING, limit: 3)'),
+    fc.constantFrom('1', '2', '3').map((id) => `pet(id: "${id}")`),
+    fc.array(fc.constantFrom('4', '5', '6', '7')).map((ids) => `petsById(ids: ${JSON.stringify(ids)})`),
+    fc.constant('petsById(ids: $ids)'),
+  );
+  const fields = (prefix: string) =>
+    fc
+      .array(field, { minLength: 1, maxLength: 6 })
+      .map((all) => all.map((one, index) => `${prefix}${index}: ${one} { id }`));
+  const variables = fc.record({
+    ids: fc.array(fc.integer({ min: 10, max: 120 }).map(String), { maxLength: 100 }),
+    status: fc.constantFrom('AVAILABLE', null),
+  });
+  const facts = fc.record({
+    size: fc.constantFrom('unknown', 'large', 'small'),
+    askedInParts: fc.boolean(),
+    getWorks: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fields('own'), fields('shared'), variables, facts, async (own, shared, variableValues, known) => {
+      const document = parse(`query ($ids: [ID!]! = [], $status: PetStatus) { ${own.join(' ')} ...more ... { ...more } }
+        fragment more on Query { ${shared.join(' ')} }`);
+      const { wanted } = await findWanted({ schema, document, variableValues });
+      const calls = worstCaseCalls(wanted.demands, { ...known, knows: () => false, listed: new Set() });
+      fc.pre(calls > 0);
+      expect(createCallLimit({ maxUpstreamCalls: calls - 1 }).concerns(document)).toBe(true);
+    }),
+  );
+});
+
+function aliased(count: number, field: string): string {
+  return Array.from({ length: count }, (_, index) => `f${index}: ${field}`).join(' ');
+}
