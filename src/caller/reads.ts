@@ -2,11 +2,12 @@ import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { Refused, Throttle } from '../throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer, UpstreamFailure } from '../upstream/pet-api.ts';
+import { createAsk } from './ask.ts';
 import { callKey } from './call.ts';
-import type { Call, ListingName } from './call.ts';
-import { demandKey, ownCall } from './demand.ts';
+import type { Call } from './call.ts';
+import { ownCall } from './demand.ts';
 import type { Demand } from './demand.ts';
-import { animalFact, answerFrom, listingFact } from './fact.ts';
+import { answerFrom } from './fact.ts';
 import type { Fact } from './fact.ts';
 import { readError, refusedError } from './failure-errors.ts';
 import { failureScope } from './failure-scope.ts';
@@ -15,13 +16,14 @@ import type { Freshness } from './freshness.ts';
 import type { GetRoute } from './get-route.ts';
 import type { Answer, Knowledge } from './knowledge.ts';
 import { mayAnswer, planCalls, waitsForOneUnderWay } from './plan-of-calls.ts';
-import type { OpenDemand, PlanOfCalls, StoreFacts } from './plan-of-calls.ts';
+import type { PlanOfCalls, StoreFacts } from './plan-of-calls.ts';
 import type { RefreshAllowance } from './refresh-allowance.ts';
 import type { RefusedKey } from './refused-key.ts';
 import type { RetryQuota } from './retry-quota.ts';
 import { createRests } from './rests.ts';
-import type { Rest } from './rests.ts';
 import type { CallerListings, ListingsListener } from './shared-listings.ts';
+import { createWaitingSet, isResting } from './waiting-set.ts';
+import type { Flight, Open } from './waiting-set.ts';
 
 /** Why an answer is older than was asked for. */
 export type StaleReason = 'GATE_CLOSED' | 'ONLY_IF_CACHED' | 'PLAN_USED_UP' | 'SAVING_CALLS' | 'UPSTREAM_FAILED';
@@ -89,39 +91,7 @@ interface Waiter extends ReadTurn {
   settle(result: ServedAnswer | Error): void;
 }
 
-/** A demand, and all that wait for the same answer to it. */
-interface Open extends OpenDemand {
-  readonly seen: Set<ListingName>;
-  joins: ReadonlySet<string>;
-  readonly waiters: Set<Waiter>;
-  /** Only calls that were sent after this one may answer it, by their numbers … */
-  since: number;
-  /** … and after so many writes. */
-  readonly writes: number;
-  /** Why a listing that might have shown it did not come. */
-  failure: PetqlError | undefined;
-  /** How many calls for it have failed in a way that may pass, and the error of the last one. */
-  failures: number;
-  passing: PetqlError | undefined;
-  /** Whether somebody has come since then, so that the next call for it is no mere retry. */
-  fresh: boolean;
-  /** The pause before a retry: nothing is asked for it until this is over. */
-  rest: Rest | undefined;
-}
-
-/** A call under way. */
-interface Flight {
-  readonly call: Call;
-  readonly key: string;
-  /** Calls are numbered in the order in which they are sent. */
-  readonly number: number;
-  readonly isRetry: boolean;
-  readonly sentAtMs: number;
-  /** How many writes were over when it was sent: after another one, nobody who comes may use its answer. */
-  readonly writes: number;
-  /** The same over all replicas, as the listings that they share are marked. */
-  readonly sharedWrites: string;
-}
+type OpenRead = Open<Waiter>;
 
 /** Different demands that may wait at a time; further ones are refused. */
 const MOST_OPEN = 10_000;
@@ -129,21 +99,19 @@ const MOST_OPEN = 10_000;
 const MOST_PLACES = 100;
 
 export function createReads(options: ReadsOptions): Reads {
-  const { apiKey, petApi, throttle, refusedKey, getRoute, knowledge, allowance, retryQuota, clock } = options;
+  const { throttle, refusedKey, getRoute, knowledge, allowance, retryQuota, clock } = options;
   const { retryPausesMs = [100, 400] } = options;
-  const open = new Set<Open>();
-  const byDemand = new Map<string, Open[]>();
-  const flights = new Set<Flight>();
+  const waitingSet = createWaitingSet<Waiter>(clock, knowledge);
+  const { open, flights } = waitingSet;
+  const ask = createAsk(options.petApi, getRoute, options.apiKey);
   /** Places that were asked of the throttle and have not come up. */
   const places: AbortController[] = [];
   const rests = createRests({ clock, retryQuota, pausesMs: retryPausesMs, onOver: review });
-  let sent = 0;
-  let writes = 0;
   let reviewing = false;
   const shared = options.share?.({
     learn: (fact) => knowledge.learn(fact),
     wrote() {
-      writes += 1;
+      waitingSet.wrote();
       knowledge.forget();
     },
   });
@@ -171,8 +139,8 @@ export function createReads(options: ReadsOptions): Reads {
       throw notCachedError();
     }
     if (!good || !spares) return undefined;
-    const waiting = byDemand.get(demandKey(demand));
-    if (waiting) return waiting.every(isResting) ? served(answer, 'UPSTREAM_FAILED') : undefined;
+    const waiting = waitingSet.waitingFor(demand);
+    if (waiting.length > 0) return waiting.every(isResting) ? served(answer, 'UPSTREAM_FAILED') : undefined;
     const planned = open.size === 0 ? 0 : plan().calls.length;
     if (allowance.allows(demand, answer.asOfMs, planned)) return undefined;
     // Another replica may have spent a call on it; whoever asks next gets that answer.
@@ -202,7 +170,7 @@ export function createReads(options: ReadsOptions): Reads {
         settle(result) {
           clearTimeout(deadline);
           signal?.removeEventListener('abort', onAbort);
-          leave(one, waiter);
+          waitingSet.leave(one, waiter);
           if (result instanceof Error) reject(result);
           else resolve(result);
         },
@@ -217,13 +185,13 @@ export function createReads(options: ReadsOptions): Reads {
       };
       const deadline = setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
-      const one = join(demand, waiter);
+      const one = waitingSet.join(demand, waiter);
       reviewSoon();
     });
   }
 
   async function wrote(added: Fact | undefined): Promise<void> {
-    writes += 1;
+    waitingSet.wrote();
     knowledge.forget();
     if (added) knowledge.learn(added);
     await shared?.wrote();
@@ -250,10 +218,8 @@ export function createReads(options: ReadsOptions): Reads {
     while (places.length < wanted) takePlace();
   }
 
-  function plan(): PlanOfCalls<Open> {
-    const keys = new Set<string>();
-    for (const { key } of flights) keys.add(key);
-    for (const one of open) one.joins = joinsAll(one) ? keys : joinsOf(one);
+  function plan(): PlanOfCalls<OpenRead> {
+    waitingSet.noteJoins();
     return planCalls(rests.any ? [...open].filter((one) => !isResting(one)) : [...open], facts());
   }
 
@@ -265,17 +231,8 @@ export function createReads(options: ReadsOptions): Reads {
     };
   }
 
-  function joinsAll(one: Open): boolean {
-    for (const flight of flights) if (!accepts(one, flight)) return false;
-    return true;
-  }
-
-  function joinsOf(one: Open): Set<string> {
-    return new Set([...flights].filter((flight) => accepts(one, flight)).map(({ key }) => key));
-  }
-
   /** @returns whether anybody was refused, so that another plan may do. */
-  function refuseHopeless({ calls }: PlanOfCalls<Open>): boolean {
+  function refuseHopeless({ calls }: PlanOfCalls<OpenRead>): boolean {
     let refused = false;
     for (const [position, { waiting }] of calls.entries()) {
       const outlook = throttle.outlook(position);
@@ -302,7 +259,7 @@ export function createReads(options: ReadsOptions): Reads {
     const send = () => {
       forget();
       flight = nextFlight();
-      return flight && ask(flight);
+      return flight && ask(flight.call, flight.sentAtMs);
     };
     throttle.pass({ kind: 'read', deadlineMs: Infinity, signal: place.signal }, send).then(
       (passage) => {
@@ -312,7 +269,7 @@ export function createReads(options: ReadsOptions): Reads {
       },
       // Nothing in a call throws but by a mistake of ours; whoever waits must not wait for ever because of it.
       (error: unknown) => {
-        if (flight) flights.delete(flight);
+        if (flight) waitingSet.arrive(flight);
         failAll(error as Error);
       },
     );
@@ -335,17 +292,13 @@ export function createReads(options: ReadsOptions): Reads {
     const [first] = waiting[0]?.waiters ?? [];
     first?.charge();
     allowance.spend();
-    sent += 1;
-    const sentAtMs = clock.elapsed();
-    const sharedWrites = shared?.writes ?? '';
-    const flight: Flight = { call, key: callKey(call), number: sent, isRetry, sentAtMs, writes, sharedWrites };
-    flights.add(flight);
+    const flight = waitingSet.depart(call, { isRetry, sharedWrites: shared?.writes ?? '' });
     review();
     return flight;
   }
 
   /** Without the retries that there is no room for: those who wait for them alone have had their answer. */
-  function nextCall(): (PlanOfCalls<Open>['calls'][number] & { readonly isRetry: boolean }) | undefined {
+  function nextCall(): (PlanOfCalls<OpenRead>['calls'][number] & { readonly isRetry: boolean }) | undefined {
     for (;;) {
       const [next] = plan().calls;
       if (!next) return undefined;
@@ -355,24 +308,9 @@ export function createReads(options: ReadsOptions): Reads {
     }
   }
 
-  async function ask({ call, sentAtMs }: Flight): Promise<UpstreamAnswer<Fact>> {
-    if (call.kind === 'list') {
-      const answer = await petApi.listPets(call.listing === 'all' ? undefined : call.listing, { apiKey });
-      if (answer.outcome.kind !== 'ok') return { ...answer, outcome: answer.outcome };
-      const { pets, complete } = answer.outcome.value;
-      return { ...answer, outcome: { kind: 'ok', value: listingFact(call.listing, pets, complete, sentAtMs) } };
-    }
-    const answer = await petApi.getPet(call.id, { apiKey });
-    if (answer.sunsetMs !== undefined) getRoute.sunsetTold(answer.sunsetMs);
-    if (answer.outcome.kind !== 'ok' && answer.outcome.kind !== 'not-found')
-      return { ...answer, outcome: answer.outcome };
-    const pet = answer.outcome.kind === 'ok' ? answer.outcome.value : null;
-    return { ...answer, outcome: { kind: 'ok', value: animalFact(call.id, pet, sentAtMs) } };
-  }
-
   /** An answer is in, and the throttle knows of it. */
   function finish(flight: Flight, { outcome, sent: wasSent }: UpstreamAnswer<Fact>): void {
-    flights.delete(flight);
+    waitingSet.arrive(flight);
     if (wasSent && !flight.isRetry) retryQuota.called();
     if (outcome.kind === 'ok') land(flight, outcome.value);
     else landFailed(flight, outcome);
@@ -382,12 +320,12 @@ export function createReads(options: ReadsOptions): Reads {
   /** Whoever may use the answer is served, and whom it does not help goes on. */
   function land(flight: Flight, fact: Fact): void {
     refusedKey.accept();
-    if (flight.writes === writes) {
+    if (waitingSet.isCurrent(flight)) {
       knowledge.learn(fact);
       shared?.share(fact, flight.sharedWrites);
     }
     for (const one of open) {
-      if (!accepts(one, flight)) continue;
+      if (!waitingSet.accepts(one, flight)) continue;
       const pets = answerFrom(fact, one.demand);
       if (pets) serve(one, { pets, asOfMs: fact.asOfMs, staleReason: undefined });
       else if (flight.call.kind === 'list') one.seen.add(flight.call.listing);
@@ -408,7 +346,7 @@ export function createReads(options: ReadsOptions): Reads {
       getRoute.withdrawn(failure.status);
     } else if (failure.kind !== 'rate-limited') {
       const scope = failureScope(failure);
-      const concerned = [...open].filter((one) => accepts(one, flight) && mayAnswer(call, one));
+      const concerned = [...open].filter((one) => waitingSet.accepts(one, flight) && mayAnswer(call, one));
       if (scope === 'passing') return landPassing(concerned, error);
       for (const one of concerned) {
         const own = callKey(ownCall(one.demand)) === flight.key;
@@ -425,8 +363,8 @@ export function createReads(options: ReadsOptions): Reads {
    * Who waited for it is served from memory, or rests and tries again, as far as there is room and time. Nobody goes on to
    * other calls meanwhile: what spoilt this one would most likely spoil them all.
    */
-  function landPassing(concerned: readonly Open[], error: PetqlError): void {
-    const waiting: Open[] = [];
+  function landPassing(concerned: readonly OpenRead[], error: PetqlError): void {
+    const waiting: OpenRead[] = [];
     for (const one of concerned) {
       one.failures += 1;
       one.passing = error;
@@ -445,22 +383,18 @@ export function createReads(options: ReadsOptions): Reads {
   }
 
   /** Whether a call that is still under way may answer it. */
-  function waitsForAnother(one: Open): boolean {
-    one.joins = joinsOf(one);
+  function waitsForAnother(one: OpenRead): boolean {
+    waitingSet.noteJoinsOf(one);
     return waitsForOneUnderWay(one);
   }
 
-  function serve({ waiters }: Open, answer: ServedAnswer): void {
-    for (const waiter of waiters) waiter.settle(answer);
-  }
-
-  function fail(one: Open, error: Error, reason: StaleReason = 'UPSTREAM_FAILED'): void {
+  function fail(one: OpenRead, error: Error, reason: StaleReason = 'UPSTREAM_FAILED'): void {
     serveKnown(one, reason);
     for (const waiter of one.waiters) waiter.settle(error);
   }
 
   /** Serves those that what is known is young enough for. */
-  function serveKnown({ demand, waiters }: Open, reason: StaleReason): void {
+  function serveKnown({ demand, waiters }: OpenRead, reason: StaleReason): void {
     for (const waiter of waiters) {
       const answer = lastResort(waiter, demand, reason);
       if (answer) waiter.settle(answer);
@@ -471,7 +405,7 @@ export function createReads(options: ReadsOptions): Reads {
     for (const one of open) fail(one, error, 'GATE_CLOSED');
   }
 
-  function refuse(waiter: Waiter, { demand, passing }: Open, refused: Refused): void {
+  function refuse(waiter: Waiter, { demand, passing }: OpenRead, refused: Refused): void {
     const closed = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
     const reason = closed ? 'GATE_CLOSED' : 'PLAN_USED_UP';
     // There is no retry where there is no call in time: what it was to make good is what went wrong.
@@ -485,64 +419,15 @@ export function createReads(options: ReadsOptions): Reads {
     if (!answer || ageMs > freshness.maxStaleMs) return undefined;
     return served(answer, ageMs > freshness.maxAgeMs ? reason : undefined);
   }
-
-  /** To the others that wait for this demand, where a call that may answer them may answer the newcomer too. */
-  function join(demand: Demand, waiter: Waiter): Open {
-    const key = demandKey(demand);
-    const { joinsSentMs, maxAgeMs } = waiter.freshness;
-    const sentSinceMs = clock.elapsed() - joinsSentMs;
-    let since = joinsSentMs === 0 ? sent : 0;
-    for (const { number, sentAtMs } of flights) if (sentAtMs < sentSinceMs) since = Math.max(since, number);
-    const others = byDemand.get(key) ?? [];
-    let one = others.find(
-      (other) =>
-        other.writes === writes &&
-        !(isResting(other) && other.rest.untilMs > waiter.deadlineMs) &&
-        (since <= other.since || isUntouched(other, since)),
-    );
-    if (!one) {
-      const seen = knowledge.listed(clock.elapsed() - maxAgeMs);
-      one = { ...UNTRIED, demand, seen, joins: new Set(), waiters: new Set(), since, writes };
-      open.add(one);
-      byDemand.set(key, [...others, one]);
-    }
-    one.since = Math.max(one.since, since);
-    one.fresh = true;
-    one.waiters.add(waiter);
-    return one;
-  }
-
-  /** Whether nothing that was sent before has a part in it. */
-  function isUntouched(one: Open, since: number): boolean {
-    if (one.seen.size > 0) return false;
-    for (const flight of flights) if (flight.number <= since && accepts(one, flight)) return false;
-    return true;
-  }
-
-  function leave(one: Open, waiter: Waiter): void {
-    one.waiters.delete(waiter);
-    if (one.waiters.size > 0) return;
-    open.delete(one);
-    const key = demandKey(one.demand);
-    const others = (byDemand.get(key) ?? []).filter((other) => other !== one);
-    if (others.length > 0) byDemand.set(key, others);
-    else byDemand.delete(key);
-  }
 }
 
-function isResting(one: Open): one is Open & { readonly rest: Rest } {
-  return one.rest?.over === false;
-}
-
-function accepts({ since, writes }: Open, flight: Flight): boolean {
-  return flight.number > since && flight.writes >= writes;
+function serve({ waiters }: OpenRead, answer: ServedAnswer): void {
+  for (const waiter of waiters) waiter.settle(answer);
 }
 
 function served({ pets, asOfMs }: Answer, staleReason?: StaleReason): ServedAnswer {
   return { pets, asOfMs, staleReason };
 }
-
-const UNTRIED = { failure: undefined, failures: 0, passing: undefined, fresh: true, rest: undefined } as const;
 
 const givenUp: Refused = { kind: 'refused', reason: 'aborted', retryAfterMs: 1_000, window: 'MINUTE' };
 

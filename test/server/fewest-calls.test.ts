@@ -7,12 +7,13 @@ import { modelPet } from '../caller/model-store.ts';
 const BUSINESS = { authorization: 'Bearer demo-business' };
 
 /** A gateway over a store of so many animals, whose ids are 1 and up. */
-function overStore(animals: number): Promise<TestGateway> {
+/** @param maxAgeMs so long that a burst is answered by what it shares, however slowly it comes in. */
+function overStore(animals: number, maxAgeMs = 1_000): Promise<TestGateway> {
   const seeds = Array.from({ length: animals }, (_, index) => {
     const { id: _taken, ...seed } = modelPet(index + 1, PET_STATUSES[index % 3]);
     return seed;
   });
-  return startGateway({ sandbox: { seeds } });
+  return startGateway({ sandbox: { seeds }, gateway: { maxAgeMs } });
 }
 
 const paths = ({ sandbox }: TestGateway) => sandbox.calls.map(({ path }) => path);
@@ -43,7 +44,7 @@ describe('in a store that one listing shows whole', () => {
   );
 
   test('a thousand operations at one moment, each for another id or filter, cost five calls at most', async () => {
-    await using gateway = await overStore(99);
+    await using gateway = await overStore(99, 60_000);
     const queries = Array.from({ length: 1_000 }, (_, index) => {
       if (index % 53 >= 50) return `{ pets(status: ${['AVAILABLE', 'PENDING', 'SOLD'][(index % 53) - 50]}) { id } }`;
       return `{ pet(id: "${(index % 53) + 1}") { id } }`;
@@ -63,7 +64,7 @@ describe('in a store that one listing shows whole', () => {
   });
 
   test('what waits for the plan is a set: it grows by no call when more of the same is asked for', async () => {
-    await using gateway = await overStore(99);
+    await using gateway = await overStore(99, 60_000);
     gateway.sandbox.setFault(() => ({ delayMs: 200 }));
     const first = gateway.query('{ pet(id: "1") { id } }');
     await expect.poll(() => gateway.sandbox.calls.length).toBe(1);
