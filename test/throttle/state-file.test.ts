@@ -83,8 +83,10 @@ describe('a ledger with a state file', () => {
 
   test('writes later what it could not write', async () => {
     let full = true;
+    let tries = 0;
     const written = new Map<string, string>();
     const setAll = (entries: Iterable<readonly [string, string]>) => {
+      tries += 1;
       if (full) failToWrite();
       for (const [name, value] of entries) written.set(name, value);
     };
@@ -92,6 +94,9 @@ describe('a ledger with a state file', () => {
     const kept = { file, nameOf: (apiKey: string) => apiKey };
     const ledger = createMemoryLedger({ rules, now: () => nowMs, log: createMemoryLog().log, kept });
     await spend(ledger, 40);
+    const triesOfExchanges = tries;
+    // Nothing more is exchanged; what was put off is tried, in vain.
+    await expect.poll(() => tries).toBeGreaterThan(triesOfExchanges);
     full = false;
     await expect.poll(() => written.get('ledger:a key')).toBeDefined();
     expect(JSON.parse(written.get('ledger:a key') ?? '')).toMatchObject({ started: 40 });
