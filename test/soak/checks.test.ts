@@ -361,7 +361,7 @@ describe('processes', () => {
   test('that end by themselves, end badly, or complain are found', () => {
     expect(look(({ ended }) => ended({ ...end, asked: undefined, exit: 1 }))).toEqual(['no process ends by itself']);
     expect(look(({ ended }) => ended({ ...end, exit: 1 }))).toEqual(['SIGTERM ends in exit code 0']);
-    expect(look(({ ended }) => ended({ ...end, tookMs: 9_000 }))).toEqual(['SIGTERM ends in exit code 0']);
+    expect(look(({ ended }) => ended({ ...end, tookMs: 11_000 }))).toEqual(['SIGTERM ends in exit code 0']);
     for (const line of [JSON.stringify({ level: 50, msg: 'Oops' }), '(node:1) Warning: leak', '{"level":"high"}']) {
       expect(look(({ logged }) => logged('replica 0.0', line))).toEqual(['no error in the log']);
     }

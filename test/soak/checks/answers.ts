@@ -68,6 +68,10 @@ export function createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs }:
       const killed = disturbances.touched(['killed', 'frozen'], { fromMs: startedMs, untilMs: endedMs }, replica);
       const soon = { fromMs: startedMs, untilMs: startedMs + ON_ITS_WAY_MS };
       if (killed || disturbances.touched(['stopping'], soon, replica)) return answered.explain();
+      // Who stops waits seven seconds for what is under way, and a machine that is busy may need more for it.
+      const span = { fromMs: startedMs, untilMs: endedMs };
+      const starved = lateness.during(span, replica) > BUSY_MS;
+      if (starved && disturbances.touched(['stopping'], span, replica)) return answered.explain();
       return answered.break(`${name(operation)}: ${outcome.reason}`);
     }
     answered.ok();

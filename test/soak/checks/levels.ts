@@ -32,8 +32,8 @@ const WARM_UP = 0.25;
 /** Of the rest, the first and the last of so many parts are compared. */
 const PARTS = 4;
 const FEWEST = 20;
-/** Of a shorter life they say nothing yet: connections come with the first burst, and V8 takes what the machine has before it collects with care. */
-const SHORTEST_MS = { fds: 60_000, handles: 60_000, heapMb: 300_000, rssMb: 300_000 } as const;
+/** Of a shorter life they say nothing yet: connections come with the bursts, and V8 takes what the machine has at first. */
+const SHORTEST_MS = 200_000;
 
 /** Holds the end of a process's life against its level after the warm-up. */
 export function createLevelCheck(processes: () => readonly { name: string; levels: readonly Level[] }[]): Check {
@@ -50,7 +50,7 @@ export function createLevelCheck(processes: () => readonly { name: string; level
   };
 
   function judge(figure: Figure, name: string, warm: readonly Level[]): void {
-    if ((warm.at(-1)?.atMs ?? 0) - (warm[0]?.atMs ?? 0) < SHORTEST_MS[figure]) return;
+    if ((warm.at(-1)?.atMs ?? 0) - (warm[0]?.atMs ?? 0) < SHORTEST_MS) return;
     const length = Math.floor(warm.length / PARTS);
     const before = levelOf(figure, warm.slice(0, length));
     const after = levelOf(figure, warm.slice(-length));

@@ -31,8 +31,11 @@ export function createPlanCheck({ arrivals, planOf, disturbances, soakTime }: Pl
   /** What was added is another check's; and of a 429 whose answer may have been lost on its way, petql need not know. */
   const heard = (arrival: Arrival): Arrival => {
     const span = { fromMs: soakTime(arrival.atMs), untilMs: soakTime(arrival.atMs) + ON_ITS_WAY_MS };
-    const lost = arrival.status === 429 && disturbances.touched(['upstream', 'frozen', 'killed'], span);
-    return { ...arrival, name: undefined, ...(lost ? { status: 500 } : {}) };
+    const lost = disturbances.touched(['upstream', 'frozen', 'killed'], span);
+    // Without Redis each replica finds out for itself.
+    const apart = disturbances.touched(['redis'], { ...span, fromMs: span.fromMs - IN_DOUBT_MS });
+    const unheard = arrival.status === 429 && (lost || apart);
+    return { ...arrival, name: undefined, ...(unheard ? { status: 500 } : {}) };
   };
   return {
     tallies: [kept, closed, banned],

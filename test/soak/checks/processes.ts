@@ -18,7 +18,7 @@ export interface ProcessCheck extends Check {
 }
 
 /** Containers are killed 10 seconds after SIGTERM. */
-const GONE_WITHIN_MS = 8_500;
+const GONE_WITHIN_MS = 10_000;
 const ERROR_LEVEL = 50;
 
 /** No process goes by itself, all stop when they are told to, and none says that something is wrong with petql. */
