@@ -11,7 +11,7 @@ import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
 import { schema } from './schema/schema.ts';
 import { createSpans } from './spans.ts';
-import { createGraphqlServer } from './server/graphql-server.ts';
+import { createFrontDoor } from './server/front-door.ts';
 import type { Health } from './server/health.ts';
 import type { RequestHandler } from './server/listener.ts';
 import { createNodeHandler } from './server/node-handler.ts';
@@ -97,7 +97,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     spans,
   });
   const trusted = checked.trustedDocuments && trustedDocuments(checked.trustedDocuments);
-  const { fetch, fastPath, execute } = createGraphqlServer({
+  const { fetch, fastPath, execute } = createFrontDoor({
     callers,
     clock,
     maxWaitMs,

@@ -11,7 +11,6 @@ import { LIMITS } from './limits.ts';
 import type { Limits } from './limits.ts';
 import { createLog } from './log.ts';
 import { DEMO_KEYS } from './sandbox/keys.ts';
-import { startSandbox } from './sandbox/sandbox.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
 import { listen } from './server/listener.ts';
 import type { Listener } from './server/listener.ts';
@@ -136,8 +135,10 @@ async function openAdmin({ admin }: Gateway, { adminHost, adminPort }: Config): 
   return listen(admin, at).catch(listenFailure(at));
 }
 
-function openSandbox(config: Config, at?: { host: string; port: number }): Promise<Sandbox> {
+async function openSandbox(config: Config, at?: { host: string; port: number }): Promise<Sandbox> {
   const { sandboxFile } = config;
+  // A gateway over the real service does without it.
+  const { startSandbox } = await import('./sandbox/sandbox.ts');
   return startSandbox({ ...at, ...(sandboxFile === undefined ? {} : { file: sandboxFile }) }).catch(
     (error: NodeJS.ErrnoException) => {
       if (error.code?.startsWith('ERR_SQLITE')) {

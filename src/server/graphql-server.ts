@@ -1,37 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import { GraphQLError, execute, getOperationAST, parse } from 'graphql';
-import type { DocumentNode, ExecutionArgs, ExecutionResult, OperationDefinitionNode } from 'graphql';
+import { execute, getOperationAST } from 'graphql';
+import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, OperationDefinitionNode } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { GraphQLParams, Plugin, YogaInitialContext } from 'graphql-yoga';
-import type { Events } from '../events.ts';
 import type { ServerKey } from '../gateway-options.ts';
 import type { Limits } from '../limits.ts';
-import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
-import type { Spans } from '../spans.ts';
 import { readTraceContext } from '../trace-context.ts';
 import type { TraceContext } from '../trace-context.ts';
 import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
 import { isAcceptable } from './answer-type.ts';
 import { batchError } from './batch-error.ts';
-import { createCallLimit } from './call-limit.ts';
 import type { CallLimit } from './call-limit.ts';
-import { createCors } from './cors.ts';
+import type { Cors } from './cors.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { documentLimitError } from './document-limits.ts';
 import { dryRun } from './dry-run.ts';
-import {
-  badRequest,
-  createErrorMask,
-  finishedError,
-  graphqlError,
-  parseFailure,
-  unknownOperation,
-} from './error-answers.ts';
+import { badRequest, finishedError, graphqlError, unknownOperation } from './error-answers.ts';
 import { inexactVariableError } from './exact-variables.ts';
 import { createExecute } from './execute.ts';
-import { createFastPath } from './fast-path.ts';
-import type { FastPath } from './fast-path.ts';
 import { forgedRequestError } from './forged-request.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
 import { healthAnswer } from './health.ts';
@@ -39,24 +26,23 @@ import type { Health } from './health.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
-import { createOperationReports } from './operation-reports.ts';
 import type { OperationReports, RunningOperation } from './operation-reports.ts';
 import { paramsError } from './params-error.ts';
-import { createRequestContext } from './request-context.ts';
-import type { RequestContext, RequestContextOptions } from './request-context.ts';
+import { parseWithin } from './parse-within.ts';
+import type { RequestContext } from './request-context.ts';
 import { httpTerms } from './request-terms.ts';
 import type { RequestTerms } from './request-terms.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 import { useSchemaRules } from './schema-rules.ts';
-import { textLimitError } from './text-limits.ts';
 import { requestedDocument } from './trusted-documents.ts';
 import type { DocumentParams, TrustedDocuments } from './trusted-documents.ts';
 
-export interface GraphqlServerOptions extends RequestContextOptions {
-  readonly log: Log;
-  /** Who counts what happens. */
-  readonly events?: Events | undefined;
-  readonly spans: Spans;
+export interface GraphqlServerOptions {
+  requestContext(terms: RequestTerms): RequestContext;
+  maskError(error: unknown): GraphQLError;
+  readonly reports: OperationReports;
+  readonly cors: Cors;
+  readonly callLimit: CallLimit;
   health(): Health;
   /** The path of GraphQL and GraphiQL. */
   readonly endpoint: string;
@@ -72,26 +58,18 @@ export interface GraphqlServerOptions extends RequestContextOptions {
   /** Documents that can be asked for by their ids, and whether no other one runs. */
   readonly trusted?: TrustedDocuments | undefined;
   readonly requireTrusted: boolean;
-  /** See `createCors`. */
-  readonly corsOrigins: readonly string[];
 }
 
 export interface GraphqlServer {
   /** GraphQL over HTTP, GraphiQL and health. */
   fetch(request: Request): Promise<Response>;
-  /** The same for the requests that there are most of, for Node's http server. */
-  readonly fastPath: FastPath;
   readonly execute: Execute;
 }
 
 /** GraphQL for those who ask over HTTP and for those in the same process, under the same rules. */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { endpoint, serverKey, heedCacheControl, limits, introspection } = options;
-  const requestContext = createRequestContext(options);
-  const maskError = createErrorMask(options.log);
-  const reports = createOperationReports(options);
-  const cors = createCors(options.corsOrigins);
-  const callLimit = createCallLimit(limits);
+  const { requestContext, maskError, reports, cors, callLimit } = options;
   const yoga = createYoga<ServerContext, RequestContext>({
     schema,
     graphqlEndpoint: endpoint,
@@ -127,27 +105,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     // Yoga answers any address that ends in this; a space is in none.
     healthCheckEndpoint: ' ',
   });
-  const fastPath = createFastPath({
-    endpoint,
-    schema,
-    serverKey,
-    heedCacheControl,
-    requestContext,
-    maskError,
-    reports,
-    cors,
-    callLimit,
-    requireTrusted: options.requireTrusted,
-    checkedDocument(params) {
-      const { parse: parseChecked, validate } = yoga.getEnveloped({ params });
-      const document = parseChecked(params.query) as DocumentNode;
-      const [error] = validate(schema, document);
-      if (error) throw error as GraphQLError;
-      return document;
-    },
-  });
   return {
-    fastPath,
     async fetch(request) {
       // What else a framework hands over with the request is not for Yoga, which would take it for context.
       const requestId = randomUUID();
@@ -269,15 +227,7 @@ function useGraphqlRequests({ limits, serverKey, trusted, requireTrusted }: Grap
 function useDocumentChecks(limits: Limits): ServerPlugin {
   return {
     onParse({ setParseFn }) {
-      setParseFn((source: string, options: object) => {
-        const limitError = textLimitError(source, limits);
-        if (limitError) throw graphqlError(limitError);
-        try {
-          return parse(source, options);
-        } catch (error) {
-          throw error instanceof GraphQLError ? parseFailure(error) : error;
-        }
-      });
+      setParseFn((text: string) => parseWithin(text, limits));
       return ({ result, context }) => {
         if (result === null || result instanceof Error) return;
         const error = documentLimitError(result, limits);

@@ -1,6 +1,7 @@
-import { NoFragmentCyclesRule, NoSchemaIntrospectionCustomRule, validate } from 'graphql';
-import type { DocumentNode, GraphQLSchema, ValidationRule } from 'graphql';
+import { NoFragmentCyclesRule, NoSchemaIntrospectionCustomRule, specifiedRules, validate } from 'graphql';
+import type { DocumentNode, GraphQLError, GraphQLSchema, ValidationRule } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { schema } from '../schema/schema.ts';
 
 /** Nobody corrects more at a time, and one document of a few kilobytes could have thousands, each with a page of text. */
 const MOST_ERRORS = 20;
@@ -10,15 +11,23 @@ const MOST_ERRORS = 20;
  * names of it that the document came close to.
  */
 export function useSchemaRules({ introspection }: { introspection: boolean }): Plugin {
-  const options = { maxErrors: MOST_ERRORS, hideSuggestions: !introspection };
   return {
     onValidate({ addValidationRule, setValidationFn }) {
       if (!introspection) addValidationRule(NoSchemaIntrospectionCustomRule);
-      setValidationFn((schema: GraphQLSchema, document: DocumentNode, rules: readonly ValidationRule[]) => {
-        // Alone and first: the other rules compare fragments of themselves with each other until the stack is full.
-        const cycles = validate(schema, document, [NoFragmentCyclesRule], options);
-        return cycles.length > 0 ? cycles : validate(schema, document, rules, options);
-      });
+      setValidationFn((_schema: GraphQLSchema, document: DocumentNode, rules: readonly ValidationRule[]) =>
+        schemaErrors(document, { introspection, rules }),
+      );
     },
   };
+}
+
+/** What is wrong with a document. */
+export function schemaErrors(
+  document: DocumentNode,
+  { introspection, rules = specifiedRules }: { introspection: boolean; rules?: readonly ValidationRule[] },
+): readonly GraphQLError[] {
+  const options = { maxErrors: MOST_ERRORS, hideSuggestions: !introspection };
+  // Alone and first: the other rules compare fragments of themselves with each other until the stack is full.
+  const cycles = validate(schema, document, [NoFragmentCyclesRule], options);
+  return cycles.length > 0 ? cycles : validate(schema, document, rules, options);
 }

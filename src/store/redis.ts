@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import type { Log } from '../log.ts';
 import { StoreAway } from './store-away.ts';
 
@@ -50,8 +50,37 @@ export interface RedisStoreOptions {
 const CONNECT_MS = 2_000;
 
 /** Connects in the background. Whoever calls before the first connection stands waits for it, two seconds at most. */
-export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): RedisStore {
-  const redis = new Redis(url, {
+export function connectRedis(options: RedisStoreOptions): RedisStore {
+  let store: RedisStore | undefined;
+  let closed = false;
+  // Loaded where there is a Redis to speak to: most gateways have none.
+  const opening = import('ioredis').then(({ Redis: Client }) => {
+    store = openRedis(clientOf(Client, options), options.log);
+    if (closed) store.close();
+    return store;
+  });
+  return {
+    get connected() {
+      return store?.connected ?? false;
+    },
+    run: async (...command) => (store ?? (await opening)).run(...command),
+    subscribe(channel, listener) {
+      let ended = false;
+      const subscribing = opening.then((opened) => (ended ? undefined : opened.subscribe(channel, listener)));
+      return () => {
+        ended = true;
+        void subscribing.then((end) => end?.());
+      };
+    },
+    close() {
+      closed = true;
+      store?.close();
+    },
+  };
+}
+
+function clientOf(Client: typeof Redis, { url, timeoutMs = 500 }: RedisStoreOptions): Redis {
+  return new Client(url, {
     // With its own defaults a call would hang for a minute while Redis is away, and be sent again on the next connection.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
@@ -60,6 +89,9 @@ export function connectRedis({ url, log, timeoutMs = 500 }: RedisStoreOptions): 
     connectTimeout: CONNECT_MS,
     retryStrategy: (attempt) => Math.min(50 * attempt, 1_000),
   });
+}
+
+function openRedis(redis: Redis, log: Log): RedisStore {
   let away = false;
   redis.on('ready', () => {
     if (away) log.info({}, 'Redis is back');

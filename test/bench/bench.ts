@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startProcess, untilListening } from './bench-process.ts';
 import type { BenchProcess } from './bench-process.ts';
+import { buildPetql } from './build-petql.ts';
 import { BASELINES, CONTESTANTS, takesPart } from './contestants.ts';
 import type { Contestant } from './contestants.ts';
 import { measureGrowth } from './growth.ts';
@@ -63,6 +64,7 @@ else await main();
 
 async function main(): Promise<void> {
   installPeers(say);
+  buildPetql();
   pinThisProcess();
   const rounds = Number(options.rounds ?? (options.quick ? 3 : 5));
   const durationMs = Number(options['duration-ms'] ?? (options.quick ? 500 : 1_000));

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { PETQL } from './build-petql.ts';
 import type { Workload } from './workloads.ts';
 
 /** Something that is measured. */
@@ -12,7 +13,6 @@ export interface Contestant {
 }
 
 const peer = (name: string) => fileURLToPath(new URL(`peers/${name}.js`, import.meta.url));
-const PETQL = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const PLAN = ['--plan', '100000000/900000000'];
 
 export const CONTESTANTS: readonly Contestant[] = [

@@ -1,6 +1,6 @@
-import { fileURLToPath } from 'node:url';
 import { startProcess, untilListening } from './bench-process.ts';
 import type { BenchProcess } from './bench-process.ts';
+import { PETQL } from './build-petql.ts';
 import { load } from './load.ts';
 import { graphqlRequest } from './request-text.ts';
 import { spread } from './statistics.ts';
@@ -22,7 +22,6 @@ export interface GrowthOptions {
 
 type Operation = Parameters<typeof graphqlRequest>[0];
 
-const PETQL = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const ONE: Operation = { query: '{ pet(id: "42") { id name status } }' };
 /** The upstream never answers these. */
 const STUCK_FROM = 1_000_000;
@@ -46,27 +45,39 @@ export async function measureGrowth({ upstream, core, durationMs, rounds }: Grow
       return [graphqlRequest({ query: `{ ${aliases.join(' ')} }` }, 'caller')];
     }),
     await series('One animal from memory, by the keys that ask in turn', 'keys', [1, 1_000, 100_000], keysOf),
+  ];
+  const alone = await beside(0);
+  growth.push(
     {
       title: 'One demand that joins so many that wait, by how many there are then',
       unit: 'waiting demands',
       points: await waitingDemands([100, 1_000, 10_000]),
     },
-    await series('One animal from memory, beside 10,000 waiting demands of the same key', 'keys', [1], keysOf),
-  ];
+    {
+      title: 'One animal from memory, beside so many demands of the same key that wait',
+      unit: 'waiting demands',
+      points: [alone, await beside(10_000)],
+    },
+  );
   // Whoever waits would be waited for.
   await petql.stop();
   return growth;
 
+  async function beside(size: number) {
+    return { ...(await pointOf(keysOf(1))), size };
+  }
+
   async function series(title: string, unit: string, sizes: readonly number[], requestsOf: (size: number) => Buffer[]) {
     const points = [];
-    for (const size of sizes) {
-      const requests = requestsOf(size);
-      await fill(requests);
-      const micros = [];
-      for (let round = 0; round < rounds; round += 1) micros.push(await microsOf(requests));
-      points.push({ size, micros: spread(micros) });
-    }
+    for (const size of sizes) points.push({ size, ...(await pointOf(requestsOf(size))) });
     return { title, unit, points };
+  }
+
+  async function pointOf(requests: readonly Buffer[]) {
+    await fill(requests);
+    const micros = [];
+    for (let round = 0; round < rounds; round += 1) micros.push(await microsOf(requests));
+    return { micros: spread(micros) };
   }
 
   /** Each is asked once, so that memory can answer it. */

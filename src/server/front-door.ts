@@ -1,0 +1,76 @@
+import type { Events } from '../events.ts';
+import type { Log } from '../log.ts';
+import { schema } from '../schema/schema.ts';
+import type { Spans } from '../spans.ts';
+import { createCallLimit } from './call-limit.ts';
+import { createCors } from './cors.ts';
+import { documentLimitError } from './document-limits.ts';
+import { createErrorMask } from './error-answers.ts';
+import { createFastPath } from './fast-path.ts';
+import type { FastPath } from './fast-path.ts';
+import type { GraphqlServer, GraphqlServerOptions } from './graphql-server.ts';
+import { createOperationReports } from './operation-reports.ts';
+import { parseWithin } from './parse-within.ts';
+import { createRequestContext } from './request-context.ts';
+import type { RequestContextOptions } from './request-context.ts';
+import { schemaErrors } from './schema-rules.ts';
+
+export interface FrontDoorOptions
+  extends
+    RequestContextOptions,
+    Omit<GraphqlServerOptions, 'callLimit' | 'cors' | 'maskError' | 'reports' | 'requestContext'> {
+  readonly log: Log;
+  /** Who counts what happens. */
+  readonly events?: Events | undefined;
+  readonly spans: Spans;
+  /** See `createCors`. */
+  readonly corsOrigins: readonly string[];
+}
+
+export interface FrontDoor extends GraphqlServer {
+  /** The same as `fetch` for the requests that there are most of, for Node's http server. */
+  readonly fastPath: FastPath;
+}
+
+/**
+ * GraphQL for those who ask over HTTP and for those in the same process, under the same rules. The GraphQL server takes
+ * longer to load than all the rest, and is loaded for the first request that needs it.
+ */
+export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
+  const { endpoint, limits, introspection, serverKey, heedCacheControl, requireTrusted } = options;
+  const shared = {
+    requestContext: createRequestContext(options),
+    maskError: createErrorMask(options.log),
+    reports: createOperationReports(options),
+    cors: createCors(options.corsOrigins),
+    callLimit: createCallLimit(limits),
+  };
+  let loading: Promise<GraphqlServer> | undefined;
+  const server = () => (loading ??= loadServer({ ...options, ...shared }));
+
+  return {
+    fastPath: createFastPath({
+      ...shared,
+      endpoint,
+      schema,
+      serverKey,
+      heedCacheControl,
+      requireTrusted,
+      checkedDocument({ query }) {
+        const document = parseWithin(query, limits);
+        const limitError = documentLimitError(document, limits);
+        if (limitError) throw limitError;
+        const [error] = schemaErrors(document, { introspection });
+        if (error) throw error;
+        return document;
+      },
+    }),
+    fetch: async (request) => (await server()).fetch(request),
+    execute: async (operation) => (await server()).execute(operation),
+  };
+}
+
+async function loadServer(options: GraphqlServerOptions): Promise<GraphqlServer> {
+  const { createGraphqlServer } = await import('./graphql-server.ts');
+  return createGraphqlServer(options);
+}
