@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastAnswer, FastPath } from './fast-path.ts';
 import type { RequestHandler } from './listener.ts';
+import { createTurns } from './turns.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. */
 export type FetchHandler = (request: Request) => Promise<Response> | Response;
@@ -17,9 +18,15 @@ export function createNodeHandler(
   maxBodyBytes: number,
   fastPath: FastPath = () => undefined,
 ): RequestHandler {
+  const inTurn = createTurns();
   return (incoming, outgoing) => {
     try {
-      readBody(incoming, maxBodyBytes, (body) => answer({ incoming, outgoing, body, signal: createSignal(outgoing) }));
+      readBody(incoming, maxBodyBytes, (body) =>
+        inTurn(() => {
+          // Whoever is gone by then has no use for an answer.
+          if (!outgoing.closed) answer({ incoming, outgoing, body, signal: createSignal(outgoing) });
+        }),
+      );
     } catch {
       refuse(outgoing);
     }
