@@ -12,24 +12,66 @@ export interface Listener {
 /** Answers a request by itself, whenever it can. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** How long clients may take; for tests, which have less time. */
+  readonly patience?: Patience;
+}
+
+/** In milliseconds. */
+export interface Patience {
+  /** From a connection's start, or the last answer on it and a first byte, to the end of a request's headers. */
+  readonly headersMs: number;
+  /** To the end of its body. */
+  readonly requestMs: number;
+  /** How often connections are looked through for those that took longer. */
+  readonly lookEveryMs: number;
+}
+
+/** Node would look every 30 s, and so let whoever sends a byte now and then stay four times as long as it is said to. */
+const PATIENCE: Patience = { headersMs: 10_000, requestMs: 30_000, lookEveryMs: 2_000 };
+
+/** Longer than the minute for which most balancers keep a connection, so that none is closed under a request. */
+const KEEP_ALIVE_MS = 65_000;
+
 /**
- * Serves a request handler on a port of its own.
+ * A few kilobytes each. One more is closed at once: without a bound they would take the last file descriptor, and then no
+ * connection to the service, to Redis or to a file could be opened.
+ */
+const MOST_CONNECTIONS = 15_000;
+
+/** What browsers and proxies send is far below. It bounds the number of headers, too. */
+const MOST_HEADER_BYTES = 16_384;
+
+/**
+ * Serves a request handler on a port of its own, also where strangers can reach it: whoever is slow or comes in crowds is
+ * cut off before it harms the others.
  *
  * @throws Error of node:net when it cannot listen there.
  */
 export async function listen(
   handler: RequestHandler,
-  { host, port }: { host: string; port: number },
+  { host, port, patience = PATIENCE }: ListenOptions,
 ): Promise<Listener> {
   const running = new Set<ServerResponse>();
   const server = createServer(
-    { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 },
+    {
+      headersTimeout: patience.headersMs,
+      requestTimeout: patience.requestMs,
+      connectionsCheckingInterval: patience.lookEveryMs,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MOST_HEADER_BYTES,
+    },
     (request, response) => {
       running.add(response);
       response.once('close', () => running.delete(response));
       handler(request, response);
     },
   );
+  server.maxConnections = MOST_CONNECTIONS;
+  // Node drops what is past a number of headers in silence, a second Authorization among it.
+  server.maxHeadersCount = 0;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, host, resolve);
   });
@@ -38,9 +80,9 @@ export async function listen(
     origin: httpOrigin(server),
     stop: (graceMs) =>
       new Promise((resolve) => {
-        const patience = setTimeout(() => server.closeAllConnections(), graceMs);
+        const grace = setTimeout(() => server.closeAllConnections(), graceMs);
         server.close(() => {
-          clearTimeout(patience);
+          clearTimeout(grace);
           resolve();
         });
         for (const response of running) response.shouldKeepAlive = false;

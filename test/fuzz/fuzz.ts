@@ -21,6 +21,7 @@ const USAGE = `Usage: npm run fuzz -- [flags]
 
 /** One request in so many comes as bytes over a connection of its own. */
 const BYTES_ONE_IN = 10;
+const TELL_EVERY = 10_000;
 
 if (values.help) process.stdout.write(`${USAGE}\n`);
 else process.exitCode = await main();
@@ -36,27 +37,38 @@ async function main(): Promise<number> {
   });
   const subject = await startSubject();
   const raw = Math.floor(cases / BYTES_ONE_IN);
+  let tried = 0;
+  const told = () => {
+    tried += 1;
+    if (tried % TELL_EVERY > 0) return;
+    const megabytes = Math.round(process.memoryUsage().heapUsed / 1_000_000);
+    process.stdout.write(`${tried.toLocaleString('en')} cases, ${megabytes} MB of heap\n`);
+  };
   const where = fc.constantFrom('callers' as const, 'callers' as const, 'callers' as const, 'server' as const);
   const failures = [
     await reported(
       fc.check(
-        fc.asyncProperty(messages, where, (message, side) => subject.tryMessage(message, side)),
+        fc.asyncProperty(messages, where, (message, side) => {
+          told();
+          return subject.tryMessage(message, side);
+        }),
         { seed, numRuns: cases - raw },
       ),
     ),
     await reported(
       fc.check(
-        fc.asyncProperty(wireBytes, (bytes) => subject.tryBytes(bytes)),
+        fc.asyncProperty(wireBytes, (bytes) => {
+          told();
+          return subject.tryBytes(bytes);
+        }),
         { seed, numRuns: raw },
       ),
     ),
   ].filter((failed) => failed);
   const kinds = [...subject.kinds].toSorted(([, one], [, other]) => other - one);
   const rows = kinds.map(([kind, answers]) => `${answers.toLocaleString('en').padStart(9)}  ${kind}`);
-  const { heapUsed } = process.memoryUsage();
   process.stdout.write(
     `${rows.join('\n')}\n${subject.calls.toLocaleString('en').padStart(9)}  calls to the service\n` +
-      `${Math.round(heapUsed / 1_000_000)} MB of heap at the end\n` +
       (failures.length + rejections === 0 ? 'nothing broke\n' : ''),
   );
   await subject[Symbol.asyncDispose]();

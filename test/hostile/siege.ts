@@ -1,0 +1,81 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Patience } from '../../src/server/listener.ts';
+import { startEchoUpstream } from '../fuzz/echo-upstream.ts';
+import type { Fared } from './attacked.ts';
+import { ATTACKS } from './attacks.ts';
+
+const ATTACKED = fileURLToPath(new URL('attacked.ts', import.meta.url));
+
+export interface SiegeOptions {
+  /** How many connections each attack holds. */
+  readonly attacks: Partial<Record<keyof typeof ATTACKS, number>>;
+  readonly durationMs: number;
+  /** See `ListenOptions`. */
+  readonly patience?: Patience;
+}
+
+export interface SiegeResult extends Fared {
+  /** What a good caller asked beside the attack, and how much of it was answered with data. */
+  readonly asked: number;
+  readonly answered: number;
+  /** Of the slowest of these answers, in milliseconds. */
+  readonly slowestMs: number;
+}
+
+/** How often the good caller asks. */
+const ASK_EVERY_MS = 50;
+const GIVE_UP_MS = 20_000;
+
+/** Attacks a petql process from all sides at once, while one caller asks it as callers do. */
+export async function siege({ attacks, durationMs, patience }: SiegeOptions): Promise<SiegeResult> {
+  await using upstream = await startEchoUpstream();
+  const child = fork(ATTACKED, [`${upstream.origin}/v1`, ...(patience ? [JSON.stringify(patience)] : [])]);
+  const [{ origin }] = (await once(child, 'message')) as [{ origin: string }];
+  const tookMs: number[] = [];
+  let asked = 0;
+  const ask = async () => {
+    asked += 1;
+    const startedAtMs = performance.now();
+    if (await isAnswered(origin)) tookMs.push(performance.now() - startedAtMs);
+  };
+  // What a process does at its first request is nobody's attack.
+  for (let warmUp = 0; warmUp < 20; warmUp += 1) await isAnswered(origin);
+  child.send('reset');
+
+  const over = new AbortController();
+  const attacking = Object.entries(attacks).map(([name, connections]) =>
+    ATTACKS[name as keyof typeof ATTACKS](origin, connections, over.signal),
+  );
+  const asking: Promise<void>[] = [];
+  for (const endsAtMs = performance.now() + durationMs; performance.now() < endsAtMs; await setTimeout(ASK_EVERY_MS)) {
+    asking.push(ask());
+    upstream.arrivals.splice(0);
+  }
+  await Promise.all(asking);
+  child.send('fared');
+  const [fared] = (await once(child, 'message')) as [Fared];
+  over.abort();
+  await Promise.all(attacking);
+  const exited = once(child, 'exit');
+  child.disconnect();
+  await exited;
+  return { ...fared, asked, answered: tookMs.length, slowestMs: Math.max(0, ...tookMs) };
+}
+
+async function isAnswered(origin: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${origin}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer the-good-one' },
+      body: '{"query":"{ pets(limit: 3) { id name } }"}',
+      signal: AbortSignal.timeout(GIVE_UP_MS),
+    });
+    const { data } = (await response.json()) as { data?: { pets?: readonly unknown[] } };
+    return data?.pets?.length === 3;
+  } catch {
+    return false;
+  }
+}
