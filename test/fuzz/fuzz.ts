@@ -3,6 +3,8 @@
  * the seed, how many answers there were of each kind, and the smallest request that breaks it.
  */
 import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { messages, wireBytes } from './messages.ts';
 import { startSubject } from './subject.ts';
@@ -23,6 +25,9 @@ const USAGE = `Usage: npm run fuzz -- [flags]
 const BYTES_ONE_IN = 10;
 const TELL_EVERY = 10_000;
 
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
 if (values.help) process.stdout.write(`${USAGE}\n`);
 else process.exitCode = await main();
 
@@ -41,6 +46,7 @@ async function main(): Promise<number> {
   const told = () => {
     tried += 1;
     if (tried % TELL_EVERY > 0) return;
+    collectGarbage();
     const megabytes = Math.round(process.memoryUsage().heapUsed / 1_000_000);
     process.stdout.write(`${tried.toLocaleString('en')} cases, ${megabytes} MB of heap\n`);
   };
