@@ -6,7 +6,8 @@ import { setTimeout } from 'node:timers/promises';
 /** Goes on until it is aborted; each connection of it is one of `connections`. */
 export type Attack = (origin: string, connections: number, signal: AbortSignal) => Promise<void>;
 
-const DRIP_MS = 50;
+/** Often enough to be heard by whoever looks for silence alone. */
+const DRIP_MS = 1_000;
 
 /** One operation of one key, as bytes. */
 function operation(key: string, query: string, headers: readonly string[] = []): string {
