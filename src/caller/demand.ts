@@ -6,9 +6,9 @@ export type Demand =
   | { readonly kind: 'listing'; readonly listing: ListingName }
   | { readonly kind: 'animal'; readonly id: Int64 };
 
-/** The same text for equal demands, another for others. */
+/** The same text for equal demands, another for others: no listing's name is a number. */
 export function demandKey(demand: Demand): string {
-  return demand.kind === 'listing' ? `listing ${demand.listing}` : `animal ${demand.id}`;
+  return demand.kind === 'listing' ? demand.listing : demand.id;
 }
 
 /** The call that answers this demand and tells no more than that. */

@@ -39,19 +39,11 @@ export function createKnowledge(): Knowledge {
 
   return {
     find(demand) {
-      let youngest: Answer | undefined;
-      const consider = (fact: Fact | undefined) => {
-        if (!fact || (youngest && youngest.asOfMs >= fact.asOfMs)) return;
-        const pets = answerFrom(fact, demand);
-        if (pets) youngest = { pets, asOfMs: fact.asOfMs };
-      };
       if (demand.kind === 'listing') {
-        consider(listings.get(demand.listing));
-        consider(listings.get('all'));
-      } else {
-        consider(animals.get(demand.id));
-        for (const fact of listings.values()) consider(fact);
+        return younger(younger(undefined, listings.get(demand.listing), demand), listings.get('all'), demand);
       }
+      let youngest = younger(undefined, animals.get(demand.id), demand);
+      for (const fact of listings.values()) youngest = younger(youngest, fact, demand);
       return youngest;
     },
     listed(sinceMs) {
@@ -95,6 +87,12 @@ export function createKnowledge(): Knowledge {
     listings.delete('all');
     size = 'unknown';
   }
+}
+
+function younger(known: Answer | undefined, fact: Fact | undefined, demand: Demand): Answer | undefined {
+  if (!fact || (known && known.asOfMs >= fact.asOfMs)) return known;
+  const pets = answerFrom(fact, demand);
+  return pets ? { pets, asOfMs: fact.asOfMs } : known;
 }
 
 function isYounger(fact: Fact, known: Fact | undefined): boolean {

@@ -73,7 +73,7 @@ export function createPets({ reads, writes, firstAnimals, clock, life }: PetsOpt
       const demand: Demand = { kind: 'listing', listing: status ?? 'all' };
       return when(read(demand), (pets) => firstAnimals(pets, limit));
     },
-    byId: (id) => when(read({ kind: 'animal', id }), ([pet]) => pet ?? null),
+    byId: (id) => when(read({ kind: 'animal', id }), (pets) => pets[0] ?? null),
     create: (pet, idempotencyKey) =>
       writes.create(pet, {
         deadlineMs,

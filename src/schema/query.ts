@@ -1,4 +1,5 @@
 import { PetqlError } from '../errors.ts';
+import { parseInt64 } from '../int64.ts';
 import { builder } from './builder.ts';
 import { int64Argument } from './int64-argument.ts';
 import { petStatus } from './pet-status.ts';
@@ -42,7 +43,7 @@ builder.queryType({
           });
         }
         // All are checked before the first is read; then each place in the list fails on its own.
-        const checked = ids.map((id, index) => int64Argument(`ids[${index}]`, id));
+        const checked = ids.map((id, index) => parseInt64(id) ?? int64Argument(`ids[${index}]`, id));
         return checked.map((id) => pets.byId(id));
       },
     }),
