@@ -100,6 +100,7 @@ async function main(): Promise<void> {
       });
       results.push(...measured);
       say(resultTable(workload, count, measured));
+      writeDown({ coldStarts, results });
     }
   }
   await Promise.all([...running.values()].map((contestant) => contestant.stop()));
@@ -110,11 +111,13 @@ async function main(): Promise<void> {
   if (growth.length > 0) say(growthPlots(growth));
   await upstream.stop();
   await largeStore.stop();
-  if (options.json)
-    writeFileSync(
-      options.json,
-      JSON.stringify({ node: process.version, rounds, durationMs, coldStarts, results, growth }, null, 2),
-    );
+  writeDown({ coldStarts, results, growth });
+
+  /** As it goes, so that what was measured is kept whatever comes. */
+  function writeDown(figures: object): void {
+    if (options.json === undefined) return;
+    writeFileSync(options.json, JSON.stringify({ node: process.version, rounds, durationMs, ...figures }, null, 2));
+  }
 }
 
 type Running = ReadonlyMap<Contestant, BenchProcess>;
@@ -188,21 +191,37 @@ interface RoundsOptions {
 async function measureRounds(rounds: RoundsOptions): Promise<Result[]> {
   const { running, workload, connections } = rounds;
   const contestants = [...running].filter(([contestant]) => takesPart(contestant, workload));
-  const samples = new Map<string, Sample[]>(contestants.map(([{ name }]) => [name, []]));
+  const samples = new Map<string, Map<number, Sample>>(contestants.map(([{ name }]) => [name, new Map()]));
   for (let round = 0; round < rounds.rounds; round += 1) {
     for (const [contestant, started] of contestants) {
-      samples.get(contestant.name)?.push(await measure({ ...rounds, contestant, process: started }));
+      const sample = await measure({ ...rounds, contestant, process: started }).catch(whereItIsNotPetql(contestant));
+      if (sample) samples.get(contestant.name)?.set(round, sample);
     }
   }
-  return [...samples].map(([contestant, taken]) => ({
-    workload: workload.name,
-    connections,
-    contestant,
-    figures: figuresOf(taken),
-    ratios: Object.fromEntries(
-      BASELINES.filter((name) => samples.has(name)).map((name) => [name, ratio(taken, samples.get(name) ?? [])]),
-    ),
-  }));
+  return [...samples]
+    .filter(([, taken]) => taken.size > 0)
+    .map(([contestant, taken]) => ({
+      workload: workload.name,
+      connections,
+      contestant,
+      figures: figuresOf([...taken.values()]),
+      ratios: Object.fromEntries(
+        BASELINES.filter((name) => samples.has(name)).map((name) => [
+          name,
+          ratio(taken, samples.get(name) ?? NO_SAMPLES),
+        ]),
+      ),
+    }));
+}
+
+const NO_SAMPLES: ReadonlyMap<number, Sample> = new Map();
+
+/** Others may break under a load: that round is lost to them. */
+function whereItIsNotPetql({ name }: Contestant): (error: Error) => undefined {
+  return (error) => {
+    if (name.startsWith('petql')) throw error;
+    say(`${name} failed: ${error.message.slice(0, 200)}`);
+  };
 }
 
 function figuresOf(samples: readonly Sample[]): Result['figures'] {
@@ -211,9 +230,13 @@ function figuresOf(samples: readonly Sample[]): Result['figures'] {
   return Object.fromEntries(figures) as Result['figures'];
 }
 
-function ratio(samples: readonly Sample[], baseline: readonly Sample[]): Spread {
+/** Of the rounds that both have. */
+function ratio(samples: ReadonlyMap<number, Sample>, baseline: ReadonlyMap<number, Sample>): Spread {
   return spread(
-    samples.map(({ operationsPerSecond }, round) => operationsPerSecond / (baseline[round]?.operationsPerSecond ?? 1)),
+    [...samples].flatMap(([round, { operationsPerSecond }]) => {
+      const base = baseline.get(round);
+      return base ? operationsPerSecond / base.operationsPerSecond : [];
+    }),
   );
 }
 
