@@ -5,9 +5,10 @@ import { fileURLToPath } from 'node:url';
 import type { Patience } from '../../src/server/listener.ts';
 import { startEchoUpstream } from '../fuzz/echo-upstream.ts';
 import type { Fared } from './attacked.ts';
-import { ATTACKS } from './attacks.ts';
+import type { ATTACKS } from './attacks.ts';
 
 const ATTACKED = fileURLToPath(new URL('attacked.ts', import.meta.url));
+const ATTACKERS = fileURLToPath(new URL('attackers.ts', import.meta.url));
 
 export interface SiegeOptions {
   /** How many connections each attack holds. */
@@ -45,10 +46,8 @@ export async function siege({ attacks, durationMs, patience }: SiegeOptions): Pr
   for (let warmUp = 0; warmUp < 20; warmUp += 1) await isAnswered(origin);
   child.send('reset');
 
-  const over = new AbortController();
-  const attacking = Object.entries(attacks).map(([name, connections]) =>
-    ATTACKS[name as keyof typeof ATTACKS](origin, connections, over.signal),
-  );
+  const attackers = fork(ATTACKERS, [origin, JSON.stringify(attacks)]);
+  await once(attackers, 'message');
   const asking: Promise<void>[] = [];
   for (const endsAtMs = performance.now() + durationMs; performance.now() < endsAtMs; await setTimeout(ASK_EVERY_MS)) {
     asking.push(ask());
@@ -57,11 +56,11 @@ export async function siege({ attacks, durationMs, patience }: SiegeOptions): Pr
   await Promise.all(asking);
   child.send('fared');
   const [fared] = (await once(child, 'message')) as [Fared];
-  over.abort();
-  await Promise.all(attacking);
-  const exited = once(child, 'exit');
-  child.disconnect();
-  await exited;
+  for (const each of [attackers, child]) {
+    const exited = once(each, 'exit');
+    each.disconnect();
+    await exited;
+  }
   return { ...fared, asked, answered: tookMs.length, slowestMs: Math.max(0, ...tookMs) };
 }
 
