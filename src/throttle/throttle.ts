@@ -26,6 +26,8 @@ export interface Throttle {
   outlook(ahead: number): Outlook;
   /** How many wait. */
   readonly waiting: number;
+  /** Settles once the ledger has said what may be sent; undefined where it is not being asked. */
+  readonly asking: Promise<unknown> | undefined;
   /** Whether anybody waits, or a call is under way or not yet reported. */
   readonly busy: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are reported. */
@@ -150,6 +152,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     get waiting() {
       return writes.size + reads.size;
     },
+    get asking() {
+      return exchanging;
+    },
     get busy() {
       return isBusy();
     },
@@ -200,7 +205,12 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         },
       };
       const onAbort = () => waiter.refuse(refusal('aborted', 0));
-      const onDeadline = () => waiter.refuse(refusal('plan', position(waiter)));
+      const onDeadline = () => {
+        const late = () => queue.has(waiter) && waiter.refuse(refusal('plan', position(waiter)));
+        // What the ledger is about to allow is not refused because it takes a moment to say so.
+        if (exchanging) exchanging.then(late, late);
+        else late();
+      };
       const deadline =
         deadlineMs === Infinity ? undefined : setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
@@ -331,8 +341,8 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     // Those that a grant is there for are as good as gone.
     let ahead = -grants.length;
     for (const waiter of [...writes, ...reads]) {
-      if (ahead >= 0 && nowMs + expectedWait(now, ahead).waitMs > waiter.deadlineMs)
-        waiter.refuse(refusal('plan', ahead));
+      const waitMs = ahead < 0 ? 0 : expectedWait(now, ahead).waitMs;
+      if (waitMs > 0 && nowMs + waitMs > waiter.deadlineMs) waiter.refuse(refusal('plan', ahead));
       else ahead += 1;
     }
   }

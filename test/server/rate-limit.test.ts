@@ -100,6 +100,13 @@ describe('a request past the plan', () => {
     expect(gateway.sandbox.calls.map(({ status }) => status)).toEqual([201, 201, 201]);
   });
 
+  test('that may not wait is served where nothing keeps it, a creation too', async () => {
+    const hasty = { headers: { prefer: 'wait=0' } };
+    for (const query of ['{ pet(id: "1") { id } }', creation(1), '{ pets { id } }']) {
+      expect((await gateway.query(query, hasty)).errors).toBeUndefined();
+    }
+  });
+
   test('waits no longer than it says it would', async () => {
     const slow = { delayMs: 400 };
     gateway.sandbox.setFault(() => slow);

@@ -48,6 +48,21 @@ function ledgerOf(plan: AssumedPlan): Ledger {
   });
 }
 
+/** Its answers take 10 ms, as if they came over a network. */
+function slowLedger(): Ledger {
+  const ledger = ledgerOf({ perMinute: 5, perDay: 1_000, known: true });
+  return {
+    ...ledger,
+    async exchange(...request) {
+      const standing = await ledger.exchange(...request);
+      await new Promise((resolve) => {
+        setTimeout(resolve, 10);
+      });
+      return standing;
+    },
+  };
+}
+
 interface CallOptions extends Partial<Turn> {
   readonly waitMs?: number;
   readonly tookMs?: number;
@@ -206,18 +221,7 @@ describe('who need not wait', () => {
   });
 
   test('and leaves while its grant is on its way gives the grant back', async () => {
-    const ledger = ledgerOf({ perMinute: 5, perDay: 1_000, known: true });
-    const slow: Ledger = {
-      ...ledger,
-      async exchange(...request) {
-        const standing = await ledger.exchange(...request);
-        await new Promise((resolve) => {
-          setTimeout(resolve, 10);
-        });
-        return standing;
-      },
-    };
-    start({}, { ledger: slow });
+    start({}, { ledger: slowLedger() });
     const abort = new AbortController();
     const passage = call('gone', { signal: abort.signal });
     await elapse(5);
@@ -327,6 +331,16 @@ describe('a waiter', () => {
     await elapse(4_000);
     expect(await settled([stuck])).toEqual(['ok']);
     expect(sent).toEqual(['stuck']);
+  });
+
+  test('that would wait for nothing is not late because the ledger takes its time, even where it may not wait', async () => {
+    start({}, { ledger: slowLedger() });
+    const passages: Promise<Passage<string>>[] = [];
+    for (const name of names('r', 6)) {
+      passages.push(call(name, { waitMs: 0 }));
+      await elapse(100);
+    }
+    expect(await settled(passages)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'plan']);
   });
 
   test('that goes away is gone at once, and nothing is sent for it', async () => {
