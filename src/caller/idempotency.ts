@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { NewPet } from '../pet.ts';
@@ -67,7 +66,8 @@ const OF_ONE_REQUEST: ReadonlySet<string> = new Set(['OUTCOME_PENDING', 'RATE_LI
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const { apiKey, records, nameOf, leaseMs, clock, onForeign } = options;
   const running = new Map<string, Running>();
-  const familiar = new LRUCache<string, true>({ max: MOST_FAMILIAR });
+  // Every caller has one, and most never create anything: a cache that takes its room beforehand would be most of a caller.
+  const familiar = new Set<string>();
   let awaySinceMs: number | undefined;
   const taken = new Error('another submit began meanwhile');
   const waiting = createWaiting(clock, {
@@ -171,7 +171,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
         }
       },
       async settle(outcome) {
-        familiar.set(name, true);
+        remember(name);
         await records.settle(name, attempt, JSON.stringify(outcome));
       },
       release: () => records.release(name, attempt),
@@ -180,11 +180,17 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
 
   function given(name: string, outcome: CreateOutcome): Created {
     if (!('refusal' in outcome) && !familiar.has(name)) {
-      familiar.set(name, true);
+      remember(name);
       onForeign();
     }
     if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status);
     return outcome;
+  }
+
+  function remember(name: string): void {
+    familiar.add(name);
+    const [oldest] = familiar;
+    if (familiar.size > MOST_FAMILIAR && oldest !== undefined) familiar.delete(oldest);
   }
 
   function givenUp(reason: 'aborted' | 'stopping'): PetqlError {
