@@ -12,7 +12,9 @@ import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
 import type { PetApi } from '../../src/upstream/pet-api.ts';
 import { modelPet } from './model-store.ts';
 
-const KEYS = 100_000;
+/** A hundred thousand take a minute on a slow machine, and say the same. */
+const KEYS = 40_000;
+const MOST_MEGABYTES = 50;
 const AT_A_TIME = 500;
 
 setFlagsFromString('--expose-gc');
@@ -23,7 +25,7 @@ function heapMegabytes(): number {
   return process.memoryUsage().heapUsed / 1_000_000;
 }
 
-test('100,000 keys seen once leave under 100 MB, and what they spent is known', async () => {
+test('keys seen once leave about a kilobyte each, and what they spent is known', async () => {
   const rateLimit = () => ({
     limit: 60,
     remaining: 59,
@@ -37,7 +39,7 @@ test('100,000 keys seen once leave under 100 MB, and what they spent is known', 
       Promise.resolve({ outcome: { kind: 'ok', value: modelPet(Number(id)) }, sent: true, rateLimit: rateLimit() }),
     listPets: () =>
       Promise.resolve({
-        outcome: { kind: 'ok', value: { pets: structuredClone(pets), complete: true } },
+        outcome: { kind: 'ok', value: { pets: pets.map((pet) => ({ ...pet })), complete: true } },
         sent: true,
         rateLimit: rateLimit(),
       }),
@@ -56,7 +58,7 @@ test('100,000 keys seen once leave under 100 MB, and what they spent is known', 
     );
   }
   // What the last calls left behind goes with their timers.
-  await expect.poll(() => heapMegabytes() - before, { timeout: 20_000, interval: 500 }).toBeLessThan(100);
+  await expect.poll(() => heapMegabytes() - before, { timeout: 30_000, interval: 500 }).toBeLessThan(MOST_MEGABYTES);
   const { day } = await ledger.exchange('key number 7', { reports: [], wanted: 0 });
   expect(day.used).toBe(1);
   await callers.close();

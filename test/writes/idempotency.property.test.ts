@@ -150,7 +150,7 @@ function outcomesOf(told: readonly Told[]): Map<string, Set<string>> {
 }
 
 const runs = {
-  numRuns: Number(process.env['FUZZ_RUNS'] ?? 100),
+  numRuns: Number(process.env['FUZZ_RUNS'] ?? 40),
   seed: Number(process.env['FUZZ_SEED'] ?? Date.now()),
   endOnFailure: false,
 };
