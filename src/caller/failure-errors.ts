@@ -3,7 +3,8 @@ import type { UpstreamFailure } from '../upstream/pet-api.ts';
 import type { Refused } from '../throttle/throttle.ts';
 
 /** The error of a call that the throttle did not let through. */
-export function refusedError({ reason, retryAfterMs, window }: Refused, nowMs: number): PetqlError {
+export function refusedError({ reason, window, ...refused }: Refused, nowMs: number): PetqlError {
+  const retryAfterMs = Math.ceil(refused.retryAfterMs);
   const retryAt = new Date(nowMs + retryAfterMs).toISOString();
   const details = { retryAfterMs, retryAt, window };
   if (reason === 'banned')
