@@ -205,11 +205,11 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         },
       };
       const onAbort = () => waiter.refuse(refusal('aborted', 0));
+      const beLate = () => queue.has(waiter) && waiter.refuse(refusal('plan', position(waiter)));
       const onDeadline = () => {
-        const late = () => queue.has(waiter) && waiter.refuse(refusal('plan', position(waiter)));
         // What the ledger is about to allow is not refused because it takes a moment to say so.
-        if (exchanging) exchanging.then(late, late);
-        else late();
+        if (exchanging) exchanging.then(beLate, beLate);
+        else beLate();
       };
       const deadline =
         deadlineMs === Infinity ? undefined : setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
