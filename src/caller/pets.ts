@@ -102,9 +102,11 @@ export function createPets({ reads, writes, firstAnimals, clock, life }: PetsOpt
   async function wait(demand: Demand): Promise<readonly Pet[]> {
     const askedAtMs = clock.elapsed();
     let paid = false;
+    const waited = (refused?: string) =>
+      life.onWaited?.({ kind: 'read', waitedMs: clock.elapsed() - askedAtMs, refused });
     const refuse = (why: string) => {
       // What is refused is refused to all demands of a request together.
-      if (!paid && !refusalTold) life.onWaited?.({ kind: 'read', waitedMs: clock.elapsed() - askedAtMs, refused: why });
+      if (!paid && !refusalTold) waited(why);
       refusalTold = true;
     };
     const turn: ReadTurn = {
@@ -112,7 +114,7 @@ export function createPets({ reads, writes, firstAnimals, clock, life }: PetsOpt
       signal: life.signal?.(),
       freshness,
       charge() {
-        if (!paid) life.onWaited?.({ kind: 'read', waitedMs: clock.elapsed() - askedAtMs, refused: undefined });
+        if (!paid) waited();
         paid = true;
         meter.called();
         life.onCall?.();

@@ -179,15 +179,11 @@ export function createReads(options: ReadsOptions): Reads {
         waiter.settle(refusedError(givenUp, clock.now()));
         reviewSoon();
       };
-      const beLate = () => {
-        waiter.late = true;
-        reviewSoon();
-      };
-      const onDeadline = () => {
-        // What the ledger is about to allow is not refused because it takes a moment to say so.
-        if (throttle.asking) throttle.asking.then(beLate, beLate);
-        else beLate();
-      };
+      const onDeadline = () =>
+        throttle.onceTold(() => {
+          waiter.late = true;
+          reviewSoon();
+        });
       const deadline = setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
       const one = waitingSet.join(demand, waiter);

@@ -4,6 +4,8 @@ import { LISTINGS } from '../caller/call.ts';
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { MOST_IDS } from '../schema/query.ts';
+import { fragmentsOf } from './fragments.ts';
+import type { Fragments } from './fragments.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { RequestContext } from './request-context.ts';
 import { findWanted } from './wanted.ts';
@@ -44,18 +46,19 @@ export function createCallLimit({ maxUpstreamCalls }: Pick<Limits, 'maxUpstreamC
 
 /** A bound that costs nothing to find: of any operation of the document, whatever its variables are and what is known. */
 function mostCalls(document: DocumentNode): number {
+  const fragments = fragmentsOf(document);
   let most = FEWEST_CALLS;
   for (const definition of document.definitions) {
-    if (definition.kind === Kind.OPERATION_DEFINITION) most = Math.max(most, mostCallsOf(definition, document));
+    if (definition.kind === Kind.OPERATION_DEFINITION) most = Math.max(most, mostCallsOf(definition, fragments));
   }
   return most;
 }
 
 /** A call for each listing that there is and for each animal, and a listing that tries to save them. */
-function mostCallsOf({ selectionSet }: OperationDefinitionNode, document: DocumentNode): number {
+function mostCallsOf({ selectionSet }: OperationDefinitionNode, fragments: Fragments): number {
   let animals = 0;
   let listings = 0;
-  for (const field of rootFields(selectionSet, document)) {
+  for (const field of rootFields(selectionSet, fragments)) {
     const name = field.name.value;
     if (name === 'pets') listings += 1;
     else if (name === 'petsById') animals += mostIds(field);
@@ -69,7 +72,7 @@ function mostIds({ arguments: [ids] = [] }: FieldNode): number {
 }
 
 /** Each fragment once: fields that come twice under one name are one field. */
-function rootFields(selectionSet: SelectionSetNode, document: DocumentNode): FieldNode[] {
+function rootFields(selectionSet: SelectionSetNode, fragments: Fragments): FieldNode[] {
   const fields: FieldNode[] = [];
   const seen = new Set<string>();
   const sets = [selectionSet];
@@ -80,15 +83,10 @@ function rootFields(selectionSet: SelectionSetNode, document: DocumentNode): Fie
       else if (selection.kind === Kind.INLINE_FRAGMENT) sets.push(selection.selectionSet);
       else if (!seen.has(selection.name.value)) {
         seen.add(selection.name.value);
-        sets.push(...fragmentsNamed(selection.name.value, document));
+        const fragment = fragments.get(selection.name.value);
+        if (fragment) sets.push(fragment.selectionSet);
       }
     }
   }
   return fields;
-}
-
-function fragmentsNamed(name: string, { definitions }: DocumentNode): SelectionSetNode[] {
-  return definitions.flatMap((definition) =>
-    definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name ? [definition.selectionSet] : [],
-  );
 }

@@ -1,7 +1,9 @@
 import { Kind } from 'graphql';
-import type { DocumentNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
+import type { DocumentNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import { fragmentsOf } from './fragments.ts';
+import type { Fragments } from './fragments.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { LimitName } from './limit-exceeded.ts';
 
@@ -36,7 +38,8 @@ type Measure = Record<keyof typeof MEASURED, number>;
  * @returns the LIMIT_EXCEEDED error of the first limit that an operation is past, or undefined.
  */
 export function documentLimitError(document: DocumentNode, limits: Limits): PetqlError | undefined {
-  const measureOf = createMeasure(document);
+  const fragments = fragmentsOf(document);
+  const measureOf = createMeasure(fragments);
   for (const definition of document.definitions) {
     // A fragment that nothing uses is validated all the same.
     if (definition.kind !== Kind.OPERATION_DEFINITION && definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
@@ -46,7 +49,7 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
       const most = limits[SETTINGS[limit]];
       if (measure[measured] > most) return limitExceeded(limit, most, measure[measured]);
     }
-    const repeats = mostRepeats(document, definition.selectionSet, limits.maxFields);
+    const repeats = mostRepeats(definition.selectionSet, fragments, limits.maxFields);
     if (repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, repeats);
   }
   return undefined;
@@ -58,8 +61,7 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
  *
  * @param most fields are looked at; only fragments of themselves have more, and validation refuses them for that.
  */
-function mostRepeats(document: DocumentNode, root: SelectionSetNode, most: number): number {
-  const fragments = fragmentsOf(document);
+function mostRepeats(root: SelectionSetNode, fragments: Fragments, most: number): number {
   let repeats = 0;
   let looked = 0;
   const open: SelectionSetNode[][] = [[root]];
@@ -92,8 +94,7 @@ function mostRepeats(document: DocumentNode, root: SelectionSetNode, most: numbe
 }
 
 /** Each fragment is measured once, so that fragments of fragments cost no more than they are long. */
-function createMeasure(document: DocumentNode): (selections: SelectionSetNode) => Measure {
-  const fragments = fragmentsOf(document);
+function createMeasure(fragments: Fragments): (selections: SelectionSetNode) => Measure {
   const measured = new Map<string, Measure>();
   return measure;
 
@@ -131,11 +132,6 @@ function createMeasure(document: DocumentNode): (selections: SelectionSetNode) =
     measured.set(name, result);
     return result;
   }
-}
-
-function fragmentsOf({ definitions }: DocumentNode): ReadonlyMap<string, FragmentDefinitionNode> {
-  const fragments = definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION);
-  return new Map(fragments.map((fragment) => [fragment.name.value, fragment]));
 }
 
 const NOTHING: Measure = { aliases: 0, depth: 0, fields: 0, nesting: 0, rootFields: 0 };

@@ -26,8 +26,11 @@ export interface Throttle {
   outlook(ahead: number): Outlook;
   /** How many wait. */
   readonly waiting: number;
-  /** Settles once the ledger has said what may be sent; undefined where it is not being asked. */
-  readonly asking: Promise<unknown> | undefined;
+  /**
+   * Goes on once the ledger has said what may be sent, and at once where it is not being asked: what it is about to allow is
+   * not late because it takes a moment to say so.
+   */
+  onceTold(goOn: () => void): void;
   /** Whether anybody waits, or a call is under way or not yet reported. */
   readonly busy: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are reported. */
@@ -152,9 +155,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     get waiting() {
       return writes.size + reads.size;
     },
-    get asking() {
-      return exchanging;
-    },
+    onceTold,
     get busy() {
       return isBusy();
     },
@@ -205,18 +206,21 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         },
       };
       const onAbort = () => waiter.refuse(refusal('aborted', 0));
-      const beLate = () => queue.has(waiter) && waiter.refuse(refusal('plan', position(waiter)));
-      const onDeadline = () => {
-        // What the ledger is about to allow is not refused because it takes a moment to say so.
-        if (exchanging) exchanging.then(beLate, beLate);
-        else beLate();
-      };
+      const onDeadline = () =>
+        onceTold(() => {
+          if (queue.has(waiter)) waiter.refuse(refusal('plan', position(waiter)));
+        });
       const deadline =
         deadlineMs === Infinity ? undefined : setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
       queue.add(waiter);
       advance();
     });
+  }
+
+  function onceTold(goOn: () => void): void {
+    if (exchanging) exchanging.then(goOn, goOn);
+    else goOn();
   }
 
   /** Refuses whom the wait would cost the deadline, and gets places for the others. */
