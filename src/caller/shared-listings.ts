@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Pet } from '../pet.ts';
+import { REDIS_NOW } from '../store/redis-now.ts';
 import type { RedisScript, RedisStore } from '../store/redis.ts';
 import type { CallerNames } from '../throttle/caller-names.ts';
 import { LISTINGS } from './call.ts';
@@ -57,9 +58,8 @@ const GLANCE_MS = 500;
  */
 const SYNC: RedisScript = {
   name: 'petqlSyncListings',
-  source: `
-local time = redis.call('TIME')
-local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  source: `${REDIS_NOW}
+local nowMs = redisNowMs()
 local younger = {}
 for index = 1, #ARGV, 2 do
   local asOfMs = redis.call('HGET', KEYS[1], 'asOf ' .. ARGV[index])
@@ -77,12 +77,11 @@ return cjson.encode({ nowMs = nowMs, writes = redis.call('HGET', KEYS[1], 'write
  */
 const SHARE: RedisScript = {
   name: 'petqlShareListing',
-  source: `
+  source: `${REDIS_NOW}
 local writes, name, ageMs, text, keptMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local latestMs = tonumber(ARGV[6])
 if (redis.call('HGET', KEYS[1], 'writes') or '') ~= writes then return '0' end
-local time = redis.call('TIME')
-local asOfMs = math.min(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) - ageMs, latestMs)
+local asOfMs = math.min(redisNowMs() - ageMs, latestMs)
 if asOfMs <= tonumber(redis.call('HGET', KEYS[1], 'asOf ' .. name) or '0') then return '0' end
 redis.call('HSET', KEYS[1], 'asOf ' .. name, string.format('%.0f', asOfMs), name, text)
 redis.call('PEXPIRE', KEYS[1], keptMs)

@@ -1,5 +1,6 @@
 import { RECORDS_LIVE_MS } from './records.ts';
 import type { Kept, Records } from './records.ts';
+import { REDIS_NOW } from './redis-now.ts';
 import type { RedisScript, RedisStore } from './redis.ts';
 
 /** The records of all replicas that share a Redis, by its clock. It keeps as many as its memory holds, then refuses. */
@@ -29,29 +30,24 @@ function keyOf(name: string): string {
   return `petql:record:${name}`;
 }
 
-const NOW_MS = `
-local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-`;
-
 const FIND: RedisScript = {
   name: 'petqlFindRecord',
-  source: `${NOW_MS}
+  source: `${REDIS_NOW}
 local kept = redis.call('HMGET', KEYS[1], 'input', 'outcome', 'openUntilMs')
 if not kept[1] then return '' end
 return cjson.encode({
   input = kept[1],
   outcome = kept[2] or nil,
-  openForMs = math.max(0, tonumber(kept[3]) - nowMs),
+  openForMs = math.max(0, tonumber(kept[3]) - redisNowMs()),
 })
 `,
 };
 
 const BEGIN: RedisScript = {
   name: 'petqlBeginRecord',
-  source: `${NOW_MS}
+  source: `${REDIS_NOW}
 if redis.call('EXISTS', KEYS[1]) == 1 then return '' end
-redis.call('HSET', KEYS[1], 'attempt', ARGV[1], 'input', ARGV[2], 'openUntilMs', nowMs + ARGV[3])
+redis.call('HSET', KEYS[1], 'attempt', ARGV[1], 'input', ARGV[2], 'openUntilMs', redisNowMs() + ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return 'begun'
 `,

@@ -1,3 +1,5 @@
+import { REDIS_NOW } from '../store/redis-now.ts';
+
 /**
  * ledger-state.ts in Lua, to run inside Redis, one caller a key: no replica can see or change a state half-way. The two
  * say the same in the same order under the same names; test/throttle holds them to the same grants for the same history.
@@ -8,7 +10,7 @@
  * since its answer was lost on the way, is answered as it was and not carried out twice. ARGV[2] is the time in tests;
  * without it, it is Redis's own. Answers the standing as JSON; the grants are numbers, from which the caller makes them.
  */
-export const LEDGER_SCRIPT = `
+export const LEDGER_SCRIPT = `${REDIS_NOW}
 local MINUTE_SLOTS = { lengthMs = 5000, slots = 12, guard = 2 }
 local DAY_SLOTS = { lengthMs = 3600000, slots = 24, guard = 1 }
 local UNANSWERED_SLOT_MS = 10000
@@ -295,11 +297,7 @@ end
 
 local request = cjson.decode(ARGV[1])
 local rules, wanted = request.rules, request.wanted
-local nowMs = tonumber(ARGV[2])
-if not nowMs then
-  local time = redis.call('TIME')
-  nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
+local nowMs = tonumber(ARGV[2]) or redisNowMs()
 local stored = redis.call('GET', KEYS[1])
 local state = stored and cjson.decode(stored) or newLedgerState(request.generation, rules)
 
