@@ -19,6 +19,8 @@ export interface TabledCaller {
 const MOST_NEWCOMERS = 1_000;
 const MOST_REGULARS = 20_000;
 const LOOK_EVERY_MS = 60_000;
+/** The order of use is that of seconds: who asks a thousand times a second is not moved a thousand times. */
+const MOVED_EVERY_MS = 1_000;
 
 /** @param idleMs a caller that nobody has asked for in so long is forgotten. */
 export function createCallerTable<T extends TabledCaller>(
@@ -33,7 +35,9 @@ export function createCallerTable<T extends TabledCaller>(
 
   return {
     get(apiKey, make) {
-      const known = regulars.get(apiKey) ?? newcomers.get(apiKey);
+      const regular = regulars.get(apiKey);
+      if (regular && elapsed() - regular.usedAtMs < MOVED_EVERY_MS) return regular.caller;
+      const known = regular ?? newcomers.get(apiKey);
       if (known) {
         newcomers.delete(apiKey);
         put(regulars, MOST_REGULARS, apiKey, known.caller);

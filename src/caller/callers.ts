@@ -47,6 +47,8 @@ export interface Caller {
   /** The reads and writes of one request. */
   pets(life: RequestLife): AccountedPets;
   readonly budget: Budget;
+  /** See `Knowledge`: what was answered from memory alone is answered alike as long as this is the same object, and while it is fresh. */
+  readonly revision: object;
   /** Why nothing of this caller's can run at the moment, or undefined. */
   refusal(): PetqlError | undefined;
   /** The most calls that reading all of these can take now, retries aside. */
@@ -215,6 +217,9 @@ function createCaller(
       return createPets({ reads, writes, firstAnimals, clock, life: { ...life, onCall, onWaited } });
     },
     budget,
+    get revision() {
+      return knowledge.revision;
+    },
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
     get busy() {
       return throttle.busy;

@@ -27,6 +27,8 @@ export interface Knowledge {
   /** A write may have changed the store: what was known is known no more. */
   forget(): void;
   readonly size: StoreSize;
+  /** Another object once anything was learnt or forgotten: until then whatever can be answered is answered alike. */
+  readonly revision: object;
   /** Whether part of the store was asked for while its size was not known; asking for the whole may save calls then. */
   readonly askedInParts: boolean;
 }
@@ -35,6 +37,7 @@ export function createKnowledge(): Knowledge {
   const listings = new Map<ListingName, Fact>();
   const animals = new Map<Int64, Fact>();
   let size: StoreSize = 'unknown';
+  let revision = {};
   let askedInParts = false;
 
   return {
@@ -51,15 +54,20 @@ export function createKnowledge(): Knowledge {
       return new Set(young.map(([listing]) => listing));
     },
     learn(fact) {
+      revision = {};
       if (fact.call.kind === 'list') learnListing(fact, fact.call.listing);
       else learnAnimal(fact, fact.call.id);
     },
     forget() {
+      revision = {};
       listings.clear();
       animals.clear();
     },
     get size() {
       return size;
+    },
+    get revision() {
+      return revision;
     },
     get askedInParts() {
       return askedInParts;

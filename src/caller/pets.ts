@@ -13,7 +13,7 @@ import type { FirstAnimals } from './first-animals.ts';
 import type { Freshness } from './freshness.ts';
 import type { ReadTurn, Reads, ServedAnswer } from './reads.ts';
 import { createUsageMeter } from './usage.ts';
-import type { SavedCalls, SavedReason, Usage } from './usage.ts';
+import type { FreshReads, SavedCalls, SavedReason, Usage } from './usage.ts';
 import type { Writes } from './writes.ts';
 
 /** What one request reads and writes for its caller. Every failure is a PetqlError. */
@@ -32,6 +32,8 @@ export interface AccountedPets extends Pets {
   usage(): Usage;
   /** What it has saved so far. */
   saved(): SavedCalls;
+  /** See `UsageMeter`. */
+  freshReads(): FreshReads | undefined;
 }
 
 /** At once where memory answers, which spares every layer above a turn of the event loop. */
@@ -85,6 +87,7 @@ export function createPets({ reads, writes, firstAnimals, clock, life }: PetsOpt
       }),
     usage: meter.usage,
     saved: meter.saved,
+    freshReads: meter.freshReads,
   };
 
   function read(demand: Demand): MaybePromise<readonly Pet[]> {

@@ -26,16 +26,31 @@ export type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
 /** How many demands cost no call of their own, by the reason. */
 export type SavedCalls = Readonly<Partial<Record<SavedReason, number>>>;
 
+/** What a request has read, where memory alone answered and all of it was as young as was asked for. */
+export interface FreshReads {
+  /** Different demands. */
+  readonly demands: number;
+  /** Of the oldest answer, by `clock.elapsed()`; Infinity where there was no demand. */
+  readonly oldestAsOfMs: number;
+}
+
 /** Keeps a request's account. */
 export interface UsageMeter {
   usage(): Usage;
   saved(): SavedCalls;
+  /** Undefined where a call was made or waited for, or something older had to do. */
+  freshReads(): FreshReads | undefined;
   called(): void;
   /**
    * @param asOfMs by `clock.elapsed()`: an answer grows older while the request waits for its others.
    * @param saved why no call was made for it; undefined where one was.
    */
   answered(asOfMs: number, staleReason: StaleReason | undefined, saved: SavedReason | undefined): void;
+}
+
+/** What they cost, and how old they are at a moment by `clock.elapsed()`. */
+export function freshUsage({ demands, oldestAsOfMs }: FreshReads, nowMs: number): Usage {
+  return { ...NO_USAGE, servedWithoutCall: demands, oldestAgeMs: ageMs(oldestAsOfMs, nowMs) };
 }
 
 export function createUsageMeter({ elapsed }: Pick<Clock, 'elapsed'>): UsageMeter {
@@ -47,10 +62,13 @@ export function createUsageMeter({ elapsed }: Pick<Clock, 'elapsed'>): UsageMete
   const saved: Partial<Record<SavedReason, number>> = {};
   return {
     usage() {
-      const oldestAgeMs = oldestAsOfMs === Infinity ? undefined : Math.max(0, Math.round(elapsed() - oldestAsOfMs));
-      return { upstreamCalls, servedWithoutCall, oldestAgeMs, staleReason };
+      return { upstreamCalls, servedWithoutCall, oldestAgeMs: ageMs(oldestAsOfMs, elapsed()), staleReason };
     },
     saved: () => saved,
+    freshReads() {
+      const allFresh = upstreamCalls === 0 && servedWithoutCall === (saved.FRESH ?? 0);
+      return allFresh ? { demands: servedWithoutCall, oldestAsOfMs } : undefined;
+    },
     called() {
       upstreamCalls += 1;
     },
@@ -65,4 +83,8 @@ export function createUsageMeter({ elapsed }: Pick<Clock, 'elapsed'>): UsageMete
       staleReason = reason;
     },
   };
+}
+
+function ageMs(asOfMs: number, nowMs: number): number | undefined {
+  return asOfMs === Infinity ? undefined : Math.max(0, Math.round(nowMs - asOfMs));
 }

@@ -110,7 +110,7 @@ function remembered(write: TextOf, texts: Texts, isWorthIt: (value: object, run:
     const errorsBefore = run.errors.length;
     const text = write(value, run, place);
     if (typeof text === 'string' && run.errors.length === errorsBefore && isWorthIt(value as object, run))
-      texts.keep(value as object, text);
+      texts.keep(value as object, text, text.length);
     return text;
   };
 }

@@ -1,22 +1,18 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { Kind, getOperationAST } from 'graphql';
-import type { DocumentNode, ExecutionResult, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type { ExecutionResult, GraphQLError, OperationDefinitionNode } from 'graphql';
 import { readTraceContext } from '../trace-context.ts';
 import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
 import { answerType } from './answer-type.ts';
-import type { CallLimit } from './call-limit.ts';
-import { compileOperation } from './compiled-operation.ts';
-import type { CompiledOperation, CompiledResult, OperationRun } from './compiled-operation.ts';
 import type { Cors } from './cors.ts';
-import { createDocumentCache } from './document-cache.ts';
 import { plainError } from './error-answers.ts';
-import { inexactVariableError } from './exact-variables.ts';
 import type { OperationReports, RunningOperation } from './operation-reports.ts';
+import { createPreparation } from './prepared-operations.ts';
+import type { PreparationOptions, Prepared } from './prepared-operations.ts';
+import type { Account, WrittenData } from './remembered-answers.ts';
 import type { RequestContext } from './request-context.ts';
 import { headerTerms } from './request-terms.ts';
 import type { RequestTerms, TermsHeaders, TermsOptions } from './request-terms.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
-import { createTextMemory } from './text-memory.ts';
 
 /** An answer as it goes out. */
 export interface FastAnswer {
@@ -24,6 +20,8 @@ export interface FastAnswer {
   /** Names and values in turn. */
   readonly headers: string[];
   readonly body: string;
+  /** Its length in UTF-8. */
+  readonly bytes: number;
 }
 
 /**
@@ -42,29 +40,15 @@ export interface FastRequest {
   readonly signal: () => AbortSignal;
 }
 
-export interface FastPathOptions extends Omit<TermsOptions, 'trace'> {
+export interface FastPathOptions extends Omit<TermsOptions, 'trace'>, PreparationOptions {
   readonly endpoint: string;
-  readonly schema: GraphQLSchema;
-  /** A document that was checked and is valid. @throws whatever is wrong with it. */
-  checkedDocument(params: FastParams): DocumentNode;
   requestContext(terms: RequestTerms): RequestContext;
   maskError(error: unknown): GraphQLError;
   readonly reports: OperationReports;
   readonly cors: Cors;
-  readonly callLimit: CallLimit;
   /** Whether no document runs but the trusted ones, which the server knows. */
   readonly requireTrusted: boolean;
 }
-
-/** A request's body. */
-export interface FastParams {
-  readonly query: string;
-  readonly operationName: string | undefined;
-  readonly variables: Readonly<Record<string, unknown>>;
-}
-
-/** By operation name; under '' the only one of its document. */
-type CompiledDocument = ReadonlyMap<string, CompiledOperation>;
 
 export function createFastPath(options: FastPathOptions): FastPath {
   const { endpoint, requestContext, maskError, reports, cors, serverKey, heedCacheControl, requireTrusted } = options;
@@ -90,37 +74,56 @@ export function createFastPath(options: FastPathOptions): FastPath {
     const ready = prepared(body);
     if (!ready) return undefined;
     const { traceparent, tracestate, origin = null } = headers;
+    const begin = () =>
+      reports.begin(readTraceContext(traceparent as string | undefined, tracestate as string | undefined));
     let running: RunningOperation | undefined;
     const trace = () => running?.span.trace;
-    const context = requestContext(headerTerms(termsHeaders(headers), { serverKey, heedCacheControl, signal, trace }));
+    const terms = headerTerms(termsHeaders(headers), { serverKey, heedCacheControl, signal, trace });
+    const { definition, answers } = ready;
+    const remembered = answers.find(terms);
+    if (remembered) {
+      const asked = { definition, running: begin(), account: remembered, type, origin };
+      return answer(remembered.data, NO_ERRORS, asked);
+    }
+    const context = requestContext(terms);
     if (context.refusal) return undefined;
     // From here on it is answered here.
-    running = reports.begin(readTraceContext(traceparent as string | undefined, tracestate as string | undefined));
-    const asked: Asked = { ...ready, running, context, type, origin };
+    running = begin();
+    return run(ready, terms, { definition, running, account: context, type, origin });
+  }
+
+  function run({ run: runWith, answers }: Prepared, terms: RequestTerms, asked: Asked<RequestContext>) {
+    const { account: context, running } = asked;
     try {
-      const result = ready.run(context);
-      return result instanceof Promise
-        ? result.then((come) => answer(come, asked)).catch((fault: unknown) => givenUp(fault, asked))
-        : answer(result, asked);
+      const result = runWith(context);
+      if (result instanceof Promise) {
+        return result
+          .then(({ data, errors }) => answer(written(data), errors, asked))
+          .catch((fault: unknown) => givenUp(fault, running));
+      }
+      const data = written(result.data);
+      const reads = result.errors.length === 0 ? context.freshReads() : undefined;
+      if (reads) answers.keep(terms, data, reads);
+      return answer(data, result.errors, asked);
     } catch (fault) {
-      return givenUp(fault, asked);
+      return givenUp(fault, running);
     }
   }
 
-  function givenUp(fault: unknown, { running }: Asked): never {
+  function givenUp(fault: unknown, running: RunningOperation): never {
     reports.givenUp(running);
     throw fault;
   }
 
-  function answer({ data, errors }: CompiledResult, asked: Asked): FastAnswer {
-    const { definition, running, context, type, origin } = asked;
-    const usage = context.usage();
+  function answer(data: WrittenData, errors: readonly GraphQLError[], asked: Asked): FastAnswer {
+    const { definition, running, account, type, origin } = asked;
+    const usage = account.usage();
     const masked = errors.length > 0 ? errors.map(maskError) : NO_ERRORS;
     const result: ExecutionResult =
       masked.length > 0
-        ? { data: JSON.parse(data) as NonNullable<ExecutionResult['data']>, errors: masked }
+        ? { data: JSON.parse(data.json) as NonNullable<ExecutionResult['data']>, errors: masked }
         : NOTHING_WRONG;
-    const told = answerHeaders(result, context.latestBudget(), usage);
+    const told = answerHeaders(result, account.latestBudget(), usage);
     const storage = storageHeaders(told['age'] !== undefined);
     const granted = cors.headers(origin);
     const headers = ['content-type', type, 'x-request-id', running.id, ...SECURITY_LIST];
@@ -128,24 +131,31 @@ export function createFastPath(options: FastPathOptions): FastPath {
     addHeaders(headers, granted);
     const vary = granted['vary'] === undefined ? storage.vary : `${storage.vary}, ${granted['vary']}`;
     headers.push('cache-control', storage['cache-control'], 'vary', vary);
-    const errorsText = masked.length > 0 ? `"errors":${JSON.stringify(masked.map(plainError))},` : '';
     const extensions = { petql: usage };
+    const before = masked.length > 0 ? `{"errors":${JSON.stringify(masked.map(plainError))},"data":` : '{"data":';
+    const after = `,"extensions":${JSON.stringify(extensions)}}`;
     const answered: FastAnswer = {
       status: answerStatus(result) ?? 200,
       headers,
-      body: `{${errorsText}"data":${data},"extensions":${JSON.stringify(extensions)}}`,
+      body: before + data.json + after,
+      bytes: Buffer.byteLength(before) + data.bytes + Buffer.byteLength(after),
     };
     // Last: whatever failed before this is run again by the server, and counted there.
-    context.countSaved();
+    account.countSaved();
     reports.end(running, definition, { errors: masked, extensions });
     return answered;
   }
 }
 
+function written(json: string): WrittenData {
+  return { json, bytes: Buffer.byteLength(json) };
+}
+
 /** A request on its way to its answer. */
-interface Asked extends Prepared {
+interface Asked<A extends Account = Account> {
+  readonly definition: OperationDefinitionNode;
   readonly running: RunningOperation;
-  readonly context: RequestContext;
+  readonly account: A;
   /** The content type of the answer. */
   readonly type: string;
   /** The page's, where a browser sent it for one. */
@@ -171,109 +181,6 @@ function termsHeaders(headers: IncomingHttpHeaders): TermsHeaders {
     prefer: prefer as string | undefined,
     dryRun: undefined,
   };
-}
-
-/** What a request's body asks for, ready to be run. */
-interface Prepared {
-  readonly definition: OperationDefinitionNode;
-  readonly run: OperationRun;
-}
-
-/** Longer bodies are read anew each time. */
-const LONGEST_REMEMBERED = 16_384;
-
-/** Made once for each body: most requests are the same to the byte as an earlier one, but for whose they are. */
-function createPreparation(options: FastPathOptions): (body: Buffer) => Prepared | undefined {
-  const compiled = createCompiler(options);
-  const known = createDocumentCache<Prepared>();
-  return (body) => {
-    if (body.length > LONGEST_REMEMBERED) return prepare(body);
-    // A character a byte: no two bodies have the same text.
-    const text = body.toString('latin1');
-    const remembered = known.get(text);
-    if (remembered) return remembered;
-    const prepared = prepare(body);
-    if (prepared) known.set(text, prepared);
-    return prepared;
-  };
-
-  function prepare(body: Buffer): Prepared | undefined {
-    const params = readParams(body);
-    if (!params || inexactVariableError(params.variables)) return undefined;
-    const operation = compiled(params).get(params.operationName ?? '');
-    const run = operation?.withVariables(params.variables);
-    return operation && run && { definition: operation.definition, run };
-  }
-}
-
-/** Made once for each document; one that is not for here has no operations in it. */
-function createCompiler({
-  checkedDocument,
-  callLimit,
-  schema,
-}: FastPathOptions): (params: FastParams) => CompiledDocument {
-  const documents = createDocumentCache<{ readonly operations: CompiledDocument; readonly tokens: number }>(
-    ({ tokens }) => tokens,
-  );
-  const memory = createTextMemory();
-  return (params) => {
-    const known = documents.get(params.query);
-    if (known) return known.operations;
-    const operations = new Map<string, CompiledOperation>();
-    let tokens = 0;
-    try {
-      const document = checkedDocument(params);
-      const only = getOperationAST(document);
-      for (const definition of document.definitions) {
-        // What an operation of a costly document can cost depends on its variables, and is looked at before each run.
-        if (definition.kind !== Kind.OPERATION_DEFINITION || callLimit.concerns(document)) continue;
-        const operation = compileOperation(schema, document, definition, memory);
-        if (!operation) continue;
-        tokens = document.tokenCount ?? 0;
-        if (definition.name) operations.set(definition.name.value, operation);
-        if (definition === only) operations.set('', operation);
-      }
-    } catch {
-      // The server says what is wrong with it.
-    }
-    documents.set(params.query, { operations, tokens });
-    return operations;
-  };
-}
-
-function readParams(body: Buffer): FastParams | undefined {
-  let params: unknown;
-  try {
-    params = JSON.parse(body.toString('utf8'));
-  } catch {
-    return undefined;
-  }
-  if (!isObject(params)) return undefined;
-  for (const name of Object.keys(params)) if (!KNOWN_PARAMS.has(name)) return undefined;
-  const { query, operationName, variables, extensions } = params;
-  const isPlain =
-    typeof query === 'string' &&
-    (isAbsent(operationName) || (typeof operationName === 'string' && operationName !== '')) &&
-    (isAbsent(variables) || isObject(variables)) &&
-    (isAbsent(extensions) || saysNothing(extensions));
-  if (!isPlain) return undefined;
-  return { query, operationName: operationName ?? undefined, variables: variables ?? NO_VARIABLES };
-}
-
-const KNOWN_PARAMS: ReadonlySet<string> = new Set(['query', 'operationName', 'variables', 'extensions']);
-const NO_VARIABLES = {};
-
-/** Whether it holds at most what Apollo Client says of itself. */
-function saysNothing(extensions: unknown): boolean {
-  return isObject(extensions) && Object.keys(extensions).every((key) => key === 'clientLibrary');
-}
-
-function isAbsent(value: unknown): value is null | undefined {
-  return value === undefined || value === null;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isJson(type: string | undefined): boolean {

@@ -11,9 +11,11 @@ import type { FastPath } from './fast-path.ts';
 import type { GraphqlServer, GraphqlServerOptions } from './graphql-server.ts';
 import { createOperationReports } from './operation-reports.ts';
 import { parseWithin } from './parse-within.ts';
+import { createRememberedAnswers } from './remembered-answers.ts';
 import { createRequestContext } from './request-context.ts';
 import type { RequestContextOptions } from './request-context.ts';
 import { schemaErrors } from './schema-rules.ts';
+import { createTextMemory } from './text-memory.ts';
 
 export interface FrontDoorOptions
   extends
@@ -38,6 +40,7 @@ export interface FrontDoor extends GraphqlServer {
  */
 export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   const { endpoint, limits, introspection, serverKey, heedCacheControl, requireTrusted } = options;
+  const memory = createTextMemory();
   const shared = {
     requestContext: createRequestContext(options),
     maskError: createErrorMask(options.log),
@@ -56,6 +59,8 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
       serverKey,
       heedCacheControl,
       requireTrusted,
+      memory,
+      rememberedAnswers: createRememberedAnswers({ ...options, memory }),
       checkedDocument({ query }) {
         const document = parseWithin(query, limits);
         const limitError = documentLimitError(document, limits);

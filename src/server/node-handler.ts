@@ -84,10 +84,9 @@ function createSignal(outgoing: ServerResponse): () => AbortSignal {
   };
 }
 
-function send(outgoing: ServerResponse, { status, headers, body }: FastAnswer): void {
+function send(outgoing: ServerResponse, { status, headers, body, bytes }: FastAnswer): void {
   // A framework that got tired of waiting may have answered.
   if (outgoing.headersSent) return void outgoing.end();
-  const bytes = Buffer.byteLength(body);
   // What has as many bytes as characters is ASCII, which needs no encoding.
   const encoding = bytes === body.length ? 'latin1' : 'utf8';
   headers.push('content-length', String(bytes));

@@ -1,32 +1,28 @@
 import type { BudgetFit } from '../caller/budget-fit.ts';
-import type { BudgetView } from '../caller/budget.ts';
 import type { Callers } from '../caller/callers.ts';
-import { readFreshness } from '../caller/freshness.ts';
-import type { Freshness, FreshnessDefaults } from '../caller/freshness.ts';
+import type { FreshnessDefaults } from '../caller/freshness.ts';
 import { NO_USAGE } from '../caller/usage.ts';
-import type { Usage } from '../caller/usage.ts';
+import type { FreshReads } from '../caller/usage.ts';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { ResolverContext } from '../schema/builder.ts';
+import { createFreshnessReader } from './asked-freshness.ts';
+import type { Account } from './remembered-answers.ts';
 import type { RequestTerms } from './request-terms.ts';
 import type { Wanted } from './wanted.ts';
 
 /** What a request has beside its document. */
-export interface RequestContext extends ResolverContext {
+export interface RequestContext extends Account, ResolverContext {
   /** Why nothing can be read or written, or undefined. */
   readonly refusal: PetqlError | undefined;
-  /** What the request has cost so far. */
-  usage(): Usage;
+  /** See `UsageMeter`. */
+  freshReads(): FreshReads | undefined;
   /** Whether it is not to run, but to be told its price. */
   readonly dryRun: boolean;
   /** The most calls that this can cost now, retries aside. */
   worstCase(wanted: Wanted): number;
   /** Whether so many calls fit what is left of the plan, and when the last of them does. */
   fit(calls: number): Promise<BudgetFit & { readonly at: Date }>;
-  /** It is over: what it has saved counts. */
-  countSaved(): void;
-  /** The caller's plan as known without asking, for the response's headers. */
-  latestBudget(): BudgetView | undefined;
 }
 
 export interface RequestContextOptions {
@@ -51,6 +47,7 @@ export function createRequestContext(options: RequestContextOptions): (terms: Re
     return {
       pets,
       usage: pets.usage,
+      freshReads: pets.freshReads,
       budget: () => caller.budget.read(),
       countSaved: () => caller.saved(pets.saved()),
       latestBudget: () => caller.budget.latest(),
@@ -65,25 +62,13 @@ export function createRequestContext(options: RequestContextOptions): (terms: Re
   };
 }
 
-/** Nearly all requests ask for the same: what the last one asked for is not read again. */
-function createFreshnessReader(defaults: FreshnessDefaults): (cacheControl: string | undefined) => Freshness {
-  const usual = readFreshness(undefined, defaults);
-  let latest = { asked: '', freshness: usual };
-  return (cacheControl) => {
-    if (!cacheControl) return usual;
-    if (cacheControl !== latest.asked) {
-      latest = { asked: cacheControl, freshness: readFreshness(cacheControl, defaults) };
-    }
-    return latest.freshness;
-  };
-}
-
 /** Whoever has no key gets the same error from all that needs one. */
 function strangerContext(error: PetqlError): Omit<RequestContext, 'dryRun'> {
   const fail = () => Promise.reject(error);
   return {
     pets: { list: fail, byId: fail, create: fail },
     usage: () => NO_USAGE,
+    freshReads: () => undefined,
     budget: fail,
     // No call is made without a key.
     worstCase: () => 0,

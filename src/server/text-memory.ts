@@ -1,12 +1,13 @@
 /** What was written of objects, so that it is not written again. */
 export interface TextMemory {
   /** A memory of its own for one way to write them. */
-  forSelection(): Texts;
+  forSelection<T = string>(): Texts<T>;
 }
 
-export interface Texts {
-  find(object: object): string | undefined;
-  keep(object: object, text: string): void;
+export interface Texts<T = string> {
+  find(object: object): T | undefined;
+  /** @param characters how long it is. */
+  keep(object: object, text: T, characters: number): void;
 }
 
 /** Some megabytes in all, however many documents there are and whoever's animals they show. */
@@ -16,29 +17,30 @@ const ENTRY_CHARACTERS = 100;
 
 /** Forgets a text with the object that it was written of, and all of them when there are too many. */
 export function createTextMemory(mostCharacters = MOST_CHARACTERS): TextMemory {
-  const inUse: { known: WeakMap<object, string> | undefined }[] = [];
+  const inUse: (() => void)[] = [];
   let characters = 0;
 
   return {
-    forSelection() {
-      const texts: (typeof inUse)[number] = { known: undefined };
+    forSelection<T = string>(): Texts<T> {
+      let known: WeakMap<object, T> | undefined;
+      const forget = () => {
+        known = undefined;
+      };
       return {
-        find: (object) => texts.known?.get(object),
-        keep(object, text) {
-          characters += text.length + ENTRY_CHARACTERS;
+        find: (object) => known?.get(object),
+        keep(object, text, length) {
+          characters += length + ENTRY_CHARACTERS;
           if (characters > mostCharacters) forgetAll();
-          if (!texts.known) {
-            texts.known = new WeakMap();
-            inUse.push(texts);
-          }
-          texts.known.set(object, text);
+          if (!known) inUse.push(forget);
+          known ??= new WeakMap();
+          known.set(object, text);
         },
       };
     },
   };
 
   function forgetAll(): void {
-    for (const texts of inUse.splice(0)) texts.known = undefined;
+    for (const forget of inUse.splice(0)) forget();
     characters = 0;
   }
 }

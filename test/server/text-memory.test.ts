@@ -5,7 +5,7 @@ test('a text is found for its object alone, and for the selection that it was wr
   const memory = createTextMemory();
   const [one, other] = [memory.forSelection(), memory.forSelection()];
   const object = {};
-  one.keep(object, 'written');
+  one.keep(object, 'written', 7);
   expect([one.find(object), one.find({}), other.find(object)]).toEqual(['written', undefined, undefined]);
 });
 
@@ -13,7 +13,7 @@ test('past its size all is forgotten, of selections that are asked for no more t
   const memory = createTextMemory(1_000);
   const [idle, busy] = [memory.forSelection(), memory.forSelection()];
   const object = {};
-  idle.keep(object, 'x'.repeat(700));
-  busy.keep(object, 'x'.repeat(300));
+  idle.keep(object, 'x'.repeat(700), 700);
+  busy.keep(object, 'x'.repeat(300), 300);
   expect([idle.find(object), busy.find(object)]).toEqual([undefined, 'x'.repeat(300)]);
 });

@@ -1,0 +1,135 @@
+import { Kind, getOperationAST } from 'graphql';
+import type { DocumentNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type { CallLimit } from './call-limit.ts';
+import { compileOperation } from './compiled-operation.ts';
+import type { CompiledOperation, OperationRun } from './compiled-operation.ts';
+import { createDocumentCache } from './document-cache.ts';
+import { inexactVariableError } from './exact-variables.ts';
+import type { OperationAnswers, RememberedAnswers } from './remembered-answers.ts';
+import type { TextMemory } from './text-memory.ts';
+
+/** What a request's body asks for, ready to be run. */
+export interface Prepared {
+  readonly definition: OperationDefinitionNode;
+  readonly run: OperationRun;
+  /** What it was answered before. */
+  readonly answers: OperationAnswers;
+}
+
+export interface PreparationOptions {
+  readonly schema: GraphQLSchema;
+  /** A document that was checked and is valid. @throws whatever is wrong with it. */
+  checkedDocument(params: FastParams): DocumentNode;
+  readonly callLimit: CallLimit;
+  readonly rememberedAnswers: RememberedAnswers;
+  /** What is written of animals and lists of them. */
+  readonly memory: TextMemory;
+}
+
+/** A request's body. */
+export interface FastParams {
+  readonly query: string;
+  readonly operationName: string | undefined;
+  readonly variables: Readonly<Record<string, unknown>>;
+}
+
+/** By operation name; under '' the only one of its document. */
+type CompiledDocument = ReadonlyMap<string, CompiledOperation>;
+
+/** Longer bodies are read anew each time. */
+const LONGEST_REMEMBERED = 16_384;
+
+/** Made once for each body: most requests are the same to the byte as an earlier one, but for whose they are. */
+export function createPreparation(options: PreparationOptions): (body: Buffer) => Prepared | undefined {
+  const { rememberedAnswers } = options;
+  const compiled = createCompiler(options);
+  const known = createDocumentCache<Prepared>();
+  return (body) => {
+    if (body.length > LONGEST_REMEMBERED) return prepare(body);
+    // A character a byte: no two bodies have the same text.
+    const text = body.toString('latin1');
+    const remembered = known.get(text);
+    if (remembered) return remembered;
+    const prepared = prepare(body);
+    if (prepared) known.set(text, prepared);
+    return prepared;
+  };
+
+  function prepare(body: Buffer): Prepared | undefined {
+    const params = readParams(body);
+    if (!params || inexactVariableError(params.variables)) return undefined;
+    const operation = compiled(params).get(params.operationName ?? '');
+    const run = operation?.withVariables(params.variables);
+    return operation && run && { definition: operation.definition, run, answers: rememberedAnswers.forOperation() };
+  }
+}
+
+/** Made once for each document; one that is not for here has no operations in it. */
+function createCompiler({
+  checkedDocument,
+  callLimit,
+  schema,
+  memory,
+}: PreparationOptions): (params: FastParams) => CompiledDocument {
+  const documents = createDocumentCache<{ readonly operations: CompiledDocument; readonly tokens: number }>(
+    ({ tokens }) => tokens,
+  );
+  return (params) => {
+    const known = documents.get(params.query);
+    if (known) return known.operations;
+    const operations = new Map<string, CompiledOperation>();
+    let tokens = 0;
+    try {
+      const document = checkedDocument(params);
+      const only = getOperationAST(document);
+      for (const definition of document.definitions) {
+        // What an operation of a costly document can cost depends on its variables, and is looked at before each run.
+        if (definition.kind !== Kind.OPERATION_DEFINITION || callLimit.concerns(document)) continue;
+        const operation = compileOperation(schema, document, definition, memory);
+        if (!operation) continue;
+        tokens = document.tokenCount ?? 0;
+        if (definition.name) operations.set(definition.name.value, operation);
+        if (definition === only) operations.set('', operation);
+      }
+    } catch {
+      // The server says what is wrong with it.
+    }
+    documents.set(params.query, { operations, tokens });
+    return operations;
+  };
+}
+
+function readParams(body: Buffer): FastParams | undefined {
+  let params: unknown;
+  try {
+    params = JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+  if (!isObject(params)) return undefined;
+  for (const name of Object.keys(params)) if (!KNOWN_PARAMS.has(name)) return undefined;
+  const { query, operationName, variables, extensions } = params;
+  const isPlain =
+    typeof query === 'string' &&
+    (isAbsent(operationName) || (typeof operationName === 'string' && operationName !== '')) &&
+    (isAbsent(variables) || isObject(variables)) &&
+    (isAbsent(extensions) || saysNothing(extensions));
+  if (!isPlain) return undefined;
+  return { query, operationName: operationName ?? undefined, variables: variables ?? NO_VARIABLES };
+}
+
+const KNOWN_PARAMS: ReadonlySet<string> = new Set(['query', 'operationName', 'variables', 'extensions']);
+const NO_VARIABLES = {};
+
+/** Whether it holds at most what Apollo Client says of itself. */
+function saysNothing(extensions: unknown): boolean {
+  return isObject(extensions) && Object.keys(extensions).every((key) => key === 'clientLibrary');
+}
+
+function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,88 @@
+import type { BudgetView } from '../caller/budget.ts';
+import type { Callers } from '../caller/callers.ts';
+import type { FreshnessDefaults } from '../caller/freshness.ts';
+import { freshUsage } from '../caller/usage.ts';
+import type { FreshReads, Usage } from '../caller/usage.ts';
+import type { Clock } from '../clock.ts';
+import { PetqlError } from '../errors.ts';
+import { createFreshnessReader } from './asked-freshness.ts';
+import type { RequestTerms } from './request-terms.ts';
+import type { TextMemory } from './text-memory.ts';
+
+/**
+ * Whole answers that were made of nothing but what memory knew. Until the caller's memory knows anything else, and while
+ * that is as young as is asked for, the same operation with the same variables would be answered the same: it need not run.
+ */
+export interface RememberedAnswers {
+  /** Those of one operation with its variables. */
+  forOperation(): OperationAnswers;
+}
+
+export interface OperationAnswers {
+  /** What the caller with these terms would be answered; undefined where the operation has to run. */
+  find(terms: RequestTerms): RememberedAnswer | undefined;
+  /** An operation with these terms has just run, waited for nothing and was answered with no error. */
+  keep(terms: RequestTerms, data: WrittenData, reads: FreshReads): void;
+}
+
+/** The value of `data`, as JSON. */
+export interface WrittenData {
+  readonly json: string;
+  /** Its length in UTF-8. */
+  readonly bytes: number;
+}
+
+/** What an answer tells of its request beside its data. */
+export interface Account {
+  /** What the request has cost so far. */
+  usage(): Usage;
+  /** The caller's plan as known without asking, for the response's headers. */
+  latestBudget(): BudgetView | undefined;
+  /** It is over: what it has saved counts. */
+  countSaved(): void;
+}
+
+export interface RememberedAnswer extends Account {
+  readonly data: WrittenData;
+}
+
+export interface RememberedAnswersOptions {
+  readonly callers: Callers;
+  readonly clock: Clock;
+  /** How old answers may be where the request does not say. */
+  readonly freshness: FreshnessDefaults;
+  /** What bounds the room that all answers take. */
+  readonly memory: TextMemory;
+}
+
+export function createRememberedAnswers(options: RememberedAnswersOptions): RememberedAnswers {
+  const { callers, clock, memory } = options;
+  const freshnessOf = createFreshnessReader(options.freshness);
+  return {
+    forOperation() {
+      // By what a caller knew when it was answered, which is an object of its own: no caller finds what is of another.
+      const known = memory.forSelection<{ readonly data: WrittenData; readonly reads: FreshReads }>();
+      return {
+        find({ apiKey, cacheControl }) {
+          if (apiKey instanceof PetqlError) return undefined;
+          const caller = callers.withKey(apiKey);
+          const answer = known.find(caller.revision);
+          if (!answer || caller.refusal()) return undefined;
+          const { data, reads } = answer;
+          const nowMs = clock.elapsed();
+          if (nowMs - reads.oldestAsOfMs > freshnessOf(cacheControl).maxAgeMs) return undefined;
+          return {
+            data,
+            usage: () => freshUsage(reads, nowMs),
+            latestBudget: () => caller.budget.latest(),
+            countSaved: () => caller.saved({ FRESH: reads.demands }),
+          };
+        },
+        keep({ apiKey }, data, reads) {
+          if (apiKey instanceof PetqlError) return;
+          known.keep(callers.withKey(apiKey).revision, { data, reads }, data.json.length);
+        },
+      };
+    },
+  };
+}
