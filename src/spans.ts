@@ -45,6 +45,8 @@ const ROUTES: Readonly<Record<UpstreamCallEvent['operation'], readonly [method: 
   createPet: ['POST', '/pets'],
 };
 
+const UNTRACED: OperationSpan = { trace: undefined, end() {} };
+
 /** The one place that knows OpenTelemetry. An SDK may be set up before or after. */
 export function createSpans(): Spans {
   const tracer = trace.getTracer('petql');
@@ -53,8 +55,11 @@ export function createSpans(): Spans {
       const here = context.active();
       const parent = request && !trace.getSpan(here) ? below(request, true, here) : here;
       const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER }, parent);
+      const place = placeOf(span, parent) ?? request;
+      // Without an SDK, nobody is told of it.
+      if (!place && !span.isRecording()) return UNTRACED;
       return {
-        trace: placeOf(span, parent) ?? request,
+        trace: place,
         end({ type, name, outcome }) {
           if (type !== 'none') {
             span.updateName(name === undefined ? type : `${type} ${name}`);

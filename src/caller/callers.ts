@@ -39,7 +39,7 @@ import type { RetryQuota } from './retry-quota.ts';
 import type { ListingsListener, SharedListings } from './shared-listings.ts';
 import { tracedPetApi } from './traced-pet-api.ts';
 import { worstCaseCalls } from './worst-case.ts';
-import type { SavedCalls } from './usage.ts';
+import type { SavedCalls, SavedReason } from './usage.ts';
 import { createWrites } from './writes.ts';
 
 /** Whoever holds one API key. All state is kept per caller, and none of it is seen by another. */
@@ -236,7 +236,8 @@ function createCaller(
     },
     fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting),
     saved(calls) {
-      for (const [reason, count] of Object.entries(calls)) {
+      for (const reason in calls) {
+        const count = calls[reason as SavedReason] ?? 0;
         saved += count;
         events?.saved({ reason, calls: count });
       }

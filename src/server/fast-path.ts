@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { ExecutionResult, GraphQLError, OperationDefinitionNode } from 'graphql';
 import { readTraceContext } from '../trace-context.ts';
-import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
+import { answerStatus, setAnswerHeaders, storageHeaders } from './answer-headers.ts';
 import { answerType } from './answer-type.ts';
 import type { Cors } from './cors.ts';
 import { plainError } from './error-answers.ts';
@@ -123,12 +123,11 @@ export function createFastPath(options: FastPathOptions): FastPath {
       masked.length > 0
         ? { data: JSON.parse(data.json) as NonNullable<ExecutionResult['data']>, errors: masked }
         : NOTHING_WRONG;
-    const told = answerHeaders(result, account.latestBudget(), usage);
-    const storage = storageHeaders(told['age'] !== undefined);
+    const storage = storageHeaders(usage.oldestAgeMs !== undefined);
     const granted = cors.headers(origin);
     const headers = ['content-type', type, 'x-request-id', running.id, ...SECURITY_LIST];
-    addHeaders(headers, told);
-    addHeaders(headers, granted);
+    setAnswerHeaders((name, value) => headers.push(name, value), result, { budget: account.latestBudget(), usage });
+    for (const name in granted) if (name !== 'vary') headers.push(name, granted[name] as string);
     const vary = granted['vary'] === undefined ? storage.vary : `${storage.vary}, ${granted['vary']}`;
     headers.push('cache-control', storage['cache-control'], 'vary', vary);
     const extensions = { petql: usage };
@@ -166,11 +165,6 @@ const SECURITY_LIST: readonly string[] = Object.entries(SECURITY_HEADERS).flat()
 
 const NO_ERRORS: readonly GraphQLError[] = [];
 const NOTHING_WRONG: ExecutionResult = {};
-
-/** But for `vary`, of which there may be more to say. */
-function addHeaders(list: string[], headers: Readonly<Record<string, string>>): void {
-  for (const name of Object.keys(headers)) if (name !== 'vary') list.push(name, headers[name] as string);
-}
 
 function termsHeaders(headers: IncomingHttpHeaders): TermsHeaders {
   const { authorization, 'cache-control': cacheControl, prefer } = headers;

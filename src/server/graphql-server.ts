@@ -8,7 +8,7 @@ import type { Limits } from '../limits.ts';
 import { schema } from '../schema/schema.ts';
 import { readTraceContext } from '../trace-context.ts';
 import type { TraceContext } from '../trace-context.ts';
-import { answerHeaders, answerStatus, storageHeaders } from './answer-headers.ts';
+import { answerStatus, setAnswerHeaders, storageHeaders } from './answer-headers.ts';
 import { isAcceptable } from './answer-type.ts';
 import { batchError } from './batch-error.ts';
 import type { CallLimit } from './call-limit.ts';
@@ -279,7 +279,9 @@ function useAnswerHeaders({ maxBodyBytes }: Limits): ServerPlugin {
     onExecutionResult({ result, setResult, context }) {
       if (!result || Array.isArray(result) || !('data' in result)) return;
       const { latestBudget, usage } = context as unknown as RequestContext;
-      const headers = answerHeaders(result, latestBudget(), usage());
+      const headers: Record<string, string> = {};
+      const set = (name: string, value: string) => (headers[name] = value);
+      setAnswerHeaders(set, result, { budget: latestBudget(), usage: usage() });
       const status = answerStatus(result);
       const http = status === undefined ? { headers } : { headers, status };
       setResult({ ...result, extensions: { ...result.extensions, http } });

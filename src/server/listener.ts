@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { httpOrigin } from '../http-origin.ts';
 
 export interface Listener {
@@ -54,7 +55,9 @@ export async function listen(
   handler: RequestHandler,
   { host, port, patience = PATIENCE }: ListenOptions,
 ): Promise<Listener> {
-  const running = new Set<ServerResponse>();
+  /** The latest of each connection: answers leave in the order of their requests, and the last of them closes it. */
+  const latest = new Map<Socket, ServerResponse>();
+  let stopping = false;
   const server = createServer(
     {
       headersTimeout: patience.headersMs,
@@ -64,11 +67,12 @@ export async function listen(
       maxHeaderSize: MOST_HEADER_BYTES,
     },
     (request, response) => {
-      running.add(response);
-      response.once('close', () => running.delete(response));
+      latest.set(request.socket, response);
+      if (stopping) response.shouldKeepAlive = false;
       handler(request, response);
     },
   );
+  server.on('connection', (socket: Socket) => socket.once('close', () => latest.delete(socket)));
   server.maxConnections = MOST_CONNECTIONS;
   // Node drops what is past a number of headers in silence, a second Authorization among it.
   server.maxHeadersCount = 0;
@@ -80,12 +84,13 @@ export async function listen(
     origin: httpOrigin(server),
     stop: (graceMs) =>
       new Promise((resolve) => {
+        stopping = true;
         const grace = setTimeout(() => server.closeAllConnections(), graceMs);
         server.close(() => {
           clearTimeout(grace);
           resolve();
         });
-        for (const response of running) response.shouldKeepAlive = false;
+        for (const response of latest.values()) response.shouldKeepAlive = false;
       }),
   };
 }
