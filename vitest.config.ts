@@ -13,6 +13,9 @@ const BY_REAL_CLOCKS = [
   'test/throttle/state-file.test.ts',
 ];
 
+/** What compares the two. */
+const BOTH_WAYS = ['test/server/{remembered-answers.property,two-paths}.test.ts'];
+
 export default defineConfig(({ mode }) => ({
   // As Node itself resolves packages. Vite's own choice adds "development", which gives tests a second copy of graphql
   // beside the one that petql's libraries import.
@@ -32,7 +35,12 @@ export default defineConfig(({ mode }) => ({
       // What most requests take is a way past Yoga: the same tests hold without it.
       {
         extends: true,
-        test: { name: 'Yoga alone', include: YOGA_ALONE, exclude: BY_REAL_CLOCKS, env: { PETQL_TEST_YOGA_ALONE: '1' } },
+        test: {
+          name: 'Yoga alone',
+          include: YOGA_ALONE,
+          exclude: [...BY_REAL_CLOCKS, ...BOTH_WAYS],
+          env: { PETQL_TEST_YOGA_ALONE: '1' },
+        },
       },
     ],
   },
