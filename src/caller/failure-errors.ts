@@ -18,6 +18,7 @@ const MAY_BE_BANNED =
 const WHY_REFUSED = {
   aborted: 'The request was given up.',
   crowded: 'Too many requests wait for this API key already.',
+  late: 'The deadline of this request has come before anything could be sent.',
   plan: 'The plan of this API key allows no more calls before the deadline of this request.',
   stopping: 'petql is stopping.',
 } as const;

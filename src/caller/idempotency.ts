@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
+import { inTime, MOMENT_MS } from '../in-time.ts';
 import type { NewPet } from '../pet.ts';
 import type { Attempt, Records } from '../store/records.ts';
 import { StoreAway } from '../store/store-away.ts';
@@ -62,6 +63,7 @@ const BETWEEN_TRIES_MS = 50;
 const MOST_FAMILIAR = 1_000;
 /** These are about the request that got them, and no answer to another one. */
 const OF_ONE_REQUEST: ReadonlySet<string> = new Set(['OUTCOME_PENDING', 'RATE_LIMITED']);
+const LATE = Symbol('late');
 
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const { apiKey, records, nameOf, leaseMs, clock, onForeign } = options;
@@ -107,7 +109,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     try {
       // Neither key stands in a name, and no hash can be made without the secret. API keys have no spaces.
       const named = `${apiKey} ${submit.key}`;
-      const [ours, name, hash] = await patiently(() =>
+      const [ours, name, hash] = await patiently(submit, () =>
         Promise.all([nameOf(apiKey), nameOf(named), nameOf(`${named} ${input}`)]),
       );
       return await sendOnce(`${ours}:${name}`, hash, { submit, send });
@@ -122,7 +124,9 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     { submit, send }: { submit: Submit; send: (claim: Claim) => Promise<Created> },
   ): Promise<Created> {
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
-      const kept = await patiently(() => records.find(name));
+      const kept = await patiently(submit, () => records.find(name));
+      // Names say nothing of the store: they are remembered.
+      awaySinceMs = undefined;
       if (kept && kept.input !== input) throw otherInputError();
       if (kept?.outcome !== undefined) return given(name, JSON.parse(kept.outcome) as CreateOutcome);
       // Whoever began it is gone, and nobody else knows whether it was sent.
@@ -138,13 +142,18 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     }
   }
 
+  /** No longer than the submit has. */
+  async function patiently<T>({ deadlineMs }: Submit, ask: () => Promise<T>): Promise<T> {
+    const answer = await inTime(insistently(ask), deadlineMs + MOMENT_MS - clock.elapsed(), LATE);
+    if (answer === LATE) throw givenUp('late');
+    return answer;
+  }
+
   /** A store that is away for a moment, as at the start of a process, costs nobody a refusal. */
-  async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  async function insistently<T>(ask: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        const answer = await ask();
-        awaySinceMs = undefined;
-        return answer;
+        return await ask();
       } catch (error) {
         if (!(error instanceof StoreAway)) throw error;
         awaySinceMs ??= clock.elapsed();
@@ -193,7 +202,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     if (familiar.size > MOST_FAMILIAR && oldest !== undefined) familiar.delete(oldest);
   }
 
-  function givenUp(reason: 'aborted' | 'stopping'): PetqlError {
+  function givenUp(reason: 'aborted' | 'late' | 'stopping'): PetqlError {
     return refusedError({ kind: 'refused', reason, retryAfterMs: 1_000, window: 'MINUTE' }, clock.now());
   }
 }

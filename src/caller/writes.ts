@@ -1,10 +1,11 @@
 import type { Clock } from '../clock.ts';
+import { inTime, MOMENT_MS } from '../in-time.ts';
 import type { NewPet, Pet } from '../pet.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer } from '../upstream/pet-api.ts';
 import { UNSHARED } from './claim.ts';
 import type { Claim } from './claim.ts';
-import type { Created } from './created.ts';
+import type { Created, CreateOutcome } from './created.ts';
 import { animalFact } from './fact.ts';
 import { mayHaveHappened, refusedError, writeError } from './failure-errors.ts';
 import type { Idempotency } from './idempotency.ts';
@@ -47,6 +48,8 @@ export interface WritesOptions {
 
 /** After a connection that was never made, the next try waits so long; after the last of these there is none. */
 const PAUSES_MS = [100, 300, 1_000];
+/** What came of a call is told the other replicas and written down before it is answered, unless that takes longer. */
+const TELLING_MS = 500;
 
 export function createWrites(options: WritesOptions): Writes {
   const { apiKey, petApi, throttle, reads, refusedKey, idempotency, clock, onCall } = options;
@@ -54,15 +57,13 @@ export function createWrites(options: WritesOptions): Writes {
   return {
     create(pet, turn) {
       const key = turn.idempotencyKey;
+      // Those of one operation go one after the other, and the calls of the first may have taken all its time.
+      if (leftMs(turn.deadlineMs) < 0) return Promise.reject(lateError());
       const creating =
         key === undefined
           ? post(pet, turn, UNSHARED)
           : idempotency.once({ ...turn, key, pet }, (claim) => post(pet, turn, claim));
-      const end: Promise<unknown> = creating.then(
-        () => underWay.delete(end),
-        () => underWay.delete(end),
-      );
-      underWay.add(end);
+      track(creating);
       return creating;
     },
     async close() {
@@ -71,6 +72,14 @@ export function createWrites(options: WritesOptions): Writes {
     },
   };
 
+  function track(promise: Promise<unknown>): void {
+    const end: Promise<unknown> = promise.then(
+      () => underWay.delete(end),
+      () => underWay.delete(end),
+    );
+    underWay.add(end);
+  }
+
   /** Once more after what surely did not happen: a 429, and a connection that was never made. */
   async function post(pet: NewPet, turn: WriteTurn, claim: Claim): Promise<Created> {
     const { deadlineMs, signal } = turn;
@@ -78,10 +87,15 @@ export function createWrites(options: WritesOptions): Writes {
     for (;;) {
       const askedAtMs = clock.elapsed();
       let stopped: Error | undefined;
+      let told: Promise<void> | undefined;
       const claimAndSend = async () => {
         turn.waited?.(clock.elapsed() - askedAtMs);
-        stopped = await claim.begin();
-        return stopped ? NOTHING_SENT : send(pet, turn);
+        stopped = await begin(claim, deadlineMs);
+        if (stopped) return NOTHING_SENT;
+        const sentAtMs = clock.elapsed();
+        const answer = await send(pet, turn);
+        told = tell(answer, sentAtMs);
+        return answer;
       };
       // Another call may have found out meanwhile that the upstream does not take this key.
       const mayBeSent = () => refusedKey.remainingMs() === 0;
@@ -96,14 +110,14 @@ export function createWrites(options: WritesOptions): Writes {
       if (passage.kind === 'unused') throw refusedKey.error();
       if (stopped) throw stopped;
       const { outcome, sent } = passage.answer;
-      if (outcome.kind === 'ok') return settled(claim, { pet: outcome.value });
-      if (outcome.kind === 'invalid') return settled(claim, { refusal: outcome.error });
+      if (outcome.kind === 'ok') return settled(claim, { pet: outcome.value }, told);
+      if (outcome.kind === 'invalid') return settled(claim, { refusal: outcome.error }, told);
       const error = writeError(outcome, sent, throttle.standing()?.refusedLately ?? false);
       if (mayHaveHappened(outcome, sent)) {
-        await claim.settle({ unknown: 'status' in outcome ? { status: outcome.status } : {} });
+        await settled(claim, { unknown: 'status' in outcome ? { status: outcome.status } : {} }, told);
         throw error;
       }
-      await claim.release();
+      await inTime(claim.release(), leftMs(deadlineMs), undefined);
       if (outcome.kind === 'rate-limited') continue;
       const pauseMs = sent ? Infinity : (pauses.next().value ?? Infinity);
       if (clock.elapsed() + pauseMs > deadlineMs) throw error;
@@ -111,8 +125,16 @@ export function createWrites(options: WritesOptions): Writes {
     }
   }
 
+  /** Where the store takes too long to write it down, nothing is sent, and it is undone once it is written. */
+  async function begin(claim: Claim, deadlineMs: number): Promise<Error | undefined> {
+    const beginning = claim.begin();
+    const stopped = await inTime(beginning, leftMs(deadlineMs), LATE);
+    if (stopped !== LATE) return stopped;
+    track(beginning.then((failed) => (failed ? undefined : claim.release())));
+    return lateError();
+  }
+
   async function send(pet: NewPet, turn: WriteTurn): Promise<UpstreamAnswer<Pet>> {
-    const sentAtMs = clock.elapsed();
     turn.sending?.();
     const answer = await petApi.createPet(pet, { apiKey });
     const { outcome, sent } = answer;
@@ -122,22 +144,41 @@ export function createWrites(options: WritesOptions): Writes {
     }
     if (outcome.kind === 'unauthenticated') refusedKey.refuse();
     else if (answer.rateLimit) refusedKey.accept();
+    return answer;
+  }
+
+  /** Whatever follows here knows of it at once; settles when the other replicas do. */
+  async function tell({ outcome, sent }: UpstreamAnswer<Pet>, sentAtMs: number): Promise<void> {
     if (outcome.kind === 'ok') await reads.wrote(animalFact(outcome.value.id, outcome.value, sentAtMs));
     else if (mayHaveHappened(outcome, sent)) await reads.wrote(undefined);
-    return answer;
+  }
+
+  async function settled<Outcome extends CreateOutcome>(
+    claim: Claim,
+    outcome: Outcome,
+    told: Promise<void> | undefined,
+  ): Promise<Outcome> {
+    const telling = Promise.all([told, claim.settle(outcome)]);
+    track(telling);
+    await inTime(telling, TELLING_MS, undefined);
+    return outcome;
+  }
+
+  function lateError(): Error {
+    return refusedError({ ...throttle.outlook(0).refused, reason: 'late' }, clock.now());
+  }
+
+  function leftMs(deadlineMs: number): number {
+    return deadlineMs + MOMENT_MS - clock.elapsed();
   }
 }
 
+const LATE = Symbol('late');
 const NOTHING_SENT: UpstreamAnswer<Pet> = {
   outcome: { kind: 'no-answer', reason: 'aborted' },
   sent: false,
   rateLimit: undefined,
 };
-
-async function settled(claim: Claim, created: Created): Promise<Created> {
-  await claim.settle(created);
-  return created;
-}
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { WaitEvent } from '../events.ts';
+import { inTime, MOMENT_MS } from '../in-time.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { agedStanding } from './aged-standing.ts';
 import { expectedWait } from './expected-wait.ts';
@@ -54,7 +55,7 @@ export type Passage<T> =
 export interface Refused {
   readonly kind: 'refused';
   /** `plan`: the plan allows no call before the deadline. The others speak for themselves. */
-  readonly reason: 'aborted' | 'banned' | 'crowded' | 'plan' | 'stopping';
+  readonly reason: 'aborted' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping';
   /** When to come back. */
   readonly retryAfterMs: number;
   readonly window: 'DAY' | 'MINUTE';
@@ -206,12 +207,15 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         },
       };
       const onAbort = () => waiter.refuse(refusal('aborted', 0));
-      const onDeadline = () =>
-        onceTold(() => {
-          if (queue.has(waiter)) waiter.refuse(refusal('plan', position(waiter)));
-        });
+      const onDeadline = async () => {
+        const told = new Promise<void>(onceTold);
+        const reason = await inTime<void, 'late'>(told, deadlineMs + MOMENT_MS - clock.elapsed(), 'late');
+        if (queue.has(waiter)) waiter.refuse(refusal(reason ?? 'plan', position(waiter)));
+      };
       const deadline =
-        deadlineMs === Infinity ? undefined : setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
+        deadlineMs === Infinity
+          ? undefined
+          : setTimeout(() => void onDeadline(), Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
       queue.add(waiter);
       advance();

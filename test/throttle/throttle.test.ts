@@ -48,15 +48,15 @@ function ledgerOf(plan: AssumedPlan): Ledger {
   });
 }
 
-/** Its answers take 10 ms, as if they came over a network. */
-function slowLedger(): Ledger {
+/** Its answers take a while, as if they came over a network. */
+function slowLedger(tookMs = 10): Ledger {
   const ledger = ledgerOf({ perMinute: 5, perDay: 1_000, known: true });
   return {
     ...ledger,
     async exchange(...request) {
       const standing = await ledger.exchange(...request);
       await new Promise((resolve) => {
-        setTimeout(resolve, 10);
+        setTimeout(resolve, tookMs);
       });
       return standing;
     },
@@ -341,6 +341,17 @@ describe('a waiter', () => {
       await elapse(100);
     }
     expect(await settled(passages)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'plan']);
+  });
+
+  test('is refused a moment after its deadline where the ledger has said nothing, and its grant goes back', async () => {
+    start({}, { ledger: slowLedger(400) });
+    let ends: string[] = [];
+    void settled([call('late', { waitMs: 200 })]).then((all) => (ends = all));
+    await elapse(301);
+    expect(ends).toEqual(['late']);
+    for (const name of names('r', 5)) void call(name);
+    await elapse(5_000);
+    expect(sent).toEqual(names('r', 5));
   });
 
   test('that goes away is gone at once, and nothing is sent for it', async () => {

@@ -12,8 +12,8 @@ export interface AnswerRules {
 }
 
 /**
- * Beyond the wait and the call: three exchanges with a Redis that does not answer, of half a second each, around a
- * creation; and what a machine of two cores takes that runs everything at once.
+ * Beyond the wait and the call: half a second until the other replicas are told of a creation, or what a read waits for a
+ * Redis that does not answer; and what a machine of two cores takes that runs everything at once.
  */
 export const SLACK_MS = 2_500;
 /** Requests that come so soon before SIGTERM may meet it on their way. */
