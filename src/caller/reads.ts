@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
+import { inTime, MOMENT_MS } from '../in-time.ts';
 import type { Refused, Throttle } from '../throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer, UpstreamFailure } from '../upstream/pet-api.ts';
 import { createAsk } from './ask.ts';
@@ -151,7 +152,7 @@ export function createReads(options: ReadsOptions): Reads {
   /** Another replica may have asked already: its answer costs a look at Redis and no call. */
   async function waitAmong(others: CallerListings, demand: Demand, turn: ReadTurn): Promise<ServedAnswer> {
     if (turn.freshness.joinsSentMs > 0) {
-      await others.sync();
+      await inTime(others.sync(), turn.deadlineMs + MOMENT_MS - clock.elapsed(), undefined);
       const answer = known(demand, turn.freshness);
       if (answer) return answer;
     }
@@ -179,12 +180,12 @@ export function createReads(options: ReadsOptions): Reads {
         waiter.settle(refusedError(givenUp, clock.now()));
         reviewSoon();
       };
-      const onDeadline = () =>
-        throttle.onceTold(() => {
-          waiter.late = true;
-          reviewSoon();
-        });
-      const deadline = setTimeout(onDeadline, Math.max(0, deadlineMs - clock.elapsed()));
+      const onDeadline = async () => {
+        await inTime(new Promise<void>(throttle.onceTold), deadlineMs + MOMENT_MS - clock.elapsed(), undefined);
+        waiter.late = true;
+        reviewSoon();
+      };
+      const deadline = setTimeout(() => void onDeadline(), Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
       const one = waitingSet.join(demand, waiter);
       reviewSoon();

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createCallers } from '../../src/caller/callers.ts';
 import type { Callers } from '../../src/caller/callers.ts';
+import { readFreshness } from '../../src/caller/freshness.ts';
 import { createSharedListings } from '../../src/caller/shared-listings.ts';
 import { steadyTime, systemClock } from '../../src/clock.ts';
+import type { PetqlError } from '../../src/errors.ts';
 import { silentLog } from '../../src/log.ts';
 import { createInsistentRecords } from '../../src/store/insistent-records.ts';
 import { createRedisRecords } from '../../src/store/redis-records.ts';
@@ -12,6 +14,7 @@ import type { Ledger } from '../../src/throttle/ledger.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
 import { createReplicas } from '../../src/throttle/replicas.ts';
 import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
+import type { PetApi } from '../../src/upstream/pet-api.ts';
 import { createSimulatedUpstream, submit } from './simulation.ts';
 import type { SimulatedUpstream } from './simulation.ts';
 import { COMMAND_MS, createStallingRedis } from './stalling-redis.ts';
@@ -24,6 +27,7 @@ let redis: StallingRedis;
 let upstream: SimulatedUpstream;
 let callers: Callers;
 let callMs: number;
+let reads: number;
 /** A call is under way. */
 let onPost: () => void;
 
@@ -31,6 +35,7 @@ beforeEach(async () => {
   vi.useFakeTimers();
   redis = createStallingRedis();
   callMs = 200;
+  reads = 0;
   onPost = () => {};
   upstream = createSimulatedUpstream(() => {
     onPost();
@@ -60,7 +65,7 @@ function start(): Callers {
     works: () => replicas.redisWorks,
   });
   return createCallers({
-    petApi: upstream.petApi,
+    petApi: { ...upstream.petApi, listPets },
     ledger: createFailoverLedger({ shared: ledgerInRedis(), replicas, rules, clock: systemClock, now }),
     listings,
     submits: { records: createInsistentRecords(createRedisRecords(store)), nameOf, leaseMs: 5_000 },
@@ -80,10 +85,27 @@ function start(): Callers {
   }
 }
 
+async function listPets(): ReturnType<PetApi['listPets']> {
+  reads += 1;
+  await new Promise((resolve) => {
+    setTimeout(resolve, callMs);
+  });
+  return { outcome: { kind: 'ok', value: { pets: [], complete: true } }, sent: true, rateLimit: undefined };
+}
+
 /** @param key none for an animal without. */
 function create(key: string | undefined, waitMs: number): Promise<string> {
   const pet = { name: `of ${key}`, categoryId: '1', status: undefined } as unknown as Parameters<typeof submit>[1];
   return submit(callers.withKey('a-key'), pet, { ...(key === undefined ? {} : { key }), waitMs });
+}
+
+function read(waitMs: number): Promise<string> {
+  const freshness = readFreshness(undefined, { maxAgeMs: 0, maxStaleMs: 0 });
+  const pets = callers.withKey('a-key').pets({ freshness, deadlineMs: systemClock.elapsed() + waitMs });
+  return Promise.resolve(pets.list(undefined, 20)).then(
+    () => 'found',
+    (error: PetqlError) => error.code,
+  );
 }
 
 interface End {
@@ -198,4 +220,16 @@ test('a creation whose operation has used its time is not sent', async () => {
   const [one, other] = await askBoth(['one', 'other'], 1_000);
   expect([one?.told, other]).toEqual(['animal 2', { told: 'RATE_LIMITED', tookMs: expect.any(Number) }]);
   expect(posts()).toBe(1);
+});
+
+describe('a read beside a Redis', () => {
+  test.each(Object.keys(TROUBLES).flatMap((trouble) => [0, 500, 3_000].map((waitMs) => ({ trouble, waitMs }))))(
+    '$trouble is over at its deadline, but for a call: wait $waitMs',
+    async ({ trouble, waitMs }) => {
+      TROUBLES[trouble]?.();
+      const { told, tookMs } = await ask(read(waitMs));
+      expect(told).toMatch(/^(?:found|RATE_LIMITED)$/);
+      expect(tookMs).toBeLessThanOrEqual(waitMs + MOMENT_MS + reads * callMs + 5);
+    },
+  );
 });
