@@ -36,7 +36,7 @@ export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): B
     latest() {
       const standing = throttle.standing();
       if (!standing) return undefined;
-      if (seen?.standing !== standing || seen.view.queued !== throttle.waiting)
+      if (seen?.standing !== standing || seen.view.queued !== throttle.waiting())
         seen = { standing, view: view(standing) };
       return seen.view;
     },
@@ -47,7 +47,7 @@ export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): B
     return {
       plan: planName({ perMinute: minute.limit, perDay: day.limit }),
       windows: [windowView('MINUTE', minute), windowView('DAY', day)],
-      queued: throttle.waiting,
+      queued: throttle.waiting(),
       closedUntil: pausedForMs > 0 ? new Date(now() + pausedForMs) : undefined,
     };
   }

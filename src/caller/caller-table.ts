@@ -10,7 +10,7 @@ export interface CallerTable<T extends TabledCaller> {
 
 export interface TabledCaller {
   /** Whether it waits for something, so that it must not be forgotten now: a second one would not know of its writes. */
-  readonly busy: boolean;
+  isBusy(): boolean;
   /** It is forgotten. */
   leave(): void;
 }
@@ -21,14 +21,16 @@ const MOST_REGULARS = 20_000;
 const LOOK_EVERY_MS = 60_000;
 /** The order of use is that of seconds: who asks a thousand times a second is not moved a thousand times. */
 const MOVED_EVERY_MS = 1_000;
+/** A request looks for its caller more than once, and comes back by that no more than by coming. */
+const COMES_BACK_AFTER_MS = 100;
 
 /** @param idleMs a caller that nobody has asked for in so long is forgotten. */
 export function createCallerTable<T extends TabledCaller>(
   { elapsed }: Pick<Clock, 'elapsed'>,
   idleMs: number,
 ): CallerTable<T> {
-  const newcomers: Segment<T> = new Map();
-  const regulars: Segment<T> = new Map();
+  const newcomers = createSegment<T>();
+  const regulars = createSegment<T>();
   const looking = setInterval(() => {
     for (const segment of [newcomers, regulars]) forget(segment, (entry) => elapsed() - entry.usedAtMs > idleMs);
   }, LOOK_EVERY_MS).unref();
@@ -37,7 +39,9 @@ export function createCallerTable<T extends TabledCaller>(
     get(apiKey, make) {
       const regular = regulars.get(apiKey);
       if (regular && elapsed() - regular.usedAtMs < MOVED_EVERY_MS) return regular.caller;
-      const known = regular ?? newcomers.get(apiKey);
+      const newcomer = newcomers.get(apiKey);
+      if (newcomer && elapsed() - newcomer.usedAtMs < COMES_BACK_AFTER_MS) return newcomer.caller;
+      const known = regular ?? newcomer;
       if (known) {
         newcomers.delete(apiKey);
         put(regulars, MOST_REGULARS, apiKey, known.caller);
@@ -56,19 +60,65 @@ export function createCallerTable<T extends TabledCaller>(
 
   function put(segment: Segment<T>, most: number, apiKey: string, caller: T): void {
     segment.delete(apiKey);
-    segment.set(apiKey, { caller, usedAtMs: elapsed() });
-    forget(segment, () => segment.size > most);
+    segment.add(apiKey, { caller, usedAtMs: elapsed() });
+    forget(segment, () => segment.size() > most);
   }
 }
 
-/** In the order of their use. */
-type Segment<T> = Map<string, { readonly caller: T; readonly usedAtMs: number }>;
+interface Entry<T> {
+  readonly caller: T;
+  readonly usedAtMs: number;
+}
+
+/** Callers in the order of their use. */
+interface Segment<T> {
+  get(apiKey: string): Entry<T> | undefined;
+  /** One that is not there. */
+  add(apiKey: string, entry: Entry<T>): void;
+  delete(apiKey: string): void;
+  keys(): Iterable<string>;
+  values(): Entry<T>[];
+  size(): number;
+}
+
+/**
+ * A Map that is added to and deleted from makes itself a new table again and again, and each old one holds what was in it
+ * until the collector goes through the whole heap; so callers in it would outlive their time, and be moved to where only that
+ * finds them. Numbers do not matter.
+ */
+function createSegment<T>(): Segment<T> {
+  const places = new Map<string, number>();
+  const entries: (Entry<T> | undefined)[] = [];
+  const free: number[] = [];
+  return {
+    get(apiKey) {
+      const place = places.get(apiKey);
+      return place === undefined ? undefined : entries[place];
+    },
+    add(apiKey, entry) {
+      const place = free.pop() ?? entries.length;
+      places.set(apiKey, place);
+      entries[place] = entry;
+    },
+    delete(apiKey) {
+      const place = places.get(apiKey);
+      if (place === undefined) return;
+      places.delete(apiKey);
+      entries[place] = undefined;
+      free.push(place);
+    },
+    keys: () => places.keys(),
+    values: () => entries.filter((entry) => entry !== undefined),
+    size: () => places.size,
+  };
+}
 
 /** From the one used longest ago on, as long as there is a reason to. */
-function forget<T extends TabledCaller>(segment: Segment<T>, due: (entry: { readonly usedAtMs: number }) => boolean) {
-  for (const [apiKey, entry] of segment) {
-    if (!due(entry)) return;
-    if (entry.caller.busy) continue;
+function forget<T extends TabledCaller>(segment: Segment<T>, due: (entry: Entry<T>) => boolean): void {
+  for (const apiKey of segment.keys()) {
+    const entry = segment.get(apiKey);
+    if (!entry || !due(entry)) return;
+    if (entry.caller.isBusy()) continue;
     segment.delete(apiKey);
     entry.caller.leave();
   }

@@ -29,18 +29,21 @@ import type { GetRoute } from './get-route.ts';
 import { createIdempotency } from './idempotency.ts';
 import type { Submits } from './idempotency.ts';
 import { createKnowledge } from './knowledge.ts';
+import type { Knowledge } from './knowledge.ts';
 import { createPets } from './pets.ts';
 import type { AccountedPets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
+import type { CallerReads, Reads, ReadsOptions } from './reads.ts';
 import { createRefreshAllowance } from './refresh-allowance.ts';
 import { createRefusedKey } from './refused-key.ts';
 import { createRetryQuota } from './retry-quota.ts';
 import type { RetryQuota } from './retry-quota.ts';
-import type { ListingsListener, SharedListings } from './shared-listings.ts';
+import type { SharedListings } from './shared-listings.ts';
 import { tracedPetApi } from './traced-pet-api.ts';
 import { worstCaseCalls } from './worst-case.ts';
 import type { SavedCalls, SavedReason } from './usage.ts';
 import { createWrites } from './writes.ts';
+import type { Writes } from './writes.ts';
 
 /** Whoever holds one API key. All state is kept per caller, and none of it is seen by another. */
 export interface Caller {
@@ -48,7 +51,7 @@ export interface Caller {
   pets(life: RequestLife): AccountedPets;
   readonly budget: Budget;
   /** See `Knowledge`: what was answered from memory alone is answered alike as long as this is the same object, and while it is fresh. */
-  readonly revision: object;
+  revision(): object;
   /** Why nothing of this caller's can run at the moment, or undefined. */
   refusal(): PetqlError | undefined;
   /** The most calls that reading all of these can take now, retries aside. */
@@ -141,7 +144,7 @@ export function createCallers(options: CallersOptions): Callers {
 
 interface KnownCaller extends Caller {
   view(): CallerView | undefined;
-  readonly busy: boolean;
+  isBusy(): boolean;
   /** It is forgotten, but for the calls that it spent. */
   leave(): void;
   close(): Promise<void>;
@@ -164,49 +167,28 @@ function createCaller(
   const throttle = createThrottle({
     apiKey,
     ...options,
-    onChange: () => reads.review(),
+    onChange: () => reading?.reads.review(),
     onTurn: (event) => events?.waited(event),
   });
-  const knowledge = createKnowledge();
-  const allowance = createRefreshAllowance({
-    elapsed: () => clock.elapsed(),
-    day: () => throttle.standing()?.day ?? UNTOLD_DAY,
-    replicas,
-    oneCallIsEnough: () => knowledge.size === 'small',
-    asOfMs: (demand) => knowledge.find(demand)?.asOfMs,
-  });
+  const budget = createBudget(throttle, clock);
+  // Made when they are asked for, since strangers come in crowds, and each is remembered for a while: hardly any of them writes.
+  let reading: Reading | undefined;
+  let writing: Writes | undefined;
+  /** What such a caller knows, which is not what another one does. */
+  const nothingRead = {};
+  let closed = false;
   let made = 0;
   let saved = 0;
-  const spend = () => {
-    made += 1;
-    allowance.spend();
-  };
   /** Of the request that the call which is being sent is charged to. */
   let payersTrace: TraceContext | undefined;
-  const traced = tracedPetApi(petApi, spans, () => payersTrace);
-  const shared = { apiKey, petApi: traced, throttle, refusedKey, clock };
-  const share = listings && ((listener: ListingsListener) => listings.join(apiKey, listener));
-  const reads = createReads({
-    ...shared,
-    getRoute,
-    knowledge,
-    share,
-    allowance: { ...allowance, spend },
-    retryQuota,
-    onRetry: ({ kind }) => events?.retried({ operation: kind === 'list' ? 'listPets' : 'getPet' }),
-  });
-  const idempotency = createIdempotency({
-    ...options.submits,
-    apiKey,
-    clock,
-    onForeign: () => void reads.wrote(undefined),
-  });
-  const onWrite = () => {
-    spend();
-    retryQuota.called();
+  const reads: Reads = {
+    known: (demand, freshness) => toRead().reads.known(demand, freshness),
+    wait: (demand, turn) => toRead().reads.wait(demand, turn),
   };
-  const writes = createWrites({ ...shared, reads, idempotency, onCall: onWrite });
-  const budget = createBudget(throttle, clock);
+  const writes: Writes = {
+    create: (pet, turn) => toWrite().create(pet, turn),
+    close: async () => writing?.close(),
+  };
   return {
     pets(life) {
       const { trace } = life;
@@ -217,24 +199,21 @@ function createCaller(
       return createPets({ reads, writes, firstAnimals, clock, life: { ...life, onCall, onWaited } });
     },
     budget,
-    get revision() {
-      return knowledge.revision;
-    },
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
-    get busy() {
-      return throttle.busy;
-    },
-    leave: () => reads.leave(),
+    revision: () => reading?.knowledge.revision() ?? nothingRead,
+    isBusy: throttle.isBusy,
+    leave: () => reading?.reads.leave(),
     worstCase(demands, { maxAgeMs, mayCall }) {
       if (!mayCall) return 0;
       const sinceMs = clock.elapsed() - maxAgeMs;
+      const { reads: known, knowledge } = toRead();
       return worstCaseCalls(demands, {
-        ...reads.facts(),
+        ...known.facts(),
         knows: (demand) => (knowledge.find(demand)?.asOfMs ?? -Infinity) >= sinceMs,
         listed: knowledge.listed(sinceMs),
       });
     },
-    fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting),
+    fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting()),
     saved(calls) {
       for (const reason in calls) {
         const count = calls[reason as SavedReason] ?? 0;
@@ -247,10 +226,72 @@ function createCaller(
       return latest && { name: async () => options.submits.nameOf(apiKey), budget: latest, made, saved };
     },
     async close() {
-      reads.close();
+      closed = true;
+      reading?.reads.close();
       await Promise.all([throttle.close(), writes.close()]);
     },
   };
+
+  function toRead(): Reading {
+    if (reading) return reading;
+    const knowledge = createKnowledge();
+    const allowance = createRefreshAllowance({
+      elapsed: () => clock.elapsed(),
+      day: () => throttle.standing()?.day ?? UNTOLD_DAY,
+      replicas,
+      oneCallIsEnough: () => knowledge.size() === 'small',
+      asOfMs: (demand) => knowledge.find(demand)?.asOfMs,
+    });
+    const spend = () => {
+      made += 1;
+      allowance.spend();
+    };
+    reading = {
+      knowledge,
+      spend,
+      reads: createReads({
+        ...shared(),
+        getRoute,
+        knowledge,
+        share: listings && ((listener) => listings.join(apiKey, listener)),
+        allowance: { ...allowance, spend },
+        retryQuota,
+        onRetry: ({ kind }) => events?.retried({ operation: kind === 'list' ? 'listPets' : 'getPet' }),
+      }),
+    };
+    if (closed) reading.reads.close();
+    return reading;
+  }
+
+  function toWrite(): Writes {
+    if (writing) return writing;
+    const { reads: own, spend } = toRead();
+    const idempotency = createIdempotency({
+      ...options.submits,
+      apiKey,
+      clock,
+      onForeign: () => void own.wrote(undefined),
+    });
+    const onCall = () => {
+      spend();
+      retryQuota.called();
+    };
+    writing = createWrites({ ...shared(), reads: own, idempotency, onCall });
+    if (closed) void writing.close();
+    return writing;
+  }
+
+  function shared(): Pick<ReadsOptions, 'apiKey' | 'clock' | 'petApi' | 'refusedKey' | 'throttle'> {
+    return { apiKey, petApi: tracedPetApi(petApi, spans, () => payersTrace), throttle, refusedKey, clock };
+  }
+}
+
+/** What a caller has that has asked for animals. */
+interface Reading {
+  readonly knowledge: Knowledge;
+  readonly reads: CallerReads;
+  /** A call is sent, whatever it is for. */
+  spend(): void;
 }
 
 function submitsInMemory(clock: Clock): Submits {

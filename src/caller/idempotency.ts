@@ -65,13 +65,15 @@ const MOST_FAMILIAR = 1_000;
 const OF_ONE_REQUEST: ReadonlySet<string> = new Set(['OUTCOME_PENDING', 'RATE_LIMITED']);
 const LATE = Symbol('late');
 
+/** Made once: an error holds what was under way where it was made, and each caller's would hold its first request. */
+const TAKEN = new Error('another submit began meanwhile');
+
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const { apiKey, records, nameOf, leaseMs, clock, onForeign } = options;
   const running = new Map<string, Running>();
   // Every caller has one, and most never create anything: a cache that takes its room beforehand would be most of a caller.
   const familiar = new Set<string>();
   let awaySinceMs: number | undefined;
-  const taken = new Error('another submit began meanwhile');
   const waiting = createWaiting(clock, {
     deadline: () => pendingError(clock.now()),
     aborted: () => givenUp('aborted'),
@@ -136,7 +138,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
         try {
           return await send(claim(name, input));
         } catch (error) {
-          if (error !== taken) throw error;
+          if (error !== TAKEN) throw error;
         }
       }
     }
@@ -172,7 +174,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
         try {
           const begun = await records.begin(name, attempt);
           if (begun.kind === 'begun') return undefined;
-          return begun.kind === 'taken' ? taken : fullError(begun.freeInMs, clock.now());
+          return begun.kind === 'taken' ? TAKEN : fullError(begun.freeInMs, clock.now());
         } catch (error) {
           // It may have been written all the same.
           void records.release(name, attempt);

@@ -26,11 +26,11 @@ export interface Knowledge {
   learn(fact: Fact): void;
   /** A write may have changed the store: what was known is known no more. */
   forget(): void;
-  readonly size: StoreSize;
+  size(): StoreSize;
   /** Another object once anything was learnt or forgotten: until then whatever can be answered is answered alike. */
-  readonly revision: object;
+  revision(): object;
   /** Whether part of the store was asked for while its size was not known; asking for the whole may save calls then. */
-  readonly askedInParts: boolean;
+  askedInParts(): boolean;
 }
 
 export function createKnowledge(): Knowledge {
@@ -63,15 +63,9 @@ export function createKnowledge(): Knowledge {
       listings.clear();
       animals.clear();
     },
-    get size() {
-      return size;
-    },
-    get revision() {
-      return revision;
-    },
-    get askedInParts() {
-      return askedInParts;
-    },
+    size: () => size,
+    revision: () => revision,
+    askedInParts: () => askedInParts,
   };
 
   function learnListing(fact: Fact, listing: ListingName): void {

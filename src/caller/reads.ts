@@ -44,6 +44,10 @@ export interface Reads {
   known(demand: Demand, freshness: Freshness): ServedAnswer | undefined;
   /** Waits for the calls that satisfy the demand. Rejects with a PetqlError. */
   wait(demand: Demand, turn: ReadTurn): Promise<ServedAnswer>;
+}
+
+/** The same, with what else a caller has to do with them. */
+export interface CallerReads extends Reads {
   /**
    * A write is over that may have changed the store; with the animal that it added, as far as that is known. Settles once
    * the other replicas are told.
@@ -99,7 +103,7 @@ const MOST_OPEN = 10_000;
 /** Places asked of the throttle at a time: more could not be sent at once anyway. */
 const MOST_PLACES = 100;
 
-export function createReads(options: ReadsOptions): Reads {
+export function createReads(options: ReadsOptions): CallerReads {
   const { throttle, refusedKey, getRoute, knowledge, allowance, retryQuota, clock } = options;
   const { retryPausesMs = [100, 400] } = options;
   const waitingSet = createWaitingSet<Waiter>(clock, knowledge);
@@ -222,13 +226,13 @@ export function createReads(options: ReadsOptions): Reads {
 
   function plan(): PlanOfCalls<OpenRead> {
     waitingSet.noteJoins();
-    return planCalls(rests.any ? [...open].filter((one) => !isResting(one)) : [...open], facts());
+    return planCalls(rests.any() ? [...open].filter((one) => !isResting(one)) : [...open], facts());
   }
 
   function facts(): StoreFacts {
     return {
-      size: knowledge.size,
-      askedInParts: knowledge.askedInParts || flights.size > 0,
+      size: knowledge.size(),
+      askedInParts: knowledge.askedInParts() || flights.size > 0,
       getWorks: getRoute.works,
     };
   }

@@ -11,7 +11,7 @@ export interface Rests {
    */
   begin(tries: number): Rest | undefined;
   /** Whether any is not over. */
-  readonly any: boolean;
+  any(): boolean;
   /** Ends all of them, and begins no more. */
   close(): void;
 }
@@ -48,9 +48,7 @@ export function createRests({ clock, retryQuota, pausesMs, onOver }: RestsOption
       timers.set(rest, setTimeout(end, pauseMs));
       return rest;
     },
-    get any() {
-      return timers.size > 0;
-    },
+    any: () => timers.size > 0,
     close() {
       closed = true;
       for (const [rest, timer] of timers) {

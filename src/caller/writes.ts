@@ -9,7 +9,7 @@ import type { Created, CreateOutcome } from './created.ts';
 import { animalFact } from './fact.ts';
 import { mayHaveHappened, refusedError, writeError } from './failure-errors.ts';
 import type { Idempotency } from './idempotency.ts';
-import type { Reads } from './reads.ts';
+import type { CallerReads } from './reads.ts';
 import type { RefusedKey } from './refused-key.ts';
 
 /** The writes of one caller. They go before its reads, and none that may have happened is sent again. */
@@ -38,7 +38,7 @@ export interface WritesOptions {
   readonly apiKey: string;
   readonly petApi: PetApi;
   readonly throttle: Throttle;
-  readonly reads: Reads;
+  readonly reads: Pick<CallerReads, 'wrote'>;
   readonly refusedKey: RefusedKey;
   readonly idempotency: Idempotency;
   readonly clock: Clock;

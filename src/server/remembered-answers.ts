@@ -66,7 +66,7 @@ export function createRememberedAnswers(options: RememberedAnswersOptions): Reme
         find({ apiKey, cacheControl }) {
           if (apiKey instanceof PetqlError) return undefined;
           const caller = callers.withKey(apiKey);
-          const answer = known.find(caller.revision);
+          const answer = known.find(caller.revision());
           if (!answer || caller.refusal()) return undefined;
           const { data, reads } = answer;
           const nowMs = clock.elapsed();
@@ -80,7 +80,7 @@ export function createRememberedAnswers(options: RememberedAnswersOptions): Reme
         },
         keep({ apiKey }, data, reads) {
           if (apiKey instanceof PetqlError) return;
-          known.keep(callers.withKey(apiKey).revision, { data, reads }, data.json.length);
+          known.keep(callers.withKey(apiKey).revision(), { data, reads }, data.json.length);
         },
       };
     },

@@ -6,6 +6,9 @@ import { schema } from '../schema/schema.ts';
 /** Nobody corrects more at a time, and one document of a few kilobytes could have thousands, each with a page of text. */
 const MOST_ERRORS = 20;
 
+/** What a name came close to costs time and memory by the name's length, and nobody mistypes one in a document of so many characters. */
+const LONGEST_HELPED = 10_000;
+
 /**
  * How documents are held against the schema. Without introspection the schema cannot be asked for, and no error spells out
  * names of it that the document came close to.
@@ -26,7 +29,8 @@ export function schemaErrors(
   document: DocumentNode,
   { introspection, rules = specifiedRules }: { introspection: boolean; rules?: readonly ValidationRule[] },
 ): readonly GraphQLError[] {
-  const options = { maxErrors: MOST_ERRORS, hideSuggestions: !introspection };
+  const long = (document.loc?.source.body.length ?? 0) > LONGEST_HELPED;
+  const options = { maxErrors: MOST_ERRORS, hideSuggestions: !introspection || long };
   // Alone and first: the other rules compare fragments of themselves with each other until the stack is full.
   const cycles = validate(schema, document, [NoFragmentCyclesRule], options);
   return cycles.length > 0 ? cycles : validate(schema, document, rules, options);

@@ -32,6 +32,8 @@ const FORGOTTEN_AFTER_MS = 8 * 86_400_000;
 /** The ledger of one process. */
 export function createMemoryLedger({ rules, now, log, kept, firstEver = false }: MemoryLedgerOptions): Ledger {
   const states = createRestingStates(rules, now);
+  /** States are lost with the process, all of them at once: one name does for what every caller's has been since. */
+  const generation = randomUUID();
   const forgetting = setInterval(() => states.forget(), 3_600_000).unref();
   /** Changed since they were written, with what had been started by then. */
   const unwritten = new Map<string, number>();
@@ -46,7 +48,11 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
       const state = stateOf(apiKey);
       const startedBefore = state.started;
       const standing = exchange(state, request, rules, now());
-      if (kept) keep(apiKey, request, startedBefore);
+      // Whoever only looks leaves nothing behind: keys that somebody made up take no room.
+      if (request.reports.length + standing.grants.length > 0) {
+        states.set(apiKey, state);
+        if (kept) keep(apiKey, request, startedBefore);
+      }
       if (standing.day.mode === 'counted' && !riskTold) tellRisk();
       return Promise.resolve(standing);
     },
@@ -59,13 +65,10 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
   };
 
   function stateOf(apiKey: string): LedgerState {
-    let state = states.get(apiKey);
-    if (!state) {
-      const stored = kept?.file.get(stateName(kept, apiKey));
-      state = stored === undefined ? newLedgerState(randomUUID(), rules) : resumed(stored);
-      states.set(apiKey, state);
-    }
-    return state;
+    const known = states.get(apiKey);
+    if (known) return known;
+    const stored = kept?.file.get(stateName(kept, apiKey));
+    return stored === undefined ? newLedgerState(generation, rules) : resumed(stored);
   }
 
   function keep(apiKey: string, { reports }: Exchange, startedBefore: number): void {

@@ -10,7 +10,11 @@ import { createSlots } from './slots.ts';
 import type { Slots } from './slots.ts';
 import type { UpstreamClock } from './upstream-clock.ts';
 
-/** Every call of one caller to the upstream passes here, and none leaves that its plan does not allow. */
+/**
+ * Every call of one caller to the upstream passes here, and none leaves that its plan does not allow.
+ *
+ * Nothing that each caller has of its own has getters: V8 would hold what is made with them until it goes through the whole heap.
+ */
 export interface Throttle {
   /**
    * Waits for a place in the plan and then sends. Writes go before reads, and each in the order in which they came.
@@ -26,14 +30,14 @@ export interface Throttle {
   /** What a read has to expect that has so many others before it. */
   outlook(ahead: number): Outlook;
   /** How many wait. */
-  readonly waiting: number;
+  waiting(): number;
   /**
    * Goes on once the ledger has said what may be sent, and at once where it is not being asked: what it is about to allow is
    * not late because it takes a moment to say so.
    */
   onceTold(goOn: () => void): void;
   /** Whether anybody waits, or a call is under way or not yet reported. */
-  readonly busy: boolean;
+  isBusy(): boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are reported. */
   close(): Promise<void>;
 }
@@ -153,13 +157,11 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       const waitMs = now && before >= 0 ? expectedWait(now, before).waitMs : 0;
       return { waitMs, refused: refusal('plan', Math.max(0, before)) };
     },
-    get waiting() {
+    waiting() {
       return writes.size + reads.size;
     },
     onceTold,
-    get busy() {
-      return isBusy();
-    },
+    isBusy,
     close() {
       stopping = true;
       clearTimeout(wake);
@@ -244,7 +246,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   function letGo(): void {
     if (isBusy()) return;
     onClosed?.();
-    idle ??= setTimeout(forgetSlots, IDLE_MS).unref();
+    if (places) idle ??= setTimeout(forgetSlots, IDLE_MS).unref();
   }
 
   function forgetSlots(): void {

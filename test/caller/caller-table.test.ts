@@ -4,7 +4,7 @@ import type { CallerTable } from '../../src/caller/caller-table.ts';
 
 interface TestCaller {
   readonly key: string;
-  busy: boolean;
+  isBusy(): boolean;
   leave(): void;
 }
 
@@ -23,7 +23,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const see = (key: string, busy = false) => table.get(key, () => ({ key, busy, leave: () => void left.push(key) }));
+const see = (key: string, busy = false) =>
+  table.get(key, () => ({ key, isBusy: () => busy, leave: () => void left.push(key) }));
 
 test('a caller is the same one each time', () => {
   expect(see('a')).toBe(see('a'));
@@ -31,11 +32,19 @@ test('a caller is the same one each time', () => {
 
 test('any number of strangers do not push out who came back, and are bounded themselves', () => {
   const regular = see('regular');
+  nowMs += 1_000;
   see('regular');
   for (let stranger = 0; stranger < 50_000; stranger += 1) see(`stranger ${stranger}`);
   expect(see('regular')).toBe(regular);
   expect(table.all().length).toBeLessThan(5_000);
   expect(left[0]).toBe('stranger 0');
+});
+
+test('a stranger whose one request looks for it twice is a stranger still', () => {
+  const stranger = see('stranger');
+  expect(see('stranger')).toBe(stranger);
+  for (let other = 0; other < 5_000; other += 1) see(`other ${other}`);
+  expect(left[0]).toBe('stranger');
 });
 
 test('whoever waits for something stays', () => {

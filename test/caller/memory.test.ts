@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
+import { createIdempotency } from '../../src/caller/idempotency.ts';
 import { createCallers } from '../../src/caller/callers.ts';
 import { readFreshness } from '../../src/caller/freshness.ts';
 import { steadyTime, systemClock as clock } from '../../src/clock.ts';
@@ -24,6 +25,26 @@ function heapMegabytes(): number {
   collectGarbage();
   return process.memoryUsage().heapUsed / 1_000_000;
 }
+
+test('what makes creations happen once holds nothing of the request that it was made for', async () => {
+  const options = { apiKey: 'key', clock, records: {} as any, nameOf: () => '', leaseMs: 1, onForeign() {} };
+  const made: unknown[] = [];
+  const makeIn = () => {
+    const request = { body: 'of a stranger' };
+    const answer = () => {
+      made.push(createIdempotency(options));
+      return request;
+    };
+    return new WeakRef(answer());
+  };
+  const request = makeIn();
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+  collectGarbage();
+  expect(request.deref()).toBeUndefined();
+  expect(made).toHaveLength(1);
+});
 
 test('keys seen once leave about a kilobyte each, and what they spent is known', async () => {
   const rateLimit = () => ({

@@ -34,8 +34,8 @@ function carryOut(store: ModelStore, demands: readonly Demand[], getWorks: boole
   const answers = new Map<string, readonly { id: string }[]>();
   const unprovable: Demand[] = [];
   while (open.length > 0) {
-    const askedInParts = knowledge.askedInParts || underWay.length > 0;
-    const plan = planCalls(open, { size: knowledge.size, askedInParts, getWorks });
+    const askedInParts = knowledge.askedInParts() || underWay.length > 0;
+    const plan = planCalls(open, { size: knowledge.size(), askedInParts, getWorks });
     for (const { demand } of plan.unprovable) unprovable.push(demand);
     open = open.filter((one) => !plan.unprovable.includes(one));
     const leave = plan.calls.slice(

@@ -6,7 +6,7 @@ import { animalFact } from '../../src/caller/fact.ts';
 import { readFreshness } from '../../src/caller/freshness.ts';
 import { createKnowledge } from '../../src/caller/knowledge.ts';
 import { createReads } from '../../src/caller/reads.ts';
-import type { Reads } from '../../src/caller/reads.ts';
+import type { CallerReads } from '../../src/caller/reads.ts';
 import { PetqlError } from '../../src/errors.ts';
 import type { Pet } from '../../src/pet.ts';
 import type { Passage, Throttle } from '../../src/throttle/throttle.ts';
@@ -189,7 +189,7 @@ function modelPetApi(scheduler: fc.Scheduler, { versions }: History, fails: () =
   };
 }
 
-function readsOver(petApi: PetApi, elapsed: () => number): Reads {
+function readsOver(petApi: PetApi, elapsed: () => number): CallerReads {
   return createReads({
     apiKey: 'a key',
     petApi,
@@ -220,8 +220,8 @@ const OPEN: Throttle = {
   standing: () => undefined,
   refreshed: () => Promise.reject(new Error('nobody asks')),
   outlook: () => ({ waitMs: 0, refused: { kind: 'refused', reason: 'plan', retryAfterMs: 0, window: 'MINUTE' } }),
-  waiting: 0,
+  waiting: () => 0,
   onceTold: (goOn) => goOn(),
-  busy: false,
+  isBusy: () => false,
   close: () => Promise.resolve(),
 };

@@ -63,6 +63,15 @@ test('a document with a thousand mistakes is told of twenty', async () => {
   expect(errors).toHaveLength(21);
 });
 
+test('nobody is helped with names in a document of many kilobytes', async () => {
+  const messageOf = async (query: string) => {
+    const answer = await gateway.fetch(graphqlRequest({ query }));
+    return ((await answer.json()) as { errors: { message: string }[] }).errors[0]?.message;
+  };
+  expect(await messageOf('{ petz { id } }')).toContain('Did you mean "pet"');
+  expect(await messageOf(`{ petz { id } } # ${'x'.repeat(10_000)}`)).toBe('Cannot query field "petz" on type "Query".');
+});
+
 test.each([
   [
     'a hundred components that each ask for it',

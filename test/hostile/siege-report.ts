@@ -10,13 +10,15 @@ const { values } = parseArgs({
   options: {
     connections: { type: 'string', default: '10000' },
     seconds: { type: 'string', default: '20' },
+    attack: { type: 'string', multiple: true },
     help: { type: 'boolean', short: 'h', default: false },
   },
 });
 
 const USAGE = `Usage: npm run siege -- [flags]
   --connections N   silent ones, and as many slow ones (default 10000; mind \`ulimit -n\`)
-  --seconds N       how long each attack lasts (default 20)`;
+  --seconds N       how long each attack lasts (default 20)
+  --attack NAME     this one alone; may stand more than once (default: each alone, and all of them at once)`;
 
 /** The goals, with every answer to the good caller. */
 const DELAY_P99_MS = 50;
@@ -35,11 +37,12 @@ async function main(): Promise<number> {
   const connections = Number(values.connections);
   const durationMs = Number(values.seconds) * 1_000;
   const names = Object.keys(ATTACKS) as (keyof typeof ATTACKS)[];
-  const alone = names.map((name) => [name, { [name]: CROWDS.has(name) ? connections : FEW }] as const);
+  const chosen = names.filter((name) => values.attack?.includes(name) ?? true);
+  const alone = chosen.map((name) => [name, { [name]: CROWDS.has(name) ? connections : FEW }] as const);
   const together = Object.fromEntries(names.map((name) => [name, CROWDS.has(name) ? Math.floor(connections / 3) : 4]));
   let missed = false;
   row(['attack', 'connections', 'delay p99', 'longest', 'good answers', 'slowest', 'heap', 'resident']);
-  for (const [name, attacks] of [...alone, ['all at once', together] as const]) {
+  for (const [name, attacks] of values.attack ? alone : [...alone, ['all at once', together] as const]) {
     const fared = await siege({ attacks, durationMs });
     const { delayP99Ms, delayMaxMs, asked, answered, slowestMs, heapMegabytes, residentMegabytes } = fared;
     row([

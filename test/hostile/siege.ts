@@ -44,6 +44,8 @@ export async function siege({ attacks, durationMs, patience }: SiegeOptions): Pr
   };
   // What a process does at its first request is nobody's attack.
   for (let warmUp = 0; warmUp < 20; warmUp += 1) await isAnswered(origin);
+  // As balancers ask; it loads what most requests do without.
+  await fetch(`${origin}/health/live`);
   child.send('reset');
 
   const attackers = fork(ATTACKERS, [origin, JSON.stringify(attacks)]);

@@ -359,9 +359,9 @@ describe('a waiter', () => {
     const abort = new AbortController();
     const passages = names('r', 20).map((name) => call(name, { signal: abort.signal, waitMs: 400_000 }));
     await elapse(1_000);
-    expect(throttle.waiting).toBe(15);
+    expect(throttle.waiting()).toBe(15);
     abort.abort();
-    expect(throttle.waiting).toBe(0);
+    expect(throttle.waiting()).toBe(0);
     expect((await settled(passages)).filter((outcome) => outcome === 'aborted')).toHaveLength(15);
     await elapse(120_000);
     expect(sent).toHaveLength(5);
@@ -471,6 +471,13 @@ describe('the gate', () => {
     expect(await settled(passages)).toEqual(['forbidden', 'forbidden', 'forbidden']);
     expect(throttle.standing()).toMatchObject({ banned: false, pausedForMs: 0 });
   });
+});
+
+test('whoever only looks leaves no timer behind', async () => {
+  start();
+  const timers = vi.getTimerCount();
+  await throttle.refreshed();
+  expect(vi.getTimerCount()).toBe(timers);
 });
 
 describe('closing', () => {
