@@ -33,8 +33,15 @@ export interface FastParams {
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
-/** By operation name; under '' the only one of its document. */
-type CompiledDocument = ReadonlyMap<string, CompiledOperation>;
+interface CompiledDocument {
+  /** By operation name; under '' the only one of its document. */
+  readonly operations: ReadonlyMap<string, CompiledOperation>;
+  /** Of the document that they hold. */
+  readonly tokens: number;
+}
+
+/** It holds its document, even once the compiler has forgotten that. */
+type PreparedDocument = Prepared & Pick<CompiledDocument, 'tokens'>;
 
 /** Longer bodies are read anew each time. */
 const LONGEST_REMEMBERED = 16_384;
@@ -43,7 +50,7 @@ const LONGEST_REMEMBERED = 16_384;
 export function createPreparation(options: PreparationOptions): (body: Buffer) => Prepared | undefined {
   const { rememberedAnswers } = options;
   const compiled = createCompiler(options);
-  const known = createDocumentCache<Prepared>();
+  const known = createDocumentCache<PreparedDocument>(({ tokens }) => tokens);
   return (body) => {
     if (body.length > LONGEST_REMEMBERED) return prepare(body);
     // A character a byte: no two bodies have the same text.
@@ -55,12 +62,15 @@ export function createPreparation(options: PreparationOptions): (body: Buffer) =
     return prepared;
   };
 
-  function prepare(body: Buffer): Prepared | undefined {
+  function prepare(body: Buffer): PreparedDocument | undefined {
     const params = readParams(body);
     if (!params || inexactVariableError(params.variables)) return undefined;
-    const operation = compiled(params).get(params.operationName ?? '');
+    const { operations, tokens } = compiled(params);
+    const operation = operations.get(params.operationName ?? '');
     const run = operation?.withVariables(params.variables);
-    return operation && run && { definition: operation.definition, run, answers: rememberedAnswers.forOperation() };
+    return (
+      operation && run && { definition: operation.definition, run, answers: rememberedAnswers.forOperation(), tokens }
+    );
   }
 }
 
@@ -71,12 +81,10 @@ function createCompiler({
   schema,
   memory,
 }: PreparationOptions): (params: FastParams) => CompiledDocument {
-  const documents = createDocumentCache<{ readonly operations: CompiledDocument; readonly tokens: number }>(
-    ({ tokens }) => tokens,
-  );
+  const documents = createDocumentCache<CompiledDocument>(({ tokens }) => tokens);
   return (params) => {
     const known = documents.get(params.query);
-    if (known) return known.operations;
+    if (known) return known;
     const operations = new Map<string, CompiledOperation>();
     let tokens = 0;
     try {
@@ -94,8 +102,9 @@ function createCompiler({
     } catch {
       // The server says what is wrong with it.
     }
-    documents.set(params.query, { operations, tokens });
-    return operations;
+    const made = { operations, tokens };
+    documents.set(params.query, made);
+    return made;
   };
 }
 
