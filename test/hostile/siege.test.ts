@@ -40,7 +40,12 @@ test.each([
   const socket = connect(Number(port), hostname).on('error', () => {});
   socket.write(begun);
   const dripping = setInterval(() => begun && socket.write('a:b\r\n'), 50);
-  const answer = Buffer.concat(await socket.toArray()).toString();
+  // What is sent to a connection that was cut off resets it, after its answer.
+  let answer = '';
+  socket.on('data', (chunk) => (answer += chunk.toString()));
+  await new Promise((resolve) => {
+    socket.once('close', resolve);
+  });
   expect(answer.slice(0, 12)).toBe('HTTP/1.1 408');
   clearInterval(dripping);
   await listener.stop(0);

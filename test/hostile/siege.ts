@@ -33,7 +33,9 @@ const GIVE_UP_MS = 20_000;
 /** Attacks a petql process from all sides at once, while one caller asks it as callers do. */
 export async function siege({ attacks, durationMs, patience }: SiegeOptions): Promise<SiegeResult> {
   await using upstream = await startEchoUpstream();
-  const child = fork(ATTACKED, [`${upstream.origin}/v1`, ...(patience ? [JSON.stringify(patience)] : [])]);
+  const args = [`${upstream.origin}/v1`, ...(patience ? [JSON.stringify(patience)] : [])];
+  // As the image and `npm start` run it.
+  const child = fork(ATTACKED, args, { execArgv: [...process.execArgv, '--max-semi-space-size=16'] });
   const [{ origin }] = (await once(child, 'message')) as [{ origin: string }];
   const tookMs: number[] = [];
   let asked = 0;
