@@ -12,10 +12,10 @@ export interface AnswerRules {
 }
 
 /**
- * Beyond the wait and the call: half a second until the other replicas are told of a creation, or what a read waits for a
- * Redis that does not answer; and what a machine of two cores takes that runs everything at once.
+ * Beyond the wait and the call: 100 ms for what Redis is about to say, half a second until the other replicas are told of a
+ * creation; and what a machine of two cores takes that runs everything at once.
  */
-export const SLACK_MS = 2_500;
+export const SLACK_MS = 1_000;
 /** Requests that come so soon before SIGTERM may meet it on their way. */
 const ON_ITS_WAY_MS = 250;
 /** What a fault has begun may take so long to show. */
