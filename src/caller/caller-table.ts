@@ -21,8 +21,6 @@ const MOST_REGULARS = 20_000;
 const LOOK_EVERY_MS = 60_000;
 /** The order of use is that of seconds: who asks a thousand times a second is not moved a thousand times. */
 const MOVED_EVERY_MS = 1_000;
-/** A request looks for its caller more than once, and comes back by that no more than by coming. */
-const COMES_BACK_AFTER_MS = 100;
 
 /** @param idleMs a caller that nobody has asked for in so long is forgotten. */
 export function createCallerTable<T extends TabledCaller>(
@@ -39,9 +37,7 @@ export function createCallerTable<T extends TabledCaller>(
     get(apiKey, make) {
       const regular = regulars.get(apiKey);
       if (regular && elapsed() - regular.usedAtMs < MOVED_EVERY_MS) return regular.caller;
-      const newcomer = newcomers.get(apiKey);
-      if (newcomer && elapsed() - newcomer.usedAtMs < COMES_BACK_AFTER_MS) return newcomer.caller;
-      const known = regular ?? newcomer;
+      const known = regular ?? newcomers.get(apiKey);
       if (known) {
         newcomers.delete(apiKey);
         put(regulars, MOST_REGULARS, apiKey, known.caller);

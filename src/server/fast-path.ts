@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { ExecutionResult, GraphQLError, OperationDefinitionNode } from 'graphql';
+import type { Caller, Callers } from '../caller/callers.ts';
+import { PetqlError } from '../errors.ts';
 import { readTraceContext } from '../trace-context.ts';
 import { answerStatus, setAnswerHeaders, storageHeaders } from './answer-headers.ts';
 import { answerType } from './answer-type.ts';
@@ -9,9 +11,9 @@ import type { OperationReports, RunningOperation } from './operation-reports.ts'
 import { createPreparation } from './prepared-operations.ts';
 import type { PreparationOptions, Prepared } from './prepared-operations.ts';
 import type { Account, WrittenData } from './remembered-answers.ts';
-import type { RequestContext } from './request-context.ts';
+import type { CreateRequestContext, RequestContext } from './request-context.ts';
 import { headerTerms } from './request-terms.ts';
-import type { RequestTerms, TermsHeaders, TermsOptions } from './request-terms.ts';
+import type { TermsHeaders, TermsOptions } from './request-terms.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
 /** An answer as it goes out. */
@@ -42,7 +44,8 @@ export interface FastRequest {
 
 export interface FastPathOptions extends Omit<TermsOptions, 'trace'>, PreparationOptions {
   readonly endpoint: string;
-  requestContext(terms: RequestTerms): RequestContext;
+  readonly callers: Pick<Callers, 'withKey'>;
+  readonly requestContext: CreateRequestContext;
   maskError(error: unknown): GraphQLError;
   readonly reports: OperationReports;
   readonly cors: Cors;
@@ -51,7 +54,8 @@ export interface FastPathOptions extends Omit<TermsOptions, 'trace'>, Preparatio
 }
 
 export function createFastPath(options: FastPathOptions): FastPath {
-  const { endpoint, requestContext, maskError, reports, cors, serverKey, heedCacheControl, requireTrusted } = options;
+  const { endpoint, callers, requestContext, maskError, reports, cors, serverKey, heedCacheControl, requireTrusted } =
+    options;
   // What finds the server's key takes a Request.
   if (requireTrusted || typeof serverKey === 'function') return () => undefined;
   const prepared = createPreparation(options);
@@ -79,20 +83,23 @@ export function createFastPath(options: FastPathOptions): FastPath {
     let running: RunningOperation | undefined;
     const trace = () => running?.span.trace;
     const terms = headerTerms(termsHeaders(headers), { serverKey, heedCacheControl, signal, trace });
+    const { apiKey, cacheControl } = terms;
+    if (apiKey instanceof PetqlError) return undefined;
+    const caller = callers.withKey(apiKey);
     const { definition, answers } = ready;
-    const remembered = answers.find(terms);
+    const remembered = answers.find(caller, cacheControl);
     if (remembered) {
       const asked = { definition, running: begin(), account: remembered, type, origin };
       return answer(remembered.data, NO_ERRORS, asked);
     }
-    const context = requestContext(terms);
+    const context = requestContext(terms, caller);
     if (context.refusal) return undefined;
     // From here on it is answered here.
     running = begin();
-    return run(ready, terms, { definition, running, account: context, type, origin });
+    return run(ready, caller, { definition, running, account: context, type, origin });
   }
 
-  function run({ run: runWith, answers }: Prepared, terms: RequestTerms, asked: Asked<RequestContext>) {
+  function run({ run: runWith, answers }: Prepared, caller: Caller, asked: Asked<RequestContext>) {
     const { account: context, running } = asked;
     try {
       const result = runWith(context);
@@ -103,7 +110,7 @@ export function createFastPath(options: FastPathOptions): FastPath {
       }
       const data = written(result.data);
       const reads = result.errors.length === 0 ? context.freshReads() : undefined;
-      if (reads) answers.keep(terms, data, reads);
+      if (reads) answers.keep(caller, data, reads);
       return answer(data, result.errors, asked);
     } catch (fault) {
       return givenUp(fault, running);

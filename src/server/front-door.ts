@@ -39,7 +39,7 @@ export interface FrontDoor extends GraphqlServer {
  * longer to load than all the rest, and is loaded for the first request that needs it.
  */
 export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
-  const { endpoint, limits, introspection, serverKey, heedCacheControl, requireTrusted } = options;
+  const { callers, endpoint, limits, introspection, serverKey, heedCacheControl, requireTrusted } = options;
   const memory = createTextMemory();
   const shared = {
     requestContext: createRequestContext(options),
@@ -54,6 +54,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   return {
     fastPath: createFastPath({
       ...shared,
+      callers,
       endpoint,
       schema,
       serverKey,

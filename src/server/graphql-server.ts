@@ -29,7 +29,7 @@ import { operationNeedsKey } from './operation-needs-key.ts';
 import type { OperationReports, RunningOperation } from './operation-reports.ts';
 import { paramsError } from './params-error.ts';
 import { parseWithin } from './parse-within.ts';
-import type { RequestContext } from './request-context.ts';
+import type { CreateRequestContext, RequestContext } from './request-context.ts';
 import { httpTerms } from './request-terms.ts';
 import type { RequestTerms } from './request-terms.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
@@ -38,7 +38,7 @@ import { requestedDocument } from './trusted-documents.ts';
 import type { DocumentParams, TrustedDocuments } from './trusted-documents.ts';
 
 export interface GraphqlServerOptions {
-  requestContext(terms: RequestTerms): RequestContext;
+  readonly requestContext: CreateRequestContext;
   maskError(error: unknown): GraphQLError;
   readonly reports: OperationReports;
   readonly cors: Cors;

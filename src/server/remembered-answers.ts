@@ -1,12 +1,10 @@
 import type { BudgetView } from '../caller/budget.ts';
-import type { Callers } from '../caller/callers.ts';
+import type { Caller } from '../caller/callers.ts';
 import type { FreshnessDefaults } from '../caller/freshness.ts';
 import { freshUsage } from '../caller/usage.ts';
 import type { FreshReads, Usage } from '../caller/usage.ts';
 import type { Clock } from '../clock.ts';
-import { PetqlError } from '../errors.ts';
 import { createFreshnessReader } from './asked-freshness.ts';
-import type { RequestTerms } from './request-terms.ts';
 import type { TextMemory } from './text-memory.ts';
 
 /**
@@ -19,10 +17,10 @@ export interface RememberedAnswers {
 }
 
 export interface OperationAnswers {
-  /** What the caller with these terms would be answered; undefined where the operation has to run. */
-  find(terms: RequestTerms): RememberedAnswer | undefined;
-  /** An operation with these terms has just run, waited for nothing and was answered with no error. */
-  keep(terms: RequestTerms, data: WrittenData, reads: FreshReads): void;
+  /** What the caller would be answered; undefined where the operation has to run. */
+  find(caller: Caller, cacheControl: string | undefined): RememberedAnswer | undefined;
+  /** The operation has just run for the caller, waited for nothing and was answered with no error. */
+  keep(caller: Caller, data: WrittenData, reads: FreshReads): void;
 }
 
 /** The value of `data`, as JSON. */
@@ -47,7 +45,6 @@ export interface RememberedAnswer extends Account {
 }
 
 export interface RememberedAnswersOptions {
-  readonly callers: Callers;
   readonly clock: Clock;
   /** How old answers may be where the request does not say. */
   readonly freshness: FreshnessDefaults;
@@ -56,16 +53,14 @@ export interface RememberedAnswersOptions {
 }
 
 export function createRememberedAnswers(options: RememberedAnswersOptions): RememberedAnswers {
-  const { callers, clock, memory } = options;
+  const { clock, memory } = options;
   const freshnessOf = createFreshnessReader(options.freshness);
   return {
     forOperation() {
       // By what a caller knew when it was answered, which is an object of its own: no caller finds what is of another.
       const known = memory.forSelection<{ readonly data: WrittenData; readonly reads: FreshReads }>();
       return {
-        find({ apiKey, cacheControl }) {
-          if (apiKey instanceof PetqlError) return undefined;
-          const caller = callers.withKey(apiKey);
+        find(caller, cacheControl) {
           const answer = known.find(caller.revision());
           if (!answer || caller.refusal()) return undefined;
           const { data, reads } = answer;
@@ -78,10 +73,7 @@ export function createRememberedAnswers(options: RememberedAnswersOptions): Reme
             countSaved: () => caller.saved({ FRESH: reads.demands }),
           };
         },
-        keep({ apiKey }, data, reads) {
-          if (apiKey instanceof PetqlError) return;
-          known.keep(callers.withKey(apiKey).revision(), { data, reads }, data.json.length);
-        },
+        keep: (caller, data, reads) => known.keep(caller.revision(), { data, reads }, data.json.length),
       };
     },
   };

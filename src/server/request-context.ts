@@ -1,5 +1,5 @@
 import type { BudgetFit } from '../caller/budget-fit.ts';
-import type { Callers } from '../caller/callers.ts';
+import type { Caller, Callers } from '../caller/callers.ts';
 import type { FreshnessDefaults } from '../caller/freshness.ts';
 import { NO_USAGE } from '../caller/usage.ts';
 import type { FreshReads } from '../caller/usage.ts';
@@ -34,15 +34,18 @@ export interface RequestContextOptions {
   readonly freshness: FreshnessDefaults;
 }
 
+/** @param caller whose key the terms have, where that was looked up already. */
+export type CreateRequestContext = (terms: RequestTerms, caller?: Caller) => RequestContext;
+
 /** Finds whose request it is, and how long it may take. */
-export function createRequestContext(options: RequestContextOptions): (terms: RequestTerms) => RequestContext {
+export function createRequestContext(options: RequestContextOptions): CreateRequestContext {
   const { callers, clock, maxWaitMs } = options;
   const freshnessOf = createFreshnessReader(options.freshness);
-  return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl, dryRun, trace }) => {
+  return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl, dryRun, trace }, known) => {
     if (apiKey instanceof PetqlError) return { ...strangerContext(apiKey), dryRun };
     const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
     const freshness = freshnessOf(cacheControl);
-    const caller = callers.withKey(apiKey);
+    const caller = known ?? callers.withKey(apiKey);
     const pets = caller.pets({ deadlineMs, signal, freshness, trace });
     return {
       pets,
