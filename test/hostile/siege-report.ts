@@ -37,6 +37,8 @@ async function main(): Promise<number> {
   const connections = Number(values.connections);
   const durationMs = Number(values.seconds) * 1_000;
   const names = Object.keys(ATTACKS) as (keyof typeof ATTACKS)[];
+  const unknown = values.attack?.find((name) => !(name in ATTACKS));
+  if (unknown !== undefined) throw new Error(`--attack: expected one of "${names.join('", "')}", got "${unknown}"`);
   const chosen = names.filter((name) => values.attack?.includes(name) ?? true);
   const alone = chosen.map((name) => [name, { [name]: CROWDS.has(name) ? connections : FEW }] as const);
   const together = Object.fromEntries(names.map((name) => [name, CROWDS.has(name) ? Math.floor(connections / 3) : 4]));
