@@ -56,10 +56,13 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
 
   return {
     async exchange(apiKey, request) {
-      const account = accountOf(apiKey);
+      const account = accountOf(apiKey, request);
       if (account.alone ? !mayJoin(account.alone) : !replicas.redisWorks) return exchangeAlone(account, request);
       try {
-        return await exchangeShared(apiKey, account, request);
+        const standing = await exchangeShared(apiKey, account, request);
+        // Others have called with it, which is worth knowing once Redis is away.
+        if (account.latest && !accounts.has(apiKey)) accounts.set(apiKey, account);
+        return standing;
       } catch (error) {
         if (!(error instanceof RedisAway)) throw error;
         replicas.redisFailed();
@@ -73,9 +76,10 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     },
   };
 
-  function accountOf(apiKey: string): Account {
-    let account = accounts.get(apiKey);
-    if (!account) accounts.set(apiKey, (account = newAccount()));
+  /** Whoever only looks has none that is kept: keys that somebody made up take no room. */
+  function accountOf(apiKey: string, { wanted, reports }: Exchange): Account {
+    const account = accounts.get(apiKey) ?? newAccount();
+    if (wanted > 0 || reports.length > 0) accounts.set(apiKey, account);
     account.usedAtMs = clock.elapsed();
     account.askedAtMs = ownTime.elapsed();
     return account;
@@ -140,7 +144,8 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   function settle(account: Account, { reports }: Exchange, standing: Standing): void {
     noteReports(account, reports);
     account.underWay += standing.grants.length;
-    account.latest = { standing, atMs: clock.elapsed() };
+    // Nothing is kept of this caller, so that there is nothing that Redis could lose.
+    if (standing.generation !== '') account.latest = { standing, atMs: clock.elapsed() };
   }
 
   function noteReports(account: Account, reports: readonly Report[]): void {

@@ -327,15 +327,19 @@ end
 local room = grantable(state, nowMs)
 local short = wanted > reply.granted
 
-local keepMs = math.max(FORGOTTEN_AFTER_MS, state.pausedUntilMs - nowMs + FORGOTTEN_AFTER_MS)
-redis.call('SET', KEYS[1], cjson.encode(state), 'PX', string.format('%.0f', keepMs))
+-- Whoever only looks leaves nothing behind: keys that somebody made up take no room.
+local keeps = stored or #request.reports > 0 or reply.granted > 0
+if keeps then
+  local keepMs = math.max(FORGOTTEN_AFTER_MS, state.pausedUntilMs - nowMs + FORGOTTEN_AFTER_MS)
+  redis.call('SET', KEYS[1], cjson.encode(state), 'PX', string.format('%.0f', keepMs))
+end
 
 return cjson.encode({
   granted = reply.granted, firstStart = reply.firstStart, countedBefore = reply.countedBefore,
   grantedAtMs = reply.grantedAtMs, probe = reply.probe,
   closed = short and room.closed or nil,
   waitMs = short and room.waitMs or 0,
-  generation = state.generation,
+  generation = keeps and state.generation or '',
   minute = windowStanding(state, 'minute', nowMs),
   day = windowStanding(state, 'day', nowMs),
   pausedForMs = math.max(0, state.pausedUntilMs - nowMs),

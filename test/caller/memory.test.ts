@@ -8,6 +8,7 @@ import { steadyTime, systemClock as clock } from '../../src/clock.ts';
 import type { Int64 } from '../../src/int64.ts';
 import { silentLog } from '../../src/log.ts';
 import { PLANS } from '../../src/plan.ts';
+import { createFailoverLedger } from '../../src/throttle/failover-ledger.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
 import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
 import type { PetApi } from '../../src/upstream/pet-api.ts';
@@ -44,6 +45,25 @@ test('what makes creations happen once holds nothing of the request that it was 
   collectGarbage();
   expect(request.deref()).toBeUndefined();
   expect(made).toHaveLength(1);
+});
+
+test('looks with keys that somebody made up leave nothing behind beside a Redis', async () => {
+  const rules = { plan: { ...PLANS.free, known: false }, probeMs: 5_000 };
+  const unkept = createMemoryLedger({ rules, now: steadyTime(clock), log: silentLog });
+  const ledger = createFailoverLedger({
+    shared: {
+      ...unkept,
+      exchange: async (apiKey, asked) => ({ ...(await unkept.exchange(apiKey, asked)), generation: '' }),
+    },
+    replicas: { count: 1, redisWorks: true, redisWorksForMs: Infinity, redisFailed() {}, close() {} },
+    rules,
+    clock,
+    now: steadyTime(clock),
+  });
+  const before = heapMegabytes();
+  for (let key = 0; key < KEYS; key += 1) await ledger.exchange(`key number ${key}`, { reports: [], wanted: 0 });
+  expect(heapMegabytes() - before).toBeLessThan(5);
+  await ledger.close();
 });
 
 test('keys seen once leave about a kilobyte each, and what they spent is known', async () => {

@@ -92,6 +92,13 @@ describe.skipIf(!redisIsHere)('while Redis works', () => {
     expect((await one.ask(7)).grants).toHaveLength(3);
   });
 
+  test('whoever looks before its first call has lost nothing by then', async () => {
+    const one = await startReplica();
+    await one.ask(0);
+    await probe(one);
+    expect((await one.ask(0)).day.used).toBe(1);
+  });
+
   // Each would take half of the window for itself: of three that start together, one half too much.
   test('replicas that have just started ask it, and wait for their connection', async () => {
     const all = [newReplica(), newReplica(), newReplica()];

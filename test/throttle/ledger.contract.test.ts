@@ -321,6 +321,19 @@ test.skipIf(!redisIsHere)('in Redis, an exchange that is sent again is carried o
   expect((await ledger.exchange(key, { reports: [], wanted: 20 }, 'third')).grants).toHaveLength(5);
 });
 
+test.skipIf(!redisIsHere)('in Redis, nothing is kept of whoever only looks', async () => {
+  const { redis } = real;
+  const ledger = createRedisLedger({ redis, rules, nameOf: (apiKey) => apiKey, replica: 'one' });
+  const key = randomUUID();
+  const exists = { name: 'testExists', source: `return tostring(redis.call('EXISTS', KEYS[1]))` };
+  const isKept = () => redis.run(exists, `petql:ledger:${key}`);
+  expect(await ledger.exchange(key, { reports: [], wanted: 0 })).toMatchObject({ generation: '', day: { used: 0 } });
+  expect(await isKept()).toBe('0');
+  const { generation } = await ledger.exchange(key, { reports: [], wanted: 1 });
+  expect(await isKept()).toBe('1');
+  expect(await ledger.exchange(key, { reports: [], wanted: 0 })).toMatchObject({ generation, day: { used: 1 } });
+});
+
 describe.skipIf(!redisIsHere)('the two ledgers', () => {
   const reading = fc.record({
     window: fc.constantFrom('minute' as const, 'day' as const),
