@@ -265,7 +265,8 @@ test('both ways count and log every operation, once and alike, under the id that
   const stale = { 'cache-control': 'only-if-cached, max-age=0, max-stale' };
   const all: Sent[] = [
     { body: { query: LIST } },
-    { body: { query: LIST, variables: { limit: 1 } } },
+    // From its third time on it is given its last answer.
+    ...Array.from({ length: 4 }, () => ({ body: { query: LIST, variables: { limit: 1 } } })),
     { body: { query: LIST, variables: { limit: 'x' } } },
     { body: { query: TWO, operationName: 'B' } },
     { body: { query: '{ wrong: pet(id: "x") { id } pets(limit: 1) { id } }' } },
@@ -284,7 +285,7 @@ test('both ways count and log every operation, once and alike, under the id that
     { outcome: 'OK', upstreamCalls: 1 },
     { outcome: 'OK', upstreamCalls: 0, servedWithoutCall: 1 },
   ]);
-  expect(pastYoga?.metrics).toContain('petql_operations_total{type="query",outcome="OK"} 5');
+  expect(pastYoga?.metrics).toContain('petql_operations_total{type="query",outcome="OK"} 8');
   expect(pastYoga?.metrics).toContain('petql_stale_operations_total{reason="ONLY_IF_CACHED"} 1');
   expect(pastYoga?.saved).toEqual([expect.stringMatching(/^[1-9]/)]);
 });
