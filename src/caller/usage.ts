@@ -20,6 +20,13 @@ export const NO_USAGE: Usage = {
   staleReason: undefined,
 };
 
+/** The same as JSON. `JSON.stringify` would take a tenth of all that an answer from memory takes. */
+export function usageJson({ upstreamCalls, servedWithoutCall, oldestAgeMs, staleReason }: Usage): string {
+  const age = oldestAgeMs === undefined ? '' : `,"oldestAgeMs":${oldestAgeMs}`;
+  const reason = staleReason === undefined ? '' : `,"staleReason":"${staleReason}"`;
+  return `{"upstreamCalls":${upstreamCalls},"servedWithoutCall":${servedWithoutCall}${age}${reason}}`;
+}
+
 /** Why a demand cost no call: memory was fresh, a call made for another demand answered it too, or something older had to do. */
 export type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
 

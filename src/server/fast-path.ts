@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { ExecutionResult, GraphQLError, OperationDefinitionNode } from 'graphql';
 import type { Caller, Callers } from '../caller/callers.ts';
+import { usageJson } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
 import { readTraceContext } from '../trace-context.ts';
 import { answerStatus, setAnswerHeaders, storageHeaders } from './answer-headers.ts';
@@ -137,9 +138,8 @@ export function createFastPath(options: FastPathOptions): FastPath {
     for (const name in granted) if (name !== 'vary') headers.push(name, granted[name] as string);
     const vary = granted['vary'] === undefined ? storage.vary : `${storage.vary}, ${granted['vary']}`;
     headers.push('cache-control', storage['cache-control'], 'vary', vary);
-    const extensions = { petql: usage };
     const before = masked.length > 0 ? `{"errors":${JSON.stringify(masked.map(plainError))},"data":` : '{"data":';
-    const after = `,"extensions":${JSON.stringify(extensions)}}`;
+    const after = `,"extensions":{"petql":${usageJson(usage)}}}`;
     const answered: FastAnswer = {
       status: answerStatus(result) ?? 200,
       headers,
@@ -148,7 +148,7 @@ export function createFastPath(options: FastPathOptions): FastPath {
     };
     // Last: whatever failed before this is run again by the server, and counted there.
     account.countSaved();
-    reports.end(running, definition, { errors: masked, extensions });
+    reports.end(running, definition, { errors: masked, extensions: { petql: usage } });
     return answered;
   }
 }
