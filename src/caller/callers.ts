@@ -30,6 +30,8 @@ import { createIdempotency } from './idempotency.ts';
 import type { Submits } from './idempotency.ts';
 import { createKnowledge } from './knowledge.ts';
 import type { Knowledge } from './knowledge.ts';
+import { createLeftKnowledge } from './left-knowledge.ts';
+import type { LeftKnowledge } from './left-knowledge.ts';
 import { createPets } from './pets.ts';
 import type { AccountedPets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
@@ -117,9 +119,16 @@ export function createCallers(options: CallersOptions): Callers {
     submits = submitsInMemory(clock),
     spans = createSpans(),
   } = options;
-  const callers = createCallerTable<KnownCaller>(clock, Math.max(idleMs, SHORTEST_IDLE_MS));
+  const rememberedMs = Math.max(idleMs, SHORTEST_IDLE_MS);
+  const callers = createCallerTable<KnownCaller>(clock, rememberedMs);
   const getRoute = createGetRoute({ clock, log, upstreamNow: () => upstreamClock.now() });
-  const together = { getRoute, retryQuota: createRetryQuota(clock), firstAnimals: createFirstAnimals() };
+  const together = {
+    getRoute,
+    retryQuota: createRetryQuota(clock),
+    firstAnimals: createFirstAnimals(),
+    leftKnowledge: createLeftKnowledge(),
+    rememberedMs,
+  };
   let closing = false;
   return {
     withKey(apiKey) {
@@ -150,16 +159,19 @@ interface KnownCaller extends Caller {
   close(): Promise<void>;
 }
 
-/** What has to do with the upstream alone, and so is the same for every caller. */
-interface OfUpstream {
+/** What is the same for every caller, and what outlives them. */
+interface Together {
   readonly getRoute: GetRoute;
   readonly retryQuota: RetryQuota;
   readonly firstAnimals: FirstAnimals;
+  readonly leftKnowledge: LeftKnowledge;
+  /** What is older is of no use to anybody. */
+  readonly rememberedMs: number;
 }
 
 function createCaller(
   apiKey: string,
-  { getRoute, retryQuota, firstAnimals }: OfUpstream,
+  { getRoute, retryQuota, firstAnimals, leftKnowledge, rememberedMs }: Together,
   options: CallersOptions & { readonly submits: Submits; readonly spans: Spans },
 ): KnownCaller {
   const { petApi, clock, listings, events, spans, replicas = () => 1 } = options;
@@ -187,6 +199,7 @@ function createCaller(
   };
   const writes: Writes = {
     create: (pet, turn) => toWrite().create(pet, turn),
+    isBusy: () => writing?.isBusy() ?? false,
     close: async () => writing?.close(),
   };
   return {
@@ -201,8 +214,8 @@ function createCaller(
     budget,
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
     revision: () => reading?.knowledge.revision() ?? nothingRead,
-    isBusy: throttle.isBusy,
-    leave: () => reading?.reads.leave(),
+    isBusy: () => throttle.isBusy() || writes.isBusy(),
+    leave,
     worstCase(demands, { maxAgeMs, mayCall }) {
       if (!mayCall) return 0;
       const sinceMs = clock.elapsed() - maxAgeMs;
@@ -232,9 +245,22 @@ function createCaller(
     },
   };
 
+  function leave(): void {
+    if (!reading) return;
+    reading.reads.leave();
+    // Of the writes of other replicas, whoever has left hears nothing. What they have listed is in Redis, too.
+    if (listings) return;
+    const sinceMs = clock.elapsed() - rememberedMs;
+    leftKnowledge.keep(
+      apiKey,
+      reading.knowledge.facts().filter(({ asOfMs }) => asOfMs >= sinceMs),
+    );
+  }
+
   function toRead(): Reading {
     if (reading) return reading;
     const knowledge = createKnowledge();
+    for (const fact of leftKnowledge.take(apiKey)) knowledge.learn(fact);
     const allowance = createRefreshAllowance({
       elapsed: () => clock.elapsed(),
       day: () => throttle.standing()?.day ?? UNTOLD_DAY,

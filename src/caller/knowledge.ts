@@ -26,6 +26,8 @@ export interface Knowledge {
   learn(fact: Fact): void;
   /** A write may have changed the store: what was known is known no more. */
   forget(): void;
+  /** All that is known: listings, and then single animals in the order in which they were learnt. */
+  facts(): readonly Fact[];
   size(): StoreSize;
   /** Another object once anything was learnt or forgotten: until then whatever can be answered is answered alike. */
   revision(): object;
@@ -63,6 +65,7 @@ export function createKnowledge(): Knowledge {
       listings.clear();
       animals.clear();
     },
+    facts: () => [...listings.values(), ...animals.values()],
     size: () => size,
     revision: () => revision,
     askedInParts: () => askedInParts,

@@ -16,6 +16,8 @@ import type { RefusedKey } from './refused-key.ts';
 export interface Writes {
   /** Rejects with a PetqlError; OUTCOME_UNKNOWN where the animal may have been added or not. */
   create(pet: NewPet, turn: WriteTurn): Promise<Created>;
+  /** Whether any creation is not over. */
+  isBusy(): boolean;
   /** Settles once what came of every creation that was sent is written down. */
   close(): Promise<void>;
 }
@@ -66,6 +68,7 @@ export function createWrites(options: WritesOptions): Writes {
       track(creating);
       return creating;
     },
+    isBusy: () => underWay.size > 0,
     async close() {
       idempotency.close();
       await Promise.all(underWay);

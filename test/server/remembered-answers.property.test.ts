@@ -41,7 +41,7 @@ test('no answer differs from that of an operation that is run anew, whatever is 
     { numRuns: 40 },
   );
   // Or nothing was looked at.
-  expect(given).toBeGreaterThan(100);
+  expect(given).toBeGreaterThan(50);
 }, 120_000);
 
 const QUERIES = [
