@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { RedisAway } from '../store/redis.ts';
 import { agedStanding } from './aged-standing.ts';
 import { createOwnTime, insist } from './insist.ts';
-import { exchange, newStateAlone } from './ledger-state.ts';
+import { exchange, newStateAlone, refusedLately } from './ledger-state.ts';
 import type { LedgerRules, LedgerState } from './ledger-state.ts';
 import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
@@ -178,7 +178,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   /** What the shared ledger has to know of the time alone. */
   function memoryReport(alone: LedgerState, latest: Account['latest']): Report {
     const underWay = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
-    const before = latest ? spent(latest) : { dayUsed: 0, pausedForMs: 0 };
+    const before = latest ? spent(latest) : { dayUsed: 0, pausedForMs: 0, refusedLately: false };
     return {
       kind: 'adopted',
       ...planOf(alone),
@@ -186,12 +186,13 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       underWay,
       dayUsed: before.dayUsed + alone.started,
       pausedForMs: Math.max(before.pausedForMs, alone.pausedUntilMs - now(), 0),
+      refusedLately: before.refusedLately || refusedLately(alone, now()),
     };
   }
 
   function spent({ standing, atMs }: { standing: Standing; atMs: number }): Omit<Memory, 'calls' | 'underWay'> {
     const { day, pausedForMs } = agedStanding(standing, clock.elapsed() - atMs);
-    return { ...planOf(standing), dayUsed: day.used, pausedForMs };
+    return { ...planOf(standing), dayUsed: day.used, pausedForMs, refusedLately: standing.refusedLately };
   }
 
   function forget(): void {

@@ -244,6 +244,7 @@ local function applyAdopted(state, memory, nowMs)
   if memory.underWay > 0 then add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), memory.underWay) end
   local missing = memory.dayUsed - sum(state.dayStarts)
   if missing > 0 then add(state.dayStarts, hour, missing) end
+  if memory.refusedLately and not refusedLately(state, nowMs) then state.pausedAtMs = nowMs end
   if memory.pausedForMs > 0 then pause(state, memory.pausedForMs, nowMs) end
 end
 

@@ -164,6 +164,7 @@ export function newStateAlone(
     const spent = allowedWhenCounted(name, limit, replicas) - share;
     if (spent > 0) add(starts, slotOf(nowMs, lengthMs), spent);
   }
+  if (known.refusedLately) state.pausedAtMs = nowMs;
   if (known.pausedForMs > 0) {
     pause(state, known.pausedForMs, nowMs);
     Object.assign(state, { refusals: 1, pausedAtMs: nowMs, banned: known.banned });
@@ -362,6 +363,8 @@ function applyRefused(state: LedgerState, report: Refused, nowMs: number): void 
 
 function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   const { plan, calls, underWay, dayUsed, pausedForMs } = memory;
+  // Or a ban that follows would be taken for a key that may not do this, and be called with for ever.
+  if (memory.refusedLately && !refusedLately(state, nowMs)) state.pausedAtMs = nowMs;
   // Held against the plan that is merely assumed, what was spent could close the day.
   if (plan && !state.planKnown) {
     state.minute.limit = plan.perMinute;
@@ -385,7 +388,7 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   if (pausedForMs > 0) pause(state, pausedForMs, nowMs);
 }
 
-function refusedLately({ refusals, pausedAtMs }: LedgerState, nowMs: number): boolean {
+export function refusedLately({ refusals, pausedAtMs }: LedgerState, nowMs: number): boolean {
   return refusals > 0 || nowMs - pausedAtMs <= BAN_SUSPECTED_MS;
 }
 

@@ -94,6 +94,8 @@ export interface Memory {
   /** What is spent of the day, all told. */
   readonly dayUsed: number;
   readonly pausedForMs: number;
+  /** Whether a 403 or 401 now may be a ban. */
+  readonly refusedLately: boolean;
 }
 
 /** Why no more was granted. */

@@ -23,6 +23,8 @@ const makers = {
 /** The plan is assumed and not known. */
 const unsure: LedgerRules = { ...rules, plan: { ...rules.plan, known: false } };
 
+const ADOPTED = { kind: 'adopted', calls: 0, underWay: 0, dayUsed: 0, pausedForMs: 0, refusedLately: false } as const;
+
 describe.each(Object.entries(makers))('the ledger %s', (place, make) => {
   const skipped = place === 'in Redis' && !redisIsHere;
   let nowMs: number;
@@ -257,13 +259,21 @@ describe.each(Object.entries(makers))('the ledger %s', (place, make) => {
 
   test.skipIf(skipped)('adopts calls that another ledger granted, and never loses a pause', async () => {
     await open(9);
-    const standing = await ask(9, { kind: 'adopted', calls: 40, underWay: 0, dayUsed: 100, pausedForMs: 30_000 });
+    const standing = await ask(9, { ...ADOPTED, calls: 40, dayUsed: 100, pausedForMs: 30_000 });
     expect(standing).toMatchObject({ grants: [], closed: 'paused', pausedForMs: 30_000, day: { remaining: 197 } });
+  });
+
+  // A banned key was called with 14,000 times: a 403 was nobody's ban once the 429s before it had been adopted.
+  test.skipIf(skipped)('knows a ban by the refusals that another ledger has seen', async () => {
+    await open(9);
+    await ask(0, { ...ADOPTED, refusedLately: true });
+    expect(await ask(0, refused(await take(1), 0, true))).toMatchObject({ banned: true, refusedLately: true });
+    expect((await ask(1)).grants).toEqual([]);
   });
 
   // A Redis that lost its state assumes the smallest plan again, and a larger one's day would be over by that.
   test.skipIf(skipped)('adopts the plan with the calls that were made on it, unless it knows the plan', async () => {
-    const adopted: Report = { kind: 'adopted', calls: 0, underWay: 0, dayUsed: 400, pausedForMs: 0 };
+    const adopted = { ...ADOPTED, dayUsed: 400 };
     const plan = { perMinute: 100, perDay: 1_000 };
     expect(await ask(1, { ...adopted, plan })).toMatchObject({ grants: [], closed: 'day', day: { limit: 300 } });
     key = randomUUID();
@@ -401,6 +411,7 @@ describe.skipIf(!redisIsHere)('the two ledgers', () => {
           underWay: given.which % 3,
           dayUsed: given.which,
           pausedForMs: 0,
+          refusedLately: given.stranger,
         };
       case 'answered':
         return { kind: 'answered', grant: ofGrant, readings };
