@@ -185,7 +185,7 @@ export function createReads(options: ReadsOptions): CallerReads {
         reviewSoon();
       };
       const onDeadline = async () => {
-        await inTime(new Promise<void>(throttle.onceTold), deadlineMs + MOMENT_MS - clock.elapsed(), undefined);
+        await throttle.toldBy(deadlineMs);
         waiter.late = true;
         reviewSoon();
       };

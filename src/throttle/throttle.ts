@@ -32,10 +32,10 @@ export interface Throttle {
   /** How many wait. */
   waiting(): number;
   /**
-   * Goes on once the ledger has said what may be sent, and at once where it is not being asked: what it is about to allow is
-   * not late because it takes a moment to say so.
+   * Settles once the ledger has said what may be sent, and at once where it is not being asked: what it is about to allow is
+   * not late because it takes a moment to say so. False where it takes longer than that.
    */
-  onceTold(goOn: () => void): void;
+  toldBy(deadlineMs: number): Promise<boolean>;
   /** Whether anybody waits, or a call is under way or not yet reported. */
   isBusy(): boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are reported. */
@@ -160,7 +160,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     waiting() {
       return writes.size + reads.size;
     },
-    onceTold,
+    toldBy,
     isBusy,
     close() {
       stopping = true;
@@ -210,9 +210,8 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       };
       const onAbort = () => waiter.refuse(refusal('aborted', 0));
       const onDeadline = async () => {
-        const told = new Promise<void>(onceTold);
-        const reason = await inTime<void, 'late'>(told, deadlineMs + MOMENT_MS - clock.elapsed(), 'late');
-        if (queue.has(waiter)) waiter.refuse(refusal(reason ?? 'plan', position(waiter)));
+        const reason = (await toldBy(deadlineMs)) ? 'plan' : 'late';
+        if (queue.has(waiter)) waiter.refuse(refusal(reason, position(waiter)));
       };
       const deadline =
         deadlineMs === Infinity
@@ -224,9 +223,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     });
   }
 
-  function onceTold(goOn: () => void): void {
-    if (exchanging) exchanging.then(goOn, goOn);
-    else goOn();
+  function toldBy(deadlineMs: number): Promise<boolean> {
+    const told = Promise.allSettled([exchanging]).then(() => true);
+    return inTime(told, deadlineMs + MOMENT_MS - clock.elapsed(), false);
   }
 
   /** Refuses whom the wait would cost the deadline, and gets places for the others. */

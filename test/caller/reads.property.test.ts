@@ -221,7 +221,7 @@ const OPEN: Throttle = {
   refreshed: () => Promise.reject(new Error('nobody asks')),
   outlook: () => ({ waitMs: 0, refused: { kind: 'refused', reason: 'plan', retryAfterMs: 0, window: 'MINUTE' } }),
   waiting: () => 0,
-  onceTold: (goOn) => goOn(),
+  toldBy: () => Promise.resolve(true),
   isBusy: () => false,
   close: () => Promise.resolve(),
 };
