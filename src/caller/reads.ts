@@ -91,8 +91,8 @@ export interface ReadsOptions {
 }
 
 interface Waiter extends ReadTurn {
-  /** Its deadline came while a call for it was under way. */
-  late: boolean;
+  /** When its deadline came while a call for it was under way, by `clock.elapsed()`; Infinity before that. */
+  lateSinceMs: number;
   settle(result: ServedAnswer | Error): void;
 }
 
@@ -171,7 +171,7 @@ export function createReads(options: ReadsOptions): CallerReads {
         return reject(refusedError({ ...throttle.outlook(0).refused, reason: 'crowded' }, clock.now()));
       const waiter: Waiter = {
         ...turn,
-        late: false,
+        lateSinceMs: Infinity,
         settle(result) {
           clearTimeout(deadline);
           signal?.removeEventListener('abort', onAbort);
@@ -186,7 +186,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       };
       const onDeadline = async () => {
         await throttle.toldBy(deadlineMs);
-        waiter.late = true;
+        waiter.lateSinceMs = clock.elapsed();
         reviewSoon();
       };
       const deadline = setTimeout(() => void onDeadline(), Math.max(0, deadlineMs - clock.elapsed()));
@@ -245,7 +245,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       const startsAtMs = clock.elapsed() + outlook.waitMs;
       for (const one of waiting) {
         for (const waiter of one.waiters) {
-          if (!waiter.late && (outlook.waitMs === 0 || startsAtMs <= waiter.deadlineMs)) continue;
+          if (waiter.lateSinceMs === Infinity && (outlook.waitMs === 0 || startsAtMs <= waiter.deadlineMs)) continue;
           refuse(waiter, one, outlook.refused);
           refused = true;
         }
@@ -321,6 +321,22 @@ export function createReads(options: ReadsOptions): CallerReads {
     if (outcome.kind === 'ok') land(flight, outcome.value);
     else landFailed(flight, outcome);
     review();
+    refuseOverdue();
+  }
+
+  /** Whoever waits beyond its deadline does so for calls that were begun in time, and not for what others were sent since. */
+  function refuseOverdue(): void {
+    for (const one of open) {
+      let firstSentMs = Infinity;
+      for (const flight of flights) {
+        if (waitingSet.accepts(one, flight) && mayAnswer(flight.call, one)) {
+          firstSentMs = Math.min(firstSentMs, flight.sentAtMs);
+        }
+      }
+      for (const waiter of one.waiters) {
+        if (waiter.lateSinceMs < firstSentMs) refuse(waiter, one, throttle.outlook(0).refused);
+      }
+    }
   }
 
   /** Whoever may use the answer is served, and whom it does not help goes on. */
@@ -413,7 +429,7 @@ export function createReads(options: ReadsOptions): CallerReads {
 
   function refuse(waiter: Waiter, { demand, passing }: OpenRead, refused: Refused): void {
     const closed = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
-    const reason = closed ? 'GATE_CLOSED' : 'PLAN_USED_UP';
+    const reason = closed ? 'GATE_CLOSED' : passing ? 'UPSTREAM_FAILED' : 'PLAN_USED_UP';
     // There is no retry where there is no call in time: what it was to make good is what went wrong.
     waiter.settle(lastResort(waiter, demand, reason) ?? passing ?? refusedError(refused, clock.now()));
   }
