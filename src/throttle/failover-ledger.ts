@@ -9,12 +9,17 @@ import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
 import type { Replicas } from './replicas.ts';
 
+/**
+ * Shares can only be guessed where others start or join meanwhile. Whoever finds a window overrun has then sent no more than
+ * this.
+ */
+const ALONE_AT_A_TIME = 2;
 /** How soon a closed window is looked at again while Redis is away. */
 const LOOK_AGAIN_MS = 250;
 /** Without Redis a replica cannot see the others. There may always be one more than there was a moment ago. */
 const FEWEST_REPLICAS = 2;
-/** A window, with the guards at its ends. */
-const ALONE_AT_MOST_MS = 65_000;
+/** Where it has never seen them: who starts while Redis is away takes so little that a fleet of as many keeps to the plan. */
+const UNSEEN_REPLICAS = 50;
 /** The ledger remembers its answers a little longer. */
 const ASKED_AGAIN_WITHIN_MS = 50_000;
 /** A caller that nobody has asked for in so long is forgotten here; Redis remembers its calls. */
@@ -52,13 +57,16 @@ interface Account {
 export function createFailoverLedger({ shared, replicas, rules, clock, now }: FailoverLedgerOptions): Ledger {
   const accounts = new Map<string, Account>();
   const ownTime = createOwnTime();
+  let heard = false;
+  void replicas.heard.then(() => (heard = true));
   const forgetting = setInterval(forget, 60_000).unref();
 
   return {
     async exchange(apiKey, request) {
       const account = accountOf(apiKey, request);
-      if (account.alone ? !mayJoin(account.alone) : !replicas.redisWorks) return exchangeAlone(account, request);
       try {
+        if (!heard) await insist(() => replicas.heard, { ownTime, sinceMs: account.askedAtMs });
+        if (!(await mayShare(apiKey, account))) return exchangeAlone(account, request);
         const standing = await exchangeShared(apiKey, account, request);
         // Others have called with it, which is worth knowing once Redis is away.
         if (account.latest && !accounts.has(apiKey)) accounts.set(apiKey, account);
@@ -85,16 +93,27 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     return account;
   }
 
-  /**
-   * Where no replica can be in the midst of a window that it spends alone: such windows begin while Redis is away and end
-   * within a minute after it is back.
-   */
-  function mayJoin({ started, minute, pausedUntilMs }: LedgerState): boolean {
+  async function mayShare(apiKey: string, account: Account): Promise<boolean> {
     if (!replicas.redisWorks) return false;
-    if (now() < pausedUntilMs || replicas.redisWorksForMs >= ALONE_AT_MOST_MS) return true;
-    // The window that is known here was over before Redis was back: others have begun the next one alone.
-    if (minute.mode !== 'told' || minute.resetAtMs <= now() - replicas.redisWorksForMs) return false;
-    return started === 0 || now() >= minute.resetAtMs;
+    // Asked through Redis, where nobody knows of it, a window that is used up would be found out by a call too many.
+    if (replicas.redisBackForMs === Infinity) return !account.alone || !isUsedUp(account.alone);
+    // What the others know of a window need not be found out by a call either.
+    if (!account.alone) await exchangeShared(apiKey, account, { reports: [], wanted: 0 });
+    return isBeforeShares(account.alone ?? newAlone(account));
+  }
+
+  /** Whether its share is spent: then it can wait for the window's end as well alone as together. */
+  function isUsedUp({ started, minute }: LedgerState): boolean {
+    return minute.mode === 'told' && minute.ceiling <= started && now() < minute.resetAtMs;
+  }
+
+  /**
+   * Whether nobody can have a share of the window that is known here: it began before Redis was away, and is not over. In
+   * others somebody may be in the midst of a share, until all those that called without Redis join together.
+   */
+  function isBeforeShares({ started, minute, pausedUntilMs }: LedgerState): boolean {
+    if (now() < pausedUntilMs) return true;
+    return started === 0 && minute.mode === 'told' && minute.resetAtMs > now() - replicas.redisBackForMs;
   }
 
   async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
@@ -156,16 +175,18 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
 
   function exchangeAlone(account: Account, request: Exchange): Standing {
     noteReports(account, request.reports);
-    const { latest } = account;
-    account.alone ??= newStateAlone(
-      randomUUID(),
-      rules,
-      latest && agedStanding(latest.standing, clock.elapsed() - latest.atMs),
-      { replicas: Math.max(FEWEST_REPLICAS, replicas.count), nowMs: now() },
-    );
-    const standing = exchange(account.alone, request, rules, now());
+    account.alone ??= newAlone(account);
+    const asked = { ...request, wanted: Math.min(request.wanted, ALONE_AT_A_TIME) };
+    const standing = exchange(account.alone, asked, rules, now());
+    if (standing.grants.length > 0) replicas.wentAlone();
     // Redis may be back sooner than a window is over.
-    return { ...standing, waitMs: Math.min(standing.waitMs, LOOK_AGAIN_MS) };
+    return { ...standing, waitMs: Math.min(standing.waitMs, LOOK_AGAIN_MS), atATime: ALONE_AT_A_TIME };
+  }
+
+  function newAlone({ latest }: Account): LedgerState {
+    const known = latest && agedStanding(latest.standing, clock.elapsed() - latest.atMs);
+    const others = Math.max(FEWEST_REPLICAS, replicas.most ?? UNSEEN_REPLICAS);
+    return newStateAlone(randomUUID(), rules, known, { replicas: others, nowMs: now() });
   }
 
   /** Its last calls are answered in the exchange with which it joins; on a copy, since that exchange may fail. */

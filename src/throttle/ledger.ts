@@ -108,6 +108,8 @@ export interface Standing {
   readonly closed: Closed | undefined;
   /** When it is worth asking again, in milliseconds from now; 0 when nothing is closed. */
   readonly waitMs: number;
+  /** How many calls may be under way at a time; undefined where that is not bounded. */
+  readonly atATime?: number;
   /** That of the state that is kept; another one, or empty, where nothing is kept of the caller. */
   readonly generation: string;
   readonly minute: WindowStanding;

@@ -223,6 +223,10 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     });
   }
 
+  function mostAtATime(): number {
+    return Math.min(maxConcurrent, latest?.received.atATime ?? Infinity);
+  }
+
   function toldBy(deadlineMs: number): Promise<boolean> {
     const told = Promise.allSettled([exchanging]).then(() => true);
     return inTime(told, deadlineMs + MOMENT_MS - clock.elapsed(), false);
@@ -233,7 +237,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     refuseHopeless();
     const waiting = writes.size + reads.size;
     // No more than can be sent at once: a grant that lies about is as good as spent for everybody else.
-    const wanted = Math.min(waiting, maxConcurrent - running) - grants.length;
+    const wanted = Math.min(waiting, mostAtATime() - running) - grants.length;
     const closed = clock.elapsed() < closedUntilMs;
     if (reports.length > 0 || (wanted > 0 && !closed)) return void exchangeOnce(wanted);
     if (!exchanging) takePlaces();
@@ -281,7 +285,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     closedUntilMs = nowMs + Math.min(pollMs, received.waitMs);
     useGrants();
     // Whoever is left has asked in vain, or comes when others are done.
-    if (received.closed || running + grants.length >= maxConcurrent) takePlaces();
+    if (received.closed || running + grants.length >= mostAtATime()) takePlaces();
   }
 
   /** Those in the slots have waited longer. Beside them the slots' own timers would only delay a call. */

@@ -68,6 +68,24 @@ function answered(grant: Grant, remaining: number, more: Partial<Reading> = {}):
   return { kind: 'answered', grant, readings: [{ ...reading, resetId: nowMs + 50_000, ...more }] };
 }
 
+/** Whatever it gets alone, where it has two calls under way at most; each is answered with so many left. */
+async function spend({ ask }: Replica, remaining: number, ...reports: Report[]): Promise<number> {
+  let spent = 0;
+  for (let done = reports; ;) {
+    const { grants } = await ask(100, ...done);
+    if (grants.length === 0) return spent;
+    expect(grants.length).toBeLessThanOrEqual(2);
+    spent += grants.length;
+    done = grants.map((grant) => answered(grant, remaining));
+  }
+}
+
+/** So late that nobody can be calling alone any more. Redis's own clock is real, so that it has to be told. */
+async function windowsEnd(): Promise<void> {
+  await server.command('ZREM', 'petql:replicas', '');
+  nowMs += 66_000;
+}
+
 async function probe({ ask }: Replica): Promise<Grant> {
   const [grant] = (await ask(1)).grants;
   expect(grant).toMatchObject({ probe: true });
@@ -151,12 +169,10 @@ describe.skipIf(!redisIsHere)('when Redis is killed', () => {
     for (const replica of all) {
       const grant = await probe(replica);
       left -= 1;
-      const { grants } = await replica.ask(100, answered(grant, left));
-      granted += grants.length;
       // What is left later may be another replica's.
-      const again = await replica.ask(100, ...grants.map((given) => answered(given, left)));
-      expect(again.grants).toEqual([]);
-      expect(grants.length).toBeLessThanOrEqual(20);
+      const spent = await spend(replica, left, answered(grant, left));
+      granted += spent;
+      expect(spent).toBeLessThanOrEqual(20);
     }
     expect(granted + 3).toBeLessThanOrEqual(60);
     expect(granted + 3).toBeGreaterThan(54);
@@ -167,7 +183,17 @@ describe.skipIf(!redisIsHere)('when Redis is killed', () => {
     await server.kill();
     await noticed(one, false);
     const grant = await probe(one);
-    expect((await one.ask(100, answered(grant, 59))).grants).toHaveLength(29);
+    expect(await spend(one, 59, answered(grant, 59))).toBe(29);
+  });
+
+  // It cannot know how many others there are, nor what they are about to take.
+  test('a replica that starts meanwhile takes a fiftieth', async () => {
+    await server.kill();
+    const one = newReplica();
+    const grant = await probe(one);
+    expect(await spend(one, 59, answered(grant, 59))).toBe(1);
+    nowMs += 51_000;
+    expect(await spend(one, 199, answered(await probe(one), 199, { limit: 200 }))).toBe(3);
   });
 
   test('a pause goes on', async () => {
@@ -189,30 +215,46 @@ describe.skipIf(!redisIsHere)('when Redis is killed', () => {
     const grant = await probe(one);
     // 99 of 990 are left, which is 49 for each of two; the probe is one of them.
     const { grants, day } = await one.ask(100, answered(grant, 59));
+    expect(grants).toHaveLength(2);
     expect(day.remaining + grants.length + 1).toBe(49);
   });
 });
 
 describe.skipIf(!redisIsHere)('when Redis is back', () => {
-  test('a replica joins where its window ends, and tells what it used', async () => {
+  test('a replica joins once nobody can be in a window of which it has a share, and tells what it used', async () => {
     const one = await startReplica();
     await open(one, 40);
     const [shared] = (await one.ask(1)).grants as [Grant];
     await server.kill();
     expect((await one.ask(5, answered(shared, 38))).grants).toEqual([]);
     nowMs += 51_000;
-    const { grants } = await one.ask(100, answered(await probe(one), 59));
-    expect(grants).toHaveLength(29);
+    expect(await spend(one, 30, answered(await probe(one), 59))).toBe(29);
     await server.start();
     await noticed(one, true);
     // Still in the window of which it has its share.
-    expect(await one.ask(10, ...grants.map((grant) => answered(grant, 30)))).toMatchObject({ grants: [] });
-    nowMs += 51_000;
+    expect(await one.ask(10)).toMatchObject({ grants: [], closed: 'minute' });
+    await windowsEnd();
     const joined = await one.ask(3);
     expect(joined).toMatchObject({ grants: [{ probe: true }], closed: 'probing' });
     // 2 through Redis before, 30 alone, and the probe.
     const { day } = await one.ask(0, answered(joined.grants[0] as Grant, 59));
     expect(day).toMatchObject({ mode: 'counted', used: 33 });
+  });
+
+  test('a replica that has spent its share does not join before its window ends', async () => {
+    const one = await startReplica();
+    await server.kill();
+    await noticed(one, false);
+    const long = { resetInMs: 90_000, resetId: nowMs + 90_000 };
+    await one.ask(0, answered(await probe(one), 1, long));
+    await server.start();
+    await noticed(one, true);
+    await windowsEnd();
+    expect(await one.ask(1)).toMatchObject({ grants: [], closed: 'minute' });
+    nowMs += 26_000;
+    const joined = await one.ask(1);
+    expect(joined).toMatchObject({ grants: [{ probe: true }] });
+    expect(joined.atATime).toBeUndefined();
   });
 });
 
@@ -226,7 +268,7 @@ describe.skipIf(!redisIsHere)('when Redis fails again as a replica joins', () =>
     const first = await probe(one);
     await server.start();
     await noticed(one, true);
-    nowMs += 66_000;
+    await windowsEnd();
     await server.command('CONFIG', 'SET', 'min-replicas-to-write', '3');
     await one.ask(0, answered(first, 59, { resetInMs: 20_000, resetId: nowMs + 20_000 }));
     await server.command('CONFIG', 'SET', 'min-replicas-to-write', '0');
@@ -239,21 +281,42 @@ describe.skipIf(!redisIsHere)('when Redis fails again as a replica joins', () =>
 
 describe.skipIf(!redisIsHere)('when Redis is back in a window that others spend alone', () => {
   // It would have taken all that was left, the shares of the others too.
-  test('a replica that has spent nothing of it takes its own share alone, and joins where it ends', async () => {
-    const one = await startReplica();
+  test('a replica that has spent nothing of it takes its own share alone, and so does one that is new', async () => {
+    const [one, other] = [await startReplica(), await startReplica()];
+    await until(() => one.replicas.count === 2);
     await open(one, 40);
     await server.kill();
-    await noticed(one, false);
-    await one.ask(0);
+    await Promise.all([noticed(one, false), noticed(other, false)]);
     nowMs += 51_000;
+    await other.ask(0, answered(await probe(other), 59));
     await server.start();
-    await noticed(one, true);
-    const { grants } = await one.ask(100, answered(await probe(one), 59));
-    expect(grants).toHaveLength(29);
-    nowMs += 51_000;
-    const joined = await one.ask(3, ...grants.map((grant) => answered(grant, 30)));
-    expect(joined.grants).toMatchObject([{ probe: true }]);
+    await Promise.all([noticed(one, true), noticed(other, true)]);
+    // Later than this, it is what the other has told.
+    nowMs += 3_000;
+    await until(() => one.replicas.redisBackForMs < Infinity);
+    const grant = await probe(one);
+    expect(await spend(one, 30, answered(grant, 58))).toBe(29);
+    const newcomer = await startReplica();
+    await until(() => newcomer.replicas.count === 3);
+    expect(await spend(newcomer, 30, answered(await probe(newcomer), 30))).toBe(10);
+
+    nowMs += 50_000;
+    await windowsEnd();
+    const joined = await one.ask(3);
+    expect(joined).toMatchObject({ grants: [{ probe: true }] });
     expect((await one.ask(100, answered(joined.grants[0] as Grant, 59))).grants).toHaveLength(59);
+    expect((await newcomer.ask(1)).generation).toBe(joined.generation);
+  });
+
+  test('where nobody has called meanwhile, all go on together at once', async () => {
+    const [one, other] = [await startReplica(), await startReplica()];
+    await server.kill();
+    await Promise.all([noticed(one, false), noticed(other, false)]);
+    await server.start();
+    await Promise.all([noticed(one, true), noticed(other, true)]);
+    nowMs += 3_000;
+    expect(await one.ask(1)).toMatchObject({ grants: [{ probe: true }] });
+    expect(await other.ask(1)).toMatchObject({ grants: [], closed: 'probing' });
   });
 });
 

@@ -48,7 +48,7 @@ export function createPlanCheck({ arrivals, planOf, disturbances, soakTime }: Pl
         for (const { status, method, atMs: upstreamMs } of own) {
           const atMs = soakTime(upstreamMs);
           const what = `${Math.round(atMs)} ms, ${key}: ${method}`;
-          if (status === 403) banned.break(what);
+          if (status === 403) banned.break(`${what}; refused before it: ${refusals(own, upstreamMs)}`);
           else banned.ok();
           if (status !== 429) {
             kept.ok();
@@ -70,6 +70,12 @@ export function createPlanCheck({ arrivals, planOf, disturbances, soakTime }: Pl
       kept.measure(known.map(([key, own]) => `${key} ${own.length}`).join(', '));
     },
   };
+}
+
+/** How long before this the last twenty 429s came, in seconds. */
+function refusals(arrivals: readonly Arrival[], untilMs: number): string {
+  const refused = arrivals.filter(({ status, atMs }) => status === 429 && atMs <= untilMs).slice(-20);
+  return refused.map(({ atMs }) => ((untilMs - atMs) / 1_000).toFixed(2)).join(' ');
 }
 
 /** How many calls came in each tenth of the last two minutes. */

@@ -1,0 +1,127 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { between, createRandom } from '../prove/random.ts';
+import { createFleetSimulation } from './fleet-simulation.ts';
+import type { RedisHarm } from './fleet-simulation.ts';
+import type { Arrival, StrictPlanOptions } from './strict-plan.ts';
+
+const START_MS = Date.UTC(2026, 10, 21, 12, 0, 13);
+const SEEDS = Number(process.env['FUZZ_RUNS'] ?? 4);
+const REPLICAS = 3;
+const SECONDS = 240;
+const STEP_MS = 250;
+const HARMS: readonly RedisHarm[] = ['refuses', 'hangs', { slowMs: 300 }];
+/** What was under way together is refused together, and a moment later by the clock of another replica. */
+const TOGETHER_MS = 1_000;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+interface Troubles {
+  readonly away: boolean;
+  readonly kills: boolean;
+}
+
+interface History {
+  readonly arrivals: readonly Arrival[];
+  /** How often something was done to Redis, and how often a process began anew. */
+  readonly harms: number;
+  readonly starts: number;
+}
+
+/** Four minutes in which each replica is busy now and then, and has much to ask at once. */
+async function live(seed: number, plan: StrictPlanOptions, troubles: Troubles): Promise<History> {
+  const random = createRandom(seed);
+  vi.useRealTimers();
+  vi.useFakeTimers({ now: START_MS });
+  vi.spyOn(Math, 'random').mockImplementation(random);
+  const fleet = createFleetSimulation({ replicas: REPLICAS, plan, random, callMs: between(random, 10, 200) });
+  const inMs = (fromS: number, toS: number) => between(random, fromS * 1_000, toS * 1_000);
+  const replicas = Array.from({ length: REPLICAS }, () => ({ restMs: 0, goneUntilMs: 0 }));
+  let harmAtMs = troubles.away ? inMs(5, 70) : Infinity;
+  let wellAtMs = Infinity;
+  let killAtMs = troubles.kills ? inMs(5, 100) : Infinity;
+  let harms = 0;
+  let starts = 0;
+
+  for (let nowMs = 0; nowMs < SECONDS * 1_000; nowMs += STEP_MS) {
+    if (nowMs >= harmAtMs) {
+      fleet.harm(HARMS[between(random, 0, 2)] as RedisHarm);
+      harms += 1;
+      [harmAtMs, wellAtMs] = [Infinity, nowMs + inMs(1, 40)];
+    }
+    if (nowMs >= wellAtMs) {
+      fleet.harm('none');
+      if (troubles.kills) fleet.harm('emptied');
+      [harmAtMs, wellAtMs] = [nowMs + inMs(5, 80), Infinity];
+    }
+    if (nowMs >= killAtMs) {
+      const killed = between(random, 0, REPLICAS - 1);
+      fleet.kill(killed);
+      Object.assign(replicas[killed] ?? {}, { goneUntilMs: nowMs + inMs(1, 15) });
+      killAtMs = nowMs + inMs(16, 60);
+    }
+    for (const [replica, state] of replicas.entries()) {
+      if (state.goneUntilMs > 0 && nowMs >= state.goneUntilMs) {
+        fleet.start(replica);
+        starts += 1;
+        state.goneUntilMs = 0;
+      }
+      if (nowMs < state.restMs) continue;
+      if (random() < 0.25) state.restMs = nowMs + inMs(1, 20);
+      else fleet.ask(replica, between(random, 1, Math.ceil(plan.perMinute / 20)), between(random, 0, 3_000));
+    }
+    await vi.advanceTimersByTimeAsync(STEP_MS);
+  }
+  await fleet.close();
+  return { arrivals: fleet.upstream.arrivals, harms, starts };
+}
+
+/** The 429s, those apart that came together. */
+function refusals({ arrivals }: History): number[][] {
+  const together: number[][] = [];
+  for (const { atMs, status } of arrivals) {
+    if (status === 200) continue;
+    const last = together.at(-1);
+    if (last && atMs - (last[0] ?? 0) < TOGETHER_MS) last.push(atMs);
+    else together.push([atMs]);
+  }
+  return together;
+}
+
+const CASES = [60, 300].flatMap((perMinute) =>
+  (['fixed', 'sliding'] as const).map((windows) => ({ perMinute, windows })),
+);
+
+test.each(CASES)(
+  'replicas that Redis leaves alone now and then keep to $perMinute a minute in $windows windows, and use most of it',
+  async ({ perMinute, windows }) => {
+    let quiet = 0;
+    let used = 0;
+    for (let seed = 1; seed <= SEEDS; seed += 1) {
+      const plan = { perMinute, perDay: perMinute * 30, windows, tells: 'minute' } as const;
+      quiet += (await live(seed, plan, { away: false, kills: false })).arrivals.length;
+      const history = await live(seed, plan, { away: true, kills: false });
+      used += history.arrivals.length;
+      expect(refusals(history).length, `seed ${seed}`).toBeLessThanOrEqual(1);
+      expect(refusals(history).flat().length, `seed ${seed}`).toBeLessThanOrEqual(REPLICAS);
+    }
+    expect(used / quiet).toBeGreaterThan(0.75);
+  },
+);
+
+// Who begins while Redis is away, or has lost what it held, can only find out by a call that a window is used up.
+test.each(CASES)(
+  'replicas that are killed as well overrun $perMinute a minute in $windows windows by a call for each harm, at most',
+  async ({ perMinute, windows }) => {
+    for (let seed = 1; seed <= SEEDS; seed += 1) {
+      const plan = { perMinute, perDay: perMinute * 30, windows, tells: 'minute' } as const;
+      const history = await live(seed, plan, { away: true, kills: true });
+      const together = refusals(history);
+      expect(together.length, `seed ${seed}`).toBeLessThanOrEqual(history.harms + history.starts);
+      // Two at a time are under way where a replica is alone.
+      for (const refused of together) expect(refused.length, `seed ${seed}`).toBeLessThanOrEqual(2 * REPLICAS);
+    }
+  },
+);
