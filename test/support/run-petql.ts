@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 
 /** The command line program's file. */
 export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+/** As the image and `npm start` have it. */
+const NODE_OPTIONS = ['--max-semi-space-size=16'];
 
 export interface PetqlProcess {
   readonly pid: number;
@@ -43,7 +45,7 @@ export async function runPetql(args: readonly string[], options: RunOptions = {}
 }
 
 function run(args: readonly string[], { env }: RunOptions) {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [...NODE_OPTIONS, MAIN, ...args], {
     // Nothing of the test runner's own environment, which may set PORT or NODE_ENV.
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
