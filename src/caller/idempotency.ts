@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
-import { inTime, MOMENT_MS } from '../in-time.ts';
+import { inTime, leftMs } from '../in-time.ts';
 import type { NewPet } from '../pet.ts';
 import type { Attempt, Records } from '../store/records.ts';
 import { StoreAway } from '../store/store-away.ts';
@@ -146,7 +146,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
 
   /** No longer than the submit has. */
   async function patiently<T>({ deadlineMs }: Submit, ask: () => Promise<T>): Promise<T> {
-    const answer = await inTime(insistently(ask), deadlineMs + MOMENT_MS - clock.elapsed(), LATE);
+    const answer = await inTime(insistently(ask), leftMs(deadlineMs, clock), LATE);
     if (answer === LATE) throw givenUp('late');
     return answer;
   }

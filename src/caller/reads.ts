@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
-import { inTime, MOMENT_MS } from '../in-time.ts';
+import { inTime, leftMs } from '../in-time.ts';
 import type { Refused, Throttle } from '../throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer, UpstreamFailure } from '../upstream/pet-api.ts';
 import { createAsk } from './ask.ts';
@@ -156,7 +156,7 @@ export function createReads(options: ReadsOptions): CallerReads {
   /** Another replica may have asked already: its answer costs a look at Redis and no call. */
   async function waitAmong(others: CallerListings, demand: Demand, turn: ReadTurn): Promise<ServedAnswer> {
     if (turn.freshness.joinsSentMs > 0) {
-      await inTime(others.sync(), turn.deadlineMs + MOMENT_MS - clock.elapsed(), undefined);
+      await inTime(others.sync(), leftMs(turn.deadlineMs, clock), undefined);
       const answer = known(demand, turn.freshness);
       if (answer) return answer;
     }

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { inTime, MOMENT_MS } from '../in-time.ts';
+import { inTime, leftMs } from '../in-time.ts';
 import type { NewPet, Pet } from '../pet.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer } from '../upstream/pet-api.ts';
@@ -60,7 +60,7 @@ export function createWrites(options: WritesOptions): Writes {
     create(pet, turn) {
       const key = turn.idempotencyKey;
       // Those of one operation go one after the other, and the calls of the first may have taken all its time.
-      if (leftMs(turn.deadlineMs) < 0) return Promise.reject(lateError());
+      if (leftMs(turn.deadlineMs, clock) < 0) return Promise.reject(lateError());
       const creating =
         key === undefined
           ? post(pet, turn, UNSHARED)
@@ -120,7 +120,7 @@ export function createWrites(options: WritesOptions): Writes {
         await settled(claim, { unknown: 'status' in outcome ? { status: outcome.status } : {} }, told);
         throw error;
       }
-      await inTime(claim.release(), leftMs(deadlineMs), undefined);
+      await inTime(claim.release(), leftMs(deadlineMs, clock), undefined);
       if (outcome.kind === 'rate-limited') continue;
       const pauseMs = sent ? Infinity : (pauses.next().value ?? Infinity);
       if (clock.elapsed() + pauseMs > deadlineMs) throw error;
@@ -131,7 +131,7 @@ export function createWrites(options: WritesOptions): Writes {
   /** Where the store takes too long to write it down, nothing is sent, and it is undone once it is written. */
   async function begin(claim: Claim, deadlineMs: number): Promise<Error | undefined> {
     const beginning = claim.begin();
-    const stopped = await inTime(beginning, leftMs(deadlineMs), LATE);
+    const stopped = await inTime(beginning, leftMs(deadlineMs, clock), LATE);
     if (stopped !== LATE) return stopped;
     track(beginning.then((failed) => (failed ? undefined : claim.release())));
     return lateError();
@@ -169,10 +169,6 @@ export function createWrites(options: WritesOptions): Writes {
 
   function lateError(): Error {
     return refusedError({ ...throttle.outlook(0).refused, reason: 'late' }, clock.now());
-  }
-
-  function leftMs(deadlineMs: number): number {
-    return deadlineMs + MOMENT_MS - clock.elapsed();
   }
 }
 

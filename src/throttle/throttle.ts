@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { WaitEvent } from '../events.ts';
-import { inTime, MOMENT_MS } from '../in-time.ts';
+import { inTime, leftMs } from '../in-time.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { agedStanding } from './aged-standing.ts';
 import { expectedWait } from './expected-wait.ts';
@@ -229,7 +229,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
 
   function toldBy(deadlineMs: number): Promise<boolean> {
     const told = Promise.allSettled([exchanging]).then(() => true);
-    return inTime(told, deadlineMs + MOMENT_MS - clock.elapsed(), false);
+    return inTime(told, leftMs(deadlineMs, clock), false);
   }
 
   /** Refuses whom the wait would cost the deadline, and gets places for the others. */
