@@ -327,16 +327,23 @@ export function createReads(options: ReadsOptions): CallerReads {
   /** Whoever waits beyond its deadline does so for calls that were begun in time, and not for what others were sent since. */
   function refuseOverdue(): void {
     for (const one of open) {
-      let firstSentMs = Infinity;
-      for (const flight of flights) {
-        if (waitingSet.accepts(one, flight) && mayAnswer(flight.call, one)) {
-          firstSentMs = Math.min(firstSentMs, flight.sentAtMs);
-        }
-      }
-      for (const waiter of one.waiters) {
-        if (waiter.lateSinceMs < firstSentMs) refuse(waiter, one, throttle.outlook(0).refused);
+      const overdue = [...one.waiters].filter(({ lateSinceMs }) => lateSinceMs < Infinity);
+      if (overdue.length === 0) continue;
+      const sentAtMs = firstCallFor(one)?.sentAtMs ?? Infinity;
+      for (const waiter of overdue) {
+        if (waiter.lateSinceMs < sentAtMs) refuse(waiter, one, throttle.outlook(0).refused);
       }
     }
+  }
+
+  /** Of the calls under way that may answer it, the one that was sent first. */
+  function firstCallFor(one: OpenRead): Flight | undefined {
+    const own = callKey(ownCall(one.demand));
+    for (const flight of flights) {
+      const may = flight.key === own || (flight.call.kind === 'list' && mayAnswer(flight.call, one));
+      if (may && waitingSet.accepts(one, flight)) return flight;
+    }
+    return undefined;
   }
 
   /** Whoever may use the answer is served, and whom it does not help goes on. */

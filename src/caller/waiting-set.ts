@@ -12,6 +12,7 @@ import type { Rest } from './rests.ts';
 /** What waits for calls and which calls are under way, of one caller; and which answers who may use. */
 export interface WaitingSet<W extends Waiting> {
   readonly open: ReadonlySet<Open<W>>;
+  /** In the order in which they were sent. */
   readonly flights: ReadonlySet<Flight>;
   /** Those that wait for the same, apart because not every call that may answer one may answer the others. */
   waitingFor(demand: Demand): readonly Open<W>[];
