@@ -434,11 +434,12 @@ export function createReads(options: ReadsOptions): CallerReads {
     for (const one of open) fail(one, error, 'GATE_CLOSED');
   }
 
-  function refuse(waiter: Waiter, { demand, passing }: OpenRead, refused: Refused): void {
+  function refuse(waiter: Waiter, { demand, passing, failure }: OpenRead, refused: Refused): void {
+    const failed = passing ?? failure;
     const closed = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
-    const reason = closed ? 'GATE_CLOSED' : passing ? 'UPSTREAM_FAILED' : 'PLAN_USED_UP';
+    const reason = closed ? 'GATE_CLOSED' : failed ? 'UPSTREAM_FAILED' : 'PLAN_USED_UP';
     // There is no retry where there is no call in time: what it was to make good is what went wrong.
-    waiter.settle(lastResort(waiter, demand, reason) ?? passing ?? refusedError(refused, clock.now()));
+    waiter.settle(lastResort(waiter, demand, reason) ?? failed ?? refusedError(refused, clock.now()));
   }
 
   /** What is known, where it is no older than the request takes. */

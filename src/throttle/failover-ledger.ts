@@ -57,16 +57,13 @@ interface Account {
 export function createFailoverLedger({ shared, replicas, rules, clock, now }: FailoverLedgerOptions): Ledger {
   const accounts = new Map<string, Account>();
   const ownTime = createOwnTime();
-  let heard = false;
-  void replicas.heard.then(() => (heard = true));
   const forgetting = setInterval(forget, 60_000).unref();
 
   return {
     async exchange(apiKey, request) {
       const account = accountOf(apiKey, request);
+      if (!replicas.redisWorks || hasSpentShare(account)) return exchangeAlone(account, request);
       try {
-        if (!heard) await insist(() => replicas.heard, { ownTime, sinceMs: account.askedAtMs });
-        if (!(await mayShare(apiKey, account))) return exchangeAlone(account, request);
         const standing = await exchangeShared(apiKey, account, request);
         // Others have called with it, which is worth knowing once Redis is away.
         if (account.latest && !accounts.has(apiKey)) accounts.set(apiKey, account);
@@ -93,27 +90,13 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     return account;
   }
 
-  async function mayShare(apiKey: string, account: Account): Promise<boolean> {
-    if (!replicas.redisWorks) return false;
-    // Asked through Redis, where nobody knows of it, a window that is used up would be found out by a call too many.
-    if (replicas.redisBackForMs === Infinity) return !account.alone || !isUsedUp(account.alone);
-    // What the others know of a window need not be found out by a call either.
-    if (!account.alone) await exchangeShared(apiKey, account, { reports: [], wanted: 0 });
-    return isBeforeShares(account.alone ?? newAlone(account));
-  }
-
-  /** Whether its share is spent: then it can wait for the window's end as well alone as together. */
-  function isUsedUp({ started, minute }: LedgerState): boolean {
-    return minute.mode === 'told' && minute.ceiling <= started && now() < minute.resetAtMs;
-  }
-
   /**
-   * Whether nobody can have a share of the window that is known here: it began before Redis was away, and is not over. In
-   * others somebody may be in the midst of a share, until all those that called without Redis join together.
+   * Whether its share of a window is spent: that this window may be used up is not known to Redis, which would find it out by
+   * a call too many. It joins the others where the window ends.
    */
-  function isBeforeShares({ started, minute, pausedUntilMs }: LedgerState): boolean {
-    if (now() < pausedUntilMs) return true;
-    return started === 0 && minute.mode === 'told' && minute.resetAtMs > now() - replicas.redisBackForMs;
+  function hasSpentShare({ alone }: Account): boolean {
+    if (!alone || alone.started === 0 || alone.minute.mode !== 'told') return false;
+    return alone.minute.ceiling <= alone.started && now() < alone.minute.resetAtMs;
   }
 
   async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
@@ -178,7 +161,6 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     account.alone ??= newAlone(account);
     const asked = { ...request, wanted: Math.min(request.wanted, ALONE_AT_A_TIME) };
     const standing = exchange(account.alone, asked, rules, now());
-    if (standing.grants.length > 0) replicas.wentAlone();
     // Redis may be back sooner than a window is over.
     return { ...standing, waitMs: Math.min(standing.waitMs, LOOK_AGAIN_MS), atATime: ALONE_AT_A_TIME };
   }

@@ -108,7 +108,10 @@ export interface Standing {
   readonly closed: Closed | undefined;
   /** When it is worth asking again, in milliseconds from now; 0 when nothing is closed. */
   readonly waitMs: number;
-  /** How many calls may be under way at a time; undefined where that is not bounded. */
+  /**
+   * How many calls may be under way at a time, from a ledger that is alone and may soon say otherwise; undefined from one that
+   * all share.
+   */
   readonly atATime?: number;
   /** That of the state that is kept; another one, or empty, where nothing is kept of the caller. */
   readonly generation: string;

@@ -113,6 +113,9 @@ interface Use {
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 200;
 
+/** For how long it is believed what a ledger says that is alone: it may join the others at any moment. */
+const ALONE_GOOD_MS = 250;
+
 /** How long a limiter is kept that has nothing to do. */
 const IDLE_MS = 1_000;
 
@@ -152,7 +155,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       return standing() ?? latestStanding;
     },
     outlook(ahead) {
-      const now = standing();
+      const now = isInDoubt() ? undefined : standing();
       const before = ahead + writes.size - grants.length;
       const waitMs = now && before >= 0 ? expectedWait(now, before).waitMs : 0;
       return { waitMs, refused: refusal('plan', Math.max(0, before)) };
@@ -239,9 +242,11 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     // No more than can be sent at once: a grant that lies about is as good as spent for everybody else.
     const wanted = Math.min(waiting, mostAtATime() - running) - grants.length;
     const closed = clock.elapsed() < closedUntilMs;
-    if (reports.length > 0 || (wanted > 0 && !closed)) return void exchangeOnce(wanted);
+    const inDoubt = waiting > 0 && isInDoubt();
+    if (reports.length > 0 || (wanted > 0 && !closed) || inDoubt) return void exchangeOnce(wanted);
     if (!exchanging) takePlaces();
     if (wanted > 0) wakeAt(closedUntilMs);
+    else if (waiting > 0 && latest && isAlone(latest.received)) wakeAt(latest.atMs + ALONE_GOOD_MS);
     else letGo();
   }
 
@@ -347,8 +352,12 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     return aged.standing;
   }
 
+  function isInDoubt(): boolean {
+    return latest !== undefined && isAlone(latest.received) && clock.elapsed() - latest.atMs >= ALONE_GOOD_MS;
+  }
+
   function refuseHopeless(): void {
-    const now = standing();
+    const now = isInDoubt() ? undefined : standing();
     if (!now) return;
     const nowMs = clock.elapsed();
     // Those that a grant is there for are as good as gone.
@@ -392,6 +401,10 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     const refused = { retryAfterMs: rateLimit.retryAfterMs ?? 0, ban, jitter };
     return { kind: 'refused', grant, readings, refusal: refused };
   }
+}
+
+function isAlone({ atATime }: Standing): boolean {
+  return atATime !== undefined;
 }
 
 function unused(grant: Grant): Use {

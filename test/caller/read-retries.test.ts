@@ -120,6 +120,14 @@ test('no retry is begun past the deadline of those who wait', async () => {
   expect(freeCalls(gateway)).toHaveLength(1);
 });
 
+test('whose deadline has come when a listing breaks the contract is told that, and not of the plan', async () => {
+  await using gateway = await withRoom(0);
+  failFirst(gateway, 1, { delayMs: 1_200, body: '[{"id":"7"}]' });
+  const { errors } = await gateway.query('{ petsById(ids: ["1", "2"]) { id } }', { headers: { prefer: 'wait=1' } });
+  expect(errors?.[0]?.extensions.code).toBe('DOWNSTREAM_SERVICE_ERROR');
+  expect(freeCalls(gateway)).toEqual(['/pets?limit=100']);
+});
+
 test('ids that one listing was to save are tried again with that listing', async () => {
   await using gateway = await withRoom(2);
   failFirst(gateway, 1);

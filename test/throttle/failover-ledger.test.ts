@@ -52,7 +52,7 @@ function newReplica(timeoutMs = 200): Replica & { connected(): boolean } {
   const now = () => nowMs;
   const startMs = nowMs;
   const clock: Clock = { now, elapsed: () => performance.now() + nowMs - startMs };
-  const replicas = createReplicas(redis, replica, clock);
+  const replicas = createReplicas(redis, replica);
   const shared = createRedisLedger({ redis, rules, nameOf: (apiKey) => apiKey, replica, now });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
   cleanups.push(() => {
@@ -78,12 +78,6 @@ async function spend({ ask }: Replica, remaining: number, ...reports: Report[]):
     spent += grants.length;
     done = grants.map((grant) => answered(grant, remaining));
   }
-}
-
-/** So late that nobody can be calling alone any more. Redis's own clock is real, so that it has to be told. */
-async function windowsEnd(): Promise<void> {
-  await server.command('ZREM', 'petql:replicas', '');
-  nowMs += 66_000;
 }
 
 async function probe({ ask }: Replica): Promise<Grant> {
@@ -221,7 +215,7 @@ describe.skipIf(!redisIsHere)('when Redis is killed', () => {
 });
 
 describe.skipIf(!redisIsHere)('when Redis is back', () => {
-  test('a replica joins once nobody can be in a window of which it has a share, and tells what it used', async () => {
+  test('a replica that has spent its share joins where the window ends, and tells what it used', async () => {
     const one = await startReplica();
     await open(one, 40);
     const [shared] = (await one.ask(1)).grants as [Grant];
@@ -231,9 +225,9 @@ describe.skipIf(!redisIsHere)('when Redis is back', () => {
     expect(await spend(one, 30, answered(await probe(one), 59))).toBe(29);
     await server.start();
     await noticed(one, true);
-    // Still in the window of which it has its share.
+    // Redis does not know that this window may be used up.
     expect(await one.ask(10)).toMatchObject({ grants: [], closed: 'minute' });
-    await windowsEnd();
+    nowMs += 51_000;
     const joined = await one.ask(3);
     expect(joined).toMatchObject({ grants: [{ probe: true }], closed: 'probing' });
     // 2 through Redis before, 30 alone, and the probe.
@@ -241,20 +235,29 @@ describe.skipIf(!redisIsHere)('when Redis is back', () => {
     expect(day).toMatchObject({ mode: 'counted', used: 33 });
   });
 
-  test('a replica that has spent its share does not join before its window ends', async () => {
-    const one = await startReplica();
+  // Else it would spend it of what the others share.
+  test('a replica that has not spent its share joins at once, and gives it up', async () => {
+    const [one, other] = [await startReplica(), await startReplica()];
     await server.kill();
-    await noticed(one, false);
-    const long = { resetInMs: 90_000, resetId: nowMs + 90_000 };
-    await one.ask(0, answered(await probe(one), 1, long));
+    await Promise.all([noticed(one, false), noticed(other, false)]);
+    await one.ask(0, answered(await probe(one), 59));
+    await other.ask(0, answered(await probe(other), 58));
     await server.start();
-    await noticed(one, true);
-    await windowsEnd();
-    expect(await one.ask(1)).toMatchObject({ grants: [], closed: 'minute' });
-    nowMs += 26_000;
-    const joined = await one.ask(1);
-    expect(joined).toMatchObject({ grants: [{ probe: true }] });
-    expect(joined.atATime).toBeUndefined();
+    await Promise.all([noticed(one, true), noticed(other, true)]);
+    const grant = await probe(one);
+    expect((await one.ask(100, answered(grant, 57))).grants).toHaveLength(57);
+    expect((await other.ask(5)).grants).toMatchObject([{ probe: true, generation: grant.generation }]);
+    expect((await other.ask(5)).grants).toEqual([]);
+  });
+
+  test('and nobody has called meanwhile, all go on together at once', async () => {
+    const [one, other] = [await startReplica(), await startReplica()];
+    await server.kill();
+    await Promise.all([noticed(one, false), noticed(other, false)]);
+    await server.start();
+    await Promise.all([noticed(one, true), noticed(other, true)]);
+    expect(await one.ask(1)).toMatchObject({ grants: [{ probe: true }] });
+    expect(await other.ask(1)).toMatchObject({ grants: [], closed: 'probing' });
   });
 });
 
@@ -268,7 +271,7 @@ describe.skipIf(!redisIsHere)('when Redis fails again as a replica joins', () =>
     const first = await probe(one);
     await server.start();
     await noticed(one, true);
-    await windowsEnd();
+    nowMs += 66_000;
     await server.command('CONFIG', 'SET', 'min-replicas-to-write', '3');
     await one.ask(0, answered(first, 59, { resetInMs: 20_000, resetId: nowMs + 20_000 }));
     await server.command('CONFIG', 'SET', 'min-replicas-to-write', '0');
@@ -276,47 +279,6 @@ describe.skipIf(!redisIsHere)('when Redis fails again as a replica joins', () =>
     nowMs += 22_000;
     // One through Redis before, and one alone.
     expect((await one.ask(0)).day.used).toBe(2);
-  });
-});
-
-describe.skipIf(!redisIsHere)('when Redis is back in a window that others spend alone', () => {
-  // It would have taken all that was left, the shares of the others too.
-  test('a replica that has spent nothing of it takes its own share alone, and so does one that is new', async () => {
-    const [one, other] = [await startReplica(), await startReplica()];
-    await until(() => one.replicas.count === 2);
-    await open(one, 40);
-    await server.kill();
-    await Promise.all([noticed(one, false), noticed(other, false)]);
-    nowMs += 51_000;
-    await other.ask(0, answered(await probe(other), 59));
-    await server.start();
-    await Promise.all([noticed(one, true), noticed(other, true)]);
-    // Later than this, it is what the other has told.
-    nowMs += 3_000;
-    await until(() => one.replicas.redisBackForMs < Infinity);
-    const grant = await probe(one);
-    expect(await spend(one, 30, answered(grant, 58))).toBe(29);
-    const newcomer = await startReplica();
-    await until(() => newcomer.replicas.count === 3);
-    expect(await spend(newcomer, 30, answered(await probe(newcomer), 30))).toBe(10);
-
-    nowMs += 50_000;
-    await windowsEnd();
-    const joined = await one.ask(3);
-    expect(joined).toMatchObject({ grants: [{ probe: true }] });
-    expect((await one.ask(100, answered(joined.grants[0] as Grant, 59))).grants).toHaveLength(59);
-    expect((await newcomer.ask(1)).generation).toBe(joined.generation);
-  });
-
-  test('where nobody has called meanwhile, all go on together at once', async () => {
-    const [one, other] = [await startReplica(), await startReplica()];
-    await server.kill();
-    await Promise.all([noticed(one, false), noticed(other, false)]);
-    await server.start();
-    await Promise.all([noticed(one, true), noticed(other, true)]);
-    nowMs += 3_000;
-    expect(await one.ask(1)).toMatchObject({ grants: [{ probe: true }] });
-    expect(await other.ask(1)).toMatchObject({ grants: [], closed: 'probing' });
   });
 });
 

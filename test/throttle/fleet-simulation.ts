@@ -123,7 +123,6 @@ interface SimulatedReplica {
 function createModelRedis(rules: LedgerRules) {
   let state: LedgerState | undefined;
   let generations = 0;
-  let aloneUntilMs = 0;
   let harmed: RedisHarm = 'none';
   let answers = new Map<string, { id: string | undefined; standing: Standing }>();
   let beats = new Map<string, number>();
@@ -134,14 +133,13 @@ function createModelRedis(rules: LedgerRules) {
       state = undefined;
       answers = new Map();
       beats = new Map();
-      aloneUntilMs = 0;
     },
     connect(): RedisStore {
       return {
         get connected() {
           return harmed !== 'refuses';
         },
-        run: (_script, _key, name = '', aloneMs = '0') => command(() => beat(name, Number(aloneMs))),
+        run: (_script, _key, name = '') => command(() => String(beat(name))),
         subscribe: () => () => {},
         close: () => {},
       };
@@ -150,12 +148,11 @@ function createModelRedis(rules: LedgerRules) {
       command(() => carryOut(name, request, id)),
   };
 
-  function beat(name: string, aloneMs: number): string {
+  function beat(name: string): number {
     const nowMs = Date.now();
     beats.set(name, nowMs);
     for (const [other, atMs] of beats) if (nowMs - atMs > 10_000) beats.delete(other);
-    if (aloneMs > 0) aloneUntilMs = Math.max(aloneUntilMs, nowMs + aloneMs);
-    return `${beats.size} ${Math.max(0, aloneUntilMs - nowMs)}`;
+    return beats.size;
   }
 
   function carryOut(name: string, request: Parameters<RedisLedger['exchange']>[1], id: string | undefined): Standing {

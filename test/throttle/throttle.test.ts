@@ -294,6 +294,46 @@ test('no more calls are under way than may be, each kind goes in its order, and 
   );
 });
 
+describe('a ledger that is alone', () => {
+  /** It grants two calls at a time until it has joined the others. */
+  function lonelyLedger() {
+    const ledger = ledgerOf({ perMinute: 5, perDay: 1_000, known: true });
+    const lonely = {
+      ...ledger,
+      alone: true,
+      async exchange(...[apiKey, { reports, wanted }]: Parameters<Ledger['exchange']>) {
+        if (!lonely.alone) return ledger.exchange(apiKey, { reports, wanted });
+        const standing = await ledger.exchange(apiKey, { reports, wanted: Math.min(wanted, 2) });
+        return { ...standing, atATime: 2 };
+      },
+    };
+    return lonely;
+  }
+
+  test('has as many calls under way as it allows', async () => {
+    start({}, { ledger: lonelyLedger() });
+    const passages = names('r', 5).map((name) => call(name, { tookMs: 100 }));
+    await elapse(90);
+    expect(sent).toEqual(['r1']);
+    await elapse(100);
+    expect(sent).toEqual(['r1', 'r2', 'r3']);
+    await elapse(1_000);
+    expect(await settled(passages)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok']);
+  });
+
+  test('is asked again, though as many are under way and hang', async () => {
+    const ledger = lonelyLedger();
+    start({}, { ledger });
+    await Promise.all([call('probe'), elapse(100)]);
+    for (const name of ['hangs', 'hangs, too', 'waits']) void call(name, { tookMs: 60_000 });
+    await elapse(1_000);
+    expect(sent).toEqual(['probe', 'hangs', 'hangs, too']);
+    ledger.alone = false;
+    await elapse(300);
+    expect(sent.at(-1)).toBe('waits');
+  });
+});
+
 describe('a waiter', () => {
   test('is refused at once when its wait would be longer than its deadline, and told when to come back', async () => {
     start();
