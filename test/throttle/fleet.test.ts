@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { between, createRandom } from '../prove/random.ts';
 import { createFleetSimulation } from './fleet-simulation.ts';
-import type { RedisHarm } from './fleet-simulation.ts';
+import type { FleetSimulation, RedisHarm } from './fleet-simulation.ts';
 import type { Arrival, StrictPlanOptions } from './strict-plan.ts';
 
 const START_MS = Date.UTC(2026, 10, 21, 12, 0, 13);
@@ -127,6 +127,51 @@ test.each(CASES)(
       // Two at a time are under way where a replica is alone.
       for (const refused of together) expect(refused.length, `seed ${seed}`).toBeLessThanOrEqual(2 * REPLICAS);
     }
+  },
+);
+
+const TEN: Readonly<Record<string, (fleet: FleetSimulation, second: number) => void>> = {
+  'that are restarted one after the other': (fleet, second) => {
+    if (second % 12 === 0 && second < 120) fleet.kill(second / 12);
+    if (second % 12 === 2 && second < 120) fleet.start((second - 2) / 12);
+  },
+  'that lose Redis for three minutes': (fleet, second) => {
+    if (second === 20) fleet.harm('hangs');
+    if (second === 200) fleet.harm('none');
+  },
+  'that lose Redis for two seconds again and again': (fleet, second) => {
+    if (second % 7 === 5) fleet.harm('refuses');
+    if (second % 7 === 0) fleet.harm('none');
+  },
+  'beside a slow Redis': (fleet, second) => {
+    if (second === 20) fleet.harm({ slowMs: 400 });
+  },
+};
+
+test.each(
+  Object.entries(TEN).flatMap(([what, each]) => [
+    { what, each, windows: 'fixed' as const },
+    { what, each, windows: 'sliding' as const },
+  ]),
+)(
+  'ten replicas $what meet one 429 at most in $windows windows, and use most of the plan',
+  async ({ each, windows }) => {
+    vi.useFakeTimers({ now: START_MS });
+    const random = createRandom(2);
+    vi.spyOn(Math, 'random').mockImplementation(random);
+    const plan = { perMinute: 300, perDay: 100_000, windows, tells: 'minute' } as const;
+    const fleet = createFleetSimulation({ replicas: 10, plan, random, callMs: 100 });
+    for (let nowMs = 0; nowMs < SECONDS * 1_000; nowMs += STEP_MS) {
+      if (nowMs % 1_000 === 0) each(fleet, nowMs / 1_000);
+      for (let replica = 0; replica < 10; replica += 1) {
+        if (random() < 0.5) fleet.ask(replica, between(random, 1, 10), 3_000);
+      }
+      await vi.advanceTimersByTimeAsync(STEP_MS);
+    }
+    await fleet.close();
+    const { arrivals } = fleet.upstream;
+    expect(refusals({ arrivals, harms: 0, starts: 0 }).flat().length).toBeLessThanOrEqual(1);
+    expect(arrivals.length).toBeGreaterThan(((plan.perMinute * SECONDS) / 60) * 0.9);
   },
 );
 
