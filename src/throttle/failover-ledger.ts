@@ -20,6 +20,8 @@ const LOOK_AGAIN_MS = 250;
 const FEWEST_REPLICAS = 2;
 /** Where it has never seen them: who starts while Redis is away takes so little that a fleet of as many keeps to the plan. */
 const UNSEEN_REPLICAS = 50;
+/** Calls that are older are in no window of a minute, however it is counted. */
+const MINUTE_MS = 70_000;
 /** The ledger remembers its answers a little longer. */
 const ASKED_AGAIN_WITHIN_MS = 50_000;
 /** A caller that nobody has asked for in so long is forgotten here; Redis remembers its calls. */
@@ -181,12 +183,13 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   /** What the shared ledger has to know of the time alone. */
   function memoryReport(alone: LedgerState, latest: Account['latest']): Report {
     const underWay = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
-    const before = latest ? spent(latest) : { dayUsed: 0, pausedForMs: 0, refusedLately: false };
+    const before = latest ? spent(latest) : { minuteUsed: 0, dayUsed: 0, pausedForMs: 0, refusedLately: false };
     return {
       kind: 'adopted',
       ...planOf(alone),
       calls: alone.started - underWay,
       underWay,
+      minuteUsed: before.minuteUsed + alone.started,
       dayUsed: before.dayUsed + alone.started,
       pausedForMs: Math.max(before.pausedForMs, alone.pausedUntilMs - now(), 0),
       refusedLately: before.refusedLately || refusedLately(alone, now()),
@@ -194,8 +197,10 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   }
 
   function spent({ standing, atMs }: { standing: Standing; atMs: number }): Omit<Memory, 'calls' | 'underWay'> {
-    const { day, pausedForMs } = agedStanding(standing, clock.elapsed() - atMs);
-    return { ...planOf(standing), dayUsed: day.used, pausedForMs, refusedLately: standing.refusedLately };
+    const ageMs = clock.elapsed() - atMs;
+    const { minute, day, pausedForMs, refusedLately: lately } = agedStanding(standing, ageMs);
+    const minuteUsed = minute.mode === 'unknown' || ageMs > MINUTE_MS ? 0 : minute.used;
+    return { ...planOf(standing), minuteUsed, dayUsed: day.used, pausedForMs, refusedLately: lately };
   }
 
   function forget(): void {

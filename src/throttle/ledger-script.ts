@@ -242,6 +242,8 @@ local function applyAdopted(state, memory, nowMs)
     if state.minute.mode == 'told' then state.minute.mode = 'unknown' end
   end
   if memory.underWay > 0 then add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), memory.underWay) end
+  local missingOfMinute = (memory.minuteUsed or 0) - sum(state.minuteStarts)
+  if missingOfMinute > 0 then add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), missingOfMinute) end
   local missing = memory.dayUsed - sum(state.dayStarts)
   if missing > 0 then add(state.dayStarts, hour, missing) end
   if memory.refusedLately and not refusedLately(state, nowMs) then state.pausedAtMs = nowMs end

@@ -362,7 +362,7 @@ function applyRefused(state: LedgerState, report: Refused, nowMs: number): void 
 }
 
 function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
-  const { plan, calls, underWay, dayUsed, pausedForMs } = memory;
+  const { plan, calls, underWay, pausedForMs } = memory;
   // Or a ban that follows would be taken for a key that may not do this, and be called with for ever.
   if (memory.refusedLately && !refusedLately(state, nowMs)) state.pausedAtMs = nowMs;
   // Held against the plan that is merely assumed, what was spent could close the day.
@@ -383,8 +383,15 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
     if (state.minute.mode === 'told') state.minute.mode = 'unknown';
   }
   if (underWay > 0) add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), underWay);
-  const missing = dayUsed - sum(state.dayStarts);
-  if (missing > 0) add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), missing);
+  // Where no header tells of a window, this is all that is known of it.
+  for (const [name, used] of [
+    ['minute', memory.minuteUsed],
+    ['day', memory.dayUsed],
+  ] as const) {
+    const [counted, { lengthMs }] = countOf(state, name);
+    const missing = used - sum(counted);
+    if (missing > 0) add(counted, slotOf(nowMs, lengthMs), missing);
+  }
   if (pausedForMs > 0) pause(state, pausedForMs, nowMs);
 }
 

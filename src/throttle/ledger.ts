@@ -91,6 +91,8 @@ export interface Memory {
   readonly calls: number;
   /** Starts that are still under way. */
   readonly underWay: number;
+  /** What was spent within the last minute, as far as it may matter still, all told. */
+  readonly minuteUsed: number;
   /** What is spent of the day, all told. */
   readonly dayUsed: number;
   readonly pausedForMs: number;

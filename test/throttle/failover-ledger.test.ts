@@ -202,7 +202,15 @@ describe.skipIf(!redisIsHere)('when Redis is killed', () => {
 
   test('the day goes on with a share of what was left', async () => {
     const one = await startReplica();
-    await one.ask(0, { kind: 'adopted', calls: 890, underWay: 0, dayUsed: 890, pausedForMs: 0, refusedLately: false });
+    await one.ask(0, {
+      kind: 'adopted',
+      calls: 890,
+      underWay: 0,
+      minuteUsed: 0,
+      dayUsed: 890,
+      pausedForMs: 0,
+      refusedLately: false,
+    });
     await open(one, 59);
     await server.kill();
     nowMs += 51_000;
@@ -285,7 +293,15 @@ describe.skipIf(!redisIsHere)('when Redis fails again as a replica joins', () =>
 describe.skipIf(!redisIsHere)('when Redis is emptied', () => {
   test('what was spent of the day, a pause, and what is under way are remembered by whoever knows them', async () => {
     const one = await startReplica();
-    await one.ask(0, { kind: 'adopted', calls: 500, underWay: 0, dayUsed: 500, pausedForMs: 0, refusedLately: false });
+    await one.ask(0, {
+      kind: 'adopted',
+      calls: 500,
+      underWay: 0,
+      minuteUsed: 0,
+      dayUsed: 500,
+      pausedForMs: 0,
+      refusedLately: false,
+    });
     await open(one, 50);
     const { grants } = await one.ask(4);
     expect(grants).toHaveLength(4);

@@ -175,6 +175,27 @@ test.each(
   },
 );
 
+test.each(['fixed', 'sliding'] as const)(
+  'replicas whose Redis is emptied remember what no header tells of, in %s windows',
+  async (windows) => {
+    vi.useFakeTimers({ now: START_MS });
+    const random = createRandom(3);
+    const plan = { perMinute: 300, perDay: 100_000, windows, tells: 'day' } as const;
+    const fleet = createFleetSimulation({ replicas: REPLICAS, plan, random, callMs: 100 });
+    for (let nowMs = 0; nowMs < SECONDS * 1_000; nowMs += STEP_MS) {
+      // In the midst of the calls of a minute.
+      if (nowMs === 3_000 || nowMs === 153_000) fleet.harm('emptied');
+      for (let replica = 0; replica < REPLICAS; replica += 1) fleet.ask(replica, between(random, 1, 10), 3_000);
+      await vi.advanceTimersByTimeAsync(STEP_MS);
+    }
+    await fleet.close();
+    const { arrivals } = fleet.upstream;
+    // What was granted last, not every replica knows.
+    expect(refusals({ arrivals, harms: 2, starts: 0 }).flat().length).toBeLessThanOrEqual(1);
+    expect(arrivals.length).toBeGreaterThan(((plan.perMinute * SECONDS) / 60) * 0.7);
+  },
+);
+
 test('what was refused while Redis was away is served as soon as it is back', async () => {
   vi.useFakeTimers({ now: START_MS });
   const plan = { perMinute: 60, perDay: 1_000, windows: 'fixed', tells: 'minute' } as const;
