@@ -74,8 +74,9 @@ export function waitsForOneUnderWay({ demand, seen, joins }: OpenDemand): boolea
 
 /** Whether this call may answer it. */
 export function mayAnswer(call: Call, { demand, seen }: Pick<OpenDemand, 'demand' | 'seen'>): boolean {
-  if (callKey(call) === callKey(ownCall(demand))) return true;
-  return call.kind === 'list' && !seen.has(call.listing) && helpfulTo(demand).includes(call.listing);
+  if (call.kind === 'get') return demand.kind === 'animal' && demand.id === call.id;
+  if (demand.kind === 'listing' && demand.listing === call.listing) return true;
+  return !seen.has(call.listing) && helpfulTo(demand).includes(call.listing);
 }
 
 /** The listings that may answer it beside its own call. */

@@ -338,11 +338,7 @@ export function createReads(options: ReadsOptions): CallerReads {
 
   /** Of the calls under way that may answer it, the one that was sent first. */
   function firstCallFor(one: OpenRead): Flight | undefined {
-    const own = callKey(ownCall(one.demand));
-    for (const flight of flights) {
-      const may = flight.key === own || (flight.call.kind === 'list' && mayAnswer(flight.call, one));
-      if (may && waitingSet.accepts(one, flight)) return flight;
-    }
+    for (const flight of flights) if (waitingSet.accepts(one, flight) && mayAnswer(flight.call, one)) return flight;
     return undefined;
   }
 

@@ -3,8 +3,9 @@ import type { Clock } from '../clock.ts';
 import { RedisAway } from '../store/redis.ts';
 import { agedStanding } from './aged-standing.ts';
 import { createOwnTime, insist } from './insist.ts';
-import { exchange, newStateAlone, refusedLately } from './ledger-state.ts';
+import { exchange, LONGEST_MINUTE_MS, newStateAlone, refusedLately } from './ledger-state.ts';
 import type { LedgerRules, LedgerState } from './ledger-state.ts';
+import { ALONE_GOOD_MS } from './ledger.ts';
 import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
 import type { Replicas } from './replicas.ts';
@@ -14,14 +15,10 @@ import type { Replicas } from './replicas.ts';
  * this.
  */
 const ALONE_AT_A_TIME = 2;
-/** How soon a closed window is looked at again while Redis is away. */
-const LOOK_AGAIN_MS = 250;
 /** Without Redis a replica cannot see the others. There may always be one more than there was a moment ago. */
 const FEWEST_REPLICAS = 2;
 /** Where it has never seen them: who starts while Redis is away takes so little that a fleet of as many keeps to the plan. */
 const UNSEEN_REPLICAS = 50;
-/** Calls that are older are in no window of a minute, however it is counted. */
-const MINUTE_MS = 70_000;
 /** The ledger remembers its answers a little longer. */
 const ASKED_AGAIN_WITHIN_MS = 50_000;
 /** A caller that nobody has asked for in so long is forgotten here; Redis remembers its calls. */
@@ -54,7 +51,7 @@ interface Account {
 /**
  * The shared ledger while Redis works. Without it, each replica finishes what it was granted, waits for the resets that it
  * knows of, probes once for itself, and takes the share of each window that is safe whatever the others do. When Redis is
- * back it reports what it used and joins again where a window ends. Never rejects.
+ * back it reports what it used, gives up what is left of its share, and joins again. Never rejects.
  */
 export function createFailoverLedger({ shared, replicas, rules, clock, now }: FailoverLedgerOptions): Ledger {
   const accounts = new Map<string, Account>();
@@ -164,7 +161,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const asked = { ...request, wanted: Math.min(request.wanted, ALONE_AT_A_TIME) };
     const standing = exchange(account.alone, asked, rules, now());
     // Redis may be back sooner than a window is over.
-    return { ...standing, waitMs: Math.min(standing.waitMs, LOOK_AGAIN_MS), atATime: ALONE_AT_A_TIME };
+    return { ...standing, waitMs: Math.min(standing.waitMs, ALONE_GOOD_MS), atATime: ALONE_AT_A_TIME };
   }
 
   function newAlone({ latest }: Account): LedgerState {
@@ -199,7 +196,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   function spent({ standing, atMs }: { standing: Standing; atMs: number }): Omit<Memory, 'calls' | 'underWay'> {
     const ageMs = clock.elapsed() - atMs;
     const { minute, day, pausedForMs, refusedLately: lately } = agedStanding(standing, ageMs);
-    const minuteUsed = minute.mode === 'unknown' || ageMs > MINUTE_MS ? 0 : minute.used;
+    const minuteUsed = minute.mode === 'unknown' || ageMs > LONGEST_MINUTE_MS ? 0 : minute.used;
     return { ...planOf(standing), minuteUsed, dayUsed: day.used, pausedForMs, refusedLately: lately };
   }
 

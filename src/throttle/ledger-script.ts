@@ -224,29 +224,31 @@ local function applyRefused(state, report, nowMs)
   state.banned = state.banned or refusal.ban
 end
 
+local function addMissing(starts, shape, used, nowMs)
+  local missing = used - sum(starts)
+  if missing > 0 then add(starts, slotOf(nowMs, shape.lengthMs), missing) end
+end
+
 local function applyAdopted(state, memory, nowMs)
+  if memory.refusedLately and not refusedLately(state, nowMs) then state.pausedAtMs = nowMs end
   if memory.plan and not state.planKnown then
     state.minute.limit = memory.plan.perMinute
     state.day.limit = memory.plan.perDay
     state.planKnown = true
   end
   local starts = memory.calls + memory.underWay
-  local hour = slotOf(nowMs, DAY_SLOTS.lengthMs)
   state.started = state.started + starts
   state.counted = state.counted + memory.calls
   forgetFewest(state.minute)
   forgetFewest(state.day)
   if starts > 0 then
     add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), starts)
-    add(state.dayStarts, hour, starts)
+    add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), starts)
     if state.minute.mode == 'told' then state.minute.mode = 'unknown' end
   end
   if memory.underWay > 0 then add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), memory.underWay) end
-  local missingOfMinute = (memory.minuteUsed or 0) - sum(state.minuteStarts)
-  if missingOfMinute > 0 then add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), missingOfMinute) end
-  local missing = memory.dayUsed - sum(state.dayStarts)
-  if missing > 0 then add(state.dayStarts, hour, missing) end
-  if memory.refusedLately and not refusedLately(state, nowMs) then state.pausedAtMs = nowMs end
+  addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed or 0, nowMs)
+  addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs)
   if memory.pausedForMs > 0 then pause(state, memory.pausedForMs, nowMs) end
 end
 

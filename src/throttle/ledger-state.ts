@@ -98,6 +98,8 @@ type Refused = Extract<Report, { kind: 'refused' }>;
 /** A slot's length, how many make up the window, and how many more guard against calls that were long on their way. */
 const MINUTE_SLOTS = { lengthMs: 5_000, slots: 12, guard: 2 } as const;
 const DAY_SLOTS = { lengthMs: 3_600_000, slots: 24, guard: 1 } as const;
+/** Calls that are older are in no window of a minute, however it is counted. */
+export const LONGEST_MINUTE_MS = (MINUTE_SLOTS.slots + MINUTE_SLOTS.guard) * MINUTE_SLOTS.lengthMs;
 const UNANSWERED_SLOT_MS = 10_000;
 /** A call that was lost may still be counted so long after its timeout. */
 const LATE_MS = 60_000;
@@ -384,14 +386,8 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   }
   if (underWay > 0) add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), underWay);
   // Where no header tells of a window, this is all that is known of it.
-  for (const [name, used] of [
-    ['minute', memory.minuteUsed],
-    ['day', memory.dayUsed],
-  ] as const) {
-    const [counted, { lengthMs }] = countOf(state, name);
-    const missing = used - sum(counted);
-    if (missing > 0) add(counted, slotOf(nowMs, lengthMs), missing);
-  }
+  addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed, nowMs);
+  addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs);
   if (pausedForMs > 0) pause(state, pausedForMs, nowMs);
 }
 
@@ -498,6 +494,12 @@ function slotOf(timeMs: number, lengthMs: number): number {
 
 function add(slots: Slots, slot: number, count: number): void {
   slots[slot] = (slots[slot] ?? 0) + count;
+}
+
+/** What is known to be spent of a window beyond what is counted of it, as if it were spent now. */
+function addMissing(starts: Slots, { lengthMs }: SlotShape, used: number, nowMs: number): void {
+  const missing = used - sum(starts);
+  if (missing > 0) add(starts, slotOf(nowMs, lengthMs), missing);
 }
 
 /** Takes one from a slot; false when there is none. */

@@ -103,6 +103,9 @@ export interface Memory {
 /** Why no more was granted. */
 export type Closed = 'paused' | 'probing' | WindowName;
 
+/** For how long it is believed what a ledger says that is alone, in milliseconds: it may join the others at any moment. */
+export const ALONE_GOOD_MS = 250;
+
 /** How a caller stands after an exchange. */
 export interface Standing {
   readonly grants: readonly Grant[];

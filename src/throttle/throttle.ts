@@ -4,6 +4,7 @@ import { inTime, leftMs } from '../in-time.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { agedStanding } from './aged-standing.ts';
 import { expectedWait } from './expected-wait.ts';
+import { ALONE_GOOD_MS } from './ledger.ts';
 import type { Grant, Ledger, Report, Standing } from './ledger.ts';
 import { readWindows } from './readings.ts';
 import { createSlots } from './slots.ts';
@@ -113,9 +114,6 @@ interface Use {
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 200;
 
-/** For how long it is believed what a ledger says that is alone: it may join the others at any moment. */
-const ALONE_GOOD_MS = 250;
-
 /** How long a limiter is kept that has nothing to do. */
 const IDLE_MS = 1_000;
 
@@ -155,7 +153,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       return standing() ?? latestStanding;
     },
     outlook(ahead) {
-      const now = isInDoubt() ? undefined : standing();
+      const now = believed();
       const before = ahead + writes.size - grants.length;
       const waitMs = now && before >= 0 ? expectedWait(now, before).waitMs : 0;
       return { waitMs, refused: refusal('plan', Math.max(0, before)) };
@@ -352,12 +350,17 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     return aged.standing;
   }
 
+  /** The standing, as far as anybody may be refused by it. */
+  function believed(): Standing | undefined {
+    return isInDoubt() ? undefined : standing();
+  }
+
   function isInDoubt(): boolean {
     return latest !== undefined && isAlone(latest.received) && clock.elapsed() - latest.atMs >= ALONE_GOOD_MS;
   }
 
   function refuseHopeless(): void {
-    const now = isInDoubt() ? undefined : standing();
+    const now = believed();
     if (!now) return;
     const nowMs = clock.elapsed();
     // Those that a grant is there for are as good as gone.

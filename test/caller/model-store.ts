@@ -4,6 +4,7 @@ import type { Demand } from '../../src/caller/demand.ts';
 import type { Int64 } from '../../src/int64.ts';
 import { PET_STATUSES } from '../../src/pet.ts';
 import type { Pet, PetStatus } from '../../src/pet.ts';
+import type { Listing, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
 
 /** The animals of a store that answers as pet-api.md says, at one moment. */
 export interface ModelStore {
@@ -24,6 +25,16 @@ export function createModelStore(pets: readonly Pet[]): ModelStore {
     get: (id) => pets.find((pet) => pet.id === id),
     size: pets.length,
   };
+}
+
+/** What the store answers to `GET /pets` and `GET /pets/{petId}`. */
+export function listed(store: Pick<ModelStore, 'list'>, status: PetStatus | undefined): UpstreamOutcome<Listing> {
+  return { kind: 'ok', value: store.list(status ?? 'all') };
+}
+
+export function found(store: Pick<ModelStore, 'get'>, id: Int64): UpstreamOutcome<Pet> {
+  const pet = store.get(id);
+  return pet ? { kind: 'ok', value: pet } : { kind: 'not-found' };
 }
 
 export function modelPet(id: number, status?: PetStatus): Pet {

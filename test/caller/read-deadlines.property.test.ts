@@ -9,7 +9,8 @@ import { silentLog } from '../../src/log.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
 import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
 import type { PetApi, UpstreamAnswer, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
-import { anyDemand, anyStore } from './model-store.ts';
+import { later } from '../writes/simulation.ts';
+import { anyDemand, anyStore, found, listed } from './model-store.ts';
 import type { ModelStore } from './model-store.ts';
 
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 1_000);
@@ -123,20 +124,14 @@ test('whatever becomes of the calls, a read is answered by its deadline and a ca
 
 function failingPetApi(store: ModelStore, next: () => Journey): PetApi {
   return {
-    listPets: (status) => call(() => ({ kind: 'ok', value: store.list(status ?? 'all') })),
-    getPet: (id) =>
-      call(() => {
-        const pet = store.get(id);
-        return pet ? { kind: 'ok', value: pet } : { kind: 'not-found' };
-      }),
+    listPets: (status) => call(() => listed(store, status)),
+    getPet: (id) => call(() => found(store, id)),
     createPet: (pet) => call(() => ({ kind: 'ok', value: { ...pet, id: '1000' as any } })),
   };
 
   async function call<T>(look: () => UpstreamOutcome<T>): Promise<UpstreamAnswer<T>> {
     const { fate, tookMs } = next();
-    await new Promise((resolve) => {
-      setTimeout(resolve, tookMs);
-    });
+    await later(tookMs);
     if (fate === 'timeout')
       return { outcome: { kind: 'no-answer', reason: 'timeout' }, sent: true, rateLimit: undefined };
     const headers = {

@@ -11,7 +11,7 @@ import { PetqlError } from '../../src/errors.ts';
 import type { Pet } from '../../src/pet.ts';
 import type { Passage, Throttle } from '../../src/throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
-import { anyDemand, createModelStore, modelPet } from './model-store.ts';
+import { anyDemand, createModelStore, found, listed, modelPet } from './model-store.ts';
 import type { ModelStore } from './model-store.ts';
 
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 4_000);
@@ -179,12 +179,8 @@ function modelPetApi(scheduler: fc.Scheduler, { versions }: History, fails: () =
     return { outcome, sent: true, rateLimit: undefined };
   };
   return {
-    listPets: (status) => call(`list ${status}`, (store) => ({ kind: 'ok', value: store.list(status ?? 'all') })),
-    getPet: (id) =>
-      call(`get ${id}`, (store) => {
-        const pet = store.get(id);
-        return pet ? { kind: 'ok', value: pet } : { kind: 'not-found' };
-      }),
+    listPets: (status) => call(`list ${status}`, (store) => listed(store, status)),
+    getPet: (id) => call(`get ${id}`, (store) => found(store, id)),
     createPet: () => Promise.reject(new Error("writes are the test's own")),
   };
 }

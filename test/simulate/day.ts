@@ -14,7 +14,7 @@ import type { Plan } from '../../src/plan.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
 import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
 import type { PetApi, UpstreamAnswer, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
-import { createModelStore } from '../caller/model-store.ts';
+import { createModelStore, found, listed } from '../caller/model-store.ts';
 import type { ModelStore } from '../caller/model-store.ts';
 import { createStrictPlan } from '../throttle/strict-plan.ts';
 import type { StrictPlan } from '../throttle/strict-plan.ts';
@@ -170,22 +170,18 @@ function createChangingStore(animals: number): ChangingStore {
 
 function createModelPetApi(store: ModelStore, upstream: StrictPlan, { clock }: VirtualTime): PetApi {
   return {
-    listPets: (status) => answer(() => ({ kind: 'ok', value: store.list(status ?? 'all') })),
-    getPet: (id) =>
-      answer(() => {
-        const pet = store.get(id);
-        return pet ? { kind: 'ok', value: pet } : { kind: 'not-found' };
-      }),
+    listPets: (status) => answer(() => listed(store, status)),
+    getPet: (id) => answer(() => found(store, id)),
     createPet: () => Promise.reject(new Error('nobody writes')),
   };
 
   async function answer<T>(outcome: () => UpstreamOutcome<T>): Promise<UpstreamAnswer<T>> {
     const { status, headers } = upstream.arrive(clock.now());
-    const found: UpstreamOutcome<T> = status === 200 ? outcome() : { kind: 'rate-limited' };
+    const said: UpstreamOutcome<T> = status === 200 ? outcome() : { kind: 'rate-limited' };
     await new Promise((resolve) => {
       setTimeout(resolve, LATENCY_MS);
     });
-    return { outcome: found, sent: true, rateLimit: headers };
+    return { outcome: said, sent: true, rateLimit: headers };
   }
 }
 

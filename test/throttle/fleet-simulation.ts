@@ -13,6 +13,7 @@ import type { Throttle } from '../../src/throttle/throttle.ts';
 import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
 import { between } from '../prove/random.ts';
 import type { Random } from '../prove/random.ts';
+import { later } from '../writes/simulation.ts';
 import { createStrictPlan } from './strict-plan.ts';
 import type { StrictPlan, StrictPlanOptions } from './strict-plan.ts';
 
@@ -175,10 +176,4 @@ function createModelRedis(rules: LedgerRules) {
     });
     return Promise.race([answer, later(COMMAND_MS).then(() => Promise.reject(new RedisAway('Command timed out')))]);
   }
-}
-
-function later(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 }

@@ -20,12 +20,12 @@ export interface SimulationOptions {
   /** Milliseconds that each replica's clocks are ahead of the ledger's. */
   readonly replicasAheadMs: readonly number[];
   readonly durationMs: number;
-  /** How many calls a replica wants whenever it asks; 0 where it asks again later. */
-  readonly wanted: number | ((replica: number, nowMs: number) => number);
+  /** How many calls a replica wants whenever it asks. */
+  readonly wanted: number;
   /** How many calls a replica has under way at most. Default: any number. */
   readonly mostUnderWay?: number;
-  /** The ledger that all replicas share, or each one's own. */
-  exchange(exchange: Exchange, nowMs: number, replica: number): Standing;
+  /** The ledger that all replicas share. */
+  exchange(exchange: Exchange, nowMs: number): Standing;
   journey(grant: Grant): Journey;
   /** How long after an answer or a wait a replica asks again. */
   thinkMs(): number;
@@ -54,11 +54,11 @@ export function simulate(options: SimulationOptions): SimulationResult {
   let sent = 0;
   let unsent = 0;
 
-  for (const [replica, aheadMs] of options.replicasAheadMs.entries()) startReplica(replica, aheadMs);
+  for (const aheadMs of options.replicasAheadMs) startReplica(aheadMs);
   events.runUntil(options.durationMs);
   return { arrivals: upstream.arrivals, granted, returned, sent, unsent };
 
-  function startReplica(replica: number, aheadMs: number): void {
+  function startReplica(aheadMs: number): void {
     const clock: Clock = {
       now: () => START_MS + events.nowMs + aheadMs,
       elapsed: () => events.nowMs + 5_000_000 + aheadMs,
@@ -73,15 +73,13 @@ export function simulate(options: SimulationOptions): SimulationResult {
     function ask(): void {
       nextAskMs = -1;
       underWay -= reports.length;
-      const wantedNow = typeof wanted === 'number' ? wanted : wanted(replica, events.nowMs);
-      const request = { reports, wanted: Math.min(wantedNow, mostUnderWay - underWay) };
-      const standing = options.exchange(request, START_MS + events.nowMs, replica);
+      const request = { reports, wanted: Math.min(wanted, mostUnderWay - underWay) };
+      const standing = options.exchange(request, START_MS + events.nowMs);
       reports = [];
       known = standing;
       granted += standing.grants.length;
       underWay += standing.grants.length;
       for (const grant of standing.grants) travel(grant);
-      if (wantedNow === 0) return askAt(events.nowMs + options.thinkMs());
       // Its answers say when to ask again.
       if (request.wanted === 0) return;
       const patienceMs = standing.closed === 'probing' ? 50 : standing.waitMs;
