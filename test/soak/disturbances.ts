@@ -9,9 +9,10 @@ export interface Disturbances {
 
 /**
  * `emptied`: Redis lost what it held. `redis`: it was gone, slow, stopped or full. `upstream`: calls failed or were slow.
- * `frozen`: a replica was stopped by SIGSTOP. `killed`: it was killed and gone. `stopping`: SIGTERM, and gone.
+ * `stalled`: it answered nobody for a while, though nothing need have been done to it. `frozen`: a replica was stopped by
+ * SIGSTOP. `killed`: it was killed and gone. `stopping`: SIGTERM, and gone.
  */
-export type DisturbanceKind = 'clock' | 'emptied' | 'frozen' | 'killed' | 'redis' | 'stopping' | 'upstream';
+export type DisturbanceKind = 'clock' | 'emptied' | 'frozen' | 'killed' | 'redis' | 'stalled' | 'stopping' | 'upstream';
 
 export interface Span {
   readonly fromMs: number;

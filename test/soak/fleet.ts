@@ -1,9 +1,11 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { startReplicas } from '../prove/replicas.ts';
 import type { ReplicasOptions } from '../prove/replicas.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
 import type { Level } from './checks/levels.ts';
 import type { ProcessCheck } from './checks/processes.ts';
+import { descriptorsOf } from './descriptors.ts';
+import type { Ports } from './descriptors.ts';
 import type { Disturbances } from './disturbances.ts';
 
 /** The replicas as a load balancer and an operator have them. */
@@ -59,6 +61,10 @@ const METRICS_WITHIN_MS = 2_000;
 
 export async function startFleet({ disturbances, check, ...options }: FleetOptions): Promise<Fleet> {
   const replicas = await startReplicas(options);
+  const ports: Ports = {
+    service: portOf(options.upstreamUrl),
+    redis: options.redisUrl === undefined ? undefined : portOf(options.redisUrl),
+  };
   const past: Life[] = [];
   const lives = replicas.endpoints.map((_, index) => live(index, 0));
   const startedMs = performance.now();
@@ -104,7 +110,7 @@ export async function startFleet({ disturbances, check, ...options }: FleetOptio
       for (const life of lives) {
         readLog(life);
         if (!life.serving || life.frozen || life.asked) continue;
-        const level = await levelOf(life.process, performance.now() - startedMs).catch(() => undefined);
+        const level = await levelOf(life.process, ports, performance.now() - startedMs).catch(() => undefined);
         if (level) life.levels.push(level);
       }
     },
@@ -168,15 +174,20 @@ export async function startFleet({ disturbances, check, ...options }: FleetOptio
   }
 }
 
-async function levelOf({ pid, output }: PetqlProcess, atMs: number): Promise<Level> {
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
+
+async function levelOf({ pid, output }: PetqlProcess, ports: Ports, atMs: number): Promise<Level> {
   const admin = /^Admin +(\S+)/m.exec(output.stdout)?.[1] ?? '';
   const response = await fetch(admin, { signal: AbortSignal.timeout(METRICS_WITHIN_MS) });
   const metrics = await response.text();
   const figure = (name: string) => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(metrics)?.[1]);
-  const [fds, memory] = await Promise.all([readdir(`/proc/${pid}/fd`), readFile(`/proc/${pid}/status`, 'utf8')]);
+  const [descriptors, memory] = await Promise.all([descriptorsOf(pid, ports), readFile(`/proc/${pid}/status`, 'utf8')]);
   return {
     atMs,
-    fds: fds.length,
+    fds: Object.values(descriptors).reduce((sum, count) => sum + count, 0),
+    descriptors,
     handles: figure('nodejs_active_resources_total'),
     heapMb: figure('nodejs_heap_size_used_bytes') / 2 ** 20,
     rssMb: Number(/^VmRSS:\s+(\d+)/m.exec(memory)?.[1]) / 2 ** 10,

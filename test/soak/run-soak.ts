@@ -18,6 +18,7 @@ import { watchLateness } from './lateness.ts';
 import { startNemesis } from './nemesis.ts';
 import { createPetStore } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
+import { watchRedis } from './redis-watch.ts';
 import type { Tally } from './tally.ts';
 
 export interface SoakOptions {
@@ -103,6 +104,12 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   );
   const upstreamProxy = resources.use(await startFaultProxy({ target: upstream.url }));
   const redis = replicas > 1 ? await openRedis(resources) : undefined;
+  if (redis) {
+    const onStall = (tookMs: number) =>
+      onNews(`${Math.round(performance.now())} ms: Redis stalled for ${Math.round(tookMs)} ms by itself`);
+    const watch = watchRedis({ server: redis.server, disturbances, onStall });
+    resources.defer(() => watch.stop());
+  }
   const processCheck = createProcessCheck();
   const fleet = await startFleet({
     count: replicas,

@@ -114,5 +114,6 @@ function speak(port: number, words: readonly string[]): Promise<string> {
       resolve(data.toString());
     });
     socket.once('error', reject);
+    socket.once('close', () => reject(new Error('the connection ended without an answer')));
   });
 }

@@ -21,6 +21,9 @@ const ON_ITS_WAY_MS = 250;
 /** What a fault has begun may take so long to show. */
 export const AFTERMATH_MS = 3_000;
 
+/** A replica that was stopped reads so late what comes after it goes on: first it has all that came meanwhile. */
+const CATCH_UP_MS = 1_000;
+
 /** On a machine that is kept so long from its work, half a second is soon over for Redis, and the service is slow too. */
 export const BUSY_MS = 500;
 
@@ -34,7 +37,7 @@ const CODES: Readonly<Record<string, readonly DisturbanceKind[] | undefined>> = 
   NOT_CACHED: [],
   DOWNSTREAM_SERVICE_ERROR: ['upstream', 'frozen'],
   GATEWAY_TIMEOUT: ['upstream', 'frozen'],
-  IDEMPOTENCY_UNAVAILABLE: ['redis', 'frozen'],
+  IDEMPOTENCY_UNAVAILABLE: ['redis', 'stalled', 'frozen'],
   UNAUTHENTICATED: [],
   BAD_USER_INPUT: [],
   LIMIT_EXCEEDED: [],
@@ -76,7 +79,9 @@ export function createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs }:
     }
     answered.ok();
     const tookMs = endedMs - startedMs;
-    if (disturbances.touched(['frozen'], { fromMs: startedMs, untilMs: endedMs }, replica)) return inTime.explain();
+    if (disturbances.touched(['frozen'], { fromMs: startedMs - CATCH_UP_MS, untilMs: endedMs }, replica)) {
+      return inTime.explain();
+    }
     const beyondMs = Math.round(tookMs - waitMs - upstreamTimeoutMs);
     longestMs = Math.max(longestMs, tookMs);
     inTime.measure(`longest ${Math.round(longestMs)} ms; the machine was late by ${Math.round(lateness.longestMs)} ms`);

@@ -1,3 +1,4 @@
+import type { Descriptors } from '../descriptors.ts';
 import { createTally } from '../tally.ts';
 import type { Check } from './check.ts';
 
@@ -6,6 +7,8 @@ export interface Level {
   /** When, in milliseconds. */
   readonly atMs: number;
   readonly fds: number;
+  /** What these are for. */
+  readonly descriptors?: Descriptors;
   /** Timers, sockets and whatever else keeps Node.js busy. */
   readonly handles: number;
   readonly heapMb: number;
@@ -57,7 +60,8 @@ export function createLevelCheck(processes: () => readonly { name: string; level
     const { share, more } = BOUNDS[figure];
     const most = before * (1 + share) + more;
     const slope = slopeOf(figure, warm);
-    const text = `${name}: ${before.toFixed(0)} to ${after.toFixed(0)}, ${slope.toFixed(1)}/h`;
+    const kinds = figure === 'fds' ? kindsOf(warm.at(-1)?.descriptors) : '';
+    const text = `${name}: ${before.toFixed(0)} to ${after.toFixed(0)}, ${slope.toFixed(1)}/h${kinds}`;
     const told = tallies[figure];
     told.measure(told.measured ? `${told.measured}; ${text}` : text);
     if (after <= most) told.ok();
@@ -76,6 +80,12 @@ export function createLevelCheck(processes: () => readonly { name: string; level
 function levelOf(figure: Figure, levels: readonly Level[]): number {
   const values = levels.map((level) => level[figure]).toSorted((one, other) => one - other);
   return values[Math.floor(values.length * (figure === 'rssMb' ? 0.5 : 0.1))] ?? 0;
+}
+
+function kindsOf(descriptors: Descriptors | undefined): string {
+  if (!descriptors) return '';
+  const kinds = Object.entries(descriptors).map(([kind, count]) => `${kind} ${count}`);
+  return ` (at last ${kinds.join(', ')})`;
 }
 
 /** The least squares' line, per hour. */
