@@ -174,9 +174,10 @@ export function readConfig(command: Command, args: readonly string[], env: NodeJ
   const problems: string[] = [];
   const flags = readFlags(command, args, problems);
   const config: Record<string, unknown> = {};
-  for (const [name, { shape, secret }] of Object.entries<Setting>(SETTINGS)) {
+  for (const [name, { commands, shape, secret }] of Object.entries<Setting>(SETTINGS)) {
     const flag = flags.get(name);
-    const given = flag ?? (env[environmentName(name)] || undefined);
+    // What is set for the other command is none of this one's business.
+    const given = commands.includes(command) ? (flag ?? (env[environmentName(name)] || undefined)) : undefined;
     const parsed = shape.safeParse(given);
     if (parsed.success) {
       config[name] = parsed.data;

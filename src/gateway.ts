@@ -217,19 +217,29 @@ function openFile(path: string, now: () => number): OpenStateFile {
   try {
     return openStateFile(path, now);
   } catch (error) {
-    const reason = (error as Error).message;
-    const why = Object.entries(WHY_UNUSABLE).find(([sign]) => reason.includes(sign))?.[1] ?? reason;
+    const why = whyUnusable(error as NodeJS.ErrnoException);
     throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
   }
 }
+
+function whyUnusable({ code = '', message }: NodeJS.ErrnoException): string {
+  // What the operating system says has the path in it, which may hold any word.
+  if (code.startsWith('E') && !code.startsWith('ERR_')) return WHY_REFUSED[code] ?? message;
+  return Object.entries(WHY_UNUSABLE).find(([sign]) => message.includes(sign))?.[1] ?? message;
+}
+
+/** By the operating system's code. */
+const WHY_REFUSED: Readonly<Record<string, string>> = {
+  EACCES: 'it cannot be written; give it and its folder to the user that petql runs as',
+  EROFS: 'it cannot be written; it is on a file system that is only read',
+};
 
 const BEGIN_ANEW = 'move it away to begin anew, without what was spent today';
 
 /** By a part of what SQLite says. */
 const WHY_UNUSABLE: Readonly<Record<string, string>> = {
   locked: 'another process uses it',
-  EACCES: 'it cannot be written; give it and its folder to the user that petql runs as',
-  EROFS: 'it cannot be written; it is on a file system that is only read',
+  'unable to open': 'it is a folder, or its own folder is not there or may not be written; make that first',
   malformed: `it is damaged; ${BEGIN_ANEW}`,
   damaged: `it is damaged; ${BEGIN_ANEW}`,
   'not a database': `it is something else; name another, or ${BEGIN_ANEW}`,

@@ -1,3 +1,5 @@
+import { PREFLIGHTED_HEADERS } from './forged-request.ts';
+
 /** Which pages of other origins may ask, as browsers are told (the Fetch standard, "CORS protocol"). */
 export interface Cors {
   /** The answer to a browser that asks whether it may ask; undefined where the request is none of that kind. */
@@ -35,8 +37,15 @@ const NONE: Readonly<Record<string, string>> = {};
 /** Cookies are not among it: petql reads none, and keys come in a header. */
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, POST',
-  'access-control-allow-headers':
-    'authorization, cache-control, content-type, petql-dry-run, prefer, traceparent, tracestate',
+  'access-control-allow-headers': [
+    'authorization',
+    'cache-control',
+    'content-type',
+    'prefer',
+    'traceparent',
+    'tracestate',
+    ...PREFLIGHTED_HEADERS,
+  ].join(', '),
   // Browsers ask again after two hours at the latest.
   'access-control-max-age': '7200',
 };

@@ -11,7 +11,7 @@ import { badRequest } from './error-answers.ts';
  * @returns the error, or undefined.
  */
 export function forgedRequestError({ method, headers }: Request): GraphQLError | undefined {
-  if (method !== 'GET' || ASKED_ABOUT.some((name) => headers.has(name))) return undefined;
+  if (method !== 'GET' || PREFLIGHTED_HEADERS.some((name) => headers.has(name))) return undefined;
   if (/^application\/(?:graphql\+)?json\b/i.test(headers.get('content-type') ?? '')) return undefined;
   if (OWN_SITES.has(headers.get('sec-fetch-site') ?? '')) return undefined;
   return badRequest(
@@ -21,8 +21,13 @@ export function forgedRequestError({ method, headers }: Request): GraphQLError |
   );
 }
 
-/** Headers of GraphQL clients that no form, image or link can send. */
-const ASKED_ABOUT = ['apollo-require-preflight', 'x-apollo-operation-name', 'petql-dry-run', 'x-requested-with'];
+/** Headers of GraphQL clients that no form, image or link can send, and that pages of other origins ask for first. */
+export const PREFLIGHTED_HEADERS = [
+  'apollo-require-preflight',
+  'x-apollo-operation-name',
+  'petql-dry-run',
+  'x-requested-with',
+];
 
 /** `none`: typed in by the visitor, or a bookmark. */
 const OWN_SITES: ReadonlySet<string> = new Set(['none', 'same-origin']);

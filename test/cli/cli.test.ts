@@ -79,6 +79,12 @@ describe('petql sandbox', () => {
     const response = await fetch(`${petql.address}/pets`, { headers: { authorization: 'Bearer demo-free' } });
     expect(await response.json()).toHaveLength(20);
   });
+
+  test('goes by its own settings, whatever is set for the gateway', async () => {
+    const petql = await startPetql(['sandbox', '--port', '0'], { env: { PLAN: 'gold', MAX_DEPTH: 'x' } });
+    running.push(petql);
+    expect((await fetch(`${petql.address}/pets`)).status).toBe(401);
+  });
 });
 
 describe('what is wrong ends in one clear line and exit code 1', () => {

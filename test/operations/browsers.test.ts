@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { PREFLIGHTED_HEADERS } from '../../src/server/forged-request.ts';
 import { listen } from '../../src/server/listener.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -48,7 +49,8 @@ describe('pages of other origins', () => {
     const good = await ask('https://b.example:8443', gateway.endpoint, init);
     expect(good.status).toBe(204);
     expect(good.headers.get('access-control-allow-origin')).toBe('https://b.example:8443');
-    expect(good.headers.get('access-control-allow-headers')).toContain('authorization');
+    const allowed = good.headers.get('access-control-allow-headers')?.split(', ');
+    expect(allowed).toEqual(expect.arrayContaining(['authorization', ...PREFLIGHTED_HEADERS]));
     expect(good.headers.get('access-control-allow-credentials')).toBeNull();
     const bad = await ask('https://a.example.evil', gateway.endpoint, init);
     expect(bad.headers.get('access-control-allow-origin')).toBeNull();
@@ -162,6 +164,30 @@ describe("a GET that a page of another site could have sent, with the server's k
       await pages.stop(0);
     }
   });
+});
+
+test('a page that may ask gets its answer to a GET with the header that petql names, in a real browser', async ({
+  skip,
+}) => {
+  const browser = await startBrowser();
+  const pages = await listen((_, response) => response.setHeader('content-type', 'text/html').end('<p>'), {
+    host: '127.0.0.1',
+    port: 0,
+  });
+  const origin = await start({ gateway: { petApiKey: 'demo-free', corsOrigins: [pages.origin] } });
+  try {
+    if (!browser) return skip('no browser starts on this machine');
+    const page = await browser.newPage();
+    await page.goto(pages.origin);
+    const status = await page.evaluate(async (url) => {
+      const answer = await fetch(url, { headers: { 'apollo-require-preflight': 'true' } });
+      return answer.status;
+    }, origin + PETS);
+    expect(status).toBe(200);
+  } finally {
+    await browser?.close();
+    await pages.stop(0);
+  }
 });
 
 describe('what can be switched off', () => {
