@@ -1,6 +1,6 @@
 import { defineConfig } from 'oxlint';
 
-/** The house, from its ground up (README, "The code"): a folder imports from what stands before it, never after. */
+/** The house, from its ground up (README, "Working on it"): a folder imports from what stands before it, never after. */
 const FLOORS = ['store', 'upstream', 'throttle', 'caller', 'schema', 'server', 'admin'];
 /** What puts the floors together and what starts it stands above all of them. */
 const ROOF = ['gateway', 'main', 'index'];

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { DURATIONS } from './durations.ts';
 import { LIMITS } from './limits.ts';
 import type { Limits } from './limits.ts';
 import { parsePlan } from './plan.ts';
@@ -11,14 +12,14 @@ export type Command = 'gateway' | 'sandbox';
 
 const EXPECTED_URL = 'expected an http or https address without user, query and fragment';
 const EXPECTED_KEY = 'expected 1 to 512 visible ASCII characters';
-const EXPECTED_PLAN = 'expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
+export const EXPECTED_PLAN = 'expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
 const EXPECTED_REDIS = 'expected an address such as redis://localhost:6379';
 const EXPECTED_SECRET = 'expected at least 16 characters';
 const EXPECTED_ORIGINS = 'expected origins such as https://pets.example, or * for any';
 
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'silent'] as const;
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'silent'] as const;
 
-/** Of values that can be given to `createGateway` too. */
+/** The shapes of settings that `createGateway` takes as options too. */
 export const SHAPES = {
   petApiUrl: z.string(EXPECTED_URL).transform(baseUrl),
   petApiKey: z.string(EXPECTED_KEY).regex(/^[\x21-\x7e]{1,512}$/, EXPECTED_KEY),
@@ -52,17 +53,17 @@ const SETTINGS = {
   maxWaitMs: setting(['gateway'], {
     placeholder: 'MS',
     help: 'how long a request may wait for the plan',
-    shape: wholeNumber(0, 600_000).default(10_000),
+    shape: duration('maxWaitMs'),
   }),
   maxAgeMs: setting(['gateway'], {
     placeholder: 'MS',
     help: 'how old an answer may be to be served as it is',
-    shape: wholeNumber(0, 86_400_000).default(1_000),
+    shape: duration('maxAgeMs'),
   }),
   maxStaleMs: setting(['gateway'], {
     placeholder: 'MS',
     help: 'how old an answer may be to be better than none, while the plan is spared or used up',
-    shape: wholeNumber(0, 86_400_000).default(600_000),
+    shape: duration('maxStaleMs'),
   }),
   heedCacheControl: setting(['gateway'], {
     help: 'let visitors ask for fresher answers with Cache-Control where the key is --pet-api-key',
@@ -137,7 +138,7 @@ const SETTINGS = {
   upstreamTimeoutMs: setting(['gateway'], {
     placeholder: 'MS',
     help: 'how long one call to the upstream may take',
-    shape: wholeNumber(1, 600_000).default(5000),
+    shape: duration('upstreamTimeoutMs'),
   }),
   sandboxFile: setting(['gateway', 'sandbox'], {
     placeholder: 'FILE',
@@ -227,6 +228,11 @@ function setting<Shape extends z.ZodType>(
   rest: Omit<Setting<Shape>, 'commands'>,
 ): Setting<Shape> {
   return { commands, ...rest };
+}
+
+function duration(name: keyof typeof DURATIONS) {
+  const { lowest, highest, fallback } = DURATIONS[name];
+  return wholeNumber(lowest, highest).default(fallback);
 }
 
 function wholeNumber(lowest: number, highest: number) {

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
-import { SHAPES } from './config.ts';
+import { EXPECTED_PLAN, SHAPES } from './config.ts';
+import { DURATIONS } from './durations.ts';
 import { LIMITS } from './limits.ts';
 import type { Limits } from './limits.ts';
 import { silentLog } from './log.ts';
@@ -121,15 +122,15 @@ const OPTIONS = {
     )
     .optional(),
   endpoint: z.custom<string>(isPath, 'expected a path such as /api/graphql').default('/graphql'),
-  upstreamTimeoutMs: wholeNumber(1, 600_000).default(5_000),
-  maxWaitMs: wholeNumber(0, 600_000).default(10_000),
-  maxAgeMs: wholeNumber(0, 86_400_000).default(1_000),
-  maxStaleMs: wholeNumber(0, 86_400_000).default(600_000),
+  upstreamTimeoutMs: duration('upstreamTimeoutMs'),
+  maxWaitMs: duration('maxWaitMs'),
+  maxAgeMs: duration('maxAgeMs'),
+  maxStaleMs: duration('maxStaleMs'),
   heedCacheControl: z.boolean('expected true or false').default(false),
   plan: z
     .union(
       [z.object({ perMinute: z.int().positive(), perDay: z.int().positive(), known: z.boolean() }), SHAPES.plan],
-      'expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000',
+      EXPECTED_PLAN,
     )
     .prefault('auto'),
   freshUpstream: z.boolean('expected true or false').optional(),
@@ -175,6 +176,11 @@ function isObject(given: unknown): boolean {
 /** No pattern, and no slash at its end: it is compared with a request's path as it stands. */
 function isPath(given: unknown): boolean {
   return typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given);
+}
+
+function duration(name: keyof typeof DURATIONS) {
+  const { lowest, highest, fallback } = DURATIONS[name];
+  return wholeNumber(lowest, highest).default(fallback);
 }
 
 function wholeNumber(lowest: number, highest: number) {

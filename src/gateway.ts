@@ -139,7 +139,13 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   function health(): Health {
     const gatesClosed = callers.views().filter(({ budget }) => budget.closedUntil).length;
-    return { draining, redis: redis(), gatesClosed, getWorks: callers.getWorks, nearSunsetMs: callers.nearSunsetMs };
+    return {
+      draining,
+      redis: redis(),
+      gatesClosed,
+      singleReadsWork: callers.singleReadsWork,
+      nearSunsetMs: callers.nearSunsetMs,
+    };
   }
 }
 

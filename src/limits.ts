@@ -42,7 +42,3 @@ export const LIMITS: { readonly [Name in keyof Limits]: LimitRange } = {
   },
   maxBatch: { lowest: 0, highest: 1_000, fallback: 0, help: 'operations in one HTTP request; 0: no lists of them' },
 };
-
-export const DEFAULT_LIMITS = Object.fromEntries(
-  Object.entries(LIMITS).map(([name, { fallback }]) => [name, fallback]),
-) as unknown as Limits;

@@ -2,7 +2,7 @@ import type { BudgetWindow } from '../caller/budget.ts';
 import type { CallerView } from '../caller/callers.ts';
 import type { Health } from '../server/health.ts';
 
-/** A page of them; the others have called longer ago. */
+/** Callers that are shown: those that called last. */
 const MOST_SHOWN = 100;
 
 /** The page around the table, which `BUDGET_SCRIPT` keeps up to date. */
@@ -65,12 +65,12 @@ function meter(window: BudgetWindow | undefined): string {
   return `<meter max="${limit}" high="${limit * 0.8}" value="${used}"></meter> ${used} of ${limit}${reset}`;
 }
 
-function stateOf({ draining, redis, gatesClosed, getWorks }: Health): string {
+function stateOf({ draining, redis, gatesClosed, singleReadsWork }: Health): string {
   const parts = [
     draining ? 'Stopping.' : 'Running.',
     redis === undefined ? 'No Redis: one process.' : `Redis: ${redis}.`,
     `Gates closed: ${gatesClosed}.`,
-    ...(getWorks ? [] : ['The service no longer answers for single animals.']),
+    ...(singleReadsWork ? [] : ['The service no longer answers for single animals.']),
   ];
   return parts.join(' ');
 }

@@ -123,12 +123,11 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
     gates.set(budgets.filter(({ closedUntil }) => closedUntil).length);
     const shares = new Map<string, number>();
     for (const budget of budgets) addBudget(budget, shares);
-    const { redis, getWorks } = health();
-    redisUp.reset();
+    const { redis, singleReadsWork } = health();
     if (redis === undefined) redisUp.remove();
     else redisUp.set(redis === 'connected' ? 1 : 0);
     together.set(replicas());
-    singleReads.set(getWorks ? 1 : 0);
+    singleReads.set(singleReadsWork ? 1 : 0);
   }
 
   function addBudget({ plan: name, windows }: BudgetView, shares: Map<string, number>): void {

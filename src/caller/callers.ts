@@ -82,7 +82,7 @@ export interface Callers {
   /** Those that have called, the latest first. */
   views(): CallerView[];
   /** Whether the upstream still has `GET /pets/{petId}`. */
-  readonly getWorks: boolean;
+  readonly singleReadsWork: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are over and written down. */
   close(): Promise<void>;
 }
@@ -94,7 +94,7 @@ export interface CallersOptions {
   readonly clock: Clock;
   /** Default: nothing is logged. */
   readonly log?: Log;
-  /** A caller that nobody has asked for in so long is forgotten, but for what it spent; in milliseconds. Default 15 minutes. */
+  /** A caller that nobody has asked for in so long is forgotten, but for what it spent; in milliseconds. 15 minutes, the default, at least. */
   readonly idleMs?: number;
   /** Among how many processes a plan is shared. Default: it is this one's alone. */
   readonly replicas?: () => number;
@@ -140,7 +140,7 @@ export function createCallers(options: CallersOptions): Callers {
       return getRoute.nearSunsetMs;
     },
     views: () => callers.all().flatMap((caller) => caller.view() ?? []),
-    get getWorks() {
+    get singleReadsWork() {
       return getRoute.works;
     },
     async close() {
@@ -186,7 +186,7 @@ function createCaller(
   // Made when they are asked for, since strangers come in crowds, and each is remembered for a while: hardly any of them writes.
   let reading: Reading | undefined;
   let writing: Writes | undefined;
-  /** What such a caller knows, which is not what another one does. */
+  /** The revision of what a caller knows that has read nothing: an object of its own, so that no two are equal. */
   const nothingRead = {};
   let closed = false;
   let made = 0;

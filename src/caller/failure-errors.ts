@@ -85,7 +85,6 @@ export function outcomeUnknownError(status: number | undefined): PetqlError {
 }
 
 const NO_ANSWER = {
-  aborted: 'The request was given up before the pet adoption service answered.',
   broken: 'The connection to the pet adoption service broke before its answer was complete; try again.',
   'too-large': "The pet adoption service's answer is larger than petql reads.",
   unreachable: 'The pet adoption service cannot be reached; nothing was sent. Try again later.',

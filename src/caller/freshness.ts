@@ -47,7 +47,7 @@ export function readFreshness(cacheControl: string | undefined, defaults: Freshn
 export function notCachedError(): PetqlError {
   return new PetqlError(
     'NOT_CACHED',
-    'Nothing young enough is known, and the request says only-if-cached: send it without that to let petql ask the store.',
+    'Nothing young enough is known, and the request says only-if-cached: send it without that to let petql ask the service.',
     { httpStatus: 504 },
   );
 }

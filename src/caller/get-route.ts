@@ -10,6 +10,10 @@ const LOOK_AGAIN_MS = 3_600_000;
 
 /** Whether the upstream still has the deprecated `GET /pets/{petId}`; the same for every caller. */
 export interface GetRoute {
+  /**
+   * Until the announced sunset at most, even where a later one is told: a route that is gone all the same could answer 404,
+   * and that would read as an animal that is not there.
+   */
   readonly works: boolean;
   /** When it goes, in milliseconds since the epoch, where that is less than 180 days away; as told, or as announced. */
   readonly nearSunsetMs: number | undefined;

@@ -1,6 +1,6 @@
 import { PetqlError } from '../errors.ts';
 
-/** Where its reader comes back at once, it was told so in vain. */
+/** Who comes back sooner finds nothing changed. */
 const SOONEST_MS = 1_000;
 
 /** What was sent could not be written down, so nothing was sent. */

@@ -2,16 +2,17 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import { inTime, leftMs } from '../in-time.ts';
+import { pause } from '../pause.ts';
 import type { NewPet } from '../pet.ts';
 import type { Attempt, Records } from '../store/records.ts';
 import { StoreAway } from '../store/store-away.ts';
 import type { CallerNames } from '../throttle/caller-names.ts';
+import { createBoundedWait } from './bounded-wait.ts';
+import type { Patience } from './bounded-wait.ts';
 import type { Claim } from './claim.ts';
 import type { CreateOutcome, Created } from './created.ts';
 import { outcomeUnknownError, refusedError } from './failure-errors.ts';
 import { fullError, otherInputError, pendingError, unavailableError } from './idempotency-errors.ts';
-import { createWaiting } from './patience.ts';
-import type { Patience } from './patience.ts';
 
 /** Of one caller: makes all submits under one idempotency key one POST with one outcome, for a day. */
 export interface Idempotency {
@@ -74,7 +75,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   // Every caller has one, and most never create anything: a cache that takes its room beforehand would be most of a caller.
   const familiar = new Set<string>();
   let awaySinceMs: number | undefined;
-  const waiting = createWaiting(clock, {
+  const waiting = createBoundedWait(clock, {
     deadline: () => pendingError(clock.now()),
     aborted: () => givenUp('aborted'),
     stopping: () => givenUp('stopping'),
@@ -133,7 +134,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       if (kept?.outcome !== undefined) return given(name, JSON.parse(kept.outcome) as CreateOutcome);
       // Whoever began it is gone, and nobody else knows whether it was sent.
       if (kept?.openForMs === 0) return given(name, { unknown: {} });
-      if (kept) await waiting.until(sleep(Math.min(pollMs, kept.openForMs)), submit);
+      if (kept) await waiting.until(pause(Math.min(pollMs, kept.openForMs)), submit);
       else {
         try {
           return await send(claim(name, input));
@@ -161,7 +162,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
         awaySinceMs ??= clock.elapsed();
         if (clock.elapsed() >= awaySinceMs + PATIENCE_MS) throw error;
       }
-      await sleep(BETWEEN_TRIES_MS);
+      await pause(BETWEEN_TRIES_MS);
     }
   }
 
@@ -207,10 +208,4 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   function givenUp(reason: 'aborted' | 'late' | 'stopping'): PetqlError {
     return refusedError({ kind: 'refused', reason, retryAfterMs: 1_000, window: 'MINUTE' }, clock.now());
   }
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, Math.ceil(ms));
-  });
 }

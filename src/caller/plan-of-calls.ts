@@ -18,7 +18,7 @@ export interface StoreFacts {
   /** Whether something was asked for, or is being asked for, in parts while the size was not known. */
   readonly askedInParts: boolean;
   /** Whether the upstream still has `GET /pets/{petId}`. */
-  readonly getWorks: boolean;
+  readonly singleReadsWork: boolean;
 }
 
 export interface PlanOfCalls<Open extends OpenDemand> {
@@ -56,7 +56,8 @@ export function planCalls<Open extends OpenDemand>(open: readonly Open[], facts:
   const listings = [...calls.values()];
   for (const one of rest) {
     const call =
-      listings.find((listed) => mayShow(listed, one)) ?? (facts.getWorks ? ownCall(one.demand) : nextListing(one));
+      listings.find((listed) => mayShow(listed, one)) ??
+      (facts.singleReadsWork ? ownCall(one.demand) : nextListing(one));
     if (call) calls.set(one, call);
     else unprovable.push(one);
   }

@@ -233,7 +233,7 @@ export function createReads(options: ReadsOptions): CallerReads {
     return {
       size: knowledge.size(),
       askedInParts: knowledge.askedInParts() || flights.size > 0,
-      getWorks: getRoute.works,
+      singleReadsWork: getRoute.works,
     };
   }
 
@@ -460,7 +460,7 @@ const givenUp: Refused = { kind: 'refused', reason: 'aborted', retryAfterMs: 1_0
 function unprovableError(): PetqlError {
   return new PetqlError(
     'DOWNSTREAM_SERVICE_ERROR',
-    'Whether there is such an animal cannot be told: the store no longer answers for single animals, and its listings, ' +
+    'Whether there is such an animal cannot be told: the service no longer answers for single animals, and its listings, ' +
       'of 100 animals at most, do not show this one. Ask for lists by status instead.',
     { details: { upstream: {} } },
   );

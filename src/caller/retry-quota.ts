@@ -42,7 +42,7 @@ export function createRetryQuota({ elapsed }: Pick<Clock, 'elapsed'>): RetryQuot
     },
   };
 
-  /** The second that began a minute ago lies in the minute in part: its retries count, its calls do not. */
+  /** Of the oldest second only a part lies in the minute: to be safe its retries count, and its calls do not. */
   function room(): number {
     const { at: now } = thisSecond();
     let calls = 0;

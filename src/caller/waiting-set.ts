@@ -14,7 +14,7 @@ export interface WaitingSet<W extends Waiting> {
   readonly open: ReadonlySet<Open<W>>;
   /** In the order in which they were sent. */
   readonly flights: ReadonlySet<Flight>;
-  /** Those that wait for the same, apart because not every call that may answer one may answer the others. */
+  /** The groups that wait for this demand: more than one where a call under way may answer one and not another. */
   waitingFor(demand: Demand): readonly Open<W>[];
   /** To the others that wait for this demand, where a call that may answer them may answer the newcomer too. */
   join(demand: Demand, waiter: W): Open<W>;

@@ -22,7 +22,7 @@ export function worstCaseCalls(demands: readonly Demand[], facts: KnownFacts): n
   const open = new Map<string, Demand>();
   for (const demand of demands) if (!facts.knows(demand)) open.set(demandKey(demand), demand);
   const needs = [...open.values()];
-  if (!facts.getWorks && needs.some(({ kind }) => kind === 'animal')) return LISTINGS.length - facts.listed.size;
+  if (!facts.singleReadsWork && needs.some(({ kind }) => kind === 'animal')) return LISTINGS.length - facts.listed.size;
   const triesAll =
     !facts.listed.has('all') && !needs.some((demand) => wantsAll({ demand })) && allMaySave(needs.length, facts);
   return needs.length + (triesAll ? 1 : 0);

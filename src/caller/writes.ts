@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { inTime, leftMs } from '../in-time.ts';
+import { pause } from '../pause.ts';
 import type { NewPet, Pet } from '../pet.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer } from '../upstream/pet-api.ts';
@@ -174,13 +175,7 @@ export function createWrites(options: WritesOptions): Writes {
 
 const LATE = Symbol('late');
 const NOTHING_SENT: UpstreamAnswer<Pet> = {
-  outcome: { kind: 'no-answer', reason: 'aborted' },
+  outcome: { kind: 'no-answer', reason: 'unreachable' },
   sent: false,
   rateLimit: undefined,
 };
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
-}

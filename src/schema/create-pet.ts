@@ -13,23 +13,25 @@ interface CreatePetPayload {
 }
 
 const createPetPayload = builder.objectRef<CreatePetPayload>('CreatePetPayload').implement({
-  description: 'What came of adding an animal: the animal, or what is wrong with the input.',
+  description: 'What came of adding an animal: the animal, or what the service finds wrong with the input.',
   fields: (t) => ({
     pet: t.expose('pet', { type: pet, description: 'The animal with its new id; null when it was not added.' }),
     userErrors: t.expose('userErrors', {
       type: [userError],
       nullable: false,
-      description: 'Why the animal was not added; empty when it was.',
+      description:
+        'What the service finds wrong with the input; empty when the animal was added. What petql itself refuses, such as an id ' +
+        'that is no int64, is an error with the code BAD_USER_INPUT.',
     }),
   }),
 });
 
 const createPetInput = builder.inputType('CreatePetInput', {
-  description: 'An animal to add; the store gives it its id.',
+  description: 'An animal to add; the service gives it its id.',
   fields: (t) => ({
     name: t.string({ required: true, description: 'Its name.' }),
     categoryId: t.id({ required: true, description: 'The category that it belongs to, an int64.' }),
-    status: t.field({ type: petStatus, description: 'Where it stands; without it, the store decides.' }),
+    status: t.field({ type: petStatus, description: 'Where it stands; without it, the service decides.' }),
     idempotencyKey: t.string({
       description:
         'Makes the creation safe to repeat: a key of your own for this animal, of 1 to 255 visible ASCII characters, such ' +

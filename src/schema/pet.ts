@@ -3,7 +3,7 @@ import { builder } from './builder.ts';
 import { petStatus } from './pet-status.ts';
 
 export const pet = builder.objectRef<Pet>('Pet').implement({
-  description: 'An animal in the store.',
+  description: 'An animal of the pet adoption service.',
   fields: (t) => ({
     id: t.exposeID('id', {
       nullable: false,
@@ -16,7 +16,7 @@ export const pet = builder.objectRef<Pet>('Pet').implement({
     }),
     status: t.expose('status', {
       type: petStatus,
-      description: 'Where it stands; null when the store has not said. Such an animal is in no filtered list.',
+      description: 'Where it stands; null when the service does not say. Such an animal is in no filtered list.',
     }),
   }),
 });

@@ -18,7 +18,7 @@ builder.queryType({
       type: [pet],
       nullable: { list: true, items: false },
       description:
-        'Animals, in the order in which the store gives them. The store shows 100 at most and has no further pages.',
+        'Animals, in the order in which the service gives them. It shows 100 at most and has no further pages.',
       args: {
         status: t.arg({ type: petStatus, description: 'Only animals with this status; without it, all of them.' }),
         limit: t.arg.int({ defaultValue: DEFAULT_LIMIT, description: 'How many at most, from 1 to 100.' }),

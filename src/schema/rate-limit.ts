@@ -14,12 +14,13 @@ const rateLimitWindow = builder.objectRef<BudgetWindow>('RateLimitWindow').imple
   description: 'One window of the plan.',
   fields: (t) => ({
     window: t.expose('window', { type: windowName, nullable: false, description: 'Which window.' }),
-    limit: t.exposeInt('limit', { nullable: false, description: 'Calls that it holds.' }),
+    limit: t.exposeInt('limit', { nullable: false, description: 'Calls that the plan allows in it.' }),
     used: t.exposeInt('used', { nullable: false, description: 'Calls that are spent or under way.' }),
     remaining: t.exposeInt('remaining', {
       nullable: false,
       description:
-        'Calls that are left. Of a day that the store does not tell of, one in a hundred is kept back for what a crash may lose.',
+        'Calls that are left. Where the service does not tell of the day, one in a hundred is kept back for those that a crash ' +
+        'may leave uncounted.',
     }),
     resetAt: t.expose('resetAt', {
       type: dateTime,
@@ -30,8 +31,7 @@ const rateLimitWindow = builder.objectRef<BudgetWindow>('RateLimitWindow').imple
 });
 
 export const rateLimit = builder.objectRef<BudgetView>('RateLimit').implement({
-  description:
-    'What is left of the plan of the API key, as of the last answer of the store plus what petql has called since.',
+  description: 'What is left of the plan of the API key: what the service told last, less what petql has called since.',
   fields: (t) => ({
     plan: t.exposeString('plan', {
       nullable: false,
@@ -44,11 +44,16 @@ export const rateLimit = builder.objectRef<BudgetView>('RateLimit').implement({
       description: 'The windows of the plan.',
       resolve: ({ windows }) => windows,
     }),
-    queued: t.exposeInt('queued', { nullable: false, description: 'Calls that wait for their turn.' }),
+    queued: t.exposeInt('queued', {
+      nullable: false,
+      description:
+        'Calls of this key that wait for their turn in the process that answers; those of other replicas are not counted.',
+    }),
     closedUntil: t.expose('closedUntil', {
       type: dateTime,
       nullable: true,
-      description: 'Until when no call is made with this key, because the store refused one; null when calls are made.',
+      description:
+        'Until when petql makes no call with this key, after a 429 or what looks like a ban; null when it makes calls.',
     }),
   }),
 });

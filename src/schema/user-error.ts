@@ -12,12 +12,12 @@ export const userError = builder.objectRef<UserError>('UserError').implement({
   fields: (t) => ({
     field: t.stringList({
       nullable: true,
-      description: 'The path of the input field that it is about; null when the store does not name one.',
+      description: 'The path of the input field that it is about; null where the service names none, as it does today.',
       resolve: ({ field }) => (field ? [...field] : null),
     }),
     code: t.exposeString('code', {
       nullable: false,
-      description: 'What is wrong, for a program: the code of the store.',
+      description: "What is wrong, for a program: the service's own code.",
     }),
     message: t.exposeString('message', { nullable: false, description: 'What is wrong, for a person.' }),
   }),

@@ -7,7 +7,7 @@ export interface Health {
   /** Callers with whose keys nothing is called at the moment, after a 429. */
   readonly gatesClosed: number;
   /** Whether the upstream still answers for single animals; without that, ids are looked for in listings. */
-  readonly getWorks: boolean;
+  readonly singleReadsWork: boolean;
   /** When it stops to, in milliseconds since the epoch; undefined while that is half a year away or more. */
   readonly nearSunsetMs: number | undefined;
 }
@@ -21,7 +21,7 @@ export interface Health {
 export function healthAnswer(path: string, health: () => Health): Response | undefined {
   if (path === '/health/live') return answer(200, { status: 'ok' });
   if (path !== '/health/ready') return undefined;
-  const { draining, redis, gatesClosed, getWorks, nearSunsetMs } = health();
+  const { draining, redis, gatesClosed, singleReadsWork, nearSunsetMs } = health();
   const alone = redis === 'away';
   const status = draining ? 'draining' : alone ? 'degraded' : 'ok';
   return answer(draining ? 503 : 200, {
@@ -30,7 +30,7 @@ export function healthAnswer(path: string, health: () => Health): Response | und
     ledger: alone ? 'alone' : redis === undefined ? 'own' : 'shared',
     upstream: {
       gatesClosed,
-      singleReads: getWorks,
+      singleReads: singleReadsWork,
       ...(nearSunsetMs === undefined ? {} : { sunset: new Date(nearSunsetMs).toISOString() }),
     },
   });

@@ -1,5 +1,6 @@
 import { Kind, getOperationAST } from 'graphql';
 import type { DocumentNode, SelectionSetNode } from 'graphql';
+import { fragmentsOf } from './fragments.ts';
 
 /**
  * Whether nothing of an operation can run without an API key: it asks for data and for nothing else. Introspection,
@@ -8,6 +9,7 @@ import type { DocumentNode, SelectionSetNode } from 'graphql';
 export function operationNeedsKey(document: DocumentNode, operationName: string | undefined): boolean {
   const operation = getOperationAST(document, operationName);
   if (!operation) return false;
+  const fragments = fragmentsOf(document);
   const visited = new Set<string>();
   return every(operation.selectionSet);
 
@@ -17,10 +19,8 @@ export function operationNeedsKey(document: DocumentNode, operationName: string 
       if (selection.kind === Kind.INLINE_FRAGMENT) return every(selection.selectionSet);
       if (visited.has(selection.name.value)) return true;
       visited.add(selection.name.value);
-      const fragment = document.definitions.find(
-        (definition) => definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === selection.name.value,
-      );
-      return fragment?.kind === Kind.FRAGMENT_DEFINITION ? every(fragment.selectionSet) : true;
+      const fragment = fragments.get(selection.name.value);
+      return fragment ? every(fragment.selectionSet) : true;
     });
   }
 }

@@ -1,5 +1,6 @@
 import { Kind } from 'graphql';
-import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionNode, SelectionSetNode } from 'graphql';
+import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode } from 'graphql';
+import { fragmentsOf } from './fragments.ts';
 
 /** The fields of some selection sets by the names that they have in the answer, in the answer's order. */
 export type SelectedFields = (sets: readonly SelectionSetNode[]) => ReadonlyMap<string, readonly FieldNode[]>;
@@ -11,10 +12,7 @@ export type SelectedFields = (sets: readonly SelectionSetNode[]) => ReadonlyMap<
  * @param isTrue what each variable is that a `@skip` or `@include` is decided by.
  */
 export function createSelectedFields(document: DocumentNode, isTrue: (variable: string) => boolean): SelectedFields {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
-  }
+  const fragments = fragmentsOf(document);
 
   return (sets) => {
     const fields = new Map<string, FieldNode[]>();

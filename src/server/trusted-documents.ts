@@ -60,9 +60,13 @@ export function requestedDocument(
     if (typeof id !== 'string') throw badRequest('documentId: expected a string.');
     const text = trusted?.find(id) ?? (/^[0-9a-f]{64}$/.test(id) ? trusted?.find(`sha256:${id}`) : undefined);
     if (text !== undefined) return text;
-    throw new PetqlError('PERSISTED_DOCUMENT_NOT_FOUND', 'There is no persisted document with this id.', {
-      httpStatus: 400,
-    });
+    throw new PetqlError(
+      'PERSISTED_DOCUMENT_NOT_FOUND',
+      trusted
+        ? 'There is no persisted document with this id here: the manifest of this client is needed, or a newer one.'
+        : 'There are no persisted documents here: send the query instead of its id.',
+      { httpStatus: 400 },
+    );
   }
   if (!hasText) return undefined;
   if (required && !(typeof query === 'string' && trusted?.has(query) === true)) {

@@ -31,7 +31,7 @@ export async function findWanted(args: ExecutionArgs): Promise<{ wanted: Wanted;
       },
       create() {
         creations += 1;
-        return Promise.resolve({ refusal: { code: 'DRY_RUN', message: 'Nothing was sent.', status: 400 } });
+        return Promise.resolve({ refusal: { code: 'DRY_RUN', message: 'Nothing was sent.' } });
       },
     },
     // The field that shows it may be null, and costs nothing.

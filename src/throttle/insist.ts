@@ -1,3 +1,4 @@
+import { pause } from '../pause.ts';
 import { RedisAway } from '../store/redis.ts';
 
 /**
@@ -52,9 +53,7 @@ export async function insist<T>(attempt: () => Promise<T>, { ownTime, sinceMs, o
       const tookMs = ownTime.elapsed() - beganMs;
       if (tookMs >= LONGEST_MS || (tookMs >= PATIENCE_MS && tries >= FEWEST_TRIES)) throw error;
     }
-    await new Promise((resolve) => {
-      setTimeout(resolve, BETWEEN_TRIES_MS);
-    });
+    await pause(BETWEEN_TRIES_MS);
   }
 }
 

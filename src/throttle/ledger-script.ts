@@ -2,8 +2,8 @@ import { REDIS_NOW } from '../store/redis-now.ts';
 
 /**
  * ledger-state.ts in Lua, to run inside Redis, one caller a key: no replica can see or change a state half-way. The two
- * say the same in the same order under the same names; test/throttle holds them to the same grants for the same history.
- * Why it is as it is stands there.
+ * have the same rules under the same names; here helpers stand first, as Lua wants it. This one alone answers an exchange twice,
+ * that one alone knows shares. test/throttle holds them to the same grants for the same history. Why it is as it is stands there.
  *
  * KEYS[1] holds the state as JSON. ARGV[1] is the exchange as JSON: `reports`, `wanted`, `rules`, the name of the
  * generation that begins when there is no state, and the exchange's `id` in its `replica`: an exchange that is sent again,
@@ -247,6 +247,7 @@ local function applyAdopted(state, memory, nowMs)
     if state.minute.mode == 'told' then state.minute.mode = 'unknown' end
   end
   if memory.underWay > 0 then add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), memory.underWay) end
+  -- Replicas of an older version do not tell.
   addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed or 0, nowMs)
   addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs)
   if memory.pausedForMs > 0 then pause(state, memory.pausedForMs, nowMs) end

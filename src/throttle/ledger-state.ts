@@ -12,8 +12,8 @@ import type {
 import type { AssumedPlan } from '../plan.ts';
 
 /**
- * The ledger's algorithm, without I/O: one caller's state, and what an exchange makes of it. ledger-script.ts says the
- * same in Lua, word for word, so that it can run inside Redis.
+ * The ledger's algorithm, without I/O: one caller's state, and what an exchange makes of it. ledger-script.ts has the
+ * same rules in Lua, so that they can run inside Redis.
  *
  * Two counters only ever grow: `started`, every start ever granted, and `counted`, every start that the upstream has
  * surely counted by now or that surely never left. A window is a ceiling in units of `started`. So one counter moves for
@@ -25,11 +25,10 @@ import type { AssumedPlan } from '../plan.ts';
  *    was granted. It may have counted none of the others: `started - countedBefore - 1` of them. So at least
  *    `countedBefore + 1 + R` starts are allowed in all, and at most R more than there have been. Hence the ceiling:
  *    min(max(ceiling, countedBefore + 1 + R), started + R). Answers may come late and in any order.
- * 2. Of the answers that are in, one was counted last. Where it is among those that came in since some moment, it told no
- *    less than the fewest remaining that any of those told, and none but the starts without an answer may have been counted
- *    after it: so `counted` + fewest starts are allowed as well. It is among them once a start that was granted after that
- *    moment has been answered, since that was counted after all that was answered before. Without this, what was under way
- *    when a sliding window's reset moved on would be taken off twice, and with nothing left to grant nobody would find out.
+ * 2. Once a start that was granted after some moment has been answered, the answer that was counted last is among those
+ *    that came in since that moment. It told no less than the fewest remaining that any of them told, and only starts without
+ *    an answer may have been counted after it: so `counted` + fewest starts are allowed as well. Without this, what was under
+ *    way when a sliding window's reset moved on would be taken off twice, and with nothing left to grant nobody would find out.
  * 3. A window that is not known (the first ever, after its reset, after a pause, after the state was lost) admits one
  *    call, the probe, over all replicas. Its answer opens the window.
  * 4. A start whose answer never came may still be counted. It joins `counted` a lease after it was granted, not before.
@@ -45,10 +44,10 @@ export interface LedgerState {
   day: WindowState;
   planKnown: boolean;
   /** Starts by the slot of time in which they were granted: all of them, a minute's and a day's worth. */
-  minuteStarts: Slots;
-  dayStarts: Slots;
+  minuteStarts: CountsBySlot;
+  dayStarts: CountsBySlot;
   /** Starts without an answer, by the slot in which they were granted. */
-  unanswered: Slots;
+  unanswered: CountsBySlot;
   /** Whether only a probe may go out, once the pause is over. */
   mustProbe: boolean;
   /** Until when a probe is under way; 0 when none is. */
@@ -83,7 +82,7 @@ export interface WindowState {
 }
 
 /** Counts by the number of the slot: a time divided by the slot's length. */
-export type Slots = Record<string, number>;
+export type CountsBySlot = Record<string, number>;
 
 export interface LedgerRules {
   /** What a caller's plan is before the headers tell. */
@@ -451,7 +450,7 @@ function windowStanding(state: LedgerState, name: WindowName, nowMs: number): Wi
   return { mode, limit, used, remaining, resetInMs: Math.max(0, firstFreeMs(starts, slots) - nowMs), resetId };
 }
 
-function countOf(state: LedgerState, name: WindowName): [Slots, SlotShape] {
+function countOf(state: LedgerState, name: WindowName): [CountsBySlot, SlotShape] {
   return name === 'minute' ? [state.minuteStarts, MINUTE_SLOTS] : [state.dayStarts, DAY_SLOTS];
 }
 
@@ -477,13 +476,13 @@ interface SlotShape {
 }
 
 /** When the oldest slot leaves the window. */
-function firstFreeMs(starts: Slots, { lengthMs, slots, guard }: SlotShape): number {
+function firstFreeMs(starts: CountsBySlot, { lengthMs, slots, guard }: SlotShape): number {
   let oldest = Infinity;
   for (const slot of Object.keys(starts)) oldest = Math.min(oldest, Number(slot));
   return oldest === Infinity ? 0 : (oldest + slots + guard) * lengthMs;
 }
 
-function forgetSlots(starts: Slots, { lengthMs, slots, guard }: SlotShape, nowMs: number): void {
+function forgetSlots(starts: CountsBySlot, { lengthMs, slots, guard }: SlotShape, nowMs: number): void {
   const oldest = slotOf(nowMs, lengthMs) - slots - guard;
   for (const slot of Object.keys(starts)) if (Number(slot) <= oldest) delete starts[slot];
 }
@@ -492,18 +491,18 @@ function slotOf(timeMs: number, lengthMs: number): number {
   return Math.floor(timeMs / lengthMs);
 }
 
-function add(slots: Slots, slot: number, count: number): void {
+function add(slots: CountsBySlot, slot: number, count: number): void {
   slots[slot] = (slots[slot] ?? 0) + count;
 }
 
 /** What is known to be spent of a window beyond what is counted of it, as if it were spent now. */
-function addMissing(starts: Slots, { lengthMs }: SlotShape, used: number, nowMs: number): void {
+function addMissing(starts: CountsBySlot, { lengthMs }: SlotShape, used: number, nowMs: number): void {
   const missing = used - sum(starts);
   if (missing > 0) add(starts, slotOf(nowMs, lengthMs), missing);
 }
 
 /** Takes one from a slot; false when there is none. */
-function subtract(slots: Slots, slot: number): boolean {
+function subtract(slots: CountsBySlot, slot: number): boolean {
   const count = slots[slot] ?? 0;
   if (count === 0) return false;
   if (count === 1) delete slots[slot];
@@ -511,7 +510,7 @@ function subtract(slots: Slots, slot: number): boolean {
   return true;
 }
 
-function sum(slots: Slots): number {
+function sum(slots: CountsBySlot): number {
   let total = 0;
   for (const count of Object.values(slots)) total += count;
   return total;

@@ -14,7 +14,7 @@ import type { UpstreamClock } from './upstream-clock.ts';
 /**
  * Every call of one caller to the upstream passes here, and none leaves that its plan does not allow.
  *
- * Nothing that each caller has of its own has getters: V8 would hold what is made with them until it goes through the whole heap.
+ * It has no getters: V8 would hold what is made with them, for each caller, until it goes through the whole heap.
  */
 export interface Throttle {
   /**

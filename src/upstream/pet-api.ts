@@ -63,7 +63,6 @@ export interface PetApi {
 
 export interface UpstreamCall {
   readonly apiKey: string;
-  readonly signal?: AbortSignal;
   /** The trace that it belongs to. */
   readonly trace?: TraceContext | undefined;
 }
@@ -87,7 +86,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
 
   async function exchange<T>(
     request: Pick<TransportRequest, 'body' | 'method' | 'path'>,
-    { apiKey, signal, trace }: UpstreamCall,
+    { apiKey, trace }: UpstreamCall,
     decode: (response: TransportResponse) => Decoded<T>,
   ): Promise<UpstreamAnswer<T>> {
     const response = await transport.send({
@@ -100,7 +99,6 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
         ...(trace?.tracestate === undefined ? {} : { tracestate: trace.tracestate }),
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
-      ...(signal ? { signal } : {}),
     });
     if (response.kind === 'failure') {
       return { outcome: { kind: 'no-answer', reason: response.reason }, sent: response.sent, rateLimit: undefined };

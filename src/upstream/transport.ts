@@ -18,7 +18,6 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  readonly signal?: AbortSignal;
 }
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -33,7 +32,7 @@ export interface TransportResponse {
 /** Why a call has no answer. `sent` tells whether the upstream may have seen it. */
 export interface TransportFailure {
   readonly kind: 'failure';
-  readonly reason: 'aborted' | 'broken' | 'timeout' | 'too-large' | 'unreachable';
+  readonly reason: 'broken' | 'timeout' | 'too-large' | 'unreachable';
   readonly sent: boolean;
 }
 
@@ -61,18 +60,14 @@ export function createTransport(options: TransportOptions): Transport {
   });
 
   return {
-    send: ({ path, signal, ...request }) =>
+    send: ({ path, ...request }) =>
       new Promise((settle) => {
-        if (signal?.aborted) return settle({ kind: 'failure', reason: 'aborted', sent: false });
         // undici's own timeouts watch a phase each and are coarse; this one bounds the whole call.
-        const timeout = setTimeout(() => exchange.stop('timeout'), timeoutMs);
-        const onAbort = () => exchange.stop('aborted');
+        const timeout = setTimeout(() => exchange.stop(), timeoutMs);
         const exchange = startExchange((result) => {
           clearTimeout(timeout);
-          signal?.removeEventListener('abort', onAbort);
           settle(result);
         });
-        signal?.addEventListener('abort', onAbort, { once: true });
         pool.dispatch({ ...request, path: basePath + path }, exchange.handler);
       }),
     close: () => pool.destroy(),
@@ -81,7 +76,8 @@ export function createTransport(options: TransportOptions): Transport {
 
 interface Exchange {
   readonly handler: Dispatcher.DispatchHandler;
-  stop(reason: 'aborted' | 'timeout'): void;
+  /** Time is up. */
+  stop(): void;
 }
 
 function startExchange(settle: (result: TransportResponse | TransportFailure) => void): Exchange {
@@ -99,10 +95,10 @@ function startExchange(settle: (result: TransportResponse | TransportFailure) =>
   }
 
   return {
-    stop(reason) {
-      stopped = new Error(reason);
+    stop() {
+      stopped = new Error('timeout');
       // Settled first, so that whoever waits is not kept by a connection that takes its time to close.
-      finish({ kind: 'failure', reason, sent: controller !== undefined });
+      finish({ kind: 'failure', reason: 'timeout', sent: controller !== undefined });
       controller?.abort(stopped);
     },
     handler: {

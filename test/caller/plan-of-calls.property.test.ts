@@ -26,7 +26,12 @@ interface Outcome {
 }
 
 /** Carries out plans until nothing is open: `choose` says how many calls leave, and which of those under way lands. */
-function carryOut(store: ModelStore, demands: readonly Demand[], getWorks: boolean, choose: (most: number) => number) {
+function carryOut(
+  store: ModelStore,
+  demands: readonly Demand[],
+  singleReadsWork: boolean,
+  choose: (most: number) => number,
+) {
   const knowledge = createKnowledge();
   let open: Open[] = demands.map((demand) => ({ demand, seen: new Set(), joins: new Set() }));
   const underWay: Call[] = [];
@@ -35,7 +40,7 @@ function carryOut(store: ModelStore, demands: readonly Demand[], getWorks: boole
   const unprovable: Demand[] = [];
   while (open.length > 0) {
     const askedInParts = knowledge.askedInParts() || underWay.length > 0;
-    const plan = planCalls(open, { size: knowledge.size(), askedInParts, getWorks });
+    const plan = planCalls(open, { size: knowledge.size(), askedInParts, singleReadsWork });
     for (const { demand } of plan.unprovable) unprovable.push(demand);
     open = open.filter((one) => !plan.unprovable.includes(one));
     const leave = plan.calls.slice(
@@ -142,7 +147,7 @@ test('once a store is known to be large, so many ids are never more than so many
   fc.assert(
     fc.property(fc.uniqueArray(anyDemand, { minLength: 1, maxLength: 60, selector: demandKey }), (demands) => {
       const open = demands.map((demand) => ({ demand, seen: new Set<ListingName>(), joins: new Set<string>() }));
-      const { calls } = planCalls(open, { size: 'large', askedInParts: true, getWorks: true });
+      const { calls } = planCalls(open, { size: 'large', askedInParts: true, singleReadsWork: true });
       expect(calls.length).toBeLessThanOrEqual(demands.length);
       const own = new Set(demands.map((demand) => callKey(ownCall(demand))));
       for (const { call } of calls) expect(own).toContain(callKey(call));

@@ -3,7 +3,7 @@ import type { Clock } from '../../src/clock.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-options.ts';
-import { DEFAULT_LIMITS } from '../../src/limits.ts';
+import { LIMITS } from '../../src/limits.ts';
 import { listen } from '../../src/server/listener.ts';
 import type { RequestHandler } from '../../src/server/listener.ts';
 import { createNodeHandler } from '../../src/server/node-handler.ts';
@@ -84,7 +84,7 @@ export async function startSubject(): Promise<Subject> {
         name,
         {
           fast: open(`${name}-fast`, options).handle,
-          yoga: createNodeHandler(open(`${name}-yoga`, options).fetch, DEFAULT_LIMITS.maxBodyBytes),
+          yoga: createNodeHandler(open(`${name}-yoga`, options).fetch, LIMITS.maxBodyBytes.fallback),
           cold: open(`${name}-cold`, options).handle,
         },
       ],

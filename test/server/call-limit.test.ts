@@ -46,7 +46,7 @@ test('no operation costs more than its document can', async () => {
   const facts = fc.record({
     size: fc.constantFrom('unknown', 'large', 'small'),
     askedInParts: fc.boolean(),
-    getWorks: fc.boolean(),
+    singleReadsWork: fc.boolean(),
   });
   await fc.assert(
     fc.asyncProperty(fields('own'), fields('shared'), variables, facts, async (own, shared, variableValues, known) => {

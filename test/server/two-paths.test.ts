@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-options.ts';
-import { DEFAULT_LIMITS } from '../../src/limits.ts';
+import { LIMITS } from '../../src/limits.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { listen } from '../../src/server/listener.ts';
@@ -310,7 +310,7 @@ test('what a page of another origin asks makes no Request either, and has an id'
 });
 
 async function startSides(options: Partial<GatewayOptions> = {}): Promise<Sides> {
-  const { maxBodyBytes = DEFAULT_LIMITS.maxBodyBytes } = options;
+  const { maxBodyBytes = LIMITS.maxBodyBytes.fallback } = options;
   const both = await startSide(options, ({ handle }) => handle);
   const yogaAlone = await startSide(options, ({ fetch }) => createNodeHandler(fetch, maxBodyBytes));
   return {

@@ -4,7 +4,7 @@ import { runSoak } from './run-soak.ts';
 import { tableOf } from './table.ts';
 
 const USAGE = `Usage: npm run soak -- [options]
-  --minutes N, --seconds N   how long; default 3 minutes
+  --minutes N, --seconds N   how long; default 10 minutes: what a process holds is judged after some five
   --replicas N               processes of petql, 1 to 9; default 3. More than one share a Redis
   --rate N                   operations a second; default 60
   --quiet                    harm nothing
@@ -17,7 +17,7 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       help: { type: 'boolean' },
-      minutes: { type: 'string', default: '3' },
+      minutes: { type: 'string', default: '10' },
       seconds: { type: 'string' },
       replicas: { type: 'string', default: '3' },
       rate: { type: 'string', default: '60' },

@@ -7,7 +7,7 @@ export function tableOf({ seed, seconds, operations, calls, troubles, tallies }:
   const cells = [
     TITLES,
     ...tallies.map(({ check, looked, explained, broken, measured }) =>
-      [check, looked, explained, broken, measured].map(String),
+      [check, looked, explained, looked === 0 ? 'not looked at' : broken, measured].map(String),
     ),
   ];
   const widths = TITLES.map((_, column) => Math.max(...cells.map((line) => line[column]?.length ?? 0)));

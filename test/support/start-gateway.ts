@@ -1,7 +1,7 @@
 import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-options.ts';
-import { DEFAULT_LIMITS } from '../../src/limits.ts';
+import { LIMITS } from '../../src/limits.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { listen } from '../../src/server/listener.ts';
@@ -55,7 +55,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const { log, lines } = createMemoryLog();
   const { url } = (await options.through?.(sandbox.url)) ?? sandbox;
   const gateway = createGateway({ petApiUrl: new URL(url), log, ...options.gateway });
-  const { maxBodyBytes = DEFAULT_LIMITS.maxBodyBytes } = options.gateway ?? {};
+  const { maxBodyBytes = LIMITS.maxBodyBytes.fallback } = options.gateway ?? {};
   const yogaAlone = Boolean(process.env['PETQL_TEST_YOGA_ALONE']);
   const handle = yogaAlone ? createNodeHandler(gateway.fetch, maxBodyBytes) : gateway.handle;
   const listener = await listen(handle, { host: '127.0.0.1', port: 0 });

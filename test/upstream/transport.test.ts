@@ -110,30 +110,6 @@ test('a redirect is an answer like any other and is not followed', async () => {
   expect(requests).toHaveLength(1);
 });
 
-test('a call that was given up before it began is not sent', async () => {
-  const { transport, requests } = await startUpstream((socket) => socket.write(OK));
-  expect(await transport.send({ ...GET, signal: AbortSignal.abort() })).toEqual({
-    kind: 'failure',
-    reason: 'aborted',
-    sent: false,
-  });
-  expect(requests).toEqual([]);
-});
-
-test('a call that is given up on its way ends at once and leaves a healthy pool', async () => {
-  const abort = new AbortController();
-  const { transport } = await startUpstream((socket, request) => {
-    if (request.includes('/slow')) abort.abort();
-    else socket.write(OK);
-  });
-  expect(await transport.send({ ...GET, path: '/slow', signal: abort.signal })).toEqual({
-    kind: 'failure',
-    reason: 'aborted',
-    sent: true,
-  });
-  expect(await transport.send(GET)).toMatchObject({ kind: 'response', status: 200 });
-});
-
 test('a call that waits for a connection and runs out of time was never sent', async () => {
   const { transport, requests } = await startUpstream(() => {}, { connections: 1 });
   const first = transport.send({ ...GET, path: '/first' });

@@ -7,20 +7,20 @@ export interface Patience {
   readonly signal: AbortSignal | undefined;
 }
 
-export interface Waiting {
+export interface BoundedWait {
   /** Settles with the promise, or rejects at the deadline, when nobody wants it any more, or when petql stops. */
   until<T>(promise: Promise<T>, patience: Patience): Promise<T>;
   /** Ends every wait, and each new one at once. */
   close(): void;
 }
 
-export interface WaitingErrors {
+export interface BoundedWaitErrors {
   deadline(): Error;
   aborted(): Error;
   stopping(): Error;
 }
 
-export function createWaiting({ elapsed }: Pick<Clock, 'elapsed'>, errors: WaitingErrors): Waiting {
+export function createBoundedWait({ elapsed }: Pick<Clock, 'elapsed'>, errors: BoundedWaitErrors): BoundedWait {
   const stops = new Set<() => void>();
   let stopping = false;
   return {
