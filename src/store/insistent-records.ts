@@ -7,6 +7,7 @@ const TRY_AGAIN_MS = 250;
 const MOST_UNWRITTEN = 10_000;
 
 interface Unwritten {
+  readonly name: string;
   readonly attempt: Attempt;
   /** Undefined where it is to be forgotten. */
   readonly outcome: string | undefined;
@@ -17,51 +18,73 @@ interface Unwritten {
  * and is written as soon as the store takes it.
  */
 export function createInsistentRecords(records: Records): Records {
-  const unwritten = new Map<string, Unwritten>();
+  /**
+   * By name, each in its order: what came of one attempt says nothing of an earlier one, which the store may still hold. No
+   * list is empty.
+   */
+  const unwritten = new Map<string, Unwritten[]>();
+  let count = 0;
   let writing: NodeJS.Timeout | undefined;
+  let closed = false;
 
   return {
     async find(name) {
-      const { attempt, outcome } = unwritten.get(name) ?? {};
-      if (attempt && outcome !== undefined) return { input: attempt.input, outcome, openForMs: 0 };
-      if (attempt) await write(name);
+      const settled = unwritten.get(name)?.find(({ outcome }) => outcome !== undefined);
+      if (settled?.outcome !== undefined) {
+        return { input: settled.attempt.input, outcome: settled.outcome, openForMs: 0 };
+      }
+      await write(name);
       return records.find(name);
     },
     async begin(name, attempt) {
-      if (unwritten.has(name)) await write(name);
+      await write(name);
       return records.begin(name, attempt);
     },
-    settle: (name, attempt, outcome) => keep(name, { attempt, outcome }),
-    release: (name, attempt) => keep(name, { attempt, outcome: undefined }),
+    settle: (name, attempt, outcome) => keep({ name, attempt, outcome }),
+    release: (name, attempt) => keep({ name, attempt, outcome: undefined }),
     async close() {
+      closed = true;
       clearTimeout(writing);
       await writeAll();
-      clearTimeout(writing);
       await records.close();
     },
   };
 
-  async function keep(name: string, one: Unwritten): Promise<void> {
-    unwritten.set(name, one);
+  async function keep(one: Unwritten): Promise<void> {
+    const { name } = one;
+    const others = unwritten.get(name);
+    if (others) others.push(one);
+    else unwritten.set(name, [one]);
+    count += 1;
     try {
       await write(name);
     } catch (error) {
       if (!(error instanceof StoreAway)) throw error;
-      const [oldest = name] = unwritten.keys();
-      if (unwritten.size > MOST_UNWRITTEN) unwritten.delete(oldest);
+      const [[oldest] = []] = unwritten.values();
+      if (oldest && count > MOST_UNWRITTEN) drop(oldest);
       writeLater();
     }
   }
 
   async function write(name: string): Promise<void> {
-    const one = unwritten.get(name);
-    if (!one) return;
-    const { attempt, outcome } = one;
-    await (outcome === undefined ? records.release(name, attempt) : records.settle(name, attempt, outcome));
-    if (unwritten.get(name) === one) unwritten.delete(name);
+    for (let one = unwritten.get(name)?.[0]; one; one = unwritten.get(name)?.[0]) {
+      const { attempt, outcome } = one;
+      await (outcome === undefined ? records.release(name, attempt) : records.settle(name, attempt, outcome));
+      drop(one);
+    }
+  }
+
+  /** Somebody else may have written it meanwhile, and dropped it. */
+  function drop(one: Unwritten): void {
+    const all = unwritten.get(one.name) ?? [];
+    const others = all.filter((other) => other !== one);
+    count -= all.length - others.length;
+    if (others.length > 0) unwritten.set(one.name, others);
+    else unwritten.delete(one.name);
   }
 
   function writeLater(): void {
+    if (closed) return;
     writing ??= setTimeout(() => {
       writing = undefined;
       void writeAll();

@@ -57,3 +57,35 @@ test('what is not written yet is written at the end', async () => {
   await records.close();
   expect(await store.find('name')).toMatchObject({ outcome: '"ours"' });
 });
+
+test('of two attempts under a name that could not be released, both are', async () => {
+  await records.begin('name', attempt('a'));
+  away = true;
+  await records.release('name', attempt('a'));
+  await expect(records.begin('name', attempt('b'))).rejects.toBeInstanceOf(StoreAway);
+  // Nobody knows whether it was written all the same.
+  await records.release('name', attempt('b'));
+  away = false;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await store.find('name')).toBeUndefined();
+  expect(await records.begin('name', attempt('c'))).toEqual({ kind: 'begun' });
+});
+
+test('what comes of an attempt does not undo what came of another', async () => {
+  await records.begin('name', attempt('a'));
+  away = true;
+  await records.settle('name', attempt('a'), '"ours"');
+  await records.release('name', attempt('b'));
+  expect(await records.find('name')).toMatchObject({ outcome: '"ours"' });
+  away = false;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await store.find('name')).toMatchObject({ outcome: '"ours"' });
+});
+
+test('what ends later than the records is not written for ever', async () => {
+  await records.begin('name', attempt('a'));
+  await records.close();
+  away = true;
+  await records.settle('name', attempt('a'), '"ours"');
+  expect(vi.getTimerCount()).toBe(0);
+});

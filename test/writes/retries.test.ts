@@ -3,8 +3,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Int64 } from '../../src/int64.ts';
 import { createKeptRecords } from '../../src/store/kept-records.ts';
+import { createInsistentRecords } from '../../src/store/insistent-records.ts';
 import type { Records } from '../../src/store/records.ts';
 import { openStateFile } from '../../src/store/state-file.ts';
+import { StoreAway } from '../../src/store/store-away.ts';
 import { createCallerNames } from '../../src/throttle/caller-names.ts';
 import { createSimulatedUpstream, startReplica, submit } from './simulation.ts';
 import type { Fate, SimulatedUpstream } from './simulation.ts';
@@ -19,11 +21,11 @@ afterEach(() => {
 const pet = { name: 'Momo', categoryId: '3' as Int64, status: undefined };
 
 function startCaller(...fates: Fate[]) {
-  return startCallerOver(openStateFile(':memory:', Date.now).records, fates);
+  return startCallerOver(openStateFile(':memory:', Date.now).records, () => fates.shift() ?? 'ok');
 }
 
-function startCallerOver(records: Records, fates: Fate[]) {
-  const upstream = createSimulatedUpstream(() => ({ fate: fates.shift() ?? 'ok', thereMs: 1, backMs: 1 }));
+function startCallerOver(records: Records, nextFate: () => Fate) {
+  const upstream = createSimulatedUpstream(() => ({ fate: nextFate(), thereMs: 1, backMs: 1 }));
   const submits = { records, nameOf: createCallerNames(randomUUID()), leaseMs: 7_000 };
   return { upstream, caller: startReplica(upstream, submits).withKey('a key') };
 }
@@ -46,6 +48,28 @@ test('it is given up after four tries, and its idempotency key is free', async (
   expect(await inTime(submit(caller, pet, { key: 'k' }))).toBe('DOWNSTREAM_SERVICE_ERROR');
   expect(upstream.posts).toHaveLength(4);
   expect(await inTime(submit(caller, { ...pet, name: 'Other' }, { key: 'k' }))).toBe('animal 1');
+});
+
+test('its idempotency key is free too where the store went away before the next try', async () => {
+  let away = false;
+  const store = openStateFile(':memory:', Date.now).records;
+  const unlessAway = <T>(ask: () => Promise<T>) => (away ? Promise.reject(new StoreAway('away')) : ask());
+  const records = createInsistentRecords({
+    find: (...args) => unlessAway(() => store.find(...args)),
+    begin: (...args) => unlessAway(() => store.begin(...args)),
+    settle: (...args) => unlessAway(() => store.settle(...args)),
+    release: (...args) => unlessAway(() => store.release(...args)),
+    close: () => store.close(),
+  });
+  const { upstream, caller } = startCallerOver(records, () => {
+    away = upstream.posts.length === 0;
+    return away ? 'unreachable' : 'ok';
+  });
+  expect(await inTime(submit(caller, pet, { key: 'k' }))).toBe('IDEMPOTENCY_UNAVAILABLE');
+  away = false;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await inTime(submit(caller, pet, { key: 'k' }))).toBe('animal 1');
+  expect(fatesOf(upstream)).toEqual(['unreachable', 'ok']);
 });
 
 test('it is not tried again past its deadline', async () => {
@@ -87,7 +111,7 @@ test('whoever waited for a submit that was given up sends its own', async () => 
 
 test('where no more can be kept, nothing is sent under a new idempotency key, and the kept ones go on', async () => {
   const records = createKeptRecords({ database: new DatabaseSync(':memory:'), now: Date.now, most: 1 });
-  const { upstream, caller } = startCallerOver(records, []);
+  const { upstream, caller } = startCallerOver(records, () => 'ok');
   expect(await inTime(submit(caller, pet, { key: 'one' }))).toBe('animal 1');
   expect(await inTime(submit(caller, pet, { key: 'two' }))).toBe('IDEMPOTENCY_UNAVAILABLE');
   expect(await inTime(submit(caller, pet, { key: 'one' }))).toBe('animal 1');
