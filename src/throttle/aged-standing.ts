@@ -15,6 +15,6 @@ function agedWindow(window: WindowStanding, ageMs: number): WindowStanding {
   const resetInMs = Math.max(0, window.resetInMs - ageMs);
   // Its reset is over: what the next one holds is not known before a probe.
   if (window.mode === 'told' && resetInMs === 0)
-    return { ...window, mode: 'unknown', remaining: window.limit, resetInMs };
+    return { ...window, mode: 'unknown', used: 0, remaining: window.limit, resetInMs };
   return { ...window, resetInMs };
 }

@@ -23,6 +23,7 @@ export function expectedWait({ minute, day, pausedForMs }: Standing, ahead: numb
     const laterWindows = Math.floor((ahead - minute.remaining) / Math.max(1, minute.limit));
     longer(minute.resetInMs + laterWindows * MINUTE_MS, 'MINUTE');
   }
-  if (day.mode !== 'unknown' && ahead >= day.remaining) longer(day.resetInMs, 'DAY');
+  // A day that is used up allows no probe either.
+  if ((day.mode !== 'unknown' || day.remaining <= 0) && ahead >= day.remaining) longer(day.resetInMs, 'DAY');
   return wait;
 }

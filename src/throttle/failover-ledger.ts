@@ -3,7 +3,14 @@ import type { Clock } from '../clock.ts';
 import { RedisAway } from '../store/redis.ts';
 import { agedStanding } from './aged-standing.ts';
 import { createOwnTime, insist } from './insist.ts';
-import { exchange, LONGEST_MINUTE_MS, newStateAlone, refusedLately } from './ledger-state.ts';
+import {
+  exchange,
+  LONGEST_DAY_MS,
+  LONGEST_MINUTE_MS,
+  newStateAlone,
+  refusedLately,
+  startedWithin,
+} from './ledger-state.ts';
 import type { LedgerRules, LedgerState } from './ledger-state.ts';
 import { ALONE_GOOD_MS } from './ledger.ts';
 import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
@@ -23,6 +30,10 @@ const UNSEEN_REPLICAS = 50;
 const ASKED_AGAIN_WITHIN_MS = 50_000;
 /** A caller that nobody has asked for in so long is forgotten here; Redis remembers its calls. */
 const FORGOTTEN_AFTER_MS = 600_000;
+/** How soon those that nobody asks for join, once Redis is back. */
+const JOIN_EVERY_MS = 1_000;
+/** Of callers that Redis knows nothing of, at most; then the one that was asked for the longest ago is forgotten. */
+const MOST_ALONE = 20_000;
 
 export interface FailoverLedgerOptions {
   readonly shared: RedisLedger;
@@ -46,6 +57,10 @@ interface Account {
   usedAtMs: number;
   /** The same by the time in which this process ran. */
   askedAtMs: number;
+  /** Exchanges that are under way. */
+  exchanging: number;
+  /** While it joins the others with nobody asking for it. */
+  joining: Promise<void> | undefined;
 }
 
 /**
@@ -55,30 +70,66 @@ interface Account {
  */
 export function createFailoverLedger({ shared, replicas, rules, clock, now }: FailoverLedgerOptions): Ledger {
   const accounts = new Map<string, Account>();
+  /** Those of them that have a ledger of their own, the one that was asked for last at the end. */
+  const lonely = new Map<string, Account>();
   const ownTime = createOwnTime();
   const forgetting = setInterval(forget, 60_000).unref();
+  const joining = setInterval(() => void joinAll(), JOIN_EVERY_MS).unref();
+  let isJoining = false;
+  let closed = false;
 
   return {
     async exchange(apiKey, request) {
       const account = accountOf(apiKey, request);
-      if (!replicas.redisWorks || hasSpentShare(account)) return exchangeAlone(account, request);
+      if (account.joining) await account.joining;
+      account.exchanging += 1;
       try {
-        const standing = await exchangeShared(apiKey, account, request);
-        // Others have called with it, which is worth knowing once Redis is away.
-        if (account.latest && !accounts.has(apiKey)) accounts.set(apiKey, account);
-        return standing;
-      } catch (error) {
-        if (!(error instanceof RedisAway)) throw error;
-        replicas.redisFailed();
-        return exchangeAlone(account, request);
+        return await exchangeOnce(apiKey, account, request);
+      } finally {
+        account.exchanging -= 1;
       }
     },
     async close() {
+      closed = true;
       clearInterval(forgetting);
+      clearInterval(joining);
       ownTime.close();
       await shared.close();
     },
   };
+
+  async function exchangeOnce(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
+    if (!replicas.redisWorks || hasSpentShare(account)) return exchangeAlone(apiKey, account, request);
+    try {
+      const standing = await exchangeShared(apiKey, account, request);
+      // Others have called with it, which is worth knowing once Redis is away.
+      if (account.latest && !accounts.has(apiKey)) accounts.set(apiKey, account);
+      return standing;
+    } catch (error) {
+      if (!(error instanceof RedisAway)) throw error;
+      replicas.redisFailed();
+      return exchangeAlone(apiKey, account, request);
+    }
+  }
+
+  /** What was spent alone is told for those too that nobody asks for any more: they may be asked for elsewhere. */
+  async function joinAll(): Promise<void> {
+    if (isJoining) return;
+    isJoining = true;
+    for (const [apiKey, account] of lonely) {
+      if (closed || !replicas.redisWorks) break;
+      if (account.exchanging > 0 || hasSpentShare(account)) continue;
+      account.askedAtMs = ownTime.elapsed();
+      account.joining = exchangeOnce(apiKey, account, { reports: [], wanted: 0 }).then(
+        () => {},
+        // Whoever asks for it next meets the same, and is told.
+        () => {},
+      );
+      await account.joining;
+      account.joining = undefined;
+    }
+    isJoining = false;
+  }
 
   /** Whoever only looks has none that is kept: keys that somebody made up take no room. */
   function accountOf(apiKey: string, { wanted, reports }: Exchange): Account {
@@ -99,16 +150,22 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   }
 
   async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
-    const { alone, latest } = account;
+    const { alone: own, latest } = account;
     const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
-    if (alone) reports.push(memoryReport(withReports(alone, request), latest));
+    if (own) reports.push(memoryReport(withReports(own, request), latest));
     const standing = await exchangeInsisting(apiKey, account, { ...request, reports });
     account.alone = undefined;
+    lonely.delete(apiKey);
     settle(account, request, standing);
-    if (!latest || latest.standing.generation === standing.generation || alone) return standing;
+    if (!latest || latest.standing.generation === standing.generation || own) return standing;
     // Redis has lost its state. What is remembered here makes up for it as far as it goes.
     const memory = { calls: 0, underWay: account.underWay, ...spent(latest) };
-    const restored = await exchangeInsisting(apiKey, account, { reports: [{ kind: 'adopted', ...memory }], wanted: 0 });
+    const telling = { reports: [{ kind: 'adopted' as const, ...memory }], wanted: 0 };
+    const restored = await exchangeInsisting(apiKey, account, telling).catch((error: unknown) => {
+      // It is still to be told.
+      account.latest = latest;
+      throw error;
+    });
     settle(account, { reports: [], wanted: 0 }, restored);
     return { ...restored, grants: standing.grants };
   }
@@ -155,13 +212,25 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     account.underWay = Math.max(0, account.underWay - done.length);
   }
 
-  function exchangeAlone(account: Account, request: Exchange): Standing {
+  function exchangeAlone(apiKey: string, account: Account, request: Exchange): Standing {
     noteReports(account, request.reports);
     account.alone ??= newAlone(account);
+    noteAlone(apiKey, account);
     const asked = { ...request, wanted: Math.min(request.wanted, ALONE_AT_A_TIME) };
     const standing = exchange(account.alone, asked, rules, now());
     // Redis may be back sooner than a window is over.
     return { ...standing, waitMs: Math.min(standing.waitMs, ALONE_GOOD_MS), atATime: ALONE_AT_A_TIME };
+  }
+
+  function noteAlone(apiKey: string, account: Account): void {
+    // Of those that only look nothing is kept.
+    if (accounts.get(apiKey) !== account) return;
+    lonely.delete(apiKey);
+    lonely.set(apiKey, account);
+    const [longestAgo = apiKey] = lonely.keys();
+    if (lonely.size <= MOST_ALONE) return;
+    lonely.delete(longestAgo);
+    accounts.delete(longestAgo);
   }
 
   function newAlone({ latest }: Account): LedgerState {
@@ -181,13 +250,15 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   function memoryReport(alone: LedgerState, latest: Account['latest']): Report {
     const underWay = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
     const before = latest ? spent(latest) : { minuteUsed: 0, dayUsed: 0, pausedForMs: 0, refusedLately: false };
+    const [lately, today] = [startedWithin(alone, 'minute'), startedWithin(alone, 'day')];
     return {
       kind: 'adopted',
       ...planOf(alone),
-      calls: alone.started - underWay,
+      // What was started before the day's reset is no part of this day, though perhaps of this minute.
+      calls: Math.max(0, Math.max(lately, today) - underWay),
       underWay,
-      minuteUsed: before.minuteUsed + alone.started,
-      dayUsed: before.dayUsed + alone.started,
+      minuteUsed: before.minuteUsed + lately,
+      dayUsed: before.dayUsed + today,
       pausedForMs: Math.max(before.pausedForMs, alone.pausedUntilMs - now(), 0),
       refusedLately: before.refusedLately || refusedLately(alone, now()),
     };
@@ -197,7 +268,8 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const ageMs = clock.elapsed() - atMs;
     const { minute, day, pausedForMs, refusedLately: lately } = agedStanding(standing, ageMs);
     const minuteUsed = minute.mode === 'unknown' || ageMs > LONGEST_MINUTE_MS ? 0 : minute.used;
-    return { ...planOf(standing), minuteUsed, dayUsed: day.used, pausedForMs, refusedLately: lately };
+    const dayUsed = ageMs > LONGEST_DAY_MS ? 0 : day.used;
+    return { ...planOf(standing), minuteUsed, dayUsed, pausedForMs, refusedLately: lately };
   }
 
   function forget(): void {
@@ -218,5 +290,14 @@ function planOf({ planKnown, minute, day }: LedgerState | Standing): Pick<Memory
 }
 
 function newAccount(): Account {
-  return { latest: undefined, underWay: 0, alone: undefined, unanswered: undefined, usedAtMs: 0, askedAtMs: 0 };
+  return {
+    latest: undefined,
+    underWay: 0,
+    alone: undefined,
+    unanswered: undefined,
+    usedAtMs: 0,
+    askedAtMs: 0,
+    exchanging: 0,
+    joining: undefined,
+  };
 }

@@ -99,6 +99,8 @@ const MINUTE_SLOTS = { lengthMs: 5_000, slots: 12, guard: 2 } as const;
 const DAY_SLOTS = { lengthMs: 3_600_000, slots: 24, guard: 1 } as const;
 /** Calls that are older are in no window of a minute, however it is counted. */
 export const LONGEST_MINUTE_MS = (MINUTE_SLOTS.slots + MINUTE_SLOTS.guard) * MINUTE_SLOTS.lengthMs;
+/** The same of a day. */
+export const LONGEST_DAY_MS = (DAY_SLOTS.slots + DAY_SLOTS.guard) * DAY_SLOTS.lengthMs;
 const UNANSWERED_SLOT_MS = 10_000;
 /** A call that was lost may still be counted so long after its timeout. */
 const LATE_MS = 60_000;
@@ -159,7 +161,8 @@ export function newStateAlone(
     const { mode, limit, remaining, resetInMs, resetId } = known[name];
     const share = name === 'minute' ? 0 : Math.floor(remaining / replicas);
     Object.assign(state[name], { mode, limit, resetId, resetAtMs: nowMs + resetInMs, ceiling: share });
-    if (mode !== 'counted') continue;
+    // Of a minute that is not known, nothing is: its probe will tell. A day is counted until then.
+    if (mode === 'told' || (mode === 'unknown' && name === 'minute')) continue;
     // The count begins with all that the share leaves out.
     const [starts, { lengthMs }] = countOf(state, name);
     const spent = allowedWhenCounted(name, limit, replicas) - share;
@@ -388,6 +391,11 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed, nowMs);
   addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs);
   if (pausedForMs > 0) pause(state, pausedForMs, nowMs);
+}
+
+/** How many of its own starts a ledger still counts in a window; what it began with may be among the others. */
+export function startedWithin(state: LedgerState, name: WindowName): number {
+  return Math.min(state.started, sum(countOf(state, name)[0]));
 }
 
 export function refusedLately({ refusals, pausedAtMs }: LedgerState, nowMs: number): boolean {

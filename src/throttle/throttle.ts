@@ -335,7 +335,10 @@ export function createThrottle(options: ThrottleOptions): Throttle {
 
   /** After a refusal nothing leaves that was granted before it. */
   function giveBack(): void {
-    for (const grant of grants.splice(0)) reports.push({ kind: 'returned', grant });
+    for (const grant of grants.splice(0)) {
+      if (grant.probe) probing = false;
+      reports.push({ kind: 'returned', grant });
+    }
   }
 
   /** The same object within a millisecond, so that what was made of it holds as long. */
