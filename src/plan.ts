@@ -50,6 +50,11 @@ export function perMinuteFor(perDay: number): number {
   return largest((plan) => plan.perDay <= perDay).perMinute;
 }
 
+/** Whether a published plan holds so many calls a day. */
+export function isDayOfAPlan(calls: number): boolean {
+  return Object.values<Plan>(PLANS).some(({ perDay }) => perDay === calls);
+}
+
 function largest(fits: (plan: Plan) => boolean): Plan {
   return Object.values<Plan>(PLANS).findLast(fits) ?? PLANS.free;
 }

@@ -30,6 +30,9 @@ export interface BudgetWindow {
   readonly resetAt: Date | undefined;
 }
 
+/** GraphQL's Int holds no more, and nobody makes so many calls: a plan without a limit may be told with such a number. */
+const MOST_SHOWN = 2 ** 31 - 1;
+
 export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): Budget {
   let seen: { readonly standing: Standing; readonly view: BudgetView } | undefined;
   return {
@@ -55,7 +58,7 @@ export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): B
   function windowView(window: BudgetWindow['window'], standing: WindowStanding): BudgetWindow {
     const { limit, used, remaining, resetInMs } = standing;
     const resetAt = resetInMs > 0 ? new Date(now() + resetInMs) : undefined;
-    return { window, limit, used, remaining: Math.min(remaining, limit), resetAt };
+    return { window, limit: shown(limit), used: shown(used), remaining: shown(Math.min(remaining, limit)), resetAt };
   }
 }
 
@@ -64,4 +67,8 @@ export function tightestWindow({ windows }: BudgetView): BudgetWindow | undefine
   let tightest = windows[0];
   for (const window of windows) if (tightest && window.remaining < tightest.remaining) tightest = window;
   return tightest;
+}
+
+function shown(calls: number): number {
+  return Math.min(calls, MOST_SHOWN);
 }

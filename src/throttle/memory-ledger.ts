@@ -41,6 +41,7 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
   let riskTold = firstEver || kept !== undefined;
   let writes = true;
   let triedAtMs = -Infinity;
+  let closed = false;
   kept?.file.forget(FORGOTTEN_AFTER_MS);
 
   return {
@@ -51,14 +52,17 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
       // Whoever only looks leaves nothing behind: keys that somebody made up take no room.
       if (request.reports.length + standing.grants.length > 0) {
         states.set(apiKey, state);
-        if (kept) keep(apiKey, request, startedBefore);
+        // What comes later than the end is of no use to anybody.
+        if (kept && !closed) keep(apiKey, request, startedBefore);
       }
       if (standing.day.mode === 'counted' && !riskTold) tellRisk();
       return Promise.resolve(standing);
     },
     close() {
+      closed = true;
       clearInterval(forgetting);
       write();
+      clearTimeout(writing);
       kept?.file.close();
       return Promise.resolve();
     },

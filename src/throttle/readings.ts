@@ -1,6 +1,6 @@
 import type { RateLimitHeaders } from '../upstream/rate-limit-headers.ts';
 import type { Reading, Standing, WindowName } from './ledger.ts';
-import { perDayFor, perMinuteFor } from '../plan.ts';
+import { isDayOfAPlan, perDayFor, perMinuteFor } from '../plan.ts';
 
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 } as const;
 /** A reset further away is the day's: the minute's is 60 s away at most, and clocks differ. */
@@ -78,8 +78,10 @@ function describedWindows(
   const trusted = upstreamNowMs !== undefined && reset !== undefined && reset.inMs <= LONGEST_DAY_MS;
   if (!trusted) return [byLimit ?? 'minute'];
   if (reset.inMs > LONGEST_MINUTE_MS) return ['day'];
-  // Free's day and Business's minute. A reset that follows another in whole minutes is the minute's.
-  if (limit === 1_000 && !planKnown) return followsInMinutes(reset, minute.resetId) ? ['minute'] : ['minute', 'day'];
+  // At the day's end, or somebody's minute: 1,000 is Free's day and Business's minute, and a custom plan may have any.
+  // A reset that follows another in whole minutes is the minute's.
+  if (limit !== undefined && isDayOfAPlan(limit) && !planKnown)
+    return followsInMinutes(reset, minute.resetId) ? ['minute'] : ['minute', 'day'];
   if (byLimit) return [byLimit];
   for (const window of ['minute', 'day'] as const) {
     const { mode, resetId } = window === 'minute' ? minute : day;

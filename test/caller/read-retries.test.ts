@@ -38,7 +38,7 @@ test.each<[string, Fault]>([
   ['a connection cut in the answer', { cutAfterBytes: 10 }],
   ['an answer that takes too long', { delayMs: 1_500 }],
 ])('a read that met %s is tried again, twice at most, and pays for each try', async (_what, fault) => {
-  await using gateway = await withRoom(4, { gateway: { upstreamTimeoutMs: 300 } });
+  await using gateway = await withRoom(4, { gateway: { upstreamTimeoutMs: 1_000 } });
   failFirst(gateway, 2, fault);
   const good = await gateway.query('{ pet(id: "7") { id } rateLimit { windows { window used } } }');
   expect(good).toMatchObject({ data: { pet: { id: '7' } }, extensions: { petql: { upstreamCalls: 3 } } });

@@ -49,6 +49,17 @@ describe('rateLimit', () => {
     expect(gateway.sandbox.calls).toHaveLength(2);
   });
 
+  test('of a plan without a limit is the largest number that GraphQL has for it', async () => {
+    const told = { 'x-ratelimit-limit': '30000000000', 'x-ratelimit-remaining': '29999999999' };
+    gateway.sandbox.setFault(() => ({ headers: told }));
+    await gateway.query('{ pets { id } }');
+    const { data } = await gateway.query(BUDGET);
+    const most = 2 ** 31 - 1;
+    expect(data?.['rateLimit'].windows).toContainEqual(
+      expect.objectContaining({ window: 'MINUTE', limit: most, remaining: most }),
+    );
+  });
+
   test('needs a key', async () => {
     expect(await gateway.query(BUDGET, { headers: { authorization: null } })).toMatchObject({
       status: 401,

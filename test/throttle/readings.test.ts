@@ -37,6 +37,8 @@ describe('which window the headers describe', () => {
       ['minute'],
     ],
     ['1,000 may be both where the plan is not known', headers(1_000, 900, inSeconds(40)), assumed, ['minute', 'day']],
+    ['so may the day of a larger plan', headers(10_000, 9_000, inSeconds(40)), assumed, ['minute', 'day']],
+    ['and 100,000', headers(100_000, 9_000, inSeconds(40)), assumed, ['minute', 'day']],
     [
       "a day's reset that is known is the day, whatever the limit",
       headers(700, 10, inSeconds(40)),
