@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { steadyTime, systemClock } from '../../src/clock.ts';
 import type { AssumedPlan } from '../../src/plan.ts';
-import type { Ledger } from '../../src/throttle/ledger.ts';
+import type { Exchange, Grant, Ledger, Standing } from '../../src/throttle/ledger.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
 import { createThrottle } from '../../src/throttle/throttle.ts';
 import type { Passage, Throttle, ThrottleOptions, Turn } from '../../src/throttle/throttle.ts';
@@ -555,4 +555,42 @@ test('whoever hears of a 429 and asks for another call at once is held back by i
   await elapse(20_000);
   expect(sent).toEqual(['first', 'refused']);
   expect(await settled([again])).toEqual(['plan']);
+});
+
+test('a replica whose probe was given back looks after the probes of others', async () => {
+  const open = Promise.withResolvers<void>();
+  const refused = Promise.withResolvers<UpstreamAnswer<string>>();
+  const window = { mode: 'told', limit: 5, used: 0, remaining: 5, resetInMs: 60_000, resetId: 1 } as const;
+  const rest = { generation: 'g', pausedForMs: 0, banned: false, refusedLately: false, planKnown: true };
+  const standing: Standing = { ...rest, grants: [], closed: 'probing', waitMs: 5_000, minute: window, day: window };
+  const grant = (start: number, probe: boolean): Grant => {
+    return { generation: 'g', start, countedBefore: 0, grantedAtMs: 0, probe };
+  };
+  const asked: Exchange[] = [];
+  const ledger: Ledger = {
+    async exchange(_apiKey, request) {
+      asked.push(request);
+      if (asked.length === 1) return { ...standing, grants: [grant(1, false)] };
+      if (asked.length > 2) return standing;
+      await open.promise;
+      return { ...standing, grants: [grant(2, true)], closed: undefined, waitMs: 0 };
+    },
+    close: () => Promise.resolve(),
+  };
+  start({}, { ledger });
+  const first = throttle.pass({ kind: 'read', deadlineMs: Infinity }, () => refused.promise);
+  await elapse(1);
+  void call('second');
+  await elapse(100);
+  // The probe waits for its place as the 429 comes.
+  open.resolve();
+  const { headers } = upstream.arrive(Date.now());
+  refused.resolve({ outcome: { kind: 'rate-limited' }, sent: true, rateLimit: headers });
+  await first;
+  expect(asked[2]?.reports.map(({ kind }) => kind)).toEqual(['refused', 'returned']);
+  expect(sent).toEqual([]);
+  // Another replica has the probe now; its lease would be five seconds.
+  const before = asked.length;
+  await elapse(1_000);
+  expect(asked.length - before).toBeGreaterThan(3);
 });
