@@ -200,6 +200,34 @@ test.each(['fixed', 'sliding'] as const)(
   },
 );
 
+test.each(
+  (['day', 'changing'] as const).flatMap((tells) =>
+    (['refuses', 'hangs', 'emptied'] as const).map((harm) => ({ tells, harm })),
+  ),
+)('replicas begin a new day anew where Redis was harmed across its reset: $harm, told of $tells', async (given) => {
+  vi.useFakeTimers({ now: Date.UTC(2026, 10, 21, 23, 58, 13) });
+  const midnightMs = Date.UTC(2026, 10, 22);
+  const random = createRandom(4);
+  const plan = { perMinute: 60, perDay: 100, windows: 'fixed', tells: given.tells } as const;
+  const fleet = createFleetSimulation({ replicas: REPLICAS, plan, random, callMs: 100 });
+  await everyStep((nowMs) => {
+    if (nowMs === 90_000) fleet.harm(given.harm);
+    if (nowMs === 130_000) fleet.harm('none');
+    for (let replica = 0; replica < REPLICAS; replica += 1) {
+      if (random() < 0.5) fleet.ask(replica, between(random, 1, 10), 3_000);
+    }
+  });
+  await fleet.close();
+  const { arrivals } = fleet.upstream;
+  const [before, after] = [
+    arrivals.filter(({ atMs }) => atMs < midnightMs),
+    arrivals.filter(({ atMs }) => atMs >= midnightMs),
+  ];
+  expect(before.length).toBeGreaterThan(70);
+  expect(after.length).toBeGreaterThan(70);
+  expect(refusals({ arrivals }).flat().length).toBeLessThanOrEqual(2);
+});
+
 test('what was refused while Redis was away is served as soon as it is back', async () => {
   vi.useFakeTimers({ now: START_MS });
   const plan = { perMinute: 60, perDay: 1_000, windows: 'fixed', tells: 'minute' } as const;
