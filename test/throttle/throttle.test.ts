@@ -563,17 +563,17 @@ test('a replica whose probe was given back looks after the probes of others', as
   const window = { mode: 'told', limit: 5, used: 0, remaining: 5, resetInMs: 60_000, resetId: 1 } as const;
   const rest = { generation: 'g', pausedForMs: 0, banned: false, refusedLately: false, planKnown: true };
   const standing: Standing = { ...rest, grants: [], closed: 'probing', waitMs: 5_000, minute: window, day: window };
-  const grant = (start: number, probe: boolean): Grant => {
-    return { generation: 'g', start, countedBefore: 0, grantedAtMs: 0, probe };
+  const grantOf = (number: number, probe: boolean): Grant => {
+    return { generation: 'g', start: number, countedBefore: 0, grantedAtMs: 0, probe };
   };
   const asked: Exchange[] = [];
   const ledger: Ledger = {
     async exchange(_apiKey, request) {
       asked.push(request);
-      if (asked.length === 1) return { ...standing, grants: [grant(1, false)] };
+      if (asked.length === 1) return { ...standing, grants: [grantOf(1, false)] };
       if (asked.length > 2) return standing;
       await open.promise;
-      return { ...standing, grants: [grant(2, true)], closed: undefined, waitMs: 0 };
+      return { ...standing, grants: [grantOf(2, true)], closed: undefined, waitMs: 0 };
     },
     close: () => Promise.resolve(),
   };
