@@ -1,5 +1,13 @@
-import { Kind } from 'graphql';
-import type { DocumentNode, ExecutionArgs, FieldNode, OperationDefinitionNode, SelectionSetNode } from 'graphql';
+import { Kind, getOperationAST } from 'graphql';
+import type {
+  ConstValueNode,
+  DocumentNode,
+  ExecutionArgs,
+  FieldNode,
+  OperationDefinitionNode,
+  SelectionSetNode,
+  ValueNode,
+} from 'graphql';
 import { LISTINGS } from '../caller/call.ts';
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
@@ -11,15 +19,23 @@ import type { RequestContext } from './request-context.ts';
 import { findWanted } from './wanted.ts';
 import type { Wanted } from './wanted.ts';
 
-/** Keeps operations out that can cost too many calls. */
+/** Keeps operations out that can cost too many calls, or that ask for too many animals by their ids. */
 export interface CallLimit {
   /** Whether an operation of this document may be one of them, whatever its variables are. Few documents are. */
   concerns(document: DocumentNode): boolean;
   /** The LIMIT_EXCEEDED error of an operation that can cost more than it may with what is known now, or undefined. */
   error(args: ExecutionArgs, context: RequestContext): Promise<PetqlError | undefined>;
+  /** That of one that asks for too many ids, to be looked at before what the operation wants is found out. */
+  idsError(args: ExecutionArgs): PetqlError | undefined;
   /** The same where it is known what the operation wants. */
   errorOf(wanted: Wanted, context: RequestContext): PetqlError | undefined;
 }
+
+/**
+ * In all lists of an operation, equal ones among them: each place in a list fails on its own, and a document of a few
+ * kilobytes could have twenty thousand of them.
+ */
+const MOST_IDS_IN_ALL = 1_000;
 
 /** The listings that stand in for reads of single animals, once the service has none. */
 const FEWEST_CALLS = LISTINGS.length;
@@ -32,16 +48,49 @@ export function createCallLimit({ maxUpstreamCalls }: Pick<Limits, 'maxUpstreamC
   };
   return {
     concerns(document) {
-      const known = concerned.get(document) ?? mostCalls(document) > maxUpstreamCalls;
+      const known = concerned.get(document) ?? mostCalls(document) > Math.min(maxUpstreamCalls, MOST_IDS_IN_ALL);
       concerned.set(document, known);
       return known;
     },
     async error(args, context) {
+      const tooMany = idsError(args);
+      if (tooMany) return tooMany;
       const { wanted } = await findWanted(args);
       return errorOf(wanted, context);
     },
+    idsError,
     errorOf,
   };
+}
+
+function idsError({ document, operationName, variableValues }: ExecutionArgs): PetqlError | undefined {
+  const operation = getOperationAST(document, operationName);
+  if (!operation) return undefined;
+  const { selectionSet, variableDefinitions = [] } = operation;
+  const given = new Map<string, number>();
+  for (const { variable, defaultValue } of variableDefinitions) {
+    const value = variableValues?.[variable.name.value];
+    given.set(
+      variable.name.value,
+      value === undefined ? lengthOf(defaultValue) : Array.isArray(value) ? value.length : 1,
+    );
+  }
+  // Fields that come twice under one name are one field.
+  const lists = new Map<string, number>();
+  for (const field of rootFields(selectionSet, fragmentsOf(document))) {
+    const ids = field.name.value === 'petsById' ? field.arguments?.[0]?.value : undefined;
+    if (!ids) continue;
+    const length = ids.kind === Kind.VARIABLE ? (given.get(ids.name.value) ?? 0) : lengthOf(ids);
+    lists.set((field.alias ?? field.name).value, Math.min(length, MOST_IDS));
+  }
+  const all = lists.values().reduce((sum, length) => sum + length, 0);
+  return all > MOST_IDS_IN_ALL ? limitExceeded('ids', MOST_IDS_IN_ALL, all) : undefined;
+}
+
+/** Of a list in a document; a value that is none stands for a list of it. */
+function lengthOf(value: ConstValueNode | ValueNode | undefined): number {
+  if (!value) return 0;
+  return value.kind === Kind.LIST ? value.values.length : 1;
 }
 
 /** A bound that costs nothing to find: of any operation of the document, whatever its variables are and what is known. */
@@ -71,7 +120,7 @@ function mostIds({ arguments: [ids] = [] }: FieldNode): number {
   return ids?.value.kind === Kind.LIST ? Math.min(ids.value.values.length, MOST_IDS) : MOST_IDS;
 }
 
-/** Each fragment once: fields that come twice under one name are one field. */
+/** Each fragment once. */
 function rootFields(selectionSet: SelectionSetNode, fragments: Fragments): FieldNode[] {
   const fields: FieldNode[] = [];
   const seen = new Set<string>();

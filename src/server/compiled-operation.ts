@@ -26,22 +26,34 @@ export interface CompiledResult {
 /** An operation is compiled anew for each outcome of its `@skip`s and `@include`s: at most two to the power of this. */
 const MOST_CONDITIONS = 4;
 
-/**
- * Compiles a validated query whose fields are all of the schema's own types.
- *
- * @returns undefined for what the reference implementation is to run: mutations, introspection, other directives.
- */
-export function compileOperation(
+/** Compiles the operations of a validated document whose fields are all of the schema's own types. */
+export function createOperationCompiler(
   schema: GraphQLSchema,
   document: DocumentNode,
-  operation: OperationDefinitionNode,
   memory: TextMemory,
+): (operation: OperationDefinitionNode) => CompiledOperation | undefined {
+  // Once for all operations: there may be a thousand.
+  const conditions = conditionVariables(document);
+  if (!conditions || conditions.length > MOST_CONDITIONS) return () => undefined;
+  return (operation) => compileOperation(operation, { schema, document, memory, names: conditions });
+}
+
+interface Surroundings {
+  readonly schema: GraphQLSchema;
+  readonly document: DocumentNode;
+  readonly memory: TextMemory;
+  /** The variables that selections depend on. */
+  readonly names: readonly string[];
+}
+
+/** @returns undefined for what the reference implementation is to run: mutations, introspection, other directives. */
+function compileOperation(
+  operation: OperationDefinitionNode,
+  { schema, document, memory, names }: Surroundings,
 ): CompiledOperation | undefined {
   const type = schema.getRootType(operation.operation);
-  const conditions = conditionVariables(document);
-  if (operation.operation !== 'query' || !type || !conditions || conditions.length > MOST_CONDITIONS) return undefined;
+  if (operation.operation !== 'query' || !type) return undefined;
   const { selectionSet, variableDefinitions = [] } = operation;
-  const names: readonly string[] = conditions;
   const texts = new Map<string, TextOf>();
   const compile = (isTrue: (variable: string) => boolean) =>
     compileText(type, [selectionSet], { fields: createSelectedFields(document, isTrue), memory });
@@ -50,7 +62,10 @@ export function compileOperation(
     definition: operation,
     withVariables(given) {
       const { variableValues } =
-        variableDefinitions.length === 0 ? NO_VARIABLES : getVariableValues(schema, variableDefinitions, given);
+        variableDefinitions.length === 0
+          ? NO_VARIABLES
+          : // One is enough: what is wrong with them, the server says.
+            getVariableValues(schema, variableDefinitions, given, { maxErrors: 1 });
       const text = variableValues && textFor(variableValues);
       if (!text) return undefined;
       return (context) => {

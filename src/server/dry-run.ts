@@ -20,6 +20,8 @@ export interface DryRun {
 
 /** Runs nothing, and answers with the price; and with the errors that the operation would have whatever the store holds. */
 export async function dryRun(args: ExecutionArgs, context: RequestContext, limit: CallLimit): Promise<ExecutionResult> {
+  const tooManyIds = limit.idsError(args);
+  if (tooManyIds) return { errors: [graphqlError(tooManyIds)] };
   const { wanted, result } = await findWanted(args);
   // Variables that are none, for one.
   if (!('data' in result)) return result;
@@ -35,9 +37,12 @@ export async function dryRun(args: ExecutionArgs, context: RequestContext, limit
     waitMs,
     window,
   };
+  const needsKey = wanted.demands.length + wanted.creations > 0;
+  const refused = context.refusal && needsKey ? [graphqlError(context.refusal)] : [];
+  const errors = [...(result.errors ?? []), ...refused];
   return {
     data: null,
-    ...(result.errors ? { errors: result.errors } : {}),
+    ...(errors.length > 0 ? { errors } : {}),
     extensions: { petql: { dryRun: price } },
   };
 }

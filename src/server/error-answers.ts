@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { GraphQLError } from 'graphql';
-import type { GraphQLFormattedError } from 'graphql';
+import type { GraphQLErrorExtensions, GraphQLFormattedError } from 'graphql';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -17,9 +17,10 @@ export function createErrorMask(log: Log): (error: unknown) => GraphQLError {
     if (located && thrown instanceof GraphQLError) return located;
     const id = randomUUID();
     log.error({ id, err: thrown }, 'an operation failed in a way that nobody foresaw');
-    return new GraphQLError(`Something went wrong inside petql; its log tells more under the id ${id}.`, {
-      ...place(located),
-      extensions: { code: 'INTERNAL_SERVER_ERROR', id, ...(located ? {} : { http: { status: 500 } }) },
+    return errorAt(located, `Something went wrong inside petql; its log tells more under the id ${id}.`, {
+      code: 'INTERNAL_SERVER_ERROR',
+      id,
+      ...(located ? {} : { http: { status: 500 } }),
     });
   };
 }
@@ -28,7 +29,7 @@ export function createErrorMask(log: Log): (error: unknown) => GraphQLError {
 export function graphqlError(error: PetqlError, located?: GraphQLError): GraphQLError {
   const { code, details, httpStatus, httpHeaders } = error;
   const http = located || httpStatus === undefined ? {} : { http: { status: httpStatus, headers: { ...httpHeaders } } };
-  return new GraphQLError(error.message, { ...place(located), extensions: { ...details, code, ...http } });
+  return errorAt(located, error.message, { ...details, code, ...http });
 }
 
 /**
@@ -42,13 +43,10 @@ export function finishedError(error: GraphQLError): GraphQLError {
   const { code, http, originalError: _quotesTheBody, ...details } = error.extensions;
   const yoga = YOGA_CODES[String(code)];
   const status = http?.status ?? (error.path ? undefined : 400);
-  return new GraphQLError(yoga?.message ?? error.message, {
-    ...place(error),
-    extensions: {
-      ...details,
-      code: yoga?.code ?? code ?? 'BAD_USER_INPUT',
-      ...(status === undefined ? {} : { http: { ...http, status, spec: status === 400 && code !== 'BAD_REQUEST' } }),
-    },
+  return errorAt(error, yoga?.message ?? error.message, {
+    ...details,
+    code: yoga?.code ?? code ?? 'BAD_USER_INPUT',
+    ...(status === undefined ? {} : { http: { ...http, status, spec: status === 400 && code !== 'BAD_REQUEST' } }),
   });
 }
 
@@ -65,10 +63,7 @@ export function badRequest(message: string, status: number): GraphQLError {
 
 /** A document that is not GraphQL. */
 export function parseFailure(error: GraphQLError): GraphQLError {
-  return new GraphQLError(error.message, {
-    ...place(error),
-    extensions: { code: 'GRAPHQL_PARSE_FAILED', http: { status: 400 } },
-  });
+  return errorAt(error, error.message, { code: 'GRAPHQL_PARSE_FAILED', http: { status: 400 } });
 }
 
 /** An operation name that is missing, or that no operation of the document has. */
@@ -89,6 +84,10 @@ function rootCause(error: unknown): unknown {
   return error instanceof GraphQLError && error.originalError ? rootCause(error.originalError) : error;
 }
 
-function place(error: GraphQLError | undefined) {
-  return { nodes: error?.nodes, source: error?.source, positions: error?.positions, path: error?.path };
+/** An error where another one is: that was looked for once, which takes longer than all the rest of it. */
+function errorAt(at: GraphQLError | undefined, message: string, extensions: GraphQLErrorExtensions): GraphQLError {
+  const error = new GraphQLError(message, { path: at?.path, extensions });
+  if (!at) return error;
+  const { nodes, source, positions, locations } = at;
+  return Object.assign(error, { nodes, source, positions, locations });
 }

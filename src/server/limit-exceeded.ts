@@ -22,6 +22,7 @@ const WORDS = {
   aliases: 'The document is past a limit: at most # aliases',
   fields: 'The document is past a limit: at most # fields',
   repeats: 'The document is past a limit: at most # times the same field at one place',
+  ids: 'The operation is past a limit: at most # ids in all its lists',
   upstreamCalls: 'The operation is past a limit: at most # upstream calls in the worst case',
   batch: 'The request is past a limit: at most # operations',
 } as const;

@@ -13,8 +13,21 @@ export function parseWithin(text: string, limits: Limits): DocumentNode {
   const limitError = textLimitError(text, limits);
   if (limitError) throw graphqlError(limitError);
   try {
-    return parse(text);
+    return parse(text, { noLocation: isLong(text) });
   } catch (error) {
     throw error instanceof GraphQLError ? parseFailure(error) : error;
   }
+}
+
+/**
+ * Each error of a document looks for its line from the text's start, and there may be a thousand. In a longer text none is told
+ * where it is.
+ */
+const MOST_LOCATED_LINES = 500;
+const LINE_END = /\r\n|[\n\r]/g;
+
+function isLong(text: string): boolean {
+  let lines = 1;
+  for (const _end of text.matchAll(LINE_END)) if ((lines += 1) > MOST_LOCATED_LINES) return true;
+  return false;
 }

@@ -1,7 +1,7 @@
 import { Kind, getOperationAST } from 'graphql';
 import type { DocumentNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import type { CallLimit } from './call-limit.ts';
-import { compileOperation } from './compiled-operation.ts';
+import { createOperationCompiler } from './compiled-operation.ts';
 import type { CompiledOperation, OperationRun } from './compiled-operation.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { inexactVariableError } from './exact-variables.ts';
@@ -90,10 +90,11 @@ function createCompiler({
     try {
       const document = checkedDocument(params);
       const only = getOperationAST(document);
+      const compile = createOperationCompiler(schema, document, memory);
       for (const definition of document.definitions) {
         // What an operation of a costly document can cost depends on its variables, and is looked at before each run.
         if (definition.kind !== Kind.OPERATION_DEFINITION || callLimit.concerns(document)) continue;
-        const operation = compileOperation(schema, document, definition, memory);
+        const operation = compile(definition);
         if (!operation) continue;
         tokens = document.tokenCount ?? 0;
         if (definition.name) operations.set(definition.name.value, operation);

@@ -42,7 +42,7 @@ export function createRequestContext(options: RequestContextOptions): CreateRequ
   const { callers, clock, maxWaitMs } = options;
   const freshnessOf = createFreshnessReader(options.freshness);
   return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl, dryRun, trace }, known) => {
-    if (apiKey instanceof PetqlError) return { ...strangerContext(apiKey), dryRun };
+    if (apiKey instanceof PetqlError) return { ...strangerContext(apiKey, clock.now()), dryRun };
     const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
     const freshness = freshnessOf(cacheControl);
     const caller = known ?? callers.withKey(apiKey);
@@ -66,8 +66,11 @@ export function createRequestContext(options: RequestContextOptions): CreateRequ
 }
 
 /** Whoever has no key gets the same error from all that needs one. */
-function strangerContext(error: PetqlError): Omit<RequestContext, 'dryRun'> {
-  const fail = () => Promise.reject(error);
+function strangerContext(error: PetqlError, nowMs: number): Omit<RequestContext, 'dryRun'> {
+  // At once, so that a list of a hundred animals fails as one.
+  const fail = () => {
+    throw error;
+  };
   return {
     pets: { list: fail, byId: fail, create: fail },
     usage: () => NO_USAGE,
@@ -75,7 +78,7 @@ function strangerContext(error: PetqlError): Omit<RequestContext, 'dryRun'> {
     budget: fail,
     // No call is made without a key.
     worstCase: () => 0,
-    fit: () => Promise.reject(error),
+    fit: () => Promise.resolve({ waitMs: 0, at: new Date(nowMs), window: undefined }),
     countSaved() {},
     latestBudget: () => undefined,
     refusal: error,

@@ -29,7 +29,7 @@ export function schemaErrors(
   document: DocumentNode,
   { introspection, rules = specifiedRules }: { introspection: boolean; rules?: readonly ValidationRule[] },
 ): readonly GraphQLError[] {
-  const long = (document.loc?.source.body.length ?? 0) > LONGEST_HELPED;
+  const long = (document.loc?.source.body.length ?? Infinity) > LONGEST_HELPED;
   const options = { maxErrors: MOST_ERRORS, hideSuggestions: !introspection || long };
   // Alone and first: the other rules compare fragments of themselves with each other until the stack is full.
   const cycles = validate(schema, document, [NoFragmentCyclesRule], options);

@@ -57,6 +57,55 @@ test('fragments of themselves are told as that and nothing more, however they ar
   for (const { message } of errors) expect(message).toMatch(/^Cannot spread fragment|^Too many validation errors/);
 });
 
+test('more than a thousand ids in all lists of an operation are past a limit, whoever asks', async () => {
+  const ids = Array.from({ length: 100 }, (_, k) => String(k));
+  const lists = (count: number) =>
+    `query ($i: [ID!]!) { __typename ${times(count, (k) => `p${k}: petsById(ids: $i) { id }`)} }`;
+  const ask = async (count: number, headers?: Record<string, string>) => {
+    const request = graphqlRequest({ query: lists(count), variables: { ids: 0, i: ids } }, headers);
+    return (await (await gateway.fetch(request)).json()) as { errors?: { extensions: object }[] };
+  };
+  for (const headers of [
+    { authorization: '' },
+    { authorization: 'Bearer nobody' },
+    undefined,
+    { 'petql-dry-run': '1' },
+  ]) {
+    expect((await ask(11, headers)).errors).toMatchObject([
+      { extensions: { code: 'LIMIT_EXCEEDED', limit: 'ids', most: 1_000 } },
+    ]);
+  }
+  expect((await ask(10)).errors).toBeUndefined();
+});
+
+test('ids count as often as they stand in the answer', async () => {
+  const list = 'a: petsById(ids: $i) { id }';
+  const query = `query ($i: [ID!] = [${'"1" '.repeat(100)}]) { ${times(40, () => list)} ${times(9, (k) => `p${k}: petsById(ids: $i) { id }`)} b: petsById(ids: "7") { id } }`;
+  const answer = await gateway.fetch(graphqlRequest({ query: query.replace('[ID!] =', '[ID!]! =') }));
+  expect(await answer.json()).toMatchObject({
+    errors: [{ extensions: { limit: 'ids' }, message: expect.stringContaining('got 1001') }],
+  });
+});
+
+test('whoever has no key is told so once for a list, however many animals are asked for', async () => {
+  const query = `{ __typename petsById(ids: [${'"1" '.repeat(100)}]) { id } }`;
+  const answer = await gateway.fetch(graphqlRequest({ query }, { authorization: '' }));
+  expect(await answer.json()).toMatchObject({
+    data: { __typename: 'Query', petsById: null },
+    errors: [{ path: ['petsById'], extensions: { code: 'UNAUTHENTICATED' } }],
+  });
+});
+
+test('errors of a text that is longer than anybody reads do not say where they are', async () => {
+  const locations = async (lines: number) => {
+    const query = `${'\n'.repeat(lines)}{ pets(limit: 500) { id } x }`;
+    const answer = await gateway.fetch(graphqlRequest({ query }));
+    return ((await answer.json()) as { errors: { locations?: object }[] }).errors[0]?.locations;
+  };
+  expect(await locations(400)).toEqual([{ line: 401, column: 27 }]);
+  expect(await locations(600)).toBeUndefined();
+});
+
 test('a document with a thousand mistakes is told of twenty', async () => {
   const query = `{ ${times(190, (k) => `x${k}`)} }`;
   const { errors } = (await (await gateway.fetch(graphqlRequest({ query }))).json()) as { errors: unknown[] };

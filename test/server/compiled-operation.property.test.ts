@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { PetqlError } from '../../src/errors.ts';
 import type { ResolverContext } from '../../src/schema/builder.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { compileOperation } from '../../src/server/compiled-operation.ts';
+import { createOperationCompiler } from '../../src/server/compiled-operation.ts';
 import { createTextMemory } from '../../src/server/text-memory.ts';
 
 /** Directives that do nothing, that leave a field out, and that the variables decide on. */
@@ -89,7 +89,7 @@ test('a compiled operation gives what graphql-js gives, to the letter', async ()
     fc.asyncProperty(documents, variables, store, async (text, given, held) => {
       const document = parse(text);
       const operation = document.definitions.find(({ kind }) => kind === Kind.OPERATION_DEFINITION);
-      const compiled = compileOperation(schema, document, operation as OperationDefinitionNode, memory);
+      const compiled = createOperationCompiler(schema, document, memory)(operation as OperationDefinitionNode);
       const wanted = await execute({
         schema,
         document,
@@ -136,7 +136,8 @@ test('is not made of a document whose parts depend on more than four variables',
 
 function compile(text: string) {
   const document = parse(text);
-  return compileOperation(schema, document, document.definitions[0] as OperationDefinitionNode, createTextMemory());
+  const compile = createOperationCompiler(schema, document, createTextMemory());
+  return compile(document.definitions[0] as OperationDefinitionNode);
 }
 
 function selections(names: readonly string[], type: string): fc.Arbitrary<string> {
