@@ -93,6 +93,8 @@ export interface ReadsOptions {
 interface Waiter extends ReadTurn {
   /** When its deadline came while a call for it was under way, by `clock.elapsed()`; Infinity before that. */
   lateSinceMs: number;
+  /** What went wrong with a call that it waited for; what went wrong before it came is none of its business. */
+  failed: PetqlError | undefined;
   settle(result: ServedAnswer | Error): void;
 }
 
@@ -172,6 +174,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       const waiter: Waiter = {
         ...turn,
         lateSinceMs: Infinity,
+        failed: undefined,
         settle(result) {
           clearTimeout(deadline);
           signal?.removeEventListener('abort', onAbort);
@@ -379,6 +382,7 @@ export function createReads(options: ReadsOptions): CallerReads {
         else {
           one.seen.add(call.listing);
           one.failure = error;
+          noteFailed(one, error);
         }
       }
     }
@@ -394,6 +398,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       one.failures += 1;
       one.passing = error;
       one.fresh = false;
+      noteFailed(one, error);
       if (one.failures > retryPausesMs.length) fail(one, error);
       else if (!waitsForAnother(one)) waiting.push(one);
     }
@@ -405,6 +410,10 @@ export function createReads(options: ReadsOptions): CallerReads {
       one.rest = rest;
       for (const waiter of one.waiters) if (!rest || rest.untilMs > waiter.deadlineMs) waiter.settle(error);
     }
+  }
+
+  function noteFailed({ waiters }: OpenRead, error: PetqlError): void {
+    for (const waiter of waiters) waiter.failed = error;
   }
 
   /** Whether a call that is still under way may answer it. */
@@ -430,8 +439,8 @@ export function createReads(options: ReadsOptions): CallerReads {
     for (const one of open) fail(one, error, 'GATE_CLOSED');
   }
 
-  function refuse(waiter: Waiter, { demand, passing, failure }: OpenRead, refused: Refused): void {
-    const failed = passing ?? failure;
+  function refuse(waiter: Waiter, { demand }: OpenRead, refused: Refused): void {
+    const { failed } = waiter;
     const closed = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
     const reason = closed ? 'GATE_CLOSED' : failed ? 'UPSTREAM_FAILED' : 'PLAN_USED_UP';
     // There is no retry where there is no call in time: what it was to make good is what went wrong.

@@ -4,6 +4,7 @@ import { createCallers } from '../../src/caller/callers.ts';
 import type { Demand } from '../../src/caller/demand.ts';
 import { readFreshness } from '../../src/caller/freshness.ts';
 import { systemClock } from '../../src/clock.ts';
+import type { PetqlError } from '../../src/errors.ts';
 import { MOMENT_MS } from '../../src/in-time.ts';
 import { silentLog } from '../../src/log.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
@@ -66,13 +67,14 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 1, maxLength: 30 },
 );
 
-test('whatever becomes of the calls, a read is answered by its deadline and a call', async () => {
+test('whatever becomes of the calls, a read is answered by its deadline and a call, and told of those alone that failed meanwhile', async () => {
   await fc.assert(
     fc.asyncProperty(anyStore, journeys, steps, fc.constantFrom(3, 60, 1_000), async (store, ways, plan, perMinute) => {
+      const failedAtMs: number[] = [];
       let calls = 0;
       const next = () => ways[calls++ % ways.length] as Journey;
       const callers = createCallers({
-        petApi: failingPetApi(store, next),
+        petApi: failingPetApi(store, next, () => failedAtMs.push(systemClock.elapsed())),
         ledger: createMemoryLedger({
           rules: { plan: { perMinute, perDay: 100_000, known: true }, probeMs: 5_000 },
           now: () => Date.now(),
@@ -84,6 +86,7 @@ test('whatever becomes of the calls, a read is answered by its deadline and a ca
       });
       const caller = callers.withKey('a key');
       const late: string[] = [];
+      const outdated: string[] = [];
       const asked: Promise<unknown>[] = [];
       for (const step of plan) {
         if (step.kind === 'pause') await vi.advanceTimersByTimeAsync(step.ms);
@@ -95,6 +98,7 @@ test('whatever becomes of the calls, a read is answered by its deadline and a ca
       await all;
       await Promise.all([callers.close(), vi.advanceTimersByTimeAsync(1_000)]);
       expect(late).toEqual([]);
+      expect(outdated).toEqual([]);
 
       async function create(): Promise<void> {
         const life = { deadlineMs: systemClock.elapsed() + 1_000, freshness: readFreshness(undefined, DEFAULTS) };
@@ -113,7 +117,10 @@ test('whatever becomes of the calls, a read is answered by its deadline and a ca
           demand.kind === 'animal'
             ? pets.byId(demand.id)
             : pets.list(demand.listing === 'all' ? undefined : demand.listing, 100);
-        await Promise.resolve(answer).catch(() => undefined);
+        await Promise.resolve(answer).catch(({ code }: PetqlError) => {
+          const mine = failedAtMs.some((atMs) => atMs >= startedMs);
+          if (/^(?:GATEWAY_TIMEOUT|DOWNSTREAM_SERVICE_ERROR)$/.test(code) && !mine) outdated.push(code);
+        });
         const beyondMs = systemClock.elapsed() - startedMs - waitMs - TIMEOUT_MS;
         if (beyondMs > MOMENT_MS) late.push(`${JSON.stringify(demand)} by ${beyondMs} ms`);
       }
@@ -122,7 +129,7 @@ test('whatever becomes of the calls, a read is answered by its deadline and a ca
   );
 });
 
-function failingPetApi(store: ModelStore, next: () => Journey): PetApi {
+function failingPetApi(store: ModelStore, next: () => Journey, onFailure: () => void): PetApi {
   return {
     listPets: (status) => call(() => listed(store, status)),
     getPet: (id) => call(() => found(store, id)),
@@ -132,6 +139,7 @@ function failingPetApi(store: ModelStore, next: () => Journey): PetApi {
   async function call<T>(look: () => UpstreamOutcome<T>): Promise<UpstreamAnswer<T>> {
     const { fate, tookMs } = next();
     await later(tookMs);
+    if (fate !== 'ok') onFailure();
     if (fate === 'timeout')
       return { outcome: { kind: 'no-answer', reason: 'timeout' }, sent: true, rateLimit: undefined };
     const headers = {

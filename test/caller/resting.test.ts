@@ -12,11 +12,13 @@ import { modelPet } from './model-store.ts';
 
 const SEVEN = { kind: 'animal', id: '7' as Int64 } as const;
 const FAILED = { outcome: { kind: 'failed', status: 503, code: undefined }, sent: true };
+const PLAN = { kind: 'refused', reason: 'plan', retryAfterMs: 60_000, window: 'MINUTE' };
 const FOUND = { outcome: { kind: 'ok', value: modelPet(7) }, sent: true };
 
 /** Reads of a caller whose first call fails, with room for a retry that is gone when the retry is to be sent. */
 function startReads({ roomLasts }: { roomLasts: boolean }) {
   let calls = 0;
+  let closed = false;
   const petApi = { getPet: () => Promise.resolve((calls += 1) === 1 ? FAILED : FOUND) };
   const throttle = {
     async pass(_turn: unknown, send: () => Promise<unknown> | undefined) {
@@ -25,7 +27,7 @@ function startReads({ roomLasts }: { roomLasts: boolean }) {
       return sending ? { kind: 'answered', answer: await sending } : { kind: 'unused' };
     },
     standing: () => undefined,
-    outlook: () => ({ waitMs: 0 }),
+    outlook: () => ({ waitMs: closed ? 60_000 : 0, refused: PLAN }),
   };
   const reads = createReads({
     apiKey: 'key',
@@ -48,7 +50,15 @@ function startReads({ roomLasts }: { roomLasts: boolean }) {
     signal: undefined,
     charge: () => undefined,
   };
-  return { wait: (more: Partial<ReadTurn> = {}) => reads.wait(SEVEN, { ...turn, ...more }), calls: () => calls };
+  return {
+    wait: (more: Partial<ReadTurn> = {}) => reads.wait(SEVEN, { ...turn, ...more }),
+    calls: () => calls,
+    /** The plan is used up. */
+    close() {
+      closed = true;
+      reads.review();
+    },
+  };
 }
 
 test('a retry is sent while there is room, and else the failure is the answer', async () => {
@@ -77,4 +87,14 @@ test('whoever cannot wait until the others have rested asks at once', async () =
   expect((await hasty).pets).toEqual([modelPet(7)]);
   await first;
   expect(calls()).toBe(2);
+});
+
+test('whoever comes after a call has failed is told of the plan that keeps the next one back, and not of that call', async () => {
+  const { wait, calls, close } = startReads({ roomLasts: true });
+  const first = wait();
+  await expect.poll(calls).toBe(1);
+  const second = wait();
+  close();
+  await expect(first).rejects.toMatchObject({ code: 'DOWNSTREAM_SERVICE_ERROR' });
+  await expect(second).rejects.toMatchObject({ code: 'RATE_LIMITED' });
 });

@@ -136,8 +136,8 @@ test('is not made of a document whose parts depend on more than four variables',
 
 function compile(text: string) {
   const document = parse(text);
-  const compile = createOperationCompiler(schema, document, createTextMemory());
-  return compile(document.definitions[0] as OperationDefinitionNode);
+  const compileIn = createOperationCompiler(schema, document, createTextMemory());
+  return compileIn(document.definitions[0] as OperationDefinitionNode);
 }
 
 function selections(names: readonly string[], type: string): fc.Arbitrary<string> {
