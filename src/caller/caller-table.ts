@@ -57,7 +57,7 @@ export function createCallerTable<T extends TabledCaller>(
   function put(segment: Segment<T>, most: number, apiKey: string, caller: T): void {
     segment.delete(apiKey);
     segment.add(apiKey, { caller, usedAtMs: elapsed() });
-    forget(segment, () => segment.size() > most);
+    forget(segment, () => segment.size() > most, apiKey);
   }
 }
 
@@ -109,12 +109,16 @@ function createSegment<T>(): Segment<T> {
   };
 }
 
-/** From the one used longest ago on, as long as there is a reason to. */
-function forget<T extends TabledCaller>(segment: Segment<T>, due: (entry: Entry<T>) => boolean): void {
+/**
+ * From the one used longest ago on, as long as there is a reason to.
+ *
+ * @param asked the one that is being asked for: it is about to be busy.
+ */
+function forget<T extends TabledCaller>(segment: Segment<T>, due: (entry: Entry<T>) => boolean, asked?: string): void {
   for (const apiKey of segment.keys()) {
     const entry = segment.get(apiKey);
     if (!entry || !due(entry)) return;
-    if (entry.caller.isBusy()) continue;
+    if (apiKey === asked || entry.caller.isBusy()) continue;
     segment.delete(apiKey);
     entry.caller.leave();
   }

@@ -157,8 +157,9 @@ export function createReads(options: ReadsOptions): CallerReads {
 
   /** Another replica may have asked already: its answer costs a look at Redis and no call. */
   async function waitAmong(others: CallerListings, demand: Demand, turn: ReadTurn): Promise<ServedAnswer> {
+    // Who takes no older answer has to be known to the others all the same: what it reads is remembered.
+    await inTime(others.sync(), leftMs(turn.deadlineMs, clock), undefined);
     if (turn.freshness.joinsSentMs > 0) {
-      await inTime(others.sync(), leftMs(turn.deadlineMs, clock), undefined);
       const answer = known(demand, turn.freshness);
       if (answer) return answer;
     }
@@ -412,10 +413,6 @@ export function createReads(options: ReadsOptions): CallerReads {
     }
   }
 
-  function noteFailed({ waiters }: OpenRead, error: PetqlError): void {
-    for (const waiter of waiters) waiter.failed = error;
-  }
-
   /** Whether a call that is still under way may answer it. */
   function waitsForAnother(one: OpenRead): boolean {
     waitingSet.noteJoinsOf(one);
@@ -454,6 +451,10 @@ export function createReads(options: ReadsOptions): CallerReads {
     if (!answer || ageMs > freshness.maxStaleMs) return undefined;
     return served(answer, ageMs > freshness.maxAgeMs ? reason : undefined);
   }
+}
+
+function noteFailed({ waiters }: OpenRead, error: PetqlError): void {
+  for (const waiter of waiters) waiter.failed = error;
 }
 
 function serve({ waiters }: OpenRead, answer: ServedAnswer): void {

@@ -49,6 +49,8 @@ export interface SharedListingsOptions {
 }
 
 const CHANNEL = 'petql:wrote';
+/** How soon a Redis that did not take the word of a write is told again. */
+const TELL_AGAIN_MS = 250;
 /** How often whoever is served an older answer has a look at what others know. */
 const GLANCE_MS = 500;
 
@@ -61,9 +63,10 @@ const SYNC: RedisScript = {
   source: `${REDIS_NOW}
 local nowMs = redisNowMs()
 local younger = {}
+-- What is as of later than now is from before somebody set the clock back: its age is not known.
 for index = 1, #ARGV, 2 do
   local asOfMs = redis.call('HGET', KEYS[1], 'asOf ' .. ARGV[index])
-  if asOfMs and tonumber(asOfMs) > tonumber(ARGV[index + 1]) then
+  if asOfMs and tonumber(asOfMs) > tonumber(ARGV[index + 1]) and tonumber(asOfMs) <= nowMs then
     table.insert(younger, { name = ARGV[index], asOfMs = tonumber(asOfMs), text = redis.call('HGET', KEYS[1], ARGV[index]) })
   end
 end
@@ -80,9 +83,11 @@ const SHARE: RedisScript = {
   source: `${REDIS_NOW}
 local writes, name, ageMs, text, keptMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local latestMs = tonumber(ARGV[6])
-if (redis.call('HGET', KEYS[1], 'writes') or '') ~= writes then return '0' end
-local asOfMs = math.min(redisNowMs() - ageMs, latestMs)
-if asOfMs <= tonumber(redis.call('HGET', KEYS[1], 'asOf ' .. name) or '0') then return '0' end
+if (redis.call('HGET', KEYS[1], 'writes') or '') ~= writes then return 'written' end
+local nowMs = redisNowMs()
+local asOfMs = math.min(nowMs - ageMs, latestMs)
+local keptAsOfMs = tonumber(redis.call('HGET', KEYS[1], 'asOf ' .. name) or '0')
+if asOfMs <= keptAsOfMs and keptAsOfMs <= nowMs then return 'known' end
 redis.call('HSET', KEYS[1], 'asOf ' .. name, string.format('%.0f', asOfMs), name, text)
 redis.call('PEXPIRE', KEYS[1], keptMs)
 return string.format('%.0f', asOfMs)
@@ -111,6 +116,10 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
   const everyone = new Set<Member>();
   /** Those whose names are known, by their names. */
   const members = new Map<string, Member>();
+  /** Those that have written, and could not tell the others. */
+  const owing = new Map<Member, () => Promise<void>>();
+  let telling = false;
+  const again = setInterval(() => void tellOwed(), TELL_AGAIN_MS).unref();
   let written = 0;
   /** How far Redis's clock is ahead of ours, at least; unknown until it has answered. */
   let redisAheadMs = Infinity;
@@ -126,8 +135,21 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
 
   return {
     join: createMember,
-    close: unsubscribe,
+    close() {
+      clearInterval(again);
+      unsubscribe();
+    },
   };
+
+  /** One after the other, up to the first that Redis does not take. */
+  async function tellOwed(): Promise<void> {
+    if (telling || owing.size === 0) return;
+    telling = true;
+    await quietly(async () => {
+      for (const tell of owing.values()) await tell();
+    });
+    telling = false;
+  }
 
   function createMember(apiKey: string, listener: ListingsListener): CallerListings {
     /** As of when each listing is known here, by Redis's clock. */
@@ -138,8 +160,6 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
     let heard = 0;
     let syncing: Promise<void> | undefined;
     let syncedAtMs = -Infinity;
-    /** A write that the others could not be told of. */
-    let owed = false;
     const member: Member = {
       wrote(others) {
         heard += 1;
@@ -150,7 +170,8 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       back() {
         // What the others said meanwhile is not known.
         member.wrote('');
-        (owed ? tellWrite() : enrol()).catch(() => {});
+        enrol().catch(() => {});
+        void tellOwed();
       },
     };
     everyone.add(member);
@@ -171,7 +192,7 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       wrote() {
         heard += 1;
         known.clear();
-        owed = true;
+        owing.set(member, tellWrite);
         return quietly(tellWrite);
       },
       leave() {
@@ -182,6 +203,8 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
 
     function sync(): Promise<void> {
       syncedAtMs = clock.elapsed();
+      // What others write is heard of from now on, even where Redis does not work at the moment.
+      if (name === undefined) enrol().catch(() => {});
       syncing ??= quietly(fetchYounger).finally(() => {
         syncing = undefined;
       });
@@ -194,7 +217,8 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       if (agreed !== name) {
         if (name !== undefined) members.delete(name);
         name = agreed;
-        members.set(agreed, member);
+        // One that has left tells what it owes, and hears nothing any more.
+        if (everyone.has(member)) members.set(agreed, member);
       }
       return agreed;
     }
@@ -203,8 +227,10 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       written += 1;
       writes = `${replica} ${written}`;
       const message = JSON.stringify({ name: await enrol(), writes, by: replica });
+      const before = heard;
       await redis.run(WROTE, await hashOf(), writes, keptMs, message);
-      owed = false;
+      // What was written meanwhile is still to be told.
+      if (heard === before) owing.delete(member);
     }
 
     async function hashOf(): Promise<string> {
@@ -212,7 +238,7 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
     }
 
     async function fetchYounger(): Promise<void> {
-      if (owed) await tellWrite();
+      if (owing.has(member)) await tellWrite();
       const have = LISTINGS.flatMap((listing) => [listing, String(known.get(listing) ?? 0)]);
       const hash = await hashOf();
       const before = heard;
@@ -220,7 +246,7 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       const answer = JSON.parse(await redis.run(SYNC, hash, ...have)) as Younger;
       redisAheadMs = answer.nowMs - clock.elapsed();
       // A write was heard of while Redis's answer was on its way: it may be from before that write, as its listings then are.
-      if (heard !== before && answer.writes !== writes) return;
+      if (heard !== before) return;
       // A write that no message told of, since nobody listened at the time.
       if (answer.writes !== writes) member.wrote(answer.writes);
       for (const { name: listing, asOfMs, text } of Object.values(answer.younger)) {
@@ -236,7 +262,9 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       const ageMs = Math.ceil(clock.elapsed() - asOfMs);
       const latestMs = redisAheadMs === Infinity ? LATEST_MS : Math.floor(asOfMs + redisAheadMs);
       const asOf = await redis.run(SHARE, key, seen, listing, String(ageMs), text, keptMs, String(latestMs));
-      if (asOf !== '0') known.set(listing, Number(asOf));
+      // A write that was not heard of: what was asked for may be from before it.
+      if (asOf === 'written') void sync();
+      else if (asOf !== 'known') known.set(listing, Number(asOf));
     }
   }
 

@@ -27,7 +27,10 @@ const MOST_LOCATED_LINES = 500;
 const LINE_END = /\r\n|[\n\r]/g;
 
 function isLong(text: string): boolean {
-  let lines = 1;
-  for (const _end of text.matchAll(LINE_END)) if ((lines += 1) > MOST_LOCATED_LINES) return true;
-  return false;
+  return (
+    text
+      .matchAll(LINE_END)
+      .drop(MOST_LOCATED_LINES - 1)
+      .next().done !== true
+  );
 }

@@ -65,3 +65,8 @@ test('those asked for last come first', () => {
   }
   expect(table.all().map(({ key }) => key)).toEqual(['b', 'c', 'a']);
 });
+
+test('whoever is asked for while a thousand strangers wait is one caller all the same', () => {
+  for (let stranger = 0; stranger < 2_000; stranger += 1) see(`stranger ${stranger}`, true);
+  expect(see('a')).toBe(see('a'));
+});

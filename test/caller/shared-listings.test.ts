@@ -20,7 +20,7 @@ interface Replica {
   readonly learnt: Fact[];
 }
 
-function join(redis: RedisStore, replica: string): Replica {
+function join(redis: RedisStore, replica: string, works = () => true): Replica {
   const learnt: Fact[] = [];
   const all = createSharedListings({
     redis,
@@ -28,7 +28,7 @@ function join(redis: RedisStore, replica: string): Replica {
     replica,
     keptMs: 60_000,
     clock: systemClock,
-    works: () => true,
+    works,
   });
   const listings = all.join('a key', { learn: (fact) => learnt.push(fact), wrote: () => {} });
   return { all, listings, learnt };
@@ -66,6 +66,51 @@ test('a listing from before a write is not learnt after it', async () => {
   await later;
   expect(learnt).toHaveLength(1);
 });
+
+test('nor is it where Redis was away as the write was over', async () => {
+  const answers: ((text: string) => void)[] = [];
+  const redis: RedisStore = {
+    connected: true,
+    run: () => new Promise((resolve) => answers.push(resolve)),
+    subscribe: () => () => {},
+    close: () => {},
+  };
+  let works = true;
+  const { all, listings, learnt } = join(redis, 'one', () => works);
+  const syncing = listings.sync();
+  await expect.poll(() => answers.length).toBe(1);
+  works = false;
+  await listings.wrote();
+  const text = JSON.stringify({ pets: PETS, complete: true });
+  answers[0]?.(JSON.stringify({ nowMs: 1_000, writes: '', younger: [{ name: 'all', asOfMs: 900, text }] }));
+  await syncing;
+  expect(learnt).toEqual([]);
+  all.close();
+});
+
+test.skipIf(!redisIsHere)(
+  'what is as of later than now, since somebody set the clock of Redis back, is not learnt',
+  async () => {
+    const server = await startRedis();
+    const stores = [0, 1].map(() => connectRedis({ url: server.url, log: createMemoryLog().log }));
+    const [one, other] = stores.map((store, index) => join(store, `replica ${index}`)) as [Replica, Replica];
+    await one.listings.sync();
+    await server.command('HSET', 'petql:listings:a key', 'asOf all', String(Date.now() + 15_000), 'all', '{}');
+    await other.listings.sync();
+    expect(other.learnt).toEqual([]);
+    const fact = listingFact('all', PETS, true, systemClock.elapsed());
+    one.listings.share(fact, one.listings.writes);
+    await expect
+      .poll(async () => {
+        await other.listings.sync();
+        return other.learnt.length;
+      })
+      .toBe(1);
+    for (const { all } of [one, other]) all.close();
+    for (const store of stores) store.close();
+    await server.close();
+  },
+);
 
 test.skipIf(!redisIsHere)('no listing is taken for younger than it is, however slow Redis is', async () => {
   const server = await startRedis();

@@ -42,10 +42,14 @@ interface Told {
   readonly errors?: readonly { readonly message: string; readonly extensions: any }[];
 }
 
-async function ask({ address }: PetqlProcess, query: string, variables = {}): Promise<any> {
+async function ask({ address }: PetqlProcess, query: string, variables = {}, cacheControl = ''): Promise<any> {
   const response = await fetch(address, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: 'Bearer demo-pro' },
+    headers: {
+      'content-type': 'application/json',
+      authorization: 'Bearer demo-pro',
+      ...(cacheControl ? { 'cache-control': cacheControl } : {}),
+    },
     body: JSON.stringify({ query, variables }),
   });
   return response.json();
@@ -95,6 +99,25 @@ describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
     expect(first.data?.createPet.pet.id).toBe('250');
     expect(await create(other)).toEqual(first);
     expect(await name()).toBe('Momo');
+  });
+
+  const nameFrom = async (petql: PetqlProcess, cacheControl: string) =>
+    (await ask(petql, '{ pet(id: "250") { name } }', {}, cacheControl)).data.pet?.name;
+
+  test('nor where all that was asked before it was for the newest', async () => {
+    expect(await nameFrom(other, 'no-cache')).toBeUndefined();
+    expect(codeOf(await create(one))).toBeUndefined();
+    await until(async () => (await nameFrom(other, 'max-age=3600')) === 'Momo');
+  });
+
+  test('nor where Redis took no word of the creation when it was over', async () => {
+    expect(await nameFrom(other, 'max-age=3600')).toBeUndefined();
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    const health = new URL('/health/ready', one.address);
+    await until(async () => ((await (await fetch(health)).json()) as { redis: string }).redis === 'away');
+    expect(codeOf(await create(one, { idempotencyKey: null }))).toBeUndefined();
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    await until(async () => (await nameFrom(other, 'max-age=3600')) === 'Momo');
   });
 
   test('send nothing again when one of them dies while its POST is under way', async () => {
