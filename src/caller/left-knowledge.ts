@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import type { Pet } from '../pet.ts';
 import type { Call } from './call.ts';
 import { animalFact, listingFact } from './fact.ts';
@@ -30,29 +29,51 @@ interface LeftFact {
 }
 
 export function createLeftKnowledge(mostAnimals = MOST_ANIMALS): LeftKnowledge {
-  /** Listings that a caller before has brought. */
-  const counted = new WeakSet<readonly Pet[]>();
-  const left = new LRUCache<string, readonly LeftFact[]>({
-    maxSize: mostAnimals,
-    sizeCalculation: (facts) => facts.reduce((size, { pets }) => size + newAnimals(pets), 1),
-  });
+  /** Whoever left longest ago comes first. */
+  const left = new Map<string, readonly LeftFact[]>();
+  /** In how many facts an array of animals is: it takes its room once, and for as long as it is in any. */
+  const holders = new Map<readonly Pet[], number>();
+  let size = 0;
   return {
     keep(apiKey, facts) {
       const single = facts.filter(({ call }) => call.kind === 'get').slice(-MOST_SINGLE);
       const kept = [...facts.filter(({ call }) => call.kind === 'list'), ...single];
-      if (kept.length > 0) left.set(apiKey, kept.map(leftFact));
+      if (kept.length > 0) add(apiKey, kept.map(leftFact));
     },
     take(apiKey) {
-      const facts = left.get(apiKey) ?? [];
-      left.delete(apiKey);
-      return facts.map(factAgain);
+      return remove(apiKey).map(factAgain);
     },
   };
 
-  function newAnimals(pets: readonly Pet[]): number {
-    if (counted.has(pets)) return 0;
-    counted.add(pets);
-    return pets.length;
+  function add(apiKey: string, facts: readonly LeftFact[]): void {
+    remove(apiKey);
+    left.set(apiKey, facts);
+    size += 1;
+    for (const { pets } of facts) {
+      const count = holders.get(pets) ?? 0;
+      holders.set(pets, count + 1);
+      if (count === 0) size += pets.length;
+    }
+    for (const oldest of left.keys()) {
+      if (size <= mostAnimals) break;
+      remove(oldest);
+    }
+  }
+
+  function remove(apiKey: string): readonly LeftFact[] {
+    const facts = left.get(apiKey);
+    if (!facts) return [];
+    left.delete(apiKey);
+    size -= 1;
+    for (const { pets } of facts) {
+      const count = holders.get(pets) ?? 0;
+      if (count > 1) holders.set(pets, count - 1);
+      else {
+        holders.delete(pets);
+        size -= pets.length;
+      }
+    }
+    return facts;
   }
 }
 

@@ -2,8 +2,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createCallers } from '../../src/caller/callers.ts';
 import type { Callers, CallersOptions } from '../../src/caller/callers.ts';
 import { animalFact, listingFact } from '../../src/caller/fact.ts';
+import type { Fact } from '../../src/caller/fact.ts';
 import { readFreshness } from '../../src/caller/freshness.ts';
 import { createLeftKnowledge } from '../../src/caller/left-knowledge.ts';
+import type { LeftKnowledge } from '../../src/caller/left-knowledge.ts';
 import type { SharedListings } from '../../src/caller/shared-listings.ts';
 import { systemClock as clock, steadyTime } from '../../src/clock.ts';
 import type { Int64 } from '../../src/int64.ts';
@@ -146,4 +148,29 @@ test('animals that nobody shares are bounded, and a listing that many share coun
   const known = (left: typeof own) =>
     Array.from({ length: 500 }, (_, key) => left.take(`key ${key}`).length).reduce((sum, facts) => sum + facts, 0);
   expect([known(shared), known(own)]).toEqual([500, 250]);
+});
+
+test.each<[string, (left: LeftKnowledge, key: string, facts: readonly Fact[]) => void]>([
+  [
+    'callers that leave twice',
+    (left, key, facts) => {
+      left.keep(key, facts);
+      left.keep(key, left.take(key));
+    },
+  ],
+  [
+    'callers that share them with one that has come back',
+    (left, key, facts) => {
+      left.keep(`${key} too`, facts);
+      left.keep(key, facts);
+      left.take(`${key} too`);
+    },
+  ],
+])('animals of %s are bounded', (_who, leave) => {
+  const left = createLeftKnowledge(1_000);
+  const keys = Array.from({ length: 500 }, (_, index) => `key ${index}`);
+  for (const key of keys) leave(left, key, [listingFact('all', [...PETS], true, 0)]);
+  const known = keys.flatMap((key) => left.take(key)).length;
+  expect(known).toBeGreaterThan(240);
+  expect(known).toBeLessThanOrEqual(250);
 });
