@@ -1,8 +1,14 @@
 import type { Clock } from '../clock.ts';
+import { DURATIONS } from '../durations.ts';
 import type { Log } from '../log.ts';
 
 /** When `GET /pets/{petId}` goes (pet-api.md, "Get an animal"): 5 December 2030. */
 const SUNSET_MS = Date.UTC(2030, 11, 5);
+/**
+ * How long before it nobody is sent there any more: longer than a call can be under way, and than a clock that is known from
+ * `Date` headers is behind.
+ */
+const MARGIN_MS = DURATIONS.upstreamTimeoutMs.highest + 60_000;
 /** A sunset that is nearer than this is worth a word. */
 const NEAR_MS = 180 * 86_400_000;
 /** A route that was not there may be back after a deployment that went wrong; one that said it is gone is gone. */
@@ -11,8 +17,8 @@ const LOOK_AGAIN_MS = 3_600_000;
 /** Whether the upstream still has the deprecated `GET /pets/{petId}`; the same for every caller. */
 export interface GetRoute {
   /**
-   * Until the announced sunset at most, even where a later one is told: a route that is gone all the same could answer 404,
-   * and that would read as an animal that is not there.
+   * Until some minutes before the announced sunset at most, even where a later one is told: a route that is gone all the
+   * same could answer 404, and that would read as an animal that is not there.
    */
   readonly works: boolean;
   /** When it goes, in milliseconds since the epoch, where that is less than 180 days away; as told, or as announced. */
@@ -38,7 +44,7 @@ export function createGetRoute({ clock, upstreamNow, log }: GetRouteOptions): Ge
   const nearSunsetMs = () => (sunsetMs - nowMs() < NEAR_MS ? sunsetMs : undefined);
   return {
     get works() {
-      return clock.elapsed() >= untilMs && nowMs() < SUNSET_MS;
+      return clock.elapsed() >= untilMs && nowMs() < SUNSET_MS - MARGIN_MS;
     },
     get nearSunsetMs() {
       return nearSunsetMs();

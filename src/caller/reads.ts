@@ -349,6 +349,7 @@ export function createReads(options: ReadsOptions): CallerReads {
   /** Whoever may use the answer is served, and whom it does not help goes on. */
   function land(flight: Flight, fact: Fact): void {
     refusedKey.accept();
+    if (mayBeOfNoRoute(flight, fact)) return;
     if (waitingSet.isCurrent(flight)) {
       knowledge.learn(fact);
       shared?.share(fact, flight.sharedWrites);
@@ -359,6 +360,11 @@ export function createReads(options: ReadsOptions): CallerReads {
       if (pets) serve(one, { pets, asOfMs: fact.asOfMs, staleReason: undefined });
       else if (flight.call.kind === 'list') one.seen.add(flight.call.listing);
     }
+  }
+
+  /** A route that is gone may answer as it did for an animal that is not there. By now the date of that answer is known. */
+  function mayBeOfNoRoute({ call }: Flight, fact: Fact): boolean {
+    return call.kind === 'get' && fact.animal(call.id) === null && !getRoute.works;
   }
 
   /** A call brought nothing: whoever needs that very call fails, or gets what is known; whom another one may help goes on. */

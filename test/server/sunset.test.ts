@@ -58,10 +58,38 @@ test('a listing that shows the whole store proves it', async () => {
   expect(gateway.sandbox.calls).toHaveLength(1);
 });
 
-test('a moment before the sunset, animals are still asked for', async () => {
-  await using gateway = await at(SUNSET_MS - 60_000, 150);
+test('a while before the sunset, animals are still asked for', async () => {
+  await using gateway = await at(SUNSET_MS - 900_000, 150);
   await look(gateway);
   await gateway.query(animal('149'), { headers });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
+/** The service's clock goes on to this moment, and without the route it answers as it does for an animal that is not there. */
+function withoutRoute({ sandbox }: TestGateway, nowMs: number): void {
+  const dated = { headers: { date: new Date(nowMs).toUTCString() } };
+  const body = JSON.stringify({ code: 'not_found', message: 'The requested resource could not be found.' });
+  sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? { ...dated, status: 404, body } : dated));
+}
+
+test.each([
+  ['shortly before it', -500, true],
+  ['as long before it as a call may take', -600_000, true],
+  ['after it, while the clock of the service is not known', 60_000, false],
+])('a route that goes at the sunset with a 404 and the Error body makes no null: %s', async (_when, atMs, looks) => {
+  await using gateway = await at(SUNSET_MS + atMs, 150);
+  if (looks) await look(gateway);
+  withoutRoute(gateway, SUNSET_MS + 60_000);
+  expect((await gateway.query(animal('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  expect((await gateway.query(animal('148'), { headers })).data).toEqual({ pet: { id: '148' } });
+  expect(gets(gateway)).toHaveLength(looks ? 0 : 1);
+});
+
+test('a get that is sent before the sunset and answered after it makes no null either', async () => {
+  await using gateway = await at(SUNSET_MS - 900_000, 150);
+  await look(gateway);
+  withoutRoute(gateway, SUNSET_MS + 1_000);
+  expect((await gateway.query(animal('149'), { headers })).data).toEqual({ pet: { id: '149' } });
   expect(gets(gateway)).toHaveLength(1);
 });
 
