@@ -116,7 +116,7 @@ export function createReads(options: ReadsOptions): CallerReads {
   const rests = createRests({ clock, retryQuota, pausesMs: retryPausesMs, onOver: review });
   let reviewing = false;
   const shared = options.share?.({
-    learn: (fact) => knowledge.learn(fact),
+    learn: learnFromOthers,
     wrote() {
       waitingSet.wrote();
       knowledge.forget();
@@ -360,6 +360,22 @@ export function createReads(options: ReadsOptions): CallerReads {
       if (pets) serve(one, { pets, asOfMs: fact.asOfMs, staleReason: undefined });
       else if (flight.call.kind === 'list') one.seen.add(flight.call.listing);
     }
+  }
+
+  /** A call of another replica has found it out: whom it is young enough for needs none of its own. */
+  function learnFromOthers(fact: Fact): void {
+    knowledge.learn(fact);
+    const { call, asOfMs } = fact;
+    const ageMs = clock.elapsed() - asOfMs;
+    for (const one of open) {
+      const takers = [...one.waiters].filter(
+        ({ freshness }) => freshness.joinsSentMs > 0 && ageMs <= freshness.maxAgeMs,
+      );
+      const pets = answerFrom(fact, one.demand);
+      if (pets) for (const waiter of takers) waiter.settle({ pets, asOfMs, staleReason: undefined });
+      else if (call.kind === 'list' && takers.length === one.waiters.size) one.seen.add(call.listing);
+    }
+    reviewSoon();
   }
 
   /** A route that is gone may answer as it did for an animal that is not there. By now the date of that answer is known. */

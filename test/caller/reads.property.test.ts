@@ -1,17 +1,19 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { ListingName } from '../../src/caller/call.ts';
 import type { Demand } from '../../src/caller/demand.ts';
-import { animalFact } from '../../src/caller/fact.ts';
+import { animalFact, listingFact } from '../../src/caller/fact.ts';
 import { readFreshness } from '../../src/caller/freshness.ts';
 import { createKnowledge } from '../../src/caller/knowledge.ts';
 import { createReads } from '../../src/caller/reads.ts';
 import type { CallerReads } from '../../src/caller/reads.ts';
+import type { ListingsListener } from '../../src/caller/shared-listings.ts';
 import { PetqlError } from '../../src/errors.ts';
 import type { Pet } from '../../src/pet.ts';
 import type { Passage, Throttle } from '../../src/throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
-import { anyDemand, createModelStore, found, listed, modelPet } from './model-store.ts';
+import { anyDemand, anyListing, createModelStore, found, listed, modelPet } from './model-store.ts';
 import type { ModelStore } from './model-store.ts';
 
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 4_000);
@@ -42,6 +44,8 @@ function createHistory(animals: number, now: () => number): History {
 type Step =
   | { readonly kind: 'foreign' }
   | { readonly kind: 'write' }
+  /** Another replica lists, and shares it. */
+  | { readonly kind: 'others'; readonly listing: ListingName }
   | { readonly kind: 'read'; readonly demand: Demand; readonly cacheControl: string | undefined }
   | { readonly kind: 'wait'; readonly ms: number };
 
@@ -65,6 +69,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       }),
     },
     { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('foreign' as const, 'write' as const) }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('others' as const), listing: anyListing }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.constantFrom(10, 900, 5_000) }) },
   ),
   { minLength: 1, maxLength: 40 },
@@ -93,8 +98,9 @@ test('whatever is interleaved, each answer was true at a moment within its age, 
         const latest = () => history.versions.length - 1;
         const fails = () => (calls += 1) % 7 === luck % 11;
         const petApi = modelPetApi(scheduler, history, fails);
-        const reads = readsOver(petApi, () => nowMs);
+        const { reads, others } = readsOver(petApi, () => nowMs);
         let floor = 0;
+        let writes = 0;
         let total = 0;
         const done: Read[] = [];
         const writing: Promise<void>[] = [];
@@ -104,6 +110,7 @@ test('whatever is interleaved, each answer was true at a moment within its age, 
           if (step.kind === 'wait') nowMs += step.ms;
           else if (step.kind === 'foreign') history.add();
           else if (step.kind === 'write') writing.push(write());
+          else if (step.kind === 'others') writing.push(listElsewhere(step.listing));
           else done.push(read(step.demand, step.cacheControl));
         };
         const write = async () => {
@@ -114,6 +121,14 @@ test('whatever is interleaved, each answer was true at a moment within its age, 
           await scheduler.schedule(Promise.resolve(), 'the write is answered');
           void reads.wrote(animalFact(pet.id, pet, sentAtMs));
           floor = Math.max(floor, version);
+          writes += 1;
+        };
+        const listElsewhere = async (listing: ListingName) => {
+          const asOfMs = nowMs;
+          const before = writes;
+          const { pets, complete } = (history.versions.at(-1) as History['versions'][number]).store.list(listing);
+          await scheduler.schedule(Promise.resolve(), 'what another replica has listed comes');
+          if (writes === before) others.learn(listingFact(listing, pets, complete, asOfMs));
         };
         const read = (demand: Demand, cacheControl: string | undefined): Read => {
           const freshness = readFreshness(cacheControl, DEFAULTS);
@@ -185,8 +200,9 @@ function modelPetApi(scheduler: fc.Scheduler, { versions }: History, fails: () =
   };
 }
 
-function readsOver(petApi: PetApi, elapsed: () => number): CallerReads {
-  return createReads({
+function readsOver(petApi: PetApi, elapsed: () => number): { reads: CallerReads; others: ListingsListener } {
+  let others: ListingsListener | undefined;
+  const reads = createReads({
     apiKey: 'a key',
     petApi,
     throttle: OPEN,
@@ -195,11 +211,15 @@ function readsOver(petApi: PetApi, elapsed: () => number): CallerReads {
     knowledge: createKnowledge(),
     allowance: { allows: () => true, spend() {} },
     clock: { now: elapsed, elapsed },
-    share: undefined,
+    share(listener) {
+      others = listener;
+      return { sync: async () => {}, glance() {}, writes: '', share() {}, wrote: async () => {}, leave() {} };
+    },
     retryQuota: { called() {}, room: Infinity, take: () => true },
     retryPausesMs: [0, 0],
     onRetry() {},
   });
+  return { reads, others: others as unknown as ListingsListener };
 }
 
 /** Lets everything through, as soon as others have had their turn. */
