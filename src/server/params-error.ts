@@ -2,13 +2,17 @@ import type { GraphQLError } from 'graphql';
 import { badRequest } from './error-answers.ts';
 
 /** What stands beside the document, as it was sent: types say nothing of what a visitor really sends. */
-export interface SentParams {
+interface SentParams {
   readonly operationName?: unknown;
   readonly variables?: unknown;
 }
 
-/** The BAD_USER_INPUT error of an operation name or variables of a wrong type, or undefined. */
-export function paramsError({ operationName, variables }: SentParams): GraphQLError | undefined {
+/** The BAD_USER_INPUT error of what is no operation, or has an operation name or variables of a wrong type, or undefined. */
+export function paramsError(params: unknown): GraphQLError | undefined {
+  if (typeName(params) !== 'object') {
+    return badRequest(`Expected an operation as an object, got ${typeName(params)}.`, 400);
+  }
+  const { operationName, variables } = params as SentParams;
   if (typeof (operationName ?? '') !== 'string') {
     return badRequest(`operationName: expected a string, got ${typeName(operationName)}.`, 400);
   }
@@ -19,5 +23,6 @@ export function paramsError({ operationName, variables }: SentParams): GraphQLEr
 }
 
 function typeName(value: unknown): string {
+  if (value === null) return 'null';
   return Array.isArray(value) ? 'list' : typeof value;
 }

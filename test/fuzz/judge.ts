@@ -43,7 +43,8 @@ export function kindOf({ status, headers, body }: HttpAnswer): string {
   if (body === '') return `${status} no body`;
   const results = [JSON.parse(body) as Result].flat();
   if (results.length === 0) throw new Error('an answer without a result');
-  return `${status} ${outcomeOf(results[0] as Result)}${results.length > 1 ? ' and others' : ''}`;
+  const [first, ...others] = results.map(outcomeOf);
+  return `${status} ${first}${others.length > 0 ? ' and others' : ''}`;
 
   function outcomeOf(result: Result): string {
     // What is no GraphQL says how petql is.

@@ -122,10 +122,18 @@ const params = fc
     return `{${parts.join(',')}${extra}}`;
   });
 
+/** What stands in a list of operations: not always one. */
+const listed = fc.oneof(
+  { weight: 4, arbitrary: params },
+  { weight: 1, arbitrary: fc.constant('null') },
+  { weight: 1, arbitrary: fc.constantFrom('5', '"x"', 'true', '[]', '[null]', '{}') },
+  { weight: 1, arbitrary: params.map((text) => `[${text}]`) },
+);
+
 const bodies: fc.Arbitrary<Buffer> = fc.oneof(
   { weight: 40, arbitrary: params.map((text) => Buffer.from(text)) },
   { weight: 3, arbitrary: mutated(params).map((text) => Buffer.from(text)) },
-  { weight: 1, arbitrary: fc.array(params, { maxLength: 4 }).map((all) => Buffer.from(`[${all.join(',')}]`)) },
+  { weight: 2, arbitrary: fc.array(listed, { maxLength: 4 }).map((all) => Buffer.from(`[${all.join(',')}]`)) },
   { weight: 1, arbitrary: params.map((text) => Buffer.from(`\ufeff${text}`)) },
   { weight: 1, arbitrary: params.map((text) => Buffer.from(text, 'utf16le')) },
   { weight: 1, arbitrary: params.map((text) => Buffer.from(text, 'latin1')) },

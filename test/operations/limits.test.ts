@@ -74,6 +74,32 @@ describe('a list of operations in one request', () => {
     ]);
   });
 
+  test('has an error in each place where something else than an operation stands, and no fault is logged', async () => {
+    await using gateway = await startGateway({ gateway: { maxBatch: 5 } });
+    const body = JSON.stringify([null, { query: '{ __typename }' }, 5, [{ query: '{ __typename }' }], 'x']);
+    const answer = await fetch(gateway.endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+    const noOperation = (got: string) => ({
+      errors: [
+        {
+          message: `Expected an operation as an object, got ${got}.`,
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ],
+    });
+    expect(await answer.json()).toMatchObject([
+      noOperation('null'),
+      { data: { __typename: 'Query' } },
+      noOperation('number'),
+      noOperation('list'),
+      noOperation('string'),
+    ]);
+    expect(gateway.logLines.filter(({ level }) => level > 20)).toEqual([]);
+  });
+
   test('is refused whole past the limit, and where it is empty', async () => {
     await using gateway = await startGateway({ gateway: { maxBatch: 3 } });
     const long = await post(gateway, list(4));
