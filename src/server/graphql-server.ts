@@ -135,6 +135,8 @@ interface ServerContext extends Record<string, unknown> {
   running?: RunningOperation;
   operation?: OperationDefinitionNode;
   reported?: boolean;
+  /** The contexts of the request's operations that were begun, in the order of their answers. */
+  begun?: ServerContext[];
 }
 
 type ServerPlugin = Plugin<object, object, RequestContext>;
@@ -161,9 +163,13 @@ function usePages({ endpoint, graphiqlKey, health, ...options }: GraphqlServerOp
 /** Tells of each operation, and of what did not get so far as to be one. */
 function useReports(reports: OperationReports): ServerPlugin {
   return {
+    onRequestParse({ serverContext }) {
+      (serverContext as ServerContext).begun = [];
+    },
     onParams({ request, context }) {
       const own = context as ServerContext;
       own.running = reports.begin(requestTrace(request), own.requestId);
+      own.begun?.push(own);
     },
     onExecutionResult({ result, context }) {
       const own = context as ServerContext;
@@ -172,9 +178,13 @@ function useReports(reports: OperationReports): ServerPlugin {
       reports.end(own.running, own.operation, result as ExecutionResult);
     },
     onResultProcess({ request, result, serverContext }) {
-      const { running, reported, requestId } = serverContext as ServerContext;
-      if (reported || !('errors' in result)) return;
-      reports.end(running ?? reports.begin(requestTrace(request), requestId), undefined, result);
+      const { begun = [], requestId } = serverContext as ServerContext;
+      // Yoga turns what keeps an operation from running into its answer without telling of a result.
+      for (const [index, one] of [result as ExecutionResult | ExecutionResult[]].flat().entries()) {
+        const { running, reported } = begun[index] ?? {};
+        if (reported || !('errors' in one)) continue;
+        reports.end(running ?? reports.begin(requestTrace(request), requestId), undefined, one);
+      }
     },
   };
 }

@@ -125,6 +125,39 @@ test('what cost no call is counted by why it did not', async () => {
   });
 });
 
+test('each operation of a list is counted and logged once, also where it never ran', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true, maxBatch: 5 } });
+  const answer = await fetch(gateway.endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' },
+    body: JSON.stringify([
+      { query: '{ pets(limit: 1) { id } }' },
+      { query: '{ pets { id } }', variables: [1] },
+      { query: 1 },
+      { query: '{ nothing }' },
+      { documentId: 'of nobody' },
+    ]),
+  });
+  expect(await answer.json()).toHaveLength(5);
+  const operations = [...(await scrape(gateway))].filter(([name]) => name.startsWith('petql_operations_total'));
+  expect(Object.fromEntries(operations)).toEqual({
+    'petql_operations_total{type="query",outcome="OK"}': 1,
+    'petql_operations_total{type="query",outcome="GRAPHQL_VALIDATION_FAILED"}': 1,
+    'petql_operations_total{type="none",outcome="BAD_USER_INPUT"}': 2,
+    'petql_operations_total{type="none",outcome="PERSISTED_DOCUMENT_NOT_FOUND"}': 1,
+  });
+  const logged = gateway.logLines.filter(({ msg }) => msg === 'operation');
+  // Those that never ran are told of with the answer.
+  expect(logged.map(({ outcome }) => outcome)).toEqual([
+    'GRAPHQL_VALIDATION_FAILED',
+    'OK',
+    'BAD_USER_INPUT',
+    'BAD_USER_INPUT',
+    'PERSISTED_DOCUMENT_NOT_FOUND',
+  ]);
+  expect(new Set(logged.map(({ id }) => id))).toEqual(new Set([answer.headers.get('x-request-id')]));
+});
+
 test('whatever clients and the service send, the series stay few', async () => {
   await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 50 } });
   const load = async (round: number) => {

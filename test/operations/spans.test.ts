@@ -91,6 +91,19 @@ test('a span that was begun is ended, whatever came of its operation', async () 
   expect(outcomes).toEqual(['UNAUTHENTICATED', 'BAD_USER_INPUT', 'OK']);
 });
 
+test('a span that was begun is ended for each operation of a list, also where it never ran', async () => {
+  await using lists = await startGateway({ gateway: { maxBatch: 3 } });
+  await fetch(lists.endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' },
+    body: '[{"query":"{ __typename }"},{"query":"{ pets { id } }","variables":[1]},{"query":1}]',
+  });
+  expect(spans()).toHaveLength(begun);
+  const outcomes = spans().map(({ attributes }) => attributes['petql.outcome']);
+  // Those that never ran are told of with the answer.
+  expect(outcomes).toEqual(['OK', 'BAD_USER_INPUT', 'BAD_USER_INPUT']);
+});
+
 test('a creation waits as a write, below its own operation while another one reads', async () => {
   await Promise.all([
     gateway.query(CREATE),
