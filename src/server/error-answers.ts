@@ -3,18 +3,25 @@ import { GraphQLError } from 'graphql';
 import type { GraphQLErrorExtensions, GraphQLFormattedError } from 'graphql';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { Limits } from '../limits.ts';
 import type { Log } from '../log.ts';
+import { limitExceeded } from './limit-exceeded.ts';
 
 /**
  * What a client sees of something thrown: GraphQL's own errors and PetqlErrors as they are, and for the rest a masked
  * INTERNAL_SERVER_ERROR whose id leads to the log.
  */
-export function createErrorMask(log: Log): (error: unknown) => GraphQLError {
+export function createErrorMask(log: Log, { maxBodyBytes }: Limits): (error: unknown) => GraphQLError {
   return (error) => {
     const thrown = rootCause(error);
     const located = error instanceof GraphQLError ? error : undefined;
     if (thrown instanceof PetqlError) return graphqlError(thrown, located);
-    if (located && thrown instanceof GraphQLError) return located;
+    if (located && thrown instanceof GraphQLError) {
+      // Yoga refuses a body that is too long under a code of its own, and does not say what would be short enough.
+      return located.extensions['code'] === 'REQUEST_ENTITY_TOO_LARGE'
+        ? graphqlError(limitExceeded('bodyBytes', maxBodyBytes, undefined, 413))
+        : located;
+    }
     const id = randomUUID();
     log.error({ id, err: thrown }, 'an operation failed in a way that nobody foresaw');
     return errorAt(located, `Something went wrong inside petql; its log tells more under the id ${id}.`, {

@@ -43,7 +43,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   const memory = createTextMemory();
   const shared = {
     requestContext: createRequestContext(options),
-    maskError: createErrorMask(options.log),
+    maskError: createErrorMask(options.log, limits),
     reports: createOperationReports(options),
     cors: createCors(options.corsOrigins),
     callLimit: createCallLimit(limits),

@@ -23,7 +23,6 @@ import { forgedRequestError } from './forged-request.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
 import { healthAnswer } from './health.ts';
 import type { Health } from './health.ts';
-import { limitExceeded } from './limit-exceeded.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
 import type { OperationReports, RunningOperation } from './operation-reports.ts';
@@ -92,7 +91,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       useDocumentChecks(limits),
       useSchemaRules({ introspection }),
       useExecution(callLimit, { hideSuggestions: !introspection }),
-      useAnswerHeaders(limits),
+      useAnswerHeaders(),
     ],
     // Frameworks know a Response by its class.
     fetchAPI: { Request, Response, Headers },
@@ -283,8 +282,7 @@ function useExecution(limit: CallLimit, { hideSuggestions }: { hideSuggestions: 
   };
 }
 
-function useAnswerHeaders({ maxBodyBytes }: Limits): ServerPlugin {
-  const finished = (error: GraphQLError) => finishedError(namedLimit(error, maxBodyBytes));
+function useAnswerHeaders(): ServerPlugin {
   return {
     onExecutionResult({ result, setResult, context }) {
       if (!result || Array.isArray(result) || !('data' in result)) return;
@@ -297,8 +295,8 @@ function useAnswerHeaders({ maxBodyBytes }: Limits): ServerPlugin {
       setResult({ ...result, extensions: { ...result.extensions, http } });
     },
     onResultProcess({ result, setResult }) {
-      if (Array.isArray(result)) setResult(result.map((one) => withErrors(one, finished)));
-      else setResult(withErrors(result as ExecutionResult, finished));
+      if (Array.isArray(result)) setResult(result.map((one) => withErrors(one)));
+      else setResult(withErrors(result as ExecutionResult));
     },
     onResponse({ response, setResponse }) {
       if (response.status === 406) return setResponse(notAcceptable());
@@ -310,14 +308,8 @@ function useAnswerHeaders({ maxBodyBytes }: Limits): ServerPlugin {
   };
 }
 
-function withErrors(result: ExecutionResult, finished: (error: GraphQLError) => GraphQLError): ExecutionResult {
-  return result.errors ? { ...result, errors: result.errors.map(finished) } : result;
-}
-
-/** Yoga refuses a body that is too long under a code of its own. */
-function namedLimit(error: GraphQLError, maxBodyBytes: number): GraphQLError {
-  if (error.extensions['code'] !== 'REQUEST_ENTITY_TOO_LARGE') return error;
-  return graphqlError(limitExceeded('bodyBytes', maxBodyBytes, undefined, 413));
+function withErrors(result: ExecutionResult): ExecutionResult {
+  return result.errors ? { ...result, errors: result.errors.map(finishedError) } : result;
 }
 
 const NOT_ACCEPTABLE = 'Expected an Accept header that allows application/json or application/graphql-response+json.';

@@ -158,6 +158,21 @@ test('each operation of a list is counted and logged once, also where it never r
   expect(new Set(logged.map(({ id }) => id))).toEqual(new Set([answer.headers.get('x-request-id')]));
 });
 
+test('a body past the limit is counted and logged under the code that its client reads', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true, maxBodyBytes: 2_000 } });
+  const body = JSON.stringify({ query: `{ __typename } # ${'x'.repeat(2_000)}` });
+  const headers = { 'content-type': 'application/json' };
+  await fetch(gateway.endpoint, { method: 'POST', headers, body });
+  // In process nobody has looked at its length before.
+  const unread = { method: 'POST', headers, body: new Blob([body]).stream(), duplex: 'half' };
+  const answer = await gateway.gateway.fetch(new Request(gateway.endpoint, unread));
+  expect(await answer.json()).toMatchObject({ errors: [{ extensions: { code: 'LIMIT_EXCEEDED', most: 2_000 } }] });
+  const operations = [...(await scrape(gateway))].filter(([name]) => name.startsWith('petql_operations_total'));
+  expect(operations).toEqual([['petql_operations_total{type="none",outcome="LIMIT_EXCEEDED"}', 2]]);
+  const logged = gateway.logLines.filter(({ msg }) => msg === 'operation');
+  expect(logged.map(({ outcome }) => outcome)).toEqual(['LIMIT_EXCEEDED', 'LIMIT_EXCEEDED']);
+});
+
 test('whatever clients and the service send, the series stay few', async () => {
   await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 50 } });
   const load = async (round: number) => {
