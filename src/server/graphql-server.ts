@@ -23,6 +23,7 @@ import { forgedRequestError } from './forged-request.ts';
 import { createGraphiql } from './graphiql/graphiql.ts';
 import { healthAnswer } from './health.ts';
 import type { Health } from './health.ts';
+import { readJsonBody } from './json-body.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
 import type { OperationReports, RunningOperation } from './operation-reports.ts';
@@ -208,6 +209,7 @@ function useGraphqlRequests({ limits, serverKey, trusted, requireTrusted }: Grap
       ) {
         throw badRequest('Expected a body with the content type application/json.', 415);
       }
+      if (request.method === 'POST') setRequestParser(readJsonBody);
       if (!isAcceptable(request.headers.get('accept'))) throw badRequest(NOT_ACCEPTABLE, 406);
       const forged = serverKey !== undefined ? forgedRequestError(request) : undefined;
       if (forged) throw forged;

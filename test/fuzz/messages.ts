@@ -209,6 +209,7 @@ const accepts = fc.constantFrom(
 const contentTypes = fc.constantFrom(
   'application/json; charset=utf-8',
   'application/json;charset=UTF-16',
+  'application/json\t; charset=utf-8',
   'application/json, text/plain',
   'application/graphql+json',
   'application/graphql',

@@ -121,6 +121,36 @@ describe('a body that is no GraphQL request', () => {
   });
 });
 
+describe.each([
+  'Application/JSON',
+  'application/json ; charset=utf-8',
+  'application/json\t;charset=UTF-8',
+  'application/GraphQL+json',
+])('a body of the content type "%s"', (contentType) => {
+  const headers = { 'content-type': contentType };
+
+  test('is read over HTTP and in process, as JSON', async () => {
+    const body = '{"query":"{ __typename }"}';
+    const answer = await post(body, headers);
+    expect([answer.status, answer.json.data]).toEqual([200, { __typename: 'Query' }]);
+    const inProcess = await gateway.gateway.fetch(new Request(gateway.endpoint, { method: 'POST', headers, body }));
+    expect(await inProcess.json()).toMatchObject({ data: { __typename: 'Query' } });
+  });
+
+  test.each([
+    ['that is malformed', '{"query":', 400, 'BAD_USER_INPUT'],
+    ['that is null', 'null', 400, 'BAD_USER_INPUT'],
+    ['past the limit', `{"query":"${' '.repeat(262_145)}"}`, 413, 'LIMIT_EXCEEDED'],
+  ])('%s gets its error', async (_name, body, status, code) => {
+    const overHttp = await post(body, headers);
+    expect([overHttp.status, codeOf(overHttp.json)]).toEqual([status, code]);
+    // What is a stream does not say how long it is.
+    const unread = { method: 'POST', headers, body: new Blob([body]).stream(), duplex: 'half' };
+    const inProcess = await gateway.gateway.fetch(new Request(gateway.endpoint, unread));
+    expect([inProcess.status, codeOf((await inProcess.json()) as QueryAnswer)]).toEqual([status, code]);
+  });
+});
+
 describe('a request past a limit is LIMIT_EXCEEDED', () => {
   test('for 10,000 aliases', async () => {
     expect(await past(`{ ${aliases(10_000)} }`)).toBe('tokens');

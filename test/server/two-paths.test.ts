@@ -118,6 +118,8 @@ const HEADERS: Record<string, Sent> = {
   'no content type': { headers: { 'content-type': undefined } },
   'a content type of a form': { headers: { 'content-type': 'text/plain' } },
   'a content type with a character set': { headers: { 'content-type': 'application/json; charset=utf-8' } },
+  'a content type in capitals': { headers: { 'content-type': 'Application/JSON' } },
+  'a content type with white space': { headers: { 'content-type': 'application/json ; charset=utf-8' } },
   'a content type of another character set': { headers: { 'content-type': 'application/json; charset=latin1' } },
   'a content type with two values': { headers: { 'content-type': ['application/json', 'text/plain'] } },
   'no Cache-Control to use': { headers: { 'cache-control': 'nonsense' } },
