@@ -8,9 +8,15 @@ import { badRequest } from './error-answers.ts';
  */
 export async function readJsonBody(request: Request): Promise<GraphQLParams | GraphQLParams[]> {
   try {
-    return (await request.json()) as GraphQLParams | GraphQLParams[];
+    return noResponse(await request.json()) as GraphQLParams | GraphQLParams[];
   } catch (error) {
     // That the body is too long comes from where it is read.
     throw error instanceof GraphQLError ? error : badRequest('Expected a body in JSON.', 400);
   }
+}
+
+/** Yoga takes whatever has headers and a status for an answer, and sends that. */
+function noResponse(body: unknown): unknown {
+  const { headers, status } = Object(body) as { headers?: unknown; status?: unknown };
+  return headers && status ? { ...(body as object), status: null } : body;
 }

@@ -47,14 +47,15 @@ export function createRequestContext(options: RequestContextOptions): CreateRequ
     const freshness = freshnessOf(cacheControl);
     const caller = known ?? callers.withKey(apiKey);
     const pets = caller.pets({ deadlineMs, signal, freshness, trace });
+    const refusal = caller.refusal();
     return {
-      pets,
+      pets: refusal ? petsOfNobody(refusal) : pets,
       usage: pets.usage,
       freshReads: pets.freshReads,
       budget: () => caller.budget.read(),
       countSaved: () => caller.saved(pets.saved()),
       latestBudget: () => caller.budget.latest(),
-      refusal: caller.refusal(),
+      refusal,
       dryRun,
       worstCase: ({ demands, creations }) => caller.worstCase(demands, freshness) + creations,
       async fit(calls) {
@@ -67,15 +68,11 @@ export function createRequestContext(options: RequestContextOptions): CreateRequ
 
 /** Whoever has no key gets the same error from all that needs one. */
 function strangerContext(error: PetqlError, nowMs: number): Omit<RequestContext, 'dryRun'> {
-  // At once, so that a list of a hundred animals fails as one.
-  const fail = () => {
-    throw error;
-  };
   return {
-    pets: { list: fail, byId: fail, create: fail },
+    pets: petsOfNobody(error),
     usage: () => NO_USAGE,
     freshReads: () => undefined,
-    budget: fail,
+    budget: () => Promise.reject(error),
     // No call is made without a key.
     worstCase: () => 0,
     fit: () => Promise.resolve({ waitMs: 0, at: new Date(nowMs), window: undefined }),
@@ -83,4 +80,12 @@ function strangerContext(error: PetqlError, nowMs: number): Omit<RequestContext,
     latestBudget: () => undefined,
     refusal: error,
   };
+}
+
+/** Fails at once, so that a list of a hundred animals fails as one. */
+function petsOfNobody(error: PetqlError): ResolverContext['pets'] {
+  const fail = () => {
+    throw error;
+  };
+  return { list: fail, byId: fail, create: fail };
 }

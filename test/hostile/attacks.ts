@@ -10,8 +10,8 @@ export type Attack = (origin: string, connections: number, signal: AbortSignal) 
 const DRIP_MS = 1_000;
 
 /** One operation of one key, as bytes. */
-function operation(key: string, query: string, headers: readonly string[] = []): string {
-  const body = JSON.stringify({ query });
+function operation(key: string, query: string, headers: readonly string[] = [], variables?: object): string {
+  const body = JSON.stringify({ query, variables });
   const head = [
     'POST /graphql HTTP/1.1',
     'Host: petql',
@@ -39,7 +39,19 @@ const DOCUMENTS: readonly string[] = [
   `{ ${'\n'.repeat(100_000)} ${times(100, (k) => `x${k}`)} }`,
   `query (${times(700, (k) => `$v${k}: Int`)}) { pets(limit: $v0) { id } }`,
   `{ ${'pets'.repeat(50_000)} }`,
+  // Of these each operation, and each list of ids, could be gone through on its own.
+  times(990, (k) => `query o${k} { __typename }`),
+  `${times(600, (k) => `query o${k} { pets { ...f } }`)} fragment f on Pet { ${times(199, (k) => `a${k}: id`)} }`,
+  `${'\n'.repeat(4_900)}query ($i: [ID!]!) { __typename ${times(199, (k) => `a${k}: petsById(ids: $i) { id }`)} }`,
+  `${'\n'.repeat(490)}query ($i: [ID!]!) { __typename ${times(10, (k) => `a${k}: petsById(ids: $i) { id }`)} }`,
+  `${'\n'.repeat(4_900)}query ($wrong: [ID!]!) { petsById(ids: $wrong) { id } }`,
 ];
+
+/** For those documents that take any. */
+const VARIABLES = {
+  i: Array.from({ length: 100 }, (_, k) => String(k)),
+  wrong: Array.from({ length: 20_000 }, () => ({})),
+};
 
 export const ATTACKS = {
   'silent connections': each(async (socket, signal) => {
@@ -91,7 +103,7 @@ export const ATTACKS = {
   'costly documents': each(async (socket, signal) => {
     for (let index = 0; !socket.destroyed && !signal.aborted; index += 1) {
       const document = DOCUMENTS[index % DOCUMENTS.length] ?? '';
-      socket.write(operation('costly', `${document} # ${Math.random()}`));
+      socket.write(operation('costly', `${document} # ${Math.random()}`, [], VARIABLES));
       await heard(socket, signal);
       await setTimeout(100, undefined, { signal });
     }

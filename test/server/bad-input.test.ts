@@ -140,6 +140,7 @@ describe.each([
   test.each([
     ['that is malformed', '{"query":', 400, 'BAD_USER_INPUT'],
     ['that is null', 'null', 400, 'BAD_USER_INPUT'],
+    ['that looks like an answer', '{"query":"{ __typename }","status":200,"headers":{"a":1}}', 400, 'BAD_USER_INPUT'],
     ['past the limit', `{"query":"${' '.repeat(262_145)}"}`, 413, 'LIMIT_EXCEEDED'],
   ])('%s gets its error', async (_name, body, status, code) => {
     const overHttp = await post(body, headers);
