@@ -54,6 +54,7 @@ const operation = (startedMs: number, more: Partial<Operation> = {}): Operation 
   waitMs: 2_000,
   cacheControl: {},
   afterWriteMs: -Infinity,
+  heardWrite: undefined,
   asked: [],
   meant: [],
   outcome: answered({ data: {} }),
@@ -144,22 +145,30 @@ describe('data', () => {
     wire(FIRST_ID + 2n, 'First 2', 'SOLD'),
   ];
   const ALL: Asked = { kind: 'pets', status: undefined, limit: 100 };
-  const [TRUE, AGE, OWN, APART] = [
+  const [TRUE, AGE, OWN, HEARD, APART] = [
     'data was true within its stated age',
     'no older than was asked for',
     'a creation is seen by what follows it',
+    'a creation is seen by the other replicas',
     'no key sees what is of another',
   ];
 
   /** At 1,000 somebody adds Momo; the answer to what was asked at 2,000 came at 2,010. */
-  function look(asked: Asked, outcome: Outcome, more: Partial<Operation> = {}) {
+  function look(
+    asked: Asked,
+    outcome: Outcome,
+    more: Partial<Operation> = {},
+    prepare = (_world: ReturnType<typeof openWorld>) => {},
+  ) {
     const world = openWorld();
     world.at(1_000);
     addTo(world.store, 'Momo');
+    prepare(world);
     world.at(10_000);
     const check = createTruthCheck(world.rules);
     return verdict(check, [operation(2_000, { asked: [asked], outcome, ...more })]);
   }
+  const heardWrite = { atMs: 1_001, toldMs: 1_010 };
   const momo = wire(FIRST_ID + 3n, 'Momo', 'AVAILABLE');
   const withMomo = [...FIRST, momo];
 
@@ -169,9 +178,9 @@ describe('data', () => {
     expect(look({ kind: 'pets', status: 'available', limit: 1 }, told([FIRST[0]], 3)).broken).toEqual([]);
     expect(look({ kind: 'pet', id: momo.id }, told(momo, 3)).broken).toEqual([]);
     expect(look({ kind: 'pet', id: '77' }, told(null, 3)).broken).toEqual([]);
-    expect(look(ALL, told(withMomo, 3), { afterWriteMs: 1_000 })).toMatchObject({
+    expect(look(ALL, told(withMomo, 3), { afterWriteMs: 1_000, heardWrite })).toMatchObject({
       broken: [],
-      looked: [TRUE, AGE, OWN, APART],
+      looked: [TRUE, AGE, OWN, HEARD, APART],
     });
   });
 
@@ -194,8 +203,18 @@ describe('data', () => {
     ['an answer older than max-age', ALL, told(FIRST, 3_100), { cacheControl: { maxAge: 2 }, breaks: AGE }],
     ['a stored answer to no-cache', ALL, told(FIRST, 1_100), { cacheControl: { noCache: true }, breaks: AGE }],
     ['what was known before an own creation', ALL, told(FIRST, 1_100), { afterWriteMs: 1_001, breaks: OWN }],
+    ['what was known before a creation that all have heard of', ALL, told(FIRST, 1_100), { heardWrite, breaks: HEARD }],
   ])('%s is found', (_name, asked, outcome, { breaks, ...more }) => {
     expect(look(asked, outcome, more).broken).toEqual([breaks]);
+  });
+
+  test('from before a creation elsewhere is explained by a Redis that was harmed, and by a replica that was stopped', () => {
+    const outdated = (kind: DisturbanceKind, replica?: number) =>
+      look(ALL, told(FIRST, 1_100), { heardWrite }, ({ disturb }) => disturb(kind, 1_200, 1_300, replica));
+    expect(outdated('redis')).toMatchObject({ broken: [], explained: [HEARD] });
+    expect(outdated('frozen', 0)).toMatchObject({ broken: [], explained: [HEARD] });
+    expect(outdated('frozen', 1).broken).toEqual([HEARD]);
+    expect(outdated('upstream').broken).toEqual([HEARD]);
   });
 
   test('of another key is found', () => {

@@ -6,7 +6,7 @@ import { WAITS, cacheControlText, nextAsk, sameCreation } from './asks.ts';
 import type { Ask } from './asks.ts';
 import type { Fleet, Target } from './fleet.ts';
 import { fieldOf } from './operation.ts';
-import type { Answer, Asked, Operation, Outcome, WantedPet } from './operation.ts';
+import type { Answer, Asked, HeardWrite, Operation, Outcome, WantedPet } from './operation.ts';
 import type { PetStore } from './pet-store.ts';
 
 /** Many clients of several keys: operations of all kinds begin at a steady rate, with bursts among them. */
@@ -34,12 +34,18 @@ const BURST = 25;
 const MOST_AT_ONCE = 5;
 const WARM_UP_MS = 8_000;
 const MOST_SUBMITS = 6;
+/** The other replicas are told within half a second. */
+const HEARD_MS = 1_000;
+/** Of a key's creations, so many are enough to find the last one that all have heard of. */
+const REMEMBERED_WRITES = 200;
 
 export function startClients({ fleet, random, keys, perSecond, onOperation }: ClientsOptions): Clients {
   const stopping = new AbortController();
   const underWay = new Set<Promise<unknown>>();
   /** When what each process told of last was carried out, by key. */
   const writes = new Map<string, number>();
+  /** By key, the one whose answer came last at the end. */
+  const told = new Map<string, HeardWrite[]>();
   let sent = 0;
   let names = 0;
   const running = run();
@@ -114,12 +120,13 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
     const life = `${key} ${target.replica}.${target.life}`;
     const afterWriteMs = writes.get(life) ?? -Infinity;
     const startedMs = performance.now();
+    const heardWrite = told.get(key)?.findLast(({ toldMs }) => toldMs <= startedMs - HEARD_MS);
     const outcome = await exchange(target, key, ask);
     const endedMs = performance.now();
-    noteWrites(life, store, { ask, outcome });
+    noteWrites({ key, life, endedMs }, store, { ask, outcome });
     const { asked, meant, waitMs, cacheControl } = ask;
     const { replica } = target;
-    const times = { startedMs, endedMs, waitMs, afterWriteMs };
+    const times = { startedMs, endedMs, waitMs, afterWriteMs, heardWrite };
     onOperation({ key, replica, life: target.life, ...times, cacheControl, asked, meant, outcome });
     return outcome;
   }
@@ -134,7 +141,7 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
   }
 
   function noteWrites(
-    life: string,
+    { key, life, endedMs }: { key: string; life: string; endedMs: number },
     store: PetStore | undefined,
     { ask, outcome }: { ask: Ask; outcome: Outcome },
   ): void {
@@ -143,6 +150,10 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
       if (field.kind !== 'create' || !fieldOf(outcome.answer, position).value?.pet) continue;
       const atMs = store.addedAs(field.pet.name).at(-1)?.atMs ?? -Infinity;
       writes.set(life, Math.max(writes.get(life) ?? -Infinity, atMs));
+      const all = told.get(key) ?? [];
+      told.set(key, all);
+      all.push({ atMs, toldMs: endedMs });
+      if (all.length > REMEMBERED_WRITES) all.shift();
     }
   }
 }

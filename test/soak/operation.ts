@@ -11,10 +11,19 @@ export interface Operation {
   readonly cacheControl: CacheControl;
   /** When the last creation was carried out that this process had told the same key's clients of before; -Infinity for none. */
   readonly afterWriteMs: number;
+  /** The last creation with this key that any process had told of long enough before for all to have heard of it. */
+  readonly heardWrite: HeardWrite | undefined;
   readonly asked: readonly Asked[];
   /** Codes that this operation is made to get; empty for a sound one. */
   readonly meant: readonly string[];
   readonly outcome: Outcome;
+}
+
+export interface HeardWrite {
+  /** When it was carried out. */
+  readonly atMs: number;
+  /** When its answer came. */
+  readonly toldMs: number;
 }
 
 /** Seconds, as the header has them. */

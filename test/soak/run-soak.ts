@@ -127,7 +127,13 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const upstreamAheadMs = upstream.now() - performance.now();
   const checks = [
     createAnswerCheck({ disturbances, lateness, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
-    createTruthCheck({ disturbances, storeOf, maxStaleMs: MAX_STALE_MS, upstreamTimeoutMs: WAITS.upstreamTimeoutMs }),
+    createTruthCheck({
+      disturbances,
+      lateness,
+      storeOf,
+      maxStaleMs: MAX_STALE_MS,
+      upstreamTimeoutMs: WAITS.upstreamTimeoutMs,
+    }),
     createWriteCheck({ disturbances, lateness, storeOf }),
     createPlanCheck({ arrivals: upstream.arrivals, planOf, disturbances, soakTime: (atMs) => atMs - upstreamAheadMs }),
     createLevelCheck(fleet.processes),

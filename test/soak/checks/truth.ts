@@ -1,14 +1,16 @@
 import type { Disturbances, Span } from '../disturbances.ts';
 import { fieldOf } from '../operation.ts';
-import type { Asked, Operation } from '../operation.ts';
+import type { Lateness } from '../lateness.ts';
+import type { Asked, HeardWrite, Operation } from '../operation.ts';
 import { textOf } from '../pet-store.ts';
 import type { PetStore } from '../pet-store.ts';
 import { createTally } from '../tally.ts';
-import { name } from './answers.ts';
+import { AFTERMATH_MS, BUSY_MS, name } from './answers.ts';
 import type { Check } from './check.ts';
 
 export interface TruthRules {
   readonly disturbances: Disturbances;
+  readonly lateness: Pick<Lateness, 'during'>;
   storeOf(key: string): PetStore | undefined;
   readonly maxStaleMs: number;
   /** How long a call may take. */
@@ -21,16 +23,23 @@ const ROUNDING_MS = 5;
 const DELIVERY_MS = 1_000;
 
 /** What is answered was true at a moment within its stated age, nothing older than asked for, and after one's own writes. */
-export function createTruthCheck({ disturbances, storeOf, maxStaleMs, upstreamTimeoutMs }: TruthRules): Check {
+export function createTruthCheck({
+  disturbances,
+  lateness,
+  storeOf,
+  maxStaleMs,
+  upstreamTimeoutMs,
+}: TruthRules): Check {
   const truth = createTally('data was true within its stated age');
   const ages = createTally('no older than was asked for');
   const ownWrites = createTally('a creation is seen by what follows it');
+  const heard = createTally('a creation is seen by the other replicas');
   const apart = createTally('no key sees what is of another');
 
   return {
-    tallies: [truth, ages, ownWrites, apart],
+    tallies: [truth, ages, ownWrites, heard, apart],
     see(operation) {
-      const { outcome, key, asked, startedMs, endedMs, afterWriteMs } = operation;
+      const { outcome, key, asked, startedMs, endedMs, afterWriteMs, heardWrite } = operation;
       const store = storeOf(key);
       if (outcome.kind !== 'answered' || !store) return;
       const { oldestAgeMs: ageMs } = outcome.answer.extensions?.petql ?? {};
@@ -46,17 +55,31 @@ export function createTruthCheck({ disturbances, storeOf, maxStaleMs, upstreamTi
         } else if (!holds(store, field, value, span)) {
           truth.break(`${name(operation)}: ${describe(field, value)} was not true in the ${ageMs} ms that it claims`);
         } else truth.ok();
-        if (afterWriteMs === -Infinity) continue;
-        const since = { ...span, fromMs: Math.max(span.fromMs, afterWriteMs) };
-        if (holds(store, field, value, since)) ownWrites.ok();
-        else
-          ownWrites.break(
-            `${name(operation)}: ${describe(field, value)} is from before ${Math.round(afterWriteMs)} ms`,
-          );
+        const from = (atMs: number) => ({ ...span, fromMs: Math.max(span.fromMs, atMs) });
+        const outdated = (atMs: number) =>
+          `${name(operation)}: ${describe(field, value)} is from before ${Math.round(atMs)} ms`;
+        if (afterWriteMs > -Infinity) {
+          if (holds(store, field, value, from(afterWriteMs))) ownWrites.ok();
+          else ownWrites.break(outdated(afterWriteMs));
+        }
+        if (!heardWrite) continue;
+        if (holds(store, field, value, from(heardWrite.atMs))) heard.ok();
+        else if (mayHaveMissed(operation, heardWrite)) heard.explain();
+        else heard.break(outdated(heardWrite.atMs));
       }
       if (ageMs !== undefined) seeAge(operation, ageMs, endedMs - startedMs);
     },
   };
+
+  /** Without Redis each replica knows of its own creations alone, and one that is stopped hears of nothing. */
+  function mayHaveMissed({ replica, endedMs }: Operation, { toldMs }: HeardWrite): boolean {
+    const span = { fromMs: toldMs - AFTERMATH_MS, untilMs: endedMs };
+    return (
+      disturbances.touched(['redis', 'emptied', 'stalled'], span) ||
+      disturbances.touched(['frozen'], span, replica) ||
+      lateness.during(span, replica) > BUSY_MS
+    );
+  }
 
   /** In which it was true at some moment, if the age is right. */
   function spanOf({ startedMs, endedMs, replica }: Operation, ageMs: number): Span {
