@@ -55,10 +55,15 @@ export function notCachedError(): PetqlError {
 function readDirectives(cacheControl: string): ReadonlyMap<string, string> {
   const directives = new Map<string, string>();
   for (const part of cacheControl.split(',')) {
-    const [, name, value = ''] = /^\s*([\w-]+)\s*(?:=\s*"?([^"]*?)"?\s*)?$/.exec(part) ?? [];
-    if (name) directives.set(name.toLowerCase(), value);
+    // By hand: strangers send this, and a pattern with several runs of spaces tries each way to share them out.
+    const [name = '', ...values] = part.split('=').map((text) => text.trim());
+    if (/^[\w-]+$/.test(name)) directives.set(name.toLowerCase(), unquoted(values.join('=')));
   }
   return directives;
+}
+
+function unquoted(value: string): string {
+  return value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1).trim() : value;
 }
 
 function seconds(value: string | undefined): number | undefined {

@@ -158,6 +158,8 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
     let name: string | undefined;
     /** Counts the writes that were heard of here, whoever made them. */
     let heard = 0;
+    /** Of those, the ones that were made here. */
+    let ownWrites = 0;
     let syncing: Promise<void> | undefined;
     let syncedAtMs = -Infinity;
     const member: Member = {
@@ -191,6 +193,7 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       },
       wrote() {
         heard += 1;
+        ownWrites += 1;
         known.clear();
         owing.set(member, tellWrite);
         return quietly(tellWrite);
@@ -227,10 +230,10 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       written += 1;
       writes = `${replica} ${written}`;
       const message = JSON.stringify({ name: await enrol(), writes, by: replica });
-      const before = heard;
+      const told = ownWrites;
       await redis.run(WROTE, await hashOf(), writes, keptMs, message);
       // What was written meanwhile is still to be told.
-      if (heard === before) owing.delete(member);
+      if (ownWrites === told) owing.delete(member);
     }
 
     async function hashOf(): Promise<string> {

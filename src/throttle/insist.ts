@@ -19,18 +19,30 @@ const LONGEST_TICK_MS = 150;
  */
 export interface OwnTime {
   elapsed(): number;
+  /** Whether it stands still for good, so that nothing is waited for any more. */
+  readonly closed: boolean;
   close(): void;
 }
 
 export function createOwnTime(): OwnTime {
   let countedMs = 0;
   let lastMs = performance.now();
+  let closed = false;
   const sinceLast = () => Math.min(performance.now() - lastMs, LONGEST_TICK_MS);
   const timer = setInterval(() => {
     countedMs += sinceLast();
     lastMs = performance.now();
   }, TICK_MS).unref();
-  return { elapsed: () => countedMs + sinceLast(), close: () => clearInterval(timer) };
+  return {
+    elapsed: () => countedMs + sinceLast(),
+    get closed() {
+      return closed;
+    },
+    close() {
+      closed = true;
+      clearInterval(timer);
+    },
+  };
 }
 
 export interface Insistence {
@@ -48,7 +60,7 @@ export async function insist<T>(attempt: () => Promise<T>, { ownTime, sinceMs, o
     try {
       return await within(beganMs + LONGEST_MS, attempt(), ownTime);
     } catch (error) {
-      if (!(error instanceof RedisAway)) throw error;
+      if (!(error instanceof RedisAway) || ownTime.closed) throw error;
       onFailure?.();
       const tookMs = ownTime.elapsed() - beganMs;
       if (tookMs >= LONGEST_MS || (tookMs >= PATIENCE_MS && tries >= FEWEST_TRIES)) throw error;

@@ -21,6 +21,9 @@ test.each<[string | undefined, object]>([
   ['only-if-cached, max-stale=5', { ...USUAL, maxStaleMs: 6_000, mayCall: false }],
   ['max-age=soon', USUAL],
   ['max-age=-5', USUAL],
+  ['max-age = " 30 "', { maxAgeMs: 30_000, maxStaleMs: 30_000, joinsSentMs: 30_000, mayCall: true, spares: false }],
+  // As long as a header may be: a pattern could take an hour for it.
+  [`a=${' '.repeat(16_000)}x"x`, USUAL],
 ])('Cache-Control: %s', (header, expected) => {
   expect(readFreshness(header, DEFAULTS)).toEqual(expected);
 });
