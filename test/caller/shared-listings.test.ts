@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { listingFact } from '../../src/caller/fact.ts';
 import type { Fact } from '../../src/caller/fact.ts';
 import { createSharedListings } from '../../src/caller/shared-listings.ts';
@@ -86,6 +86,31 @@ test('nor is it where Redis was away as the write was over', async () => {
   await syncing;
   expect(learnt).toEqual([]);
   all.close();
+});
+
+test('a write that the others were told of is told once, whatever they write meanwhile', async () => {
+  vi.useFakeTimers();
+  const told: (() => void)[] = [];
+  let hear = (_text: string) => {};
+  const redis: RedisStore = {
+    connected: true,
+    run: () => new Promise((resolve) => told.push(() => resolve(''))),
+    subscribe(_channel, listener) {
+      hear = (text) => listener.onMessage(text);
+      return () => {};
+    },
+    close: () => {},
+  };
+  const { all, listings } = join(redis, 'one');
+  const wrote = listings.wrote();
+  await vi.advanceTimersByTimeAsync(1);
+  hear(JSON.stringify({ name: 'a key', writes: 'other 1', by: 'other' }));
+  told[0]?.();
+  await wrote;
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(told).toHaveLength(1);
+  all.close();
+  vi.useRealTimers();
 });
 
 test.skipIf(!redisIsHere)(
