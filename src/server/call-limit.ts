@@ -3,6 +3,7 @@ import type {
   ConstValueNode,
   DocumentNode,
   ExecutionArgs,
+  ExecutionResult,
   FieldNode,
   OperationDefinitionNode,
   SelectionSetNode,
@@ -12,6 +13,7 @@ import { LISTINGS } from '../caller/call.ts';
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { MOST_IDS } from '../schema/query.ts';
+import { graphqlError } from './error-answers.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { Fragments } from './fragments.ts';
 import { limitExceeded } from './limit-exceeded.ts';
@@ -23,8 +25,11 @@ import type { Wanted } from './wanted.ts';
 export interface CallLimit {
   /** Whether an operation of this document may be one of them, whatever its variables are. Few documents are. */
   concerns(document: DocumentNode): boolean;
-  /** The LIMIT_EXCEEDED error of an operation that can cost more than it may with what is known now, or undefined. */
-  error(args: ExecutionArgs, context: RequestContext): Promise<PetqlError | undefined>;
+  /**
+   * The answer of an operation that cannot run: LIMIT_EXCEEDED where it can cost more than it may with what is known now, or what
+   * is wrong with its variables; undefined where it can.
+   */
+  refusal(args: ExecutionArgs, context: RequestContext): Promise<ExecutionResult | undefined>;
   /** That of one that asks for too many ids, to be looked at before what the operation wants is found out. */
   idsError(args: ExecutionArgs): PetqlError | undefined;
   /** The same where it is known what the operation wants. */
@@ -52,11 +57,13 @@ export function createCallLimit({ maxUpstreamCalls }: Pick<Limits, 'maxUpstreamC
       concerned.set(document, known);
       return known;
     },
-    async error(args, context) {
+    async refusal(args, context) {
       const tooMany = idsError(args);
-      if (tooMany) return tooMany;
-      const { wanted } = await findWanted(args);
-      return errorOf(wanted, context);
+      if (tooMany) return { errors: [graphqlError(tooMany)] };
+      const { wanted, result } = await findWanted(args);
+      if (!('data' in result)) return result;
+      const error = errorOf(wanted, context);
+      return error && { errors: [graphqlError(error)] };
     },
     idsError,
     errorOf,

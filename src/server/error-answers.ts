@@ -50,11 +50,18 @@ export function finishedError(error: GraphQLError): GraphQLError {
   const { code, http, originalError: _quotesTheBody, ...details } = error.extensions;
   const yoga = YOGA_CODES[String(code)];
   const status = http?.status ?? (error.path ? undefined : 400);
-  return errorAt(error, yoga?.message ?? error.message, {
+  return errorAt(error, shortened(yoga?.message ?? error.message), {
     ...details,
     code: yoga?.code ?? code ?? 'BAD_USER_INPUT',
     ...(status === undefined ? {} : { http: { ...http, status, spec: status === 400 && code !== 'BAD_REQUEST' } }),
   });
+}
+
+/** GraphQL's own errors show the value that is wrong, which may fill a body. */
+const LONGEST_MESSAGE = 2_000;
+
+function shortened(message: string): string {
+  return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
 }
 
 /** An error as a client reads it in the answer's JSON. */

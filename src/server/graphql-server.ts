@@ -24,6 +24,7 @@ import { createGraphiql } from './graphiql/graphiql.ts';
 import { healthAnswer } from './health.ts';
 import type { Health } from './health.ts';
 import { readJsonBody } from './json-body.ts';
+import { mostVariableErrors } from './variable-errors.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
 import type { OperationReports, RunningOperation } from './operation-reports.ts';
@@ -257,12 +258,10 @@ function useExecution(limit: CallLimit, { hideSuggestions }: { hideSuggestions: 
     onExecute({ args, setExecuteFn, setResultAndStopExecution }) {
       // The reference implementation, whose errors name the variable that they are about.
       setExecuteFn((all: ExecutionArgs) => {
-        const run = { ...all, hideSuggestions };
+        const run = { ...all, hideSuggestions, options: { maxCoercionErrors: mostVariableErrors(variableValues) } };
         if (context.dryRun) return dryRun(run, context, limit);
         if (!limit.concerns(document)) return withUsageOf(run);
-        return limit
-          .error(run, context)
-          .then((error) => (error ? { errors: [graphqlError(error)] } : withUsageOf(run)));
+        return limit.refusal(run, context).then((refused) => refused ?? withUsageOf(run));
       });
       const { document, operationName, variableValues } = args;
       const context = args.contextValue as RequestContext;

@@ -87,6 +87,21 @@ test('ids count as often as they stand in the answer', async () => {
   });
 });
 
+test('of large variables one mistake is told, and shown in part; of small ones each', async () => {
+  const query = 'mutation ($i: CreatePetInput!) { __typename createPet(input: $i) { pet { id } } }';
+  const errorsOf = async (i: object) => {
+    const answer = await gateway.fetch(graphqlRequest({ query, variables: { i } }));
+    return ((await answer.json()) as { errors: { message: string }[] }).errors;
+  };
+  expect(await errorsOf({ name: 1, x: 2, y: 3 })).toHaveLength(4);
+  const many = await errorsOf(Object.fromEntries(Array.from({ length: 20_000 }, (_, k) => [`k${k}`, 0])));
+  const long = await errorsOf({ ['x'.repeat(200_000)]: 0, y: 1 });
+  for (const errors of [many, long]) {
+    expect(errors).toHaveLength(2);
+    for (const { message } of errors) expect(message.length).toBeLessThanOrEqual(2_001);
+  }
+});
+
 test('whoever has no key is told so once for a list, however many animals are asked for', async () => {
   const query = `{ __typename petsById(ids: [${'"1" '.repeat(100)}]) { id } }`;
   const answer = await gateway.fetch(graphqlRequest({ query }, { authorization: '' }));
