@@ -1,9 +1,11 @@
 import { Kind, getVariableValues, visit } from 'graphql';
-import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type { DocumentNode, GraphQLError, GraphQLObjectType, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import type { ResolverContext } from '../schema/builder.ts';
 import { createSelectedFields } from './selected-fields.ts';
+import type { SelectedFields } from './selected-fields.ts';
 import { compileText } from './compiled-text.ts';
 import type { TextOf, VariableValues } from './compiled-text.ts';
+import type { CompiledTexts } from './compiled-texts.ts';
 import type { TextMemory } from './text-memory.ts';
 
 /** A query that is ready to be run again and again, with graphql-js's own result as JSON. */
@@ -28,20 +30,23 @@ const MOST_CONDITIONS = 4;
 
 /** Compiles the operations of a validated document whose fields are all of the schema's own types. */
 export function createOperationCompiler(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  memory: TextMemory,
+  options: CompilerOptions,
 ): (operation: OperationDefinitionNode) => CompiledOperation | undefined {
   // Once for all operations: there may be a thousand.
-  const conditions = conditionVariables(document);
-  if (!conditions || conditions.length > MOST_CONDITIONS) return () => undefined;
-  return (operation) => compileOperation(operation, { schema, document, memory, names: conditions });
+  const names = conditionVariables(options.document);
+  if (!names || names.length > MOST_CONDITIONS) return () => undefined;
+  return (operation) => compileOperation(operation, { ...options, names });
 }
 
-interface Surroundings {
+export interface CompilerOptions {
   readonly schema: GraphQLSchema;
   readonly document: DocumentNode;
+  /** What is written of animals and lists of them. */
   readonly memory: TextMemory;
+  readonly compiledTexts: CompiledTexts;
+}
+
+interface Surroundings extends CompilerOptions {
   /** The variables that selections depend on. */
   readonly names: readonly string[];
 }
@@ -49,14 +54,12 @@ interface Surroundings {
 /** @returns undefined for what the reference implementation is to run: mutations, introspection, other directives. */
 function compileOperation(
   operation: OperationDefinitionNode,
-  { schema, document, memory, names }: Surroundings,
+  { schema, document, memory, compiledTexts, names }: Surroundings,
 ): CompiledOperation | undefined {
   const type = schema.getRootType(operation.operation);
   if (operation.operation !== 'query' || !type) return undefined;
   const { selectionSet, variableDefinitions = [] } = operation;
-  const texts = new Map<string, TextOf>();
-  const compile = (isTrue: (variable: string) => boolean) =>
-    compileText(type, [selectionSet], { fields: createSelectedFields(document, isTrue), memory });
+  const texts = compiledTexts.forOperation();
 
   return {
     definition: operation,
@@ -66,26 +69,30 @@ function compileOperation(
           ? NO_VARIABLES
           : // One is enough: what is wrong with them, the server says.
             getVariableValues(schema, variableDefinitions, given, { maxErrors: 1 });
-      const text = variableValues && textFor(variableValues);
-      if (!text) return undefined;
+      if (!variableValues || !names.every((name) => typeof variableValues.coerced[name] === 'boolean'))
+        return undefined;
       return (context) => {
         const errors: GraphQLError[] = [];
+        const text = textFor(type, variableValues);
         const data = text(undefined, { context, variableValues, errors, waited: false }, undefined);
         return typeof data === 'string' ? { data, errors } : data.then((json) => ({ data: json, errors }));
       };
     },
   };
 
-  function textFor({ coerced }: VariableValues): TextOf | undefined {
-    let outcome = '';
-    for (const name of names) {
-      if (typeof coerced[name] !== 'boolean') return undefined;
-      outcome += coerced[name] ? '1' : '0';
-    }
+  function textFor(root: GraphQLObjectType, { coerced }: VariableValues): TextOf {
+    const outcome = names.map((name) => (coerced[name] ? '1' : '0')).join('');
     const known = texts.get(outcome);
     if (known) return known;
-    const text = compile((name) => coerced[name] === true);
-    texts.set(outcome, text);
+    let count = 0;
+    const selected = createSelectedFields(document, (name) => coerced[name] === true);
+    const fields: SelectedFields = (sets) => {
+      const found = selected(sets);
+      count += found.size;
+      return found;
+    };
+    const text = compileText(root, [selectionSet], { fields, memory });
+    texts.set(outcome, text, count);
     return text;
   }
 }

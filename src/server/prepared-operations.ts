@@ -3,6 +3,7 @@ import type { DocumentNode, GraphQLSchema, OperationDefinitionNode } from 'graph
 import type { CallLimit } from './call-limit.ts';
 import { createOperationCompiler } from './compiled-operation.ts';
 import type { CompiledOperation, OperationRun } from './compiled-operation.ts';
+import { createCompiledTexts } from './compiled-texts.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { inexactVariableError } from './exact-variables.ts';
 import type { OperationAnswers, RememberedAnswers } from './remembered-answers.ts';
@@ -81,6 +82,7 @@ function createCompiler({
   schema,
   memory,
 }: PreparationOptions): (params: FastParams) => CompiledDocument {
+  const compiledTexts = createCompiledTexts();
   const documents = createDocumentCache<CompiledDocument>(({ tokens }) => tokens);
   return (params) => {
     const known = documents.get(params.query);
@@ -90,7 +92,7 @@ function createCompiler({
     try {
       const document = checkedDocument(params);
       const only = getOperationAST(document);
-      const compile = createOperationCompiler(schema, document, memory);
+      const compile = createOperationCompiler({ schema, document, memory, compiledTexts });
       for (const definition of document.definitions) {
         // What an operation of a costly document can cost depends on its variables, and is looked at before each run.
         if (definition.kind !== Kind.OPERATION_DEFINITION || callLimit.concerns(document)) continue;

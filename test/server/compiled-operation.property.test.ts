@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { PetqlError } from '../../src/errors.ts';
 import type { ResolverContext } from '../../src/schema/builder.ts';
 import { schema } from '../../src/schema/schema.ts';
+import { createCompiledTexts } from '../../src/server/compiled-texts.ts';
 import { createOperationCompiler } from '../../src/server/compiled-operation.ts';
 import { createTextMemory } from '../../src/server/text-memory.ts';
 
@@ -85,11 +86,15 @@ const store = fc.record({
 
 test('a compiled operation gives what graphql-js gives, to the letter', async () => {
   const memory = createTextMemory();
+  // So few that most are compiled again and again.
+  const compiledTexts = createCompiledTexts(20);
   await fc.assert(
     fc.asyncProperty(documents, variables, store, async (text, given, held) => {
       const document = parse(text);
       const operation = document.definitions.find(({ kind }) => kind === Kind.OPERATION_DEFINITION);
-      const compiled = createOperationCompiler(schema, document, memory)(operation as OperationDefinitionNode);
+      const compiled = createOperationCompiler({ schema, document, memory, compiledTexts })(
+        operation as OperationDefinitionNode,
+      );
       const wanted = await execute({
         schema,
         document,
@@ -136,7 +141,12 @@ test('is not made of a document whose parts depend on more than four variables',
 
 function compile(text: string) {
   const document = parse(text);
-  const compileIn = createOperationCompiler(schema, document, createTextMemory());
+  const compileIn = createOperationCompiler({
+    schema,
+    document,
+    memory: createTextMemory(),
+    compiledTexts: createCompiledTexts(),
+  });
   return compileIn(document.definitions[0] as OperationDefinitionNode);
 }
 
