@@ -26,12 +26,14 @@ export interface Patience {
   readonly headersMs: number;
   /** To the end of its body. */
   readonly requestMs: number;
+  /** How long nothing of an answer may be taken, once all of it is there. */
+  readonly answerMs: number;
   /** How often connections are looked through for those that took longer. */
   readonly lookEveryMs: number;
 }
 
 /** Node would look every 30 s, and so let whoever sends a byte now and then stay four times as long as it is said to. */
-const PATIENCE: Patience = { headersMs: 10_000, requestMs: 30_000, lookEveryMs: 2_000 };
+const PATIENCE: Patience = { headersMs: 10_000, requestMs: 30_000, answerMs: 30_000, lookEveryMs: 2_000 };
 
 /** Longer than the minute for which most balancers keep a connection, so that none is closed under a request. */
 const KEEP_ALIVE_MS = 65_000;
@@ -67,7 +69,15 @@ export async function listen(
       maxHeaderSize: MOST_HEADER_BYTES,
     },
     (request, response) => {
-      latest.set(request.socket, response);
+      const { socket } = request;
+      latest.set(socket, response);
+      // Whoever asks and never reads would have its answer kept for as long as it likes. Node cuts off a socket that is idle
+      // for so long, and counts what it sends as being busy.
+      response.once('prefinish', () => socket.setTimeout(patience.answerMs));
+      // The next answer on it may wait for the plan. Where there is none, Node has set how long it is kept.
+      response.once('finish', () => {
+        if (latest.get(socket) !== response) socket.setTimeout(0);
+      });
       if (stopping) response.shouldKeepAlive = false;
       handler(request, response);
     },

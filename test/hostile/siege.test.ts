@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { listen } from '../../src/server/listener.ts';
+import type { RequestHandler } from '../../src/server/listener.ts';
 import { siege } from './siege.ts';
 
 /** Machines that test are busy; `npm run siege` holds 50 ms. */
@@ -21,7 +23,7 @@ test('a good caller is answered while petql is attacked from all sides, and memo
       'a key of its own for each request': 1,
     },
     durationMs: 3_000,
-    patience: { headersMs: 1_000, requestMs: 2_000, lookEveryMs: 100 },
+    patience: { headersMs: 1_000, requestMs: 2_000, answerMs: 2_000, lookEveryMs: 100 },
   });
   expect(fared.asked).toBeGreaterThan(10);
   expect(fared.answered).toBe(fared.asked);
@@ -34,7 +36,7 @@ test.each([
   ['does not come to the end of its headers', 'POST /graphql HTTP/1.1\r\nHost: petql\r\n'],
   ['does not come to the end of its body', 'POST /graphql HTTP/1.1\r\nHost: petql\r\nContent-Length: 9000\r\n\r\n{'],
 ])('whoever %s is cut off, a byte now and then or not', async (_name, begun) => {
-  const patience = { headersMs: 200, requestMs: 300, lookEveryMs: 20 };
+  const patience = { headersMs: 200, requestMs: 300, answerMs: 300, lookEveryMs: 20 };
   const listener = await listen(() => {}, { host: '127.0.0.1', port: 0, patience });
   const { hostname, port } = new URL(listener.origin);
   const socket = connect(Number(port), hostname).on('error', () => {});
@@ -49,6 +51,55 @@ test.each([
   expect(answer.slice(0, 12)).toBe('HTTP/1.1 408');
   clearInterval(dripping);
   await listener.stop(0);
+});
+
+describe('an answer', () => {
+  const patience = { headersMs: 5_000, requestMs: 5_000, answerMs: 300, lookEveryMs: 20 };
+  /** More than the machine's buffers hold. */
+  const LARGE = 'x'.repeat(32_000_000);
+
+  test('that nobody takes is not kept', async () => {
+    let closed = false;
+    const handler: RequestHandler = ({ socket }, response) => {
+      socket.once('close', () => (closed = true));
+      response.end(LARGE);
+    };
+    const listener = await listen(handler, { host: '127.0.0.1', port: 0, patience });
+    const { hostname, port } = new URL(listener.origin);
+    const socket = connect(Number(port), hostname).on('error', () => {});
+    socket.write('GET / HTTP/1.1\r\nHost: petql\r\n\r\n');
+    await once(socket, 'connect');
+    socket.pause();
+    await expect.poll(() => closed, { timeout: 10_000 }).toBe(true);
+    await listener.stop(0);
+    socket.destroy();
+  });
+
+  test('that is taken slowly comes to its end, and what is asked behind it may wait for longer', async () => {
+    const waited: Promise<unknown>[] = [];
+    const handler: RequestHandler = (_request, response) => {
+      if (waited.length === 0) response.end(LARGE.slice(0, 8_000_000));
+      else setTimeout(() => response.end('late'), 1_000);
+      waited.push(once(response, 'finish'));
+    };
+    const listener = await listen(handler, { host: '127.0.0.1', port: 0, patience });
+    const { hostname, port } = new URL(listener.origin);
+    const socket = connect(Number(port), hostname);
+    const asked = 'GET / HTTP/1.1\r\nHost: petql\r\n\r\n';
+    socket.write(asked + asked);
+    let taken = 0;
+    let end = '';
+    socket.on('data', (chunk) => {
+      taken += chunk.length;
+      end = (end + chunk.toString()).slice(-4);
+      socket.pause();
+      setTimeout(() => socket.resume(), 10);
+    });
+    await expect.poll(() => end, { timeout: 15_000 }).toBe('late');
+    expect(taken).toBeGreaterThan(8_000_000);
+    socket.destroy();
+    await listener.stop(0);
+  });
 });
 
 test('headers are read however many there are, up to what is too much', async () => {
