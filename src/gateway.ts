@@ -9,6 +9,7 @@ import type { SharedListings } from './caller/shared-listings.ts';
 import { steadyTime } from './clock.ts';
 import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
+import { held } from './held.ts';
 import { schema } from './schema/schema.ts';
 import { createSpans } from './spans.ts';
 import { createFrontDoor } from './server/front-door.ts';
@@ -57,6 +58,9 @@ export interface Gateway {
   readonly close: () => Promise<void>;
 }
 
+/** How long what was counted of callers is told as their health. */
+const HEALTH_HELD_MS = 1_000;
+
 /** Calls under way have had their time by then; what was spent must be written down in any case. */
 const CLOSE_AFTER_MS = 500;
 
@@ -79,6 +83,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     rules: { plan, probeMs: upstreamTimeoutMs },
   });
   let draining = false;
+  // Anybody may ask for it, and there may be thousands of callers.
+  const gatesClosed = held(HEALTH_HELD_MS, clock, () => callers.gatesClosed());
   const sources = { views: () => callers.views(), health, replicas };
   const metrics = checked.admin ? createMetrics(sources) : undefined;
   const spans = createSpans();
@@ -122,7 +128,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     handle: createNodeHandler(fetch, checked.maxBodyBytes, fastPath),
     execute,
     schema,
-    admin: metrics && createAdmin({ ...sources, metrics }),
+    admin: metrics && createAdmin({ ...sources, metrics, clock }),
     drain,
     async close() {
       await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
@@ -138,11 +144,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   function health(): Health {
-    const gatesClosed = callers.views().filter(({ budget }) => budget.closedUntil).length;
     return {
       draining,
       redis: redis(),
-      gatesClosed,
+      gatesClosed: gatesClosed(),
       singleReadsWork: callers.singleReadsWork,
       nearSunsetMs: callers.nearSunsetMs,
     };

@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../clock.ts';
+import { held } from '../held.ts';
 import type { CallerView } from '../caller/callers.ts';
 import type { Health } from '../server/health.ts';
 import type { RequestHandler } from '../server/listener.ts';
@@ -10,6 +12,7 @@ export interface AdminOptions {
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;
   views(): readonly CallerView[];
   health(): Health;
+  readonly clock: Pick<Clock, 'elapsed'>;
 }
 
 /** How often an open page is told how things stand. */
@@ -21,8 +24,9 @@ const MOST_PAGES = 20;
  * For operators alone: `/metrics` for Prometheus, `/budget` for people. It is to be served where the public does not come;
  * it shows no API key, and callers by their keyed hashes.
  */
-export function createAdmin({ metrics, views, health }: AdminOptions): RequestHandler {
-  const table = () => budgetTable(views(), health());
+export function createAdmin({ metrics, views, health, clock }: AdminOptions): RequestHandler {
+  // The same for all pages.
+  const table = held(EVERY_MS / 2, clock, () => budgetTable(views(), health()));
   let pages = 0;
 
   return async (request, response) => {

@@ -5,6 +5,7 @@ export interface CallerTable<T extends TabledCaller> {
   get(apiKey: string, make: () => T): T;
   /** The one asked for last first. */
   all(): T[];
+  count(of: (caller: T) => boolean): number;
   close(): void;
 }
 
@@ -51,6 +52,12 @@ export function createCallerTable<T extends TabledCaller>(
       [...newcomers.values(), ...regulars.values()]
         .toSorted((one, other) => other.usedAtMs - one.usedAtMs)
         .map(({ caller }) => caller),
+    count(of) {
+      let count = 0;
+      for (const segment of [newcomers, regulars])
+        for (const { caller } of segment.values()) if (of(caller)) count += 1;
+      return count;
+    },
     close: () => clearInterval(looking),
   };
 

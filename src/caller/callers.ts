@@ -81,6 +81,8 @@ export interface Callers {
   readonly nearSunsetMs: number | undefined;
   /** Those that have called, the latest first. */
   views(): CallerView[];
+  /** With how many keys nothing is called at the moment. */
+  gatesClosed(): number;
   /** Whether the upstream still has `GET /pets/{petId}`. */
   readonly singleReadsWork: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are over and written down. */
@@ -140,6 +142,7 @@ export function createCallers(options: CallersOptions): Callers {
       return getRoute.nearSunsetMs;
     },
     views: () => callers.all().flatMap((caller) => caller.view() ?? []),
+    gatesClosed: () => callers.count((caller) => caller.isClosed()),
     get singleReadsWork() {
       return getRoute.works;
     },
@@ -154,6 +157,8 @@ export function createCallers(options: CallersOptions): Callers {
 interface KnownCaller extends Caller {
   view(): CallerView | undefined;
   isBusy(): boolean;
+  /** Whether nothing is called with its key at the moment, after a 429. */
+  isClosed(): boolean;
   /** It is forgotten, but for the calls that it spent. */
   leave(): void;
   close(): Promise<void>;
@@ -215,6 +220,7 @@ function createCaller(
     refusal: () => (refusedKey.remainingMs() > 0 ? refusedKey.error() : undefined),
     revision: () => reading?.knowledge.revision() ?? nothingRead,
     isBusy: () => throttle.isBusy() || writes.isBusy(),
+    isClosed: () => (throttle.standing()?.pausedForMs ?? 0) > 0,
     leave,
     worstCase(demands, { maxAgeMs, mayCall }) {
       if (!mayCall) return 0;
