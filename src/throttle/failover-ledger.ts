@@ -249,7 +249,9 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   /** What the shared ledger has to know of the time alone. */
   function memoryReport(alone: LedgerState, latest: Account['latest']): Report {
     const underWay = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
-    const before = latest ? spent(latest) : { minuteUsed: 0, dayUsed: 0, pausedForMs: 0, refusedLately: false };
+    const before = latest
+      ? spent(latest)
+      : { knownOf: undefined, minuteUsed: 0, dayUsed: 0, pausedForMs: 0, refusedLately: false };
     const [lately, today] = [startedWithin(alone, 'minute'), startedWithin(alone, 'day')];
     return {
       kind: 'adopted',
@@ -257,6 +259,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       // What was started before the day's reset is no part of this day, though perhaps of this minute.
       calls: Math.max(0, Math.max(lately, today) - underWay),
       underWay,
+      ...(before.knownOf ? { knownOf: before.knownOf } : {}),
       minuteUsed: before.minuteUsed + lately,
       dayUsed: before.dayUsed + today,
       pausedForMs: Math.max(before.pausedForMs, alone.pausedUntilMs - now(), 0),
@@ -266,10 +269,11 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
 
   function spent({ standing, atMs }: { standing: Standing; atMs: number }): Omit<Memory, 'calls' | 'underWay'> {
     const ageMs = clock.elapsed() - atMs;
-    const { minute, day, pausedForMs, refusedLately: lately } = agedStanding(standing, ageMs);
+    const { generation, started, minute, day, pausedForMs, refusedLately: lately } = agedStanding(standing, ageMs);
     const minuteUsed = minute.mode === 'unknown' || ageMs > LONGEST_MINUTE_MS ? 0 : minute.used;
     const dayUsed = ageMs > LONGEST_DAY_MS ? 0 : day.used;
-    return { ...planOf(standing), minuteUsed, dayUsed, pausedForMs, refusedLately: lately };
+    const knownOf = { generation, started };
+    return { ...planOf(standing), knownOf, minuteUsed, dayUsed, pausedForMs, refusedLately: lately };
   }
 
   function forget(): void {

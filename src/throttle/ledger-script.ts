@@ -229,6 +229,10 @@ local function addMissing(starts, shape, used, nowMs)
   if missing > 0 then add(starts, slotOf(nowMs, shape.lengthMs), missing) end
 end
 
+local function knows(state, knownOf)
+  return knownOf and knownOf.generation == state.generation and knownOf.started <= state.started
+end
+
 local function applyAdopted(state, memory, nowMs)
   if memory.refusedLately and not refusedLately(state, nowMs) then state.pausedAtMs = nowMs end
   if memory.plan and not state.planKnown then
@@ -236,6 +240,8 @@ local function applyAdopted(state, memory, nowMs)
     state.day.limit = memory.plan.perDay
     state.planKnown = true
   end
+  -- Replicas of an older version do not tell, and nor do they of the minute.
+  local knowsBefore = knows(state, memory.knownOf)
   local starts = memory.calls + memory.underWay
   state.started = state.started + starts
   state.counted = state.counted + memory.calls
@@ -247,9 +253,10 @@ local function applyAdopted(state, memory, nowMs)
     if state.minute.mode == 'told' then state.minute.mode = 'unknown' end
   end
   if memory.underWay > 0 then add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), memory.underWay) end
-  -- Replicas of an older version do not tell.
-  addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed or 0, nowMs)
-  addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs)
+  if not knowsBefore then
+    addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed or 0, nowMs)
+    addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs)
+  end
   if memory.pausedForMs > 0 then pause(state, memory.pausedForMs, nowMs) end
 end
 
@@ -346,6 +353,7 @@ return cjson.encode({
   closed = short and room.closed or nil,
   waitMs = short and room.waitMs or 0,
   generation = keeps and state.generation or '',
+  started = state.started,
   minute = windowStanding(state, 'minute', nowMs),
   day = windowStanding(state, 'day', nowMs),
   pausedForMs = math.max(0, state.pausedUntilMs - nowMs),

@@ -197,6 +197,7 @@ export function exchange(
     closed: wanted > granted ? after.closed : undefined,
     waitMs: wanted > granted ? after.waitMs : 0,
     generation: state.generation,
+    started: state.started,
     minute: windowStanding(state, 'minute', nowMs),
     day: windowStanding(state, 'day', nowMs),
     pausedForMs: Math.max(0, state.pausedUntilMs - nowMs),
@@ -375,6 +376,7 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
     state.day.limit = plan.perDay;
     state.planKnown = true;
   }
+  const knowsBefore = knows(state, memory);
   const starts = calls + underWay;
   state.started += starts;
   state.counted += calls;
@@ -387,10 +389,18 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
     if (state.minute.mode === 'told') state.minute.mode = 'unknown';
   }
   if (underWay > 0) add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), underWay);
-  // Where no header tells of a window, this is all that is known of it.
-  addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed, nowMs);
-  addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs);
+  // Where no header tells of a window, this is all that is known of it. What is counted here already has its own time: calls
+  // that have left the window since would be counted anew.
+  if (!knowsBefore) {
+    addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed, nowMs);
+    addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs);
+  }
   if (pausedForMs > 0) pause(state, pausedForMs, nowMs);
+}
+
+/** Whether all that was known before is counted here. A store that was restored may be behind. */
+function knows({ generation, started }: LedgerState, { knownOf }: Memory): boolean {
+  return knownOf !== undefined && knownOf.generation === generation && knownOf.started <= started;
 }
 
 /** How many of its own starts a ledger still counts in a window; what it began with may be among the others. */

@@ -91,6 +91,11 @@ export interface Memory {
   readonly calls: number;
   /** Starts that are still under way. */
   readonly underWay: number;
+  /**
+   * Which generation what was spent before is known of, and how many it had started by then: a ledger that is as far has all of
+   * that already. Undefined where it is known of none.
+   */
+  readonly knownOf?: { readonly generation: string; readonly started: number };
   /** What was spent within the last minute, as far as it may matter still, all told. */
   readonly minuteUsed: number;
   /** What is spent of the day, all told. */
@@ -120,6 +125,8 @@ export interface Standing {
   readonly atATime?: number;
   /** That of the state that is kept; another one, or empty, where nothing is kept of the caller. */
   readonly generation: string;
+  /** How many starts that generation has granted or adopted; it only grows. */
+  readonly started: number;
   readonly minute: WindowStanding;
   readonly day: WindowStanding;
   /** How long nobody with this key may call; 0 when the gate is open. */

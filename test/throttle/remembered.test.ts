@@ -58,6 +58,13 @@ function startReplica(atMs: number) {
     empty() {
       state = undefined;
     },
+    /** What Redis writes to its disk; answers with how it begins anew from there. */
+    save() {
+      const saved = structuredClone(state);
+      return () => {
+        state = saved;
+      };
+    },
     refuse(which: typeof refuses) {
       refuses = which;
     },
@@ -174,6 +181,37 @@ test('what was spent alone is told when Redis is back, even where nobody asks fo
   // And once.
   await wait(MINUTE_MS);
   expect((await replica.ask(0)).day.used).toBe(spent);
+});
+
+// The outage of a moment closed the key for another 25 hours.
+test('calls that have left the day while Redis was away are not counted anew by a Redis that knows them', async () => {
+  const replica = startReplica(MIDNIGHT_MS);
+  let spent = 0;
+  for (let minutes = 0; minutes < 30; minutes += 2) {
+    spent += await spend(replica);
+    await wait(2 * MINUTE_MS);
+  }
+  expect(spent).toBeGreaterThan(800);
+  await wait(23 * HOUR_MS);
+  await replica.ask(0);
+  replica.works(false);
+  await replica.ask(0);
+  await wait(2 * HOUR_MS);
+  replica.works(true);
+  expect(await replica.ask(1)).toMatchObject({ grants: [{}], day: { used: 1 } });
+});
+
+test('a Redis that is restored to an earlier state is told what it has lost', async () => {
+  const replica = startReplica(MIDNIGHT_MS);
+  await spend(replica);
+  const restore = replica.save();
+  await wait(2 * MINUTE_MS);
+  await spend(replica);
+  replica.works(false);
+  await replica.ask(0);
+  restore();
+  replica.works(true);
+  expect((await replica.ask(0)).day.used).toBe(120);
 });
 
 test('a pause that was met alone is told too', async () => {
