@@ -13,7 +13,7 @@ import {
 } from './ledger-state.ts';
 import type { LedgerRules, LedgerState } from './ledger-state.ts';
 import { ALONE_GOOD_MS } from './ledger.ts';
-import type { Exchange, Ledger, Memory, Report, Standing } from './ledger.ts';
+import type { Exchange, Grant, Ledger, Memory, Report, Standing } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
 import type { Replicas } from './replicas.ts';
 
@@ -150,7 +150,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   }
 
   async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
-    const { alone: own, latest } = account;
+    const { alone: own, latest, underWay } = account;
     const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
     if (own) reports.push(memoryReport(withReports(own, request), latest));
     const standing = await exchangeInsisting(apiKey, account, { ...request, reports });
@@ -158,16 +158,18 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     lonely.delete(apiKey);
     settle(account, request, standing);
     if (!latest || latest.standing.generation === standing.generation || own) return standing;
-    // Redis has lost its state. What is remembered here makes up for it as far as it goes.
-    const memory = { calls: 0, underWay: account.underWay, ...spent(latest) };
-    const telling = { reports: [{ kind: 'adopted' as const, ...memory }], wanted: 0 };
+    // Redis has lost its state. What is remembered here makes up for it as far as it goes. What it has granted without knowing
+    // of that is given back: it may be in a pause, or of a day that is used up.
+    const granted = standing.grants.map(returned);
+    const memory = { calls: 0, underWay: account.underWay - granted.length, ...spent(latest) };
+    const telling: Exchange = { reports: [...granted, { kind: 'adopted', ...memory }], wanted: request.wanted };
     const restored = await exchangeInsisting(apiKey, account, telling).catch((error: unknown) => {
-      // It is still to be told.
-      account.latest = latest;
+      // It is still to be told, and what is asked for now is asked for again.
+      Object.assign(account, { latest, underWay });
       throw error;
     });
-    settle(account, { reports: [], wanted: 0 }, restored);
-    return { ...restored, grants: standing.grants };
+    settle(account, telling, restored);
+    return restored;
   }
 
   /** Asks once more for the exchange that was not answered, and gives back what it was granted. */
@@ -176,7 +178,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     account.unanswered = undefined;
     if (!unanswered || clock.elapsed() - unanswered.atMs > ASKED_AGAIN_WITHIN_MS) return [];
     const { grants } = await exchangeInsisting(apiKey, account, unanswered.request, unanswered.id);
-    return grants.map((grant) => ({ kind: 'returned', grant }));
+    return grants.map(returned);
   }
 
   /** Under one id, so that an exchange whose answer was lost is not carried out twice. */
@@ -282,6 +284,10 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       if (account.usedAtMs < longAgoMs && !account.alone) accounts.delete(apiKey);
     }
   }
+}
+
+function returned(grant: Grant): Report {
+  return { kind: 'returned', grant };
 }
 
 /** What was spent alone is told anew by the exchange that joins, and must not be told twice. */

@@ -228,6 +228,42 @@ test('a pause that was met alone is told too', async () => {
   expect(replica.others()?.pausedForMs).toBeGreaterThan(590_000);
 });
 
+describe('a Redis that is emptied grants nothing to whoever knows', () => {
+  test('that the key is paused', async () => {
+    const replica = startReplica(MIDNIGHT_MS);
+    const [grant] = (await replica.ask(1)).grants;
+    const refusal = { retryAfterMs: 600_000, ban: false, jitter: 0 };
+    await replica.ask(0, { kind: 'refused', grant: grant as Grant, readings: [], refusal });
+    replica.empty();
+    expect(await replica.ask(5)).toMatchObject({ grants: [], closed: 'paused' });
+    await wait(10 * MINUTE_MS);
+    expect((await replica.ask(5)).grants).toMatchObject([{ probe: true }]);
+  });
+
+  test('that the day is used up', async () => {
+    const replica = startReplica(MIDNIGHT_MS);
+    for (let minutes = 0; minutes < 40; minutes += 2) {
+      await spend(replica);
+      await wait(2 * MINUTE_MS);
+    }
+    expect((await replica.ask(0)).day.used).toBe(990);
+    replica.empty();
+    expect(await replica.ask(5)).toMatchObject({ grants: [], closed: 'day', day: { used: 990 } });
+  });
+
+  test('but what there is, once', async () => {
+    const replica = startReplica(MIDNIGHT_MS);
+    await spend(replica);
+    await wait(2 * MINUTE_MS);
+    replica.empty();
+    const { grants, day } = await replica.ask(5);
+    expect(grants).toMatchObject([{ probe: true }]);
+    expect(day.used).toBe(61);
+    const next = await replica.ask(5, answered(grants[0]));
+    expect(next).toMatchObject({ grants: [{}, {}, {}, {}, {}], day: { used: 66 } });
+  });
+});
+
 test('what Redis has lost is told again where it failed while it was told', async () => {
   const replica = startReplica(MIDNIGHT_MS);
   await spend(replica);
