@@ -6,6 +6,7 @@ export function agedStanding(standing: Standing, ageMs: number): Standing {
     ...standing,
     minute: agedWindow(standing.minute, ageMs),
     day: agedWindow(standing.day, ageMs),
+    dayFreeInMs: Math.max(0, standing.dayFreeInMs - ageMs),
     waitMs: Math.max(0, standing.waitMs - ageMs),
     pausedForMs: Math.max(0, standing.pausedForMs - ageMs),
   };

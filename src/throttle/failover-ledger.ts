@@ -3,17 +3,10 @@ import type { Clock } from '../clock.ts';
 import { RedisAway } from '../store/redis.ts';
 import { agedStanding } from './aged-standing.ts';
 import { createOwnTime, insist } from './insist.ts';
-import {
-  exchange,
-  LONGEST_DAY_MS,
-  LONGEST_MINUTE_MS,
-  newStateAlone,
-  refusedLately,
-  startedWithin,
-} from './ledger-state.ts';
-import type { LedgerRules, LedgerState } from './ledger-state.ts';
+import { exchange, LONGEST_MINUTE_MS, newStateAlone, refusedLately, startedWithin } from './ledger-state.ts';
+import type { LedgerRules, LedgerState, WindowState } from './ledger-state.ts';
 import { ALONE_GOOD_MS } from './ledger.ts';
-import type { Exchange, Grant, Ledger, Memory, Report, Standing } from './ledger.ts';
+import type { Exchange, Grant, Ledger, Memory, Report, Standing, WindowStanding } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
 import type { Replicas } from './replicas.ts';
 
@@ -34,6 +27,11 @@ const FORGOTTEN_AFTER_MS = 600_000;
 const JOIN_EVERY_MS = 1_000;
 /** Of callers that Redis knows nothing of, at most; then the one that was asked for the longest ago is forgotten. */
 const MOST_ALONE = 20_000;
+
+/** What was known before the calls that are told of. */
+type Past = Omit<Memory, 'calls' | 'underWay'>;
+
+const NOTHING_SPENT: Past = { minuteUsed: 0, dayUsed: 0, pausedForMs: 0, refusedLately: false };
 
 export interface FailoverLedgerOptions {
   readonly shared: RedisLedger;
@@ -251,17 +249,16 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   /** What the shared ledger has to know of the time alone. */
   function memoryReport(alone: LedgerState, latest: Account['latest']): Report {
     const underWay = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
-    const before = latest
-      ? spent(latest)
-      : { knownOf: undefined, minuteUsed: 0, dayUsed: 0, pausedForMs: 0, refusedLately: false };
+    const before = latest ? spent(latest) : NOTHING_SPENT;
     const [lately, today] = [startedWithin(alone, 'minute'), startedWithin(alone, 'day')];
     return {
       kind: 'adopted',
+      ...before,
       ...planOf(alone),
+      ...resetOf(alone.day, alone.day.resetAtMs - now()),
       // What was started before the day's reset is no part of this day, though perhaps of this minute.
       calls: Math.max(0, Math.max(lately, today) - underWay),
       underWay,
-      ...(before.knownOf ? { knownOf: before.knownOf } : {}),
       minuteUsed: before.minuteUsed + lately,
       dayUsed: before.dayUsed + today,
       pausedForMs: Math.max(before.pausedForMs, alone.pausedUntilMs - now(), 0),
@@ -269,13 +266,16 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     };
   }
 
-  function spent({ standing, atMs }: { standing: Standing; atMs: number }): Omit<Memory, 'calls' | 'underWay'> {
+  function spent({ standing, atMs }: { standing: Standing; atMs: number }): Past {
     const ageMs = clock.elapsed() - atMs;
-    const { generation, started, minute, day, pausedForMs, refusedLately: lately } = agedStanding(standing, ageMs);
+    const { generation, started, minute, day, dayFreeInMs, pausedForMs, ...rest } = agedStanding(standing, ageMs);
     const minuteUsed = minute.mode === 'unknown' || ageMs > LONGEST_MINUTE_MS ? 0 : minute.used;
-    const dayUsed = ageMs > LONGEST_DAY_MS ? 0 : day.used;
-    const knownOf = { generation, started };
-    return { ...planOf(standing), knownOf, minuteUsed, dayUsed, pausedForMs, refusedLately: lately };
+    const ofDay =
+      day.mode === 'told'
+        ? { dayUsed: day.used, ...resetOf(day, day.resetInMs) }
+        : { dayUsed: dayFreeInMs > 0 ? day.used : 0, dayFreeInMs };
+    const known = { ...planOf(standing), knownOf: { generation, started } };
+    return { ...known, minuteUsed, ...ofDay, pausedForMs, refusedLately: rest.refusedLately };
   }
 
   function forget(): void {
@@ -297,6 +297,10 @@ function withoutMemory({ reports, wanted }: Exchange): Exchange {
 
 function planOf({ planKnown, minute, day }: LedgerState | Standing): Pick<Memory, 'plan'> {
   return planKnown ? { plan: { perMinute: minute.limit, perDay: day.limit } } : {};
+}
+
+function resetOf({ mode, resetId }: WindowState | WindowStanding, inMs: number): Pick<Memory, 'dayReset'> {
+  return mode === 'told' && inMs > 0 ? { dayReset: { inMs, id: resetId } } : {};
 }
 
 function newAccount(): Account {

@@ -61,6 +61,15 @@ local function firstFreeMs(starts, shape)
   return oldest and (oldest + shape.slots + shape.guard) * shape.lengthMs or 0
 end
 
+local function lastFreeMs(starts, shape)
+  local newest = nil
+  for slot in pairs(starts) do
+    local number = tonumber(slot)
+    if not newest or number > newest then newest = number end
+  end
+  return newest and (newest + shape.slots + shape.guard) * shape.lengthMs or 0
+end
+
 local function forgetFewest(window) window.fewest, window.fewestLately, window.fewestSince = 0, 0, 0 end
 
 local function newWindow(limit)
@@ -224,9 +233,30 @@ local function applyRefused(state, report, nowMs)
   state.banned = state.banned or refusal.ban
 end
 
-local function addMissing(starts, shape, used, nowMs)
+local function slotFreeIn(freeInMs, shape, nowMs)
+  local current = slotOf(nowMs, shape.lengthMs)
+  if not freeInMs then return current end
+  local slot = math.ceil((nowMs + freeInMs - GUARD_MS) / shape.lengthMs) - shape.slots - shape.guard
+  return string.format('%.0f', math.min(tonumber(current), slot))
+end
+
+local function addMissing(starts, slot, used)
   local missing = used - sum(starts)
-  if missing > 0 then add(starts, slotOf(nowMs, shape.lengthMs), missing) end
+  if missing > 0 then add(starts, slot, missing) end
+end
+
+local function adoptDay(state, memory, knowsBefore, nowMs)
+  local day, started, dayReset = state.day, state.started, memory.dayReset
+  if not dayReset or dayReset.inMs <= 0 then return end
+  if day.mode ~= 'told' then
+    day.mode, day.cappedAt = 'told', started
+    day.ceiling = started + math.max(0, day.limit - sum(state.dayStarts))
+    day.resetAtMs, day.resetId = nowMs + dayReset.inMs, dayReset.id
+    return
+  end
+  local ceiling = started + math.max(0, day.limit - memory.dayUsed)
+  if knowsBefore or dayReset.id < day.resetId - SAME_RESET_MS or ceiling >= day.ceiling then return end
+  day.ceiling, day.cappedAt = ceiling, started
 end
 
 local function knows(state, knownOf)
@@ -254,9 +284,10 @@ local function applyAdopted(state, memory, nowMs)
   end
   if memory.underWay > 0 then add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), memory.underWay) end
   if not knowsBefore then
-    addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed or 0, nowMs)
-    addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs)
+    addMissing(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), memory.minuteUsed or 0)
+    addMissing(state.dayStarts, slotFreeIn(memory.dayFreeInMs, DAY_SLOTS, nowMs), memory.dayUsed)
   end
+  adoptDay(state, memory, knowsBefore, nowMs)
   if memory.pausedForMs > 0 then pause(state, memory.pausedForMs, nowMs) end
 end
 
@@ -356,6 +387,7 @@ return cjson.encode({
   started = state.started,
   minute = windowStanding(state, 'minute', nowMs),
   day = windowStanding(state, 'day', nowMs),
+  dayFreeInMs = math.max(0, lastFreeMs(state.dayStarts, DAY_SLOTS) - nowMs),
   pausedForMs = math.max(0, state.pausedUntilMs - nowMs),
   banned = state.banned,
   refusedLately = refusedLately(state, nowMs),

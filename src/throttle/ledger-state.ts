@@ -99,8 +99,6 @@ const MINUTE_SLOTS = { lengthMs: 5_000, slots: 12, guard: 2 } as const;
 const DAY_SLOTS = { lengthMs: 3_600_000, slots: 24, guard: 1 } as const;
 /** Calls that are older are in no window of a minute, however it is counted. */
 export const LONGEST_MINUTE_MS = (MINUTE_SLOTS.slots + MINUTE_SLOTS.guard) * MINUTE_SLOTS.lengthMs;
-/** The same of a day. */
-export const LONGEST_DAY_MS = (DAY_SLOTS.slots + DAY_SLOTS.guard) * DAY_SLOTS.lengthMs;
 const UNANSWERED_SLOT_MS = 10_000;
 /** A call that was lost may still be counted so long after its timeout. */
 const LATE_MS = 60_000;
@@ -200,6 +198,7 @@ export function exchange(
     started: state.started,
     minute: windowStanding(state, 'minute', nowMs),
     day: windowStanding(state, 'day', nowMs),
+    dayFreeInMs: Math.max(0, lastFreeMs(state.dayStarts, DAY_SLOTS) - nowMs),
     pausedForMs: Math.max(0, state.pausedUntilMs - nowMs),
     banned: state.banned,
     refusedLately: refusedLately(state, nowMs),
@@ -392,10 +391,27 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   // Where no header tells of a window, this is all that is known of it. What is counted here already has its own time: calls
   // that have left the window since would be counted anew.
   if (!knowsBefore) {
-    addMissing(state.minuteStarts, MINUTE_SLOTS, memory.minuteUsed, nowMs);
-    addMissing(state.dayStarts, DAY_SLOTS, memory.dayUsed, nowMs);
+    addMissing(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), memory.minuteUsed);
+    addMissing(state.dayStarts, slotFreeIn(memory.dayFreeInMs, DAY_SLOTS, nowMs), memory.dayUsed);
   }
+  adoptDay(state, memory, knowsBefore, nowMs);
   if (pausedForMs > 0) pause(state, pausedForMs, nowMs);
+}
+
+/** A day that was told is over at its reset; counted here, it would be when the last call of it is a day old. */
+function adoptDay(state: LedgerState, { dayReset, dayUsed }: Memory, knowsBefore: boolean, nowMs: number): void {
+  const { day, started } = state;
+  if (!dayReset || dayReset.inMs <= 0) return;
+  if (day.mode !== 'told') {
+    const ceiling = started + Math.max(0, day.limit - sum(state.dayStarts));
+    Object.assign(day, { mode: 'told', ceiling, cappedAt: started });
+    Object.assign(day, { resetAtMs: nowMs + dayReset.inMs, resetId: dayReset.id });
+    return;
+  }
+  // Several tell one after the other, each of what it knows; but not of the day before.
+  const ceiling = started + Math.max(0, day.limit - dayUsed);
+  if (knowsBefore || dayReset.id < day.resetId - SAME_RESET_MS || ceiling >= day.ceiling) return;
+  Object.assign(day, { ceiling, cappedAt: started });
 }
 
 /** Whether all that was known before is counted here. A store that was restored may be behind. */
@@ -500,6 +516,13 @@ function firstFreeMs(starts: CountsBySlot, { lengthMs, slots, guard }: SlotShape
   return oldest === Infinity ? 0 : (oldest + slots + guard) * lengthMs;
 }
 
+/** When the newest slot leaves the window. */
+function lastFreeMs(starts: CountsBySlot, { lengthMs, slots, guard }: SlotShape): number {
+  let newest = -Infinity;
+  for (const slot of Object.keys(starts)) newest = Math.max(newest, Number(slot));
+  return newest === -Infinity ? 0 : (newest + slots + guard) * lengthMs;
+}
+
 function forgetSlots(starts: CountsBySlot, { lengthMs, slots, guard }: SlotShape, nowMs: number): void {
   const oldest = slotOf(nowMs, lengthMs) - slots - guard;
   for (const slot of Object.keys(starts)) if (Number(slot) <= oldest) delete starts[slot];
@@ -513,10 +536,17 @@ function add(slots: CountsBySlot, slot: number, count: number): void {
   slots[slot] = (slots[slot] ?? 0) + count;
 }
 
-/** What is known to be spent of a window beyond what is counted of it, as if it were spent now. */
-function addMissing(starts: CountsBySlot, { lengthMs }: SlotShape, used: number, nowMs: number): void {
+/** The first slot that does not leave the window before so long, but for the way that the word of it took; at most the one of now. */
+function slotFreeIn(freeInMs: number | undefined, { lengthMs, slots, guard }: SlotShape, nowMs: number): number {
+  const current = slotOf(nowMs, lengthMs);
+  if (freeInMs === undefined) return current;
+  return Math.min(current, Math.ceil((nowMs + freeInMs - GUARD_MS) / lengthMs) - slots - guard);
+}
+
+/** What is known to be spent of a window beyond what is counted of it, as if it were all spent in that slot. */
+function addMissing(starts: CountsBySlot, slot: number, used: number): void {
   const missing = used - sum(starts);
-  if (missing > 0) add(starts, slotOf(nowMs, lengthMs), missing);
+  if (missing > 0) add(starts, slot, missing);
 }
 
 /** Takes one from a slot; false when there is none. */

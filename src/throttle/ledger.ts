@@ -100,6 +100,10 @@ export interface Memory {
   readonly minuteUsed: number;
   /** What is spent of the day, all told. */
   readonly dayUsed: number;
+  /** In how long the last of what was counted of the day has left it, from where no header tells of the day. */
+  readonly dayFreeInMs?: number;
+  /** When the day resets, where the upstream has told and it is still ahead. */
+  readonly dayReset?: { readonly inMs: number; readonly id: number };
   readonly pausedForMs: number;
   /** Whether a 403 or 401 now may be a ban. */
   readonly refusedLately: boolean;
@@ -129,6 +133,8 @@ export interface Standing {
   readonly started: number;
   readonly minute: WindowStanding;
   readonly day: WindowStanding;
+  /** In how long the last of the starts that are counted of the day has left it; 0 where none is. */
+  readonly dayFreeInMs: number;
   /** How long nobody with this key may call; 0 when the gate is open. */
   readonly pausedForMs: number;
   /** Whether the pause is for what looks like a ban. */

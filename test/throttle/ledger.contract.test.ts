@@ -290,6 +290,52 @@ describe.each(Object.entries(makers))('the ledger %s', (place, make) => {
     expect(await ask(0, further)).toMatchObject({ day: { used: 7 } });
   });
 
+  describe('of a day of which another ledger knows when it resets', () => {
+    const RESET_IN_MS = 7_200_000;
+    const dayReset = { inMs: RESET_IN_MS, id: START + RESET_IN_MS };
+
+    // Counted here, it would be over when the last call of it is a day old.
+    test.skipIf(skipped)('waits for that, and for no longer', async () => {
+      expect(await ask(1, { ...ADOPTED, dayUsed: 300, dayReset })).toMatchObject({ grants: [], closed: 'day' });
+      nowMs += RESET_IN_MS - 1;
+      expect(await ask(1)).toMatchObject({ grants: [], closed: 'day', waitMs: 1 });
+      nowMs += 1;
+      expect(await ask(1)).toMatchObject({ grants: [{ probe: true }], day: { mode: 'unknown', used: 1 } });
+    });
+
+    test.skipIf(skipped)('takes the most that any of several tells, and the reset of the first', async () => {
+      await ask(0, { ...ADOPTED, dayUsed: 100, dayReset });
+      nowMs += 1_000;
+      expect((await ask(0, { ...ADOPTED, calls: 5, dayUsed: 205, dayReset })).day.remaining).toBe(95);
+      nowMs += 1_000;
+      const { day } = await ask(0, { ...ADOPTED, dayUsed: 150, dayReset });
+      expect(day).toMatchObject({ mode: 'told', remaining: 95, resetInMs: RESET_IN_MS - 2_000 });
+    });
+
+    test.skipIf(skipped)('hears nothing that is of the day before', async () => {
+      const next = { window: 'day', limit: 300, resetInMs: 86_400_000, resetId: START + 86_400_000 } as const;
+      await ask(0, answered(await take(1), { ...next, remaining: 299, otherLimit: undefined }));
+      const before = { inMs: 500, id: START };
+      expect(await ask(0, { ...ADOPTED, dayUsed: 300, dayReset: before })).toMatchObject({ day: { remaining: 299 } });
+    });
+
+    test.skipIf(skipped)('is corrected by what the next answer tells', async () => {
+      await ask(0, { ...ADOPTED, dayUsed: 100, dayReset });
+      const ofDay = { window: 'day', limit: 300, resetInMs: RESET_IN_MS, resetId: dayReset.id } as const;
+      const reading = { ...ofDay, remaining: 20, otherLimit: undefined };
+      expect(await ask(0, answered(await take(1), reading))).toMatchObject({ day: { remaining: 20 } });
+    });
+  });
+
+  test.skipIf(skipped)('counts what another ledger has counted of the day for as long as that does', async () => {
+    await ask(0, { ...ADOPTED, dayUsed: 40, dayFreeInMs: 10_000_000 });
+    nowMs += 9_900_000;
+    expect((await ask(0)).day.used).toBe(40);
+    // Its slot of an hour at most.
+    nowMs += 3_700_000;
+    expect((await ask(0)).day.used).toBe(0);
+  });
+
   // A banned key was called with 14,000 times: a 403 was nobody's ban once the 429s before it had been adopted.
   test.skipIf(skipped)('knows a ban by the refusals that another ledger has seen', async () => {
     await open(9);
@@ -429,6 +475,7 @@ describe.skipIf(!redisIsHere)('the two ledgers', () => {
       ...rest,
       resetId: Math.floor(nowMs / 60_000) * 60_000 + resetStep * 60_000,
     }));
+    const [first] = readings;
     switch (given.kind) {
       case 'adopted':
         return {
@@ -439,6 +486,8 @@ describe.skipIf(!redisIsHere)('the two ledgers', () => {
           ...(given.ban ? { knownOf: { generation: ofGrant.generation, started: 2 * given.which } } : {}),
           minuteUsed: given.which,
           dayUsed: given.which,
+          ...(given.retryAfterMs % 2 === 0 ? { dayFreeInMs: given.retryAfterMs * 3_000 } : {}),
+          ...(first ? { dayReset: { inMs: first.resetInMs, id: first.resetId } } : {}),
           pausedForMs: 0,
           refusedLately: given.stranger,
         };

@@ -164,6 +164,62 @@ test('a day that petql counts itself is remembered for as long as a call counts,
   expect((await replica.ask(0)).day.used).toBe(0);
 });
 
+describe('a day that the service called used up', () => {
+  // Counted from then on, it was closed for 25 hours more.
+  test('is over at its reset, though Redis is emptied before', async () => {
+    const replica = startReplica(MIDNIGHT_MS - 2 * HOUR_MS);
+    const [probe] = (await replica.ask(1)).grants;
+    await replica.ask(0, answered(probe, ofTheDay(0)));
+    await wait(HOUR_MS);
+    replica.empty();
+    expect(await replica.ask(1)).toMatchObject({ grants: [], closed: 'day', day: { resetId: MIDNIGHT_MS } });
+    await wait(HOUR_MS + MINUTE_MS);
+    expect((await replica.ask(1)).grants).toMatchObject([{ probe: true }]);
+  });
+
+  test('is over at its reset, though Redis is away and emptied before', async () => {
+    const replica = startReplica(MIDNIGHT_MS - 2 * HOUR_MS);
+    const [probe] = (await replica.ask(1)).grants;
+    await replica.ask(0, answered(probe, ofTheDay(0)));
+    replica.works(false);
+    await replica.ask(0);
+    await wait(HOUR_MS);
+    replica.empty();
+    replica.works(true);
+    expect(await replica.ask(1)).toMatchObject({ grants: [], closed: 'day', day: { resetId: MIDNIGHT_MS } });
+    await wait(HOUR_MS + MINUTE_MS);
+    expect((await replica.ask(1)).grants).toMatchObject([{ probe: true }]);
+  });
+
+  test('while Redis was away is over at its reset for all', async () => {
+    const replica = startReplica(MIDNIGHT_MS - 10 * HOUR_MS);
+    await spend(replica, 1);
+    replica.works(false);
+    await replica.ask(0);
+    await wait(2 * MINUTE_MS);
+    const [probe] = (await replica.ask(1)).grants;
+    await replica.ask(0, answered(probe, ofTheDay(0)));
+    replica.works(true);
+    await wait(5_000);
+    expect(replica.others()?.day).toMatchObject({ mode: 'told', resetId: MIDNIGHT_MS });
+  });
+});
+
+test('what was spent of a day that petql counts is free in time, however often Redis is emptied', async () => {
+  const replica = startReplica(MIDNIGHT_MS);
+  expect(await spend(replica)).toBe(60);
+  await wait(10 * HOUR_MS);
+  replica.empty();
+  expect((await replica.ask(0)).day.used).toBe(60);
+  await wait(10 * HOUR_MS);
+  replica.empty();
+  expect((await replica.ask(0)).day.used).toBe(60);
+  await wait(4 * HOUR_MS);
+  expect((await replica.ask(0)).day.used).toBe(60);
+  await wait(2 * HOUR_MS);
+  expect((await replica.ask(0)).day.used).toBe(0);
+});
+
 test('what was spent alone is told when Redis is back, even where nobody asks for it here any more', async () => {
   const replica = startReplica(MIDNIGHT_MS);
   await spend(replica, 1);

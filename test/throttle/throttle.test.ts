@@ -561,7 +561,15 @@ test('a replica whose probe was given back looks after the probes of others', as
   const open = Promise.withResolvers<void>();
   const refused = Promise.withResolvers<UpstreamAnswer<string>>();
   const window = { mode: 'told', limit: 5, used: 0, remaining: 5, resetInMs: 60_000, resetId: 1 } as const;
-  const rest = { generation: 'g', started: 0, pausedForMs: 0, banned: false, refusedLately: false, planKnown: true };
+  const rest = {
+    generation: 'g',
+    started: 0,
+    dayFreeInMs: 0,
+    pausedForMs: 0,
+    banned: false,
+    refusedLately: false,
+    planKnown: true,
+  };
   const standing: Standing = { ...rest, grants: [], closed: 'probing', waitMs: 5_000, minute: window, day: window };
   const grantOf = (number: number, probe: boolean): Grant => {
     return { generation: 'g', start: number, countedBefore: 0, grantedAtMs: 0, probe };
