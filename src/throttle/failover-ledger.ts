@@ -42,6 +42,16 @@ export interface FailoverLedgerOptions {
   readonly now: () => number;
 }
 
+/** An exchange with Redis. */
+interface Attempt {
+  readonly id: string;
+  readonly request: Exchange;
+  /** When it was sent for the first time. */
+  readonly atMs: number;
+  /** How many had been started alone by then. */
+  readonly startedAlone: number;
+}
+
 /** What is known here of one caller. */
 interface Account {
   /** How it stood when Redis was last heard of, and when. */
@@ -51,7 +61,9 @@ interface Account {
   /** The ledger of this replica alone, while Redis is away. */
   alone: LedgerState | undefined;
   /** The exchange that Redis did not answer; it may have been carried out. */
-  unanswered: { readonly id: string; readonly request: Exchange; readonly atMs: number } | undefined;
+  unanswered: Attempt | undefined;
+  /** How many of the starts that were granted alone Redis has been told of. */
+  toldAlone: number;
   usedAtMs: number;
   /** The same by the time in which this process ran. */
   askedAtMs: number;
@@ -148,11 +160,11 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   }
 
   async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
-    const { alone: own, latest, underWay } = account;
     const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
-    if (own) reports.push(memoryReport(withReports(own, request), latest));
+    const { alone: own, latest, underWay } = account;
+    if (own) reports.push(memoryReport(withReports(own, request), account));
     const standing = await exchangeInsisting(apiKey, account, { ...request, reports });
-    account.alone = undefined;
+    Object.assign(account, { alone: undefined, toldAlone: 0 });
     lonely.delete(apiKey);
     settle(account, request, standing);
     if (!latest || latest.standing.generation === standing.generation || own) return standing;
@@ -170,13 +182,20 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     return restored;
   }
 
-  /** Asks once more for the exchange that was not answered, and gives back what it was granted. */
+  /**
+   * Asks once more for the exchange that was not answered, and gives back what it was granted. What was spent alone, and told
+   * by it, is told by then, whether it had been carried out before or not.
+   */
   async function unansweredGrants(apiKey: string, account: Account): Promise<Report[]> {
     const { unanswered } = account;
     account.unanswered = undefined;
     if (!unanswered || clock.elapsed() - unanswered.atMs > ASKED_AGAIN_WITHIN_MS) return [];
-    const { grants } = await exchangeInsisting(apiKey, account, unanswered.request, unanswered.id);
-    return grants.map(returned);
+    const standing = await exchangeInsisting(apiKey, account, unanswered.request, unanswered);
+    if (unanswered.request.reports.some(({ kind }) => kind === 'adopted')) {
+      account.latest = { standing, atMs: clock.elapsed() };
+      account.toldAlone = unanswered.startedAlone;
+    }
+    return standing.grants.map(returned);
   }
 
   /** Under one id, so that an exchange whose answer was lost is not carried out twice. */
@@ -184,19 +203,22 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     apiKey: string,
     account: Account,
     request: Exchange,
-    id: string = randomUUID(),
+    attempt: Attempt = newAttempt(account, request),
   ): Promise<Standing> {
-    const atMs = account.usedAtMs;
-    const standing = await insist(() => shared.exchange(apiKey, request, id), {
+    const standing = await insist(() => shared.exchange(apiKey, request, attempt.id), {
       ownTime,
       // What went before in the same exchange has had its part of the time.
       sinceMs: account.askedAtMs,
       onFailure() {
-        account.unanswered = { id, request: withoutMemory(request), atMs };
+        account.unanswered = attempt;
       },
     });
     account.unanswered = undefined;
     return standing;
+  }
+
+  function newAttempt({ alone }: Account, request: Exchange): Attempt {
+    return { id: randomUUID(), request, atMs: clock.elapsed(), startedAlone: alone?.started ?? 0 };
   }
 
   function settle(account: Account, { reports }: Exchange, standing: Standing): void {
@@ -246,11 +268,14 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     return copy;
   }
 
-  /** What the shared ledger has to know of the time alone. */
-  function memoryReport(alone: LedgerState, latest: Account['latest']): Report {
-    const underWay = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
+  /** What the shared ledger has to know of the time alone, and has not been told. */
+  function memoryReport(alone: LedgerState, { latest, toldAlone }: Account): Report {
+    const untold = alone.started - toldAlone;
+    const unanswered = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
+    const underWay = Math.min(untold, unanswered);
     const before = latest ? spent(latest) : NOTHING_SPENT;
-    const [lately, today] = [startedWithin(alone, 'minute'), startedWithin(alone, 'day')];
+    const lately = Math.min(untold, startedWithin(alone, 'minute'));
+    const today = Math.min(untold, startedWithin(alone, 'day'));
     return {
       kind: 'adopted',
       ...before,
@@ -290,11 +315,6 @@ function returned(grant: Grant): Report {
   return { kind: 'returned', grant };
 }
 
-/** What was spent alone is told anew by the exchange that joins, and must not be told twice. */
-function withoutMemory({ reports, wanted }: Exchange): Exchange {
-  return { reports: reports.filter(({ kind }) => kind !== 'adopted'), wanted };
-}
-
 function planOf({ planKnown, minute, day }: LedgerState | Standing): Pick<Memory, 'plan'> {
   return planKnown ? { plan: { perMinute: minute.limit, perDay: day.limit } } : {};
 }
@@ -309,6 +329,7 @@ function newAccount(): Account {
     underWay: 0,
     alone: undefined,
     unanswered: undefined,
+    toldAlone: 0,
     usedAtMs: 0,
     askedAtMs: 0,
     exchanging: 0,

@@ -24,7 +24,9 @@ function startReplica(atMs: number) {
   vi.setSystemTime(atMs);
   let state: LedgerState | undefined;
   let generations = 0;
+  let reply: { id: string | undefined; grants: readonly Grant[] } | undefined;
   let refuses = (_request: Exchange) => false;
+  let loses = refuses;
   const replicas = {
     count: 2,
     most: 2,
@@ -35,10 +37,14 @@ function startReplica(atMs: number) {
     close() {},
   };
   const shared = {
-    exchange(_apiKey: string, request: Exchange) {
+    exchange(_apiKey: string, request: Exchange, id?: string) {
       if (!replicas.redisWorks || refuses(request)) return Promise.reject(new RedisAway('away'));
       state ??= newLedgerState(`generation ${(generations += 1)}`, rules);
-      return Promise.resolve(structuredClone(exchange(state, request, rules, Date.now())));
+      const again = reply?.id === id ? reply : undefined;
+      const standing = exchange(state, again ? { reports: [], wanted: 0 } : request, rules, Date.now());
+      reply = again ?? { id, grants: standing.grants };
+      if (loses(request)) return Promise.reject(new RedisAway('its answer was lost'));
+      return Promise.resolve(structuredClone({ ...standing, grants: reply.grants }));
     },
     close: () => Promise.resolve(),
   };
@@ -57,6 +63,7 @@ function startReplica(atMs: number) {
     },
     empty() {
       state = undefined;
+      reply = undefined;
     },
     /** What Redis writes to its disk; answers with how it begins anew from there. */
     save() {
@@ -67,6 +74,10 @@ function startReplica(atMs: number) {
     },
     refuse(which: typeof refuses) {
       refuses = which;
+    },
+    /** Carries out such exchanges, and the answers do not arrive. */
+    lose(which: typeof loses) {
+      loses = which;
     },
     /** What anybody else would be told. */
     others: () => (state ? exchange(state, { reports: [], wanted: 0 }, rules, Date.now()) : undefined),
@@ -83,6 +94,8 @@ function ofTheDay(remaining: number): Reading {
   const resetInMs = MIDNIGHT_MS - Date.now();
   return { window: 'day', limit: 1_000, remaining, resetInMs, resetId: MIDNIGHT_MS, otherLimit: undefined };
 }
+
+const tells = ({ reports }: Exchange) => reports.some(({ kind }) => kind === 'adopted');
 
 /** Calls that are answered without a word of the plan, as many as it gets. */
 async function spend({ ask }: Replica, most = Infinity): Promise<number> {
@@ -162,6 +175,73 @@ test('a day that petql counts itself is remembered for as long as a call counts,
   replica.empty();
   replica.works(true);
   expect((await replica.ask(0)).day.used).toBe(0);
+});
+
+describe('what was spent alone is counted once, though the answer to whoever told it was lost', () => {
+  /** Three calls alone, which Redis has counted by the end, as far as the replica cannot know. */
+  async function lostAnswer(): Promise<Replica> {
+    const replica = startReplica(MIDNIGHT_MS);
+    await spend(replica, 1);
+    replica.works(false);
+    await replica.ask(0);
+    await wait(2 * MINUTE_MS);
+    expect(await spend(replica, 3)).toBe(3);
+    // Nobody asks for it meanwhile.
+    await wait(MINUTE_MS);
+    replica.lose(tells);
+    replica.works(true);
+    await wait(3_000);
+    expect(replica.others()?.day.used).toBe(4);
+    return replica;
+  }
+
+  test('again and again', async () => {
+    const replica = await lostAnswer();
+    for (let times = 0; times < 4; times += 1) {
+      replica.works(true);
+      await wait(3_000);
+    }
+    replica.lose(() => false);
+    replica.works(true);
+    await wait(3_000);
+    expect(replica.others()?.day.used).toBe(4);
+    expect((await replica.ask(1)).day.used).toBe(5);
+  });
+
+  test('and what was spent after it is counted too', async () => {
+    const replica = await lostAnswer();
+    expect(await spend(replica, 2)).toBe(2);
+    expect(replica.others()?.day.used).toBe(4);
+    // Again it is not known here whether that was counted.
+    replica.lose(({ reports }) => reports.some((report) => report.kind === 'adopted' && report.calls === 2));
+    replica.works(true);
+    await wait(3_000);
+    expect(replica.others()?.day.used).toBe(6);
+    expect(await spend(replica, 1)).toBe(1);
+    replica.lose(() => false);
+    replica.works(true);
+    await wait(3_000);
+    expect(replica.others()?.day.used).toBe(7);
+  });
+
+  test('and all of it by a Redis that was emptied since', async () => {
+    const replica = await lostAnswer();
+    expect(await spend(replica, 2)).toBe(2);
+    replica.empty();
+    replica.lose(() => false);
+    replica.works(true);
+    await wait(3_000);
+    expect(replica.others()?.day.used).toBe(6);
+  });
+
+  test('but for a Redis that was away for too long since to know whether it has counted it', async () => {
+    const replica = await lostAnswer();
+    await wait(MINUTE_MS);
+    replica.lose(() => false);
+    replica.works(true);
+    await wait(3_000);
+    expect(replica.others()?.day.used).toBe(7);
+  });
 });
 
 describe('a day that the service called used up', () => {
@@ -326,7 +406,7 @@ test('what Redis has lost is told again where it failed while it was told', asyn
   await wait(2 * MINUTE_MS);
   await spend(replica);
   replica.empty();
-  replica.refuse(({ reports }) => reports.some(({ kind }) => kind === 'adopted'));
+  replica.refuse(tells);
   // Of 990 that are not kept back, half of what is left.
   expect((await replica.ask(0)).day.remaining).toBe(435);
   replica.refuse(() => false);
