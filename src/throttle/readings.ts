@@ -62,9 +62,12 @@ interface Reset {
 function readReset(value: number | undefined, { upstreamNowMs, nowMs }: Times): Reset | undefined {
   if (value === undefined) return undefined;
   const now = upstreamNowMs ?? nowMs;
-  if (value < 1e9) return { inMs: value * 1000, id: Math.round(now + value * 1000) };
-  const atMs = value < 1e12 ? value * 1000 : value;
-  return { inMs: Math.round(atMs - now), id: atMs };
+  const isDelta = value < 1e9;
+  const atMs = isDelta ? Math.round(now + value * 1000) : value < 1e12 ? value * 1000 : value;
+  const inMs = Math.round(atMs - now);
+  // Further away than any day it names no window, and all true ones would be before it. Without the upstream's clock, nobody knows.
+  const isKnown = isDelta || upstreamNowMs !== undefined;
+  return isKnown && inMs > LONGEST_DAY_MS ? undefined : { inMs, id: atMs };
 }
 
 function describedWindows(
@@ -75,8 +78,7 @@ function describedWindows(
 ): WindowName[] {
   const byLimit = windowWithLimit(limit, minute.limit, day.limit);
   // Without the upstream's clock a reset may be off by any amount; a limit that fits one window says more.
-  const trusted = upstreamNowMs !== undefined && reset !== undefined && reset.inMs <= LONGEST_DAY_MS;
-  if (!trusted) return [byLimit ?? 'minute'];
+  if (upstreamNowMs === undefined || !reset) return [byLimit ?? 'minute'];
   if (reset.inMs > LONGEST_MINUTE_MS) return ['day'];
   // At the day's end, or somebody's minute: 1,000 is Free's day and Business's minute, and a custom plan may have any.
   // A reset that follows another in whole minutes is the minute's.

@@ -77,6 +77,12 @@ describe('which window the headers describe', () => {
     ]);
   });
 
+  test('a reset in the far future names no window', () => {
+    expect(readWindows(headers(1_000, 10, inSeconds(10_000_000)), free, times)).toMatchObject([
+      { window: 'day', remaining: 10, resetInMs: 86_400_000, resetId: 0 },
+    ]);
+  });
+
   test('a limit says more than the reset where the clock of the upstream is not known', () => {
     const blind = { upstreamNowMs: undefined, nowMs: NOW - 3_600_000 };
     expect(readWindows(headers(60, 10, inSeconds(40)), free, blind)).toMatchObject([
