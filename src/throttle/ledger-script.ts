@@ -78,16 +78,34 @@ local function newWindow(limit)
   return window
 end
 
+local function planText(plan) return string.format('%.0f/%.0f', plan.perMinute, plan.perDay) end
+
 local function newLedgerState(generation, rules)
   return {
     generation = generation, started = 0, counted = 0,
     minute = newWindow(rules.plan.perMinute), day = newWindow(rules.plan.perDay), planKnown = rules.plan.known,
     minuteStarts = {}, dayStarts = {}, unanswered = {},
-    mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, refusals = 0, banned = false,
+    configured = rules.plan.known and planText(rules.plan) or '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, refusals = 0, banned = false,
   }
 end
 
 local function hasReset(window, nowMs) return window.mode == 'told' and nowMs >= window.resetAtMs end
+
+local function heedConfigured(state, plan)
+  if not plan.known then return end
+  local configured = planText(plan)
+  if state.configured == configured then return end
+  state.configured = configured
+  local limits = { minute = plan.perMinute, day = plan.perDay }
+  for _, name in ipairs({ 'minute', 'day' }) do
+    local window = state[name]
+    if window.limit ~= limits[name] then
+      window.limit = limits[name]
+      if window.mode == 'told' then window.mode = 'unknown' end
+    end
+  end
+  state.planKnown = true
+end
 
 local function passTime(state, rules, nowMs)
   local leaseMs = LATE_MS + rules.probeMs
@@ -345,6 +363,7 @@ local nowMs = tonumber(ARGV[2]) or redisNowMs()
 local stored = redis.call('GET', KEYS[1])
 local state = stored and cjson.decode(stored) or newLedgerState(request.generation, rules)
 
+heedConfigured(state, rules.plan)
 passTime(state, rules, nowMs)
 state.replies = state.replies or {}
 local reply = state.replies[request.replica]

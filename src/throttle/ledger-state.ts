@@ -9,7 +9,7 @@ import type {
   WindowName,
   WindowStanding,
 } from './ledger.ts';
-import type { AssumedPlan } from '../plan.ts';
+import type { AssumedPlan, Plan } from '../plan.ts';
 
 /**
  * The ledger's algorithm, without I/O: one caller's state, and what an exchange makes of it. ledger-script.ts has the
@@ -43,6 +43,8 @@ export interface LedgerState {
   minute: WindowState;
   day: WindowState;
   planKnown: boolean;
+  /** The plan that was configured when this was last looked at, as PER_MINUTE/PER_DAY; empty where none was. */
+  configured: string;
   /** Starts by the slot of time in which they were granted: all of them, a minute's and a day's worth. */
   minuteStarts: CountsBySlot;
   dayStarts: CountsBySlot;
@@ -128,6 +130,7 @@ export function newLedgerState(generation: string, { plan }: LedgerRules): Ledge
     minute: newWindow(plan.perMinute),
     day: newWindow(plan.perDay),
     planKnown: plan.known,
+    configured: plan.known ? planText(plan) : '',
     minuteStarts: {},
     dayStarts: {},
     unanswered: {},
@@ -181,6 +184,7 @@ export function exchange(
   rules: LedgerRules,
   nowMs: number,
 ): Standing {
+  heedConfigured(state, rules);
   passTime(state, rules, nowMs);
   for (const report of reports) applyReport(state, report, nowMs);
   const grants: Grant[] = [];
@@ -208,6 +212,25 @@ export function exchange(
 
 function newWindow(limit: number): WindowState {
   return { mode: 'unknown', limit, ceiling: 0, cappedAt: 0, resetAtMs: 0, resetId: 0, ...NOTHING_TOLD };
+}
+
+/** Somebody has configured another plan than when this began: it was bought, and holds until the upstream says otherwise. */
+function heedConfigured(state: LedgerState, { plan }: LedgerRules): void {
+  if (!plan.known || state.configured === planText(plan)) return;
+  state.configured = planText(plan);
+  const limits = { minute: plan.perMinute, day: plan.perDay };
+  for (const name of ['minute', 'day'] as const) {
+    const window = state[name];
+    if (window.limit === limits[name]) continue;
+    window.limit = limits[name];
+    // What is left of it, a probe will tell.
+    if (window.mode === 'told') window.mode = 'unknown';
+  }
+  state.planKnown = true;
+}
+
+function planText({ perMinute, perDay }: Plan): string {
+  return `${perMinute}/${perDay}`;
 }
 
 function passTime(state: LedgerState, rules: LedgerRules, nowMs: number): void {
