@@ -17,6 +17,7 @@ local UNANSWERED_SLOT_MS = 10000
 local LATE_MS = 60000
 local GUARD_MS = 1000
 local SAME_RESET_MS = 1500
+local SET_BACK_MS = 10000
 local FIRST_BACKOFF_MS = 5000
 local LONGEST_BACKOFF_MS = 900000
 local FIRST_BAN_MS = 60000
@@ -85,11 +86,32 @@ local function newLedgerState(generation, rules)
     generation = generation, started = 0, counted = 0,
     minute = newWindow(rules.plan.perMinute), day = newWindow(rules.plan.perDay), planKnown = rules.plan.known,
     minuteStarts = {}, dayStarts = {}, unanswered = {},
-    configured = rules.plan.known and planText(rules.plan) or '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, refusals = 0, banned = false,
+    configured = rules.plan.known and planText(rules.plan) or '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false,
   }
 end
 
 local function hasReset(window, nowMs) return window.mode == 'told' and nowMs >= window.resetAtMs end
+
+local function moved(starts, backMs, lengthMs)
+  local slots, result = math.floor(backMs / lengthMs), {}
+  for slot, count in pairs(starts) do result[string.format('%.0f', tonumber(slot) - slots)] = count end
+  return result
+end
+
+local function heedClock(state, nowMs)
+  local seenMs = state.seenMs or 0
+  local backMs = seenMs - nowMs
+  if backMs < SET_BACK_MS then
+    state.seenMs = math.max(seenMs, nowMs)
+    return
+  end
+  state.seenMs = nowMs
+  for _, window in ipairs({ state.minute, state.day }) do window.resetAtMs = window.resetAtMs - backMs end
+  for _, name in ipairs({ 'probeUntilMs', 'pausedUntilMs', 'pausedAtMs' }) do state[name] = state[name] - backMs end
+  state.minuteStarts = moved(state.minuteStarts, backMs, MINUTE_SLOTS.lengthMs)
+  state.dayStarts = moved(state.dayStarts, backMs, DAY_SLOTS.lengthMs)
+  state.unanswered = moved(state.unanswered, backMs, UNANSWERED_SLOT_MS)
+end
 
 local function heedConfigured(state, plan)
   if not plan.known then return end
@@ -363,6 +385,7 @@ local nowMs = tonumber(ARGV[2]) or redisNowMs()
 local stored = redis.call('GET', KEYS[1])
 local state = stored and cjson.decode(stored) or newLedgerState(request.generation, rules)
 
+heedClock(state, nowMs)
 heedConfigured(state, rules.plan)
 passTime(state, rules, nowMs)
 state.replies = state.replies or {}

@@ -57,6 +57,8 @@ export interface LedgerState {
   pausedUntilMs: number;
   /** When the last refusal came that was no echo of the one before; starts granted earlier belong to the same incident. */
   pausedAtMs: number;
+  /** The latest time that an exchange was at. */
+  seenMs: number;
   /** Refusals in a row. */
   refusals: number;
   banned: boolean;
@@ -108,6 +110,8 @@ const LATE_MS = 60_000;
 export const GUARD_MS = 1_000;
 /** Two resets this close to each other are one. */
 const SAME_RESET_MS = 1_500;
+/** Clocks are set right all the time; by so much back, somebody has set it. */
+const SET_BACK_MS = 10_000;
 const FIRST_BACKOFF_MS = 5_000;
 const LONGEST_BACKOFF_MS = 900_000;
 const FIRST_BAN_MS = 60_000;
@@ -138,6 +142,7 @@ export function newLedgerState(generation: string, { plan }: LedgerRules): Ledge
     probeUntilMs: 0,
     pausedUntilMs: 0,
     pausedAtMs: 0,
+    seenMs: 0,
     refusals: 0,
     banned: false,
     replicas: 1,
@@ -184,6 +189,7 @@ export function exchange(
   rules: LedgerRules,
   nowMs: number,
 ): Standing {
+  heedClock(state, nowMs);
   heedConfigured(state, rules);
   passTime(state, rules, nowMs);
   for (const report of reports) applyReport(state, report, nowMs);
@@ -212,6 +218,27 @@ export function exchange(
 
 function newWindow(limit: number): WindowState {
   return { mode: 'unknown', limit, ceiling: 0, cappedAt: 0, resetAtMs: 0, resetId: 0, ...NOTHING_TOLD };
+}
+
+/** Where somebody has set the clock back, what lay ahead lies as far ahead as it did. */
+function heedClock(state: LedgerState, nowMs: number): void {
+  const backMs = state.seenMs - nowMs;
+  if (!(backMs >= SET_BACK_MS)) {
+    state.seenMs = Math.max(state.seenMs, nowMs) || nowMs;
+    return;
+  }
+  state.seenMs = nowMs;
+  for (const window of [state.minute, state.day]) window.resetAtMs -= backMs;
+  for (const name of ['probeUntilMs', 'pausedUntilMs', 'pausedAtMs'] as const) state[name] -= backMs;
+  state.minuteStarts = moved(state.minuteStarts, backMs, MINUTE_SLOTS.lengthMs);
+  state.dayStarts = moved(state.dayStarts, backMs, DAY_SLOTS.lengthMs);
+  state.unanswered = moved(state.unanswered, backMs, UNANSWERED_SLOT_MS);
+}
+
+/** A part of a slot is left where it was: what is counted is free a little later. */
+function moved(starts: CountsBySlot, backMs: number, lengthMs: number): CountsBySlot {
+  const slots = Math.floor(backMs / lengthMs);
+  return Object.fromEntries(Object.entries(starts).map(([slot, count]) => [Number(slot) - slots, count]));
 }
 
 /** Somebody has configured another plan than when this began: it was bought, and holds until the upstream says otherwise. */
