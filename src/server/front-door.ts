@@ -4,23 +4,21 @@ import { schema } from '../schema/schema.ts';
 import type { Spans } from '../spans.ts';
 import { createCallLimit } from './call-limit.ts';
 import { createCors } from './cors.ts';
-import { documentLimitError } from './document-limits.ts';
+import { createCheckedDocuments } from './checked-documents.ts';
 import { createErrorMask } from './error-answers.ts';
 import { createFastPath } from './fast-path.ts';
 import type { FastPath } from './fast-path.ts';
 import type { GraphqlServer, GraphqlServerOptions } from './graphql-server.ts';
 import { createOperationReports } from './operation-reports.ts';
-import { parseWithin } from './parse-within.ts';
 import { createRememberedAnswers } from './remembered-answers.ts';
 import { createRequestContext } from './request-context.ts';
 import type { RequestContextOptions } from './request-context.ts';
-import { schemaErrors } from './schema-rules.ts';
 import { createTextMemory } from './text-memory.ts';
 
 export interface FrontDoorOptions
   extends
     RequestContextOptions,
-    Omit<GraphqlServerOptions, 'callLimit' | 'cors' | 'maskError' | 'reports' | 'requestContext'> {
+    Omit<GraphqlServerOptions, 'callLimit' | 'checkedDocuments' | 'cors' | 'maskError' | 'reports' | 'requestContext'> {
   readonly log: Log;
   /** Who counts what happens. */
   readonly events?: Events | undefined;
@@ -41,7 +39,9 @@ export interface FrontDoor extends GraphqlServer {
 export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   const { callers, endpoint, limits, introspection, serverKey, heedCacheControl, requireTrusted } = options;
   const memory = createTextMemory();
+  const checkedDocuments = createCheckedDocuments({ limits, introspection });
   const shared = {
+    checkedDocuments,
     requestContext: createRequestContext(options),
     maskError: createErrorMask(options.log, limits),
     reports: createOperationReports(options),
@@ -63,10 +63,8 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
       memory,
       rememberedAnswers: createRememberedAnswers({ ...options, memory }),
       checkedDocument({ query }) {
-        const document = parseWithin(query, limits);
-        const limitError = documentLimitError(document, limits);
-        if (limitError) throw limitError;
-        const [error] = schemaErrors(document, { introspection });
+        const document = checkedDocuments.parse(query);
+        const [error] = checkedDocuments.errors(document);
         if (error) throw error;
         return document;
       },

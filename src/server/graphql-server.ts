@@ -12,9 +12,9 @@ import { answerStatus, setAnswerHeaders, storageHeaders } from './answer-headers
 import { isAcceptable } from './answer-type.ts';
 import { batchError } from './batch-error.ts';
 import type { CallLimit } from './call-limit.ts';
+import type { CheckedDocuments } from './checked-documents.ts';
 import type { Cors } from './cors.ts';
 import { createDocumentCache } from './document-cache.ts';
-import { documentLimitError } from './document-limits.ts';
 import { dryRun } from './dry-run.ts';
 import { badRequest, finishedError, graphqlError, unknownOperation } from './error-answers.ts';
 import { inexactVariableError } from './exact-variables.ts';
@@ -24,19 +24,17 @@ import { createGraphiql } from './graphiql/graphiql.ts';
 import { healthAnswer } from './health.ts';
 import type { Health } from './health.ts';
 import { readJsonBody } from './json-body.ts';
-import { mostVariableErrors } from './variable-errors.ts';
 import type { Execute } from './operation.ts';
 import { operationNeedsKey } from './operation-needs-key.ts';
 import type { OperationReports, RunningOperation } from './operation-reports.ts';
 import { paramsError } from './params-error.ts';
-import { parseWithin } from './parse-within.ts';
 import type { CreateRequestContext, RequestContext } from './request-context.ts';
 import { httpTerms } from './request-terms.ts';
 import type { RequestTerms } from './request-terms.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
-import { useSchemaRules } from './schema-rules.ts';
 import { requestedDocument } from './trusted-documents.ts';
 import type { DocumentParams, TrustedDocuments } from './trusted-documents.ts';
+import { mostVariableErrors } from './variable-errors.ts';
 
 export interface GraphqlServerOptions {
   readonly requestContext: CreateRequestContext;
@@ -44,6 +42,7 @@ export interface GraphqlServerOptions {
   readonly reports: OperationReports;
   readonly cors: Cors;
   readonly callLimit: CallLimit;
+  readonly checkedDocuments: CheckedDocuments;
   health(): Health;
   /** The path of GraphQL and GraphiQL. */
   readonly endpoint: string;
@@ -90,8 +89,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       usePages(options),
       useReports(reports),
       useGraphqlRequests(options),
-      useDocumentChecks(limits),
-      useSchemaRules({ introspection }),
+      useDocumentChecks(options.checkedDocuments),
       useExecution(callLimit, { hideSuggestions: !introspection }),
       useAnswerHeaders(),
     ],
@@ -235,19 +233,20 @@ function useGraphqlRequests({ limits, serverKey, trusted, requireTrusted }: Grap
   };
 }
 
-/** What stands between a document's text and its validation. */
-function useDocumentChecks(limits: Limits): ServerPlugin {
+/** What stands between a document's text and its run. */
+function useDocumentChecks({ parse, errors }: CheckedDocuments): ServerPlugin {
   return {
     onParse({ setParseFn }) {
-      setParseFn((text: string) => parseWithin(text, limits));
+      setParseFn(parse);
       return ({ result, context }) => {
         if (result === null || result instanceof Error) return;
-        const error = documentLimitError(result, limits);
-        if (error) throw graphqlError(error);
         const operation = getOperationAST(result, (context as YogaInitialContext).params.operationName);
         if (!operation) throw unknownOperation();
         (context as ServerContext).operation = operation;
       };
+    },
+    onValidate({ setValidationFn }) {
+      setValidationFn((_schema: unknown, document: DocumentNode) => errors(document));
     },
   };
 }
