@@ -317,6 +317,17 @@ describe('plans', () => {
     expect(look([arrival(150_000, 429)], harmed(20_000, 25_000)).broken).toEqual([KEPT]);
   });
 
+  test('that find out by several calls, since the answers are lost, are one moment too', () => {
+    const probes = [arrival(50_000, 429), arrival(51_500, 429), arrival(53_000, 429)];
+    const deaf = (world: ReturnType<typeof openWorld>) => {
+      world.disturb('redis', 49_000, 49_500);
+      world.disturb('upstream', 48_000, 52_000);
+    };
+    expect(look(probes, deaf)).toMatchObject({ broken: [], explained: [KEPT] });
+    expect(look([...probes, arrival(55_000, 429)], deaf).broken).toEqual([KEPT]);
+    expect(look(probes, ({ disturb }) => disturb('redis', 49_000, 49_500)).broken).toContain(KEPT);
+  });
+
   test('find a call before a Retry-After is over, unless the 429 may have been lost on its way', () => {
     const early = [arrival(0, 429), arrival(10_000, 200)];
     expect(look(early).broken).toEqual([KEPT, CLOSED]);

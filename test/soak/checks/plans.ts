@@ -1,7 +1,7 @@
 import { checkHistory } from '../../prove/check-history.ts';
 import type { Arrival } from '../../prove/history.ts';
 import type { StrictPlanOptions } from '../../throttle/strict-plan.ts';
-import type { Disturbance, Disturbances } from '../disturbances.ts';
+import type { Disturbance, DisturbanceKind, Disturbances } from '../disturbances.ts';
 import { createTally } from '../tally.ts';
 import type { Check } from './check.ts';
 
@@ -20,6 +20,8 @@ export interface PlanRules {
 const IN_DOUBT_MS = 75_000;
 /** Calls that were under way together are refused together. */
 const TOGETHER_MS = 1_000;
+/** What loses the answers of calls. */
+const LOSE_ANSWERS: readonly DisturbanceKind[] = ['upstream', 'frozen', 'killed'];
 /** How long an answer may be on its way. */
 const ON_ITS_WAY_MS = 2_000;
 
@@ -30,12 +32,23 @@ export function createPlanCheck({ arrivals, planOf, disturbances, soakTime }: Pl
   const banned = createTally('no key is banned (403)');
   /** What was added is another check's; and of a 429 whose answer may have been lost on its way, petql need not know. */
   const heard = (arrival: Arrival): Arrival => {
-    const span = { fromMs: soakTime(arrival.atMs), untilMs: soakTime(arrival.atMs) + ON_ITS_WAY_MS };
-    const lost = disturbances.touched(['upstream', 'frozen', 'killed'], span);
+    const span = onItsWay(arrival);
+    const lost = disturbances.touched(LOSE_ANSWERS, span);
     // Without Redis each replica finds out for itself.
     const apart = disturbances.touched(['redis'], { ...span, fromMs: span.fromMs - IN_DOUBT_MS });
     const unheard = arrival.status === 429 && (lost || apart);
     return { ...arrival, name: undefined, ...(unheard ? { status: 500 } : {}) };
+  };
+  const onItsWay = ({ atMs }: Pick<Arrival, 'atMs'>) => {
+    return { fromMs: soakTime(atMs), untilMs: soakTime(atMs) + ON_ITS_WAY_MS };
+  };
+  /** Where the answer to a call may be lost, the next one that finds out is sent without having heard of it. */
+  const deafUntilMs = (arrival: Pick<Arrival, 'atMs'>): number => {
+    const span = onItsWay(arrival);
+    const faults = disturbances.all.filter(
+      ({ kind, fromMs, untilMs }) => LOSE_ANSWERS.includes(kind) && fromMs <= span.untilMs && untilMs >= span.fromMs,
+    );
+    return Math.max(-Infinity, ...faults.map(({ untilMs }) => untilMs + ON_ITS_WAY_MS));
   };
   return {
     tallies: [kept, closed, banned],
@@ -55,7 +68,7 @@ export function createPlanCheck({ arrivals, planOf, disturbances, soakTime }: Pl
           } else if (atMs <= togetherUntilMs) {
             kept.explain();
           } else if (takeHarm(harms, atMs)) {
-            togetherUntilMs = atMs + TOGETHER_MS;
+            togetherUntilMs = Math.max(atMs + TOGETHER_MS, deafUntilMs({ atMs: upstreamMs }));
             kept.explain();
           } else kept.break(`${what}; before it, by tenths of a minute: ${tenths(own, upstreamMs)}`);
         }
