@@ -10,6 +10,21 @@ import type {
   WindowStanding,
 } from './ledger.ts';
 import type { AssumedPlan, Plan } from '../plan.ts';
+import {
+  add,
+  addMissing,
+  DAY_SLOTS,
+  firstFreeMs,
+  forgetSlots,
+  lastFreeMs,
+  MINUTE_SLOTS,
+  moved,
+  slotFreeIn,
+  slotOf,
+  subtract,
+  sum,
+} from './slot-counts.ts';
+import type { CountsBySlot, SlotShape } from './slot-counts.ts';
 
 /**
  * The ledger's algorithm, without I/O: one caller's state, and what an exchange makes of it. ledger-script.ts has the
@@ -85,9 +100,6 @@ export interface WindowState {
   fewestSince: number;
 }
 
-/** Counts by the number of the slot: a time divided by the slot's length. */
-export type CountsBySlot = Record<string, number>;
-
 export interface LedgerRules {
   /** What a caller's plan is before the headers tell. */
   readonly plan: AssumedPlan;
@@ -98,9 +110,6 @@ export interface LedgerRules {
 type Answered = Extract<Report, { kind: 'answered' }>;
 type Refused = Extract<Report, { kind: 'refused' }>;
 
-/** A slot's length, how many make up the window, and how many more guard against calls that were long on their way. */
-const MINUTE_SLOTS = { lengthMs: 5_000, slots: 12, guard: 2 } as const;
-const DAY_SLOTS = { lengthMs: 3_600_000, slots: 24, guard: 1 } as const;
 /** Calls that are older are in no window of a minute, however it is counted. */
 export const LONGEST_MINUTE_MS = (MINUTE_SLOTS.slots + MINUTE_SLOTS.guard) * MINUTE_SLOTS.lengthMs;
 const UNANSWERED_SLOT_MS = 10_000;
@@ -233,12 +242,6 @@ function heedClock(state: LedgerState, nowMs: number): void {
   state.minuteStarts = moved(state.minuteStarts, backMs, MINUTE_SLOTS.lengthMs);
   state.dayStarts = moved(state.dayStarts, backMs, DAY_SLOTS.lengthMs);
   state.unanswered = moved(state.unanswered, backMs, UNANSWERED_SLOT_MS);
-}
-
-/** A part of a slot is left where it was: what is counted is free a little later. */
-function moved(starts: CountsBySlot, backMs: number, lengthMs: number): CountsBySlot {
-  const slots = Math.floor(backMs / lengthMs);
-  return Object.fromEntries(Object.entries(starts).map(([slot, count]) => [Number(slot) - slots, count]));
 }
 
 /** Somebody has configured another plan than when this began: it was bought, and holds until the upstream says otherwise. */
@@ -551,65 +554,4 @@ function hasReset({ mode, resetAtMs }: WindowState, nowMs: number): boolean {
 function settle(state: LedgerState, { grantedAtMs }: Grant): void {
   // Where the lease is over, it has been counted already.
   if (subtract(state.unanswered, slotOf(grantedAtMs, UNANSWERED_SLOT_MS))) state.counted += 1;
-}
-
-interface SlotShape {
-  readonly lengthMs: number;
-  readonly slots: number;
-  readonly guard: number;
-}
-
-/** When the oldest slot leaves the window. */
-function firstFreeMs(starts: CountsBySlot, { lengthMs, slots, guard }: SlotShape): number {
-  let oldest = Infinity;
-  for (const slot of Object.keys(starts)) oldest = Math.min(oldest, Number(slot));
-  return oldest === Infinity ? 0 : (oldest + slots + guard) * lengthMs;
-}
-
-/** When the newest slot leaves the window. */
-function lastFreeMs(starts: CountsBySlot, { lengthMs, slots, guard }: SlotShape): number {
-  let newest = -Infinity;
-  for (const slot of Object.keys(starts)) newest = Math.max(newest, Number(slot));
-  return newest === -Infinity ? 0 : (newest + slots + guard) * lengthMs;
-}
-
-function forgetSlots(starts: CountsBySlot, { lengthMs, slots, guard }: SlotShape, nowMs: number): void {
-  const oldest = slotOf(nowMs, lengthMs) - slots - guard;
-  for (const slot of Object.keys(starts)) if (Number(slot) <= oldest) delete starts[slot];
-}
-
-function slotOf(timeMs: number, lengthMs: number): number {
-  return Math.floor(timeMs / lengthMs);
-}
-
-function add(slots: CountsBySlot, slot: number, count: number): void {
-  slots[slot] = (slots[slot] ?? 0) + count;
-}
-
-/** The first slot that does not leave the window before so long, but for the way that the word of it took; at most the one of now. */
-function slotFreeIn(freeInMs: number | undefined, { lengthMs, slots, guard }: SlotShape, nowMs: number): number {
-  const current = slotOf(nowMs, lengthMs);
-  if (freeInMs === undefined) return current;
-  return Math.min(current, Math.ceil((nowMs + freeInMs - GUARD_MS) / lengthMs) - slots - guard);
-}
-
-/** What is known to be spent of a window beyond what is counted of it, as if it were all spent in that slot. */
-function addMissing(starts: CountsBySlot, slot: number, used: number): void {
-  const missing = used - sum(starts);
-  if (missing > 0) add(starts, slot, missing);
-}
-
-/** Takes one from a slot; false when there is none. */
-function subtract(slots: CountsBySlot, slot: number): boolean {
-  const count = slots[slot] ?? 0;
-  if (count === 0) return false;
-  if (count === 1) delete slots[slot];
-  else slots[slot] = count - 1;
-  return true;
-}
-
-function sum(slots: CountsBySlot): number {
-  let total = 0;
-  for (const count of Object.values(slots)) total += count;
-  return total;
 }
