@@ -25,16 +25,20 @@ import type { Wanted } from './wanted.ts';
 export interface CallLimit {
   /** Whether an operation of this document may be one of them, whatever its variables are. Few documents are. */
   concerns(document: DocumentNode): boolean;
-  /**
-   * The answer of an operation that cannot run: LIMIT_EXCEEDED where it can cost more than it may with what is known now, or what
-   * is wrong with its variables; undefined where it can.
-   */
-  refusal(args: ExecutionArgs, context: RequestContext): Promise<ExecutionResult | undefined>;
-  /** That of one that asks for too many ids, to be looked at before what the operation wants is found out. */
-  idsError(args: ExecutionArgs): PetqlError | undefined;
-  /** The same where it is known what the operation wants. */
-  errorOf(wanted: Wanted, context: RequestContext): PetqlError | undefined;
+  /** Finds out what an operation wants, and whether it may run with what is known now. */
+  admit(args: ExecutionArgs, context: RequestContext): Promise<Admission>;
 }
+
+export type Admission =
+  /** LIMIT_EXCEEDED, or what is wrong with its variables. */
+  | { readonly refused: ExecutionResult }
+  | {
+      readonly wanted: Wanted;
+      /** With the errors of fields that would fail at once; its data mean nothing. */
+      readonly result: ExecutionResult;
+      /** What it can cost at worst. */
+      readonly upstreamCalls: number;
+    };
 
 /**
  * In all lists of an operation, equal ones among them: each place in a list fails on its own, and a document of a few
@@ -47,27 +51,27 @@ const FEWEST_CALLS = LISTINGS.length;
 
 export function createCallLimit({ maxUpstreamCalls }: Pick<Limits, 'maxUpstreamCalls'>): CallLimit {
   const concerned = new WeakMap<DocumentNode, boolean>();
-  const errorOf = (wanted: Wanted, { worstCase }: RequestContext) => {
-    const calls = worstCase(wanted);
-    return calls > maxUpstreamCalls ? limitExceeded('upstreamCalls', maxUpstreamCalls, calls) : undefined;
-  };
   return {
     concerns(document) {
       const known = concerned.get(document) ?? mostCalls(document) > Math.min(maxUpstreamCalls, MOST_IDS_IN_ALL);
       concerned.set(document, known);
       return known;
     },
-    async refusal(args, context) {
-      const tooMany = idsError(args);
-      if (tooMany) return { errors: [graphqlError(tooMany)] };
+    async admit(args, context) {
+      // First: to find out what so many are costs too much.
+      const tooManyIds = idsError(args);
+      if (tooManyIds) return refused(tooManyIds);
       const { wanted, result } = await findWanted(args);
-      if (!('data' in result)) return result;
-      const error = errorOf(wanted, context);
-      return error && { errors: [graphqlError(error)] };
+      if (!('data' in result)) return { refused: result };
+      const upstreamCalls = context.worstCase(wanted);
+      if (upstreamCalls <= maxUpstreamCalls) return { wanted, result, upstreamCalls };
+      return refused(limitExceeded('upstreamCalls', maxUpstreamCalls, upstreamCalls));
     },
-    idsError,
-    errorOf,
   };
+}
+
+function refused(error: PetqlError): Admission {
+  return { refused: { errors: [graphqlError(error)] } };
 }
 
 function idsError({ document, operationName, variableValues }: ExecutionArgs): PetqlError | undefined {
@@ -76,28 +80,21 @@ function idsError({ document, operationName, variableValues }: ExecutionArgs): P
   const { selectionSet, variableDefinitions = [] } = operation;
   const given = new Map<string, number>();
   for (const { variable, defaultValue } of variableDefinitions) {
-    const value = variableValues?.[variable.name.value];
-    given.set(
-      variable.name.value,
-      value === undefined ? lengthOf(defaultValue) : Array.isArray(value) ? value.length : 1,
-    );
+    const { value: name } = variable.name;
+    const value = variableValues?.[name];
+    given.set(name, value === undefined ? lengthOf(defaultValue) : Array.isArray(value) ? value.length : 1);
   }
   // Fields that come twice under one name are one field.
   const lists = new Map<string, number>();
   for (const field of rootFields(selectionSet, fragmentsOf(document))) {
-    const ids = field.name.value === 'petsById' ? field.arguments?.[0]?.value : undefined;
-    if (!ids) continue;
-    const length = ids.kind === Kind.VARIABLE ? (given.get(ids.name.value) ?? 0) : lengthOf(ids);
-    lists.set((field.alias ?? field.name).value, Math.min(length, MOST_IDS));
+    if (field.name.value !== 'petsById') continue;
+    lists.set(
+      (field.alias ?? field.name).value,
+      mostIds(field, (variable) => given.get(variable) ?? 0),
+    );
   }
   const all = lists.values().reduce((sum, length) => sum + length, 0);
   return all > MOST_IDS_IN_ALL ? limitExceeded('ids', MOST_IDS_IN_ALL, all) : undefined;
-}
-
-/** Of a list in a document; a value that is none stands for a list of it. */
-function lengthOf(value: ConstValueNode | ValueNode | undefined): number {
-  if (!value) return 0;
-  return value.kind === Kind.LIST ? value.values.length : 1;
 }
 
 /** A bound that costs nothing to find: of any operation of the document, whatever its variables are and what is known. */
@@ -117,14 +114,22 @@ function mostCallsOf({ selectionSet }: OperationDefinitionNode, fragments: Fragm
   for (const field of rootFields(selectionSet, fragments)) {
     const name = field.name.value;
     if (name === 'pets') listings += 1;
-    else if (name === 'petsById') animals += mostIds(field);
+    else if (name === 'petsById') animals += mostIds(field, () => MOST_IDS);
     else animals += 1;
   }
   return animals + Math.min(listings, LISTINGS.length) + 1;
 }
 
-function mostIds({ arguments: [ids] = [] }: FieldNode): number {
-  return ids?.value.kind === Kind.LIST ? Math.min(ids.value.values.length, MOST_IDS) : MOST_IDS;
+/** How many ids a `petsById` asks for; more than it may is an error at once. */
+function mostIds({ arguments: [ids] = [] }: FieldNode, lengthOfVariable: (name: string) => number): number {
+  const value = ids?.value;
+  return Math.min(value?.kind === Kind.VARIABLE ? lengthOfVariable(value.name.value) : lengthOf(value), MOST_IDS);
+}
+
+/** Of a list in a document; a value that is none stands for a list of it. */
+function lengthOf(value: ConstValueNode | ValueNode | undefined): number {
+  if (!value) return 0;
+  return value.kind === Kind.LIST ? value.values.length : 1;
 }
 
 /** Each fragment once. */

@@ -2,7 +2,6 @@ import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import type { CallLimit } from './call-limit.ts';
 import { graphqlError } from './error-answers.ts';
 import type { RequestContext } from './request-context.ts';
-import { findWanted } from './wanted.ts';
 
 /** The price of an operation, in `extensions.petql.dryRun`. */
 export interface DryRun {
@@ -20,14 +19,9 @@ export interface DryRun {
 
 /** Runs nothing, and answers with the price; and with the errors that the operation would have whatever the store holds. */
 export async function dryRun(args: ExecutionArgs, context: RequestContext, limit: CallLimit): Promise<ExecutionResult> {
-  const tooManyIds = limit.idsError(args);
-  if (tooManyIds) return { errors: [graphqlError(tooManyIds)] };
-  const { wanted, result } = await findWanted(args);
-  // Variables that are none, for one.
-  if (!('data' in result)) return result;
-  const tooMany = limit.errorOf(wanted, context);
-  if (tooMany) return { errors: [graphqlError(tooMany)] };
-  const upstreamCalls = context.worstCase(wanted);
+  const admission = await limit.admit(args, context);
+  if ('refused' in admission) return admission.refused;
+  const { wanted, result, upstreamCalls } = admission;
   const { waitMs, at, window } = await context.fit(upstreamCalls);
   const price: DryRun = {
     upstreamCalls,

@@ -260,7 +260,9 @@ function useExecution(limit: CallLimit, { hideSuggestions }: { hideSuggestions: 
         const run = { ...all, hideSuggestions, options: { maxCoercionErrors: mostVariableErrors(variableValues) } };
         if (context.dryRun) return dryRun(run, context, limit);
         if (!limit.concerns(document)) return withUsageOf(run);
-        return limit.refusal(run, context).then((refused) => refused ?? withUsageOf(run));
+        return limit
+          .admit(run, context)
+          .then((admission) => ('refused' in admission ? admission.refused : withUsageOf(run)));
       });
       const { document, operationName, variableValues } = args;
       const context = args.contextValue as RequestContext;

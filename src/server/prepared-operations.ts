@@ -92,10 +92,12 @@ function createCompiler({
     try {
       const document = checkedDocument(params);
       const only = getOperationAST(document);
-      const compile = createOperationCompiler({ schema, document, memory, compiledTexts });
+      // What an operation of a costly document can cost depends on its variables, and is looked at before each run.
+      const compile = callLimit.concerns(document)
+        ? () => undefined
+        : createOperationCompiler({ schema, document, memory, compiledTexts });
       for (const definition of document.definitions) {
-        // What an operation of a costly document can cost depends on its variables, and is looked at before each run.
-        if (definition.kind !== Kind.OPERATION_DEFINITION || callLimit.concerns(document)) continue;
+        if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
         const operation = compile(definition);
         if (!operation) continue;
         tokens = document.tokenCount ?? 0;

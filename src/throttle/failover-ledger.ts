@@ -163,7 +163,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
     const { alone: own, latest, underWay } = account;
     if (own) reports.push(memoryReport(withReports(own, request), account));
-    const standing = await exchangeInsisting(apiKey, account, { ...request, reports });
+    const standing = await exchangeInsisting(apiKey, account, newAttempt(account, { ...request, reports }));
     Object.assign(account, { alone: undefined, toldAlone: 0 });
     lonely.delete(apiKey);
     settle(account, request, standing);
@@ -173,7 +173,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const granted = standing.grants.map(returned);
     const memory = { calls: 0, underWay: account.underWay - granted.length, ...spent(latest) };
     const telling: Exchange = { reports: [...granted, { kind: 'adopted', ...memory }], wanted: request.wanted };
-    const restored = await exchangeInsisting(apiKey, account, telling).catch((error: unknown) => {
+    const restored = await exchangeInsisting(apiKey, account, newAttempt(account, telling)).catch((error: unknown) => {
       // It is still to be told, and what is asked for now is asked for again.
       Object.assign(account, { latest, underWay });
       throw error;
@@ -190,7 +190,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const { unanswered } = account;
     account.unanswered = undefined;
     if (!unanswered || clock.elapsed() - unanswered.atMs > ASKED_AGAIN_WITHIN_MS) return [];
-    const standing = await exchangeInsisting(apiKey, account, unanswered.request, unanswered);
+    const standing = await exchangeInsisting(apiKey, account, unanswered);
     if (unanswered.request.reports.some(({ kind }) => kind === 'adopted')) {
       account.latest = { standing, atMs: clock.elapsed() };
       account.toldAlone = unanswered.startedAlone;
@@ -199,13 +199,8 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   }
 
   /** Under one id, so that an exchange whose answer was lost is not carried out twice. */
-  async function exchangeInsisting(
-    apiKey: string,
-    account: Account,
-    request: Exchange,
-    attempt: Attempt = newAttempt(account, request),
-  ): Promise<Standing> {
-    const standing = await insist(() => shared.exchange(apiKey, request, attempt.id), {
+  async function exchangeInsisting(apiKey: string, account: Account, attempt: Attempt): Promise<Standing> {
+    const standing = await insist(() => shared.exchange(apiKey, attempt.request, attempt.id), {
       ownTime,
       // What went before in the same exchange has had its part of the time.
       sinceMs: account.askedAtMs,
@@ -293,14 +288,22 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
 
   function spent({ standing, atMs }: { standing: Standing; atMs: number }): Past {
     const ageMs = clock.elapsed() - atMs;
-    const { generation, started, minute, day, dayFreeInMs, pausedForMs, ...rest } = agedStanding(standing, ageMs);
+    const {
+      generation,
+      started,
+      minute,
+      day,
+      dayFreeInMs,
+      pausedForMs,
+      refusedLately: lately,
+    } = agedStanding(standing, ageMs);
     const minuteUsed = minute.mode === 'unknown' || ageMs > LONGEST_MINUTE_MS ? 0 : minute.used;
     const ofDay =
       day.mode === 'told'
         ? { dayUsed: day.used, ...resetOf(day, day.resetInMs) }
         : { dayUsed: dayFreeInMs > 0 ? day.used : 0, dayFreeInMs };
     const known = { ...planOf(standing), knownOf: { generation, started } };
-    return { ...known, minuteUsed, ...ofDay, pausedForMs, refusedLately: rest.refusedLately };
+    return { ...known, minuteUsed, ...ofDay, pausedForMs, refusedLately: lately };
   }
 
   function forget(): void {

@@ -4,6 +4,8 @@ export interface Disturbances {
   begin(kind: DisturbanceKind, replica?: number): () => void;
   /** Whether any of these kinds touched this span; where `replica` is given, of this replica or of all. */
   touched(kinds: readonly DisturbanceKind[], span: Span, replica?: number): boolean;
+  /** Those of them. */
+  touching(kinds: readonly DisturbanceKind[], span: Span, replica?: number): readonly Disturbance[];
   readonly all: readonly Disturbance[];
 }
 
@@ -35,13 +37,21 @@ export function createDisturbances(now: () => number = () => performance.now()):
         one.untilMs = now();
       };
     },
-    touched: (kinds, { fromMs, untilMs }, replica) =>
-      all.some(
-        (one) =>
-          kinds.includes(one.kind) &&
-          one.fromMs <= untilMs &&
-          one.untilMs >= fromMs &&
-          (replica === undefined || one.replica === undefined || one.replica === replica),
-      ),
+    touched: (...which) => all.some((one) => touches(one, ...which)),
+    touching: (...which) => all.filter((one) => touches(one, ...which)),
   };
+}
+
+function touches(
+  one: Disturbance,
+  kinds: readonly DisturbanceKind[],
+  { fromMs, untilMs }: Span,
+  replica?: number,
+): boolean {
+  return (
+    kinds.includes(one.kind) &&
+    one.fromMs <= untilMs &&
+    one.untilMs >= fromMs &&
+    (replica === undefined || one.replica === undefined || one.replica === replica)
+  );
 }

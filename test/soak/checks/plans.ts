@@ -44,10 +44,7 @@ export function createPlanCheck({ arrivals, planOf, disturbances, soakTime }: Pl
   };
   /** Where the answer to a call may be lost, the next one that finds out is sent without having heard of it. */
   const deafUntilMs = (arrival: Pick<Arrival, 'atMs'>): number => {
-    const span = onItsWay(arrival);
-    const faults = disturbances.all.filter(
-      ({ kind, fromMs, untilMs }) => LOSE_ANSWERS.includes(kind) && fromMs <= span.untilMs && untilMs >= span.fromMs,
-    );
+    const faults = disturbances.touching(LOSE_ANSWERS, onItsWay(arrival));
     return Math.max(-Infinity, ...faults.map(({ untilMs }) => untilMs + ON_ITS_WAY_MS));
   };
   return {
