@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { Clock } from '../../src/clock.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-options.ts';
@@ -30,6 +32,10 @@ interface Sides {
 }
 
 const PAGE = 'https://pets.example';
+
+/** A minute begins with the tests: one that ended between two sides would tell them apart. */
+const intoMinuteMs = systemClock.now() % 60_000;
+const clock: Clock = { now: () => systemClock.now() - intoMinuteMs, elapsed: systemClock.elapsed };
 
 let sides: Sides;
 
@@ -333,10 +339,11 @@ async function startSide(
   options: Partial<GatewayOptions>,
   handlerOf: (gateway: Gateway) => Gateway['handle'],
 ): Promise<Side> {
-  const sandbox = await startSandbox();
+  const sandbox = await startSandbox({ clock });
   const { log, lines } = createMemoryLog();
   const gateway = createGateway({
     petApiUrl: sandbox.url,
+    clock,
     freshUpstream: true,
     maxAgeMs: 600_000,
     admin: true,
