@@ -10,15 +10,27 @@ declare global {
   }
 }
 
+/** There is a large number in a text of more values than may be looked at one by one. */
+export class TooManyValues extends Error {
+  override readonly name = 'TooManyValues';
+
+  constructor(most: number) {
+    super(`at most ${most} values`);
+  }
+}
+
 /**
  * Parses JSON; an integer that a double cannot hold exactly becomes a bigint, as far as an int64 reaches: 20 characters
- * at most, since a megabyte of digits would cost a big conversion.
+ * at most, since a megabyte of digits would cost a big conversion. What a double would make an integer of, and is none,
+ * becomes NaN.
  *
- * @throws SyntaxError when the text is not JSON.
+ * @param mostValues in a text with large numbers, which cost a call each: a megabyte of values would take half a second.
+ * @throws SyntaxError when the text is not JSON, and TooManyValues.
  */
-export function parseLosslessJson(text: string): unknown {
-  // A function that looks at each value makes the parser several times slower. An integer of fewer digits is exact anyway.
-  if (!/\d{16}/.test(text)) return JSON.parse(text);
+export function parseLosslessJson(text: string, mostValues = Infinity): unknown {
+  // A function that looks at each value makes the parser several times slower. What has fewer digits is exact anyway.
+  if (!/\d[\d.]{15}/.test(text)) return JSON.parse(text);
+  if (hasMore(',', text, mostValues)) throw new TooManyValues(mostValues);
   return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown);
 }
 
@@ -27,8 +39,25 @@ export function bareNumber(digits: string): object {
   return JSON.rawJSON(digits);
 }
 
-function keepDigits(_key: string, value: unknown, context: { source?: string }): unknown {
-  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
-  const { source = '' } = context;
-  return source.length <= 20 && /^-?\d+$/.test(source) ? BigInt(source) : value;
+/** Values that follow each other are told apart by commas. */
+function hasMore(what: string, text: string, most: number): boolean {
+  let count = 0;
+  for (let at = text.indexOf(what); at >= 0 && count <= most; at = text.indexOf(what, at + 1)) count += 1;
+  return count > most;
+}
+
+function keepDigits(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
+  if (typeof value !== 'number' || source.length < 16) return value;
+  if (/^-?\d+$/.test(source)) return Number.isSafeInteger(value) || source.length > 20 ? value : BigInt(source);
+  return Number.isInteger(value) && !isInteger(source) ? NaN : value;
+}
+
+/** Of a number with a point or an exponent. */
+function isInteger(source: string): boolean {
+  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const digits = whole + fraction;
+  let zeros = 0;
+  while (digits.at(-1 - zeros) === '0') zeros += 1;
+  return zeros + Number(exponent) >= fraction.length;
 }

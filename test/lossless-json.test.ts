@@ -35,6 +35,32 @@ describe('parseLosslessJson', () => {
     expect(parseLosslessJson(text)).toBe(value);
   });
 
+  test.for([
+    '4503599627370497.6',
+    '4503599627370.00001',
+    '1.00000000000000000001',
+    '0.99999999999999999999',
+    '45035996273704976e-1',
+    '9007199254740992.6',
+  ])('reads %s as no number, since a double would make an integer of it', (text) => {
+    expect(Number.isInteger(JSON.parse(text))).toBe(true);
+    expect(parseLosslessJson(text)).toBeNaN();
+  });
+
+  test.for(['1.0000000000000000000', '1.2340000000000000000e3', '100000000000000000e-2', '0.00000000000000000000'])(
+    'reads %s as the integer that it is',
+    (text) => {
+      expect(parseLosslessJson(text)).toBe(JSON.parse(text));
+    },
+  );
+
+  test('looks at no more values than it may', () => {
+    const text = `[9007199254740993${',1'.repeat(100)}]`;
+    expect(parseLosslessJson(text, 100)).toHaveLength(101);
+    expect(() => parseLosslessJson(text, 99)).toThrow('at most 99 values');
+    expect(parseLosslessJson(text.replace('9007199254740993', '1'), 99)).toHaveLength(101);
+  });
+
   test('keeps every digit of any int64, wherever it stands', () => {
     fc.assert(
       fc.property(int64, int64, (first, second) => {

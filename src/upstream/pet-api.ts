@@ -6,7 +6,7 @@ import { readRateLimitHeaders } from './rate-limit-headers.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
 import type { Transport, TransportFailure, TransportRequest, TransportResponse } from './transport.ts';
 import { createUnchangedBodies } from './unchanged-bodies.ts';
-import { LISTING_LIMIT, decodeError, decodePet, decodePets, encodeNewPet } from './wire.ts';
+import { LISTING_LIMIT, decodeError, decodePet, decodePets, encodeNewPet, saysNotFound } from './wire.ts';
 import type { Decoded, Problem, WireError } from './wire.ts';
 
 /** The answer to one `GET /pets`. */
@@ -34,7 +34,7 @@ export type UpstreamFailure =
   | { readonly kind: 'failed'; readonly status: number; readonly code: string | undefined }
   /** A status in the 200s, and an answer that breaks the contract; `problem` says which field. */
   | (Problem & { readonly kind: 'unreadable'; readonly status: number })
-  /** No answer. */
+  /** No answer, or a success that is not whole. */
   | { readonly kind: 'no-answer'; readonly reason: TransportFailure['reason'] };
 
 export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | UpstreamFailure;
@@ -43,9 +43,9 @@ export interface UpstreamAnswer<T> {
   readonly outcome: UpstreamOutcome<T>;
   /** Whether the upstream may have seen the call, and so may have counted it. */
   readonly sent: boolean;
-  /** Of the response; undefined where none came. */
-  readonly status?: number;
-  /** From every response, errors included; undefined where none came. */
+  /** Of the response, be it cut short; undefined where none came. */
+  readonly status?: number | undefined;
+  /** From every response, errors and cut ones included; undefined where none came. */
   readonly rateLimit: RateLimitHeaders | undefined;
   /** When the operation goes, in milliseconds since the epoch, where the response says so (`Sunset`, RFC 8594). */
   readonly sunsetMs?: number;
@@ -80,7 +80,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
       exchange({ method: 'GET', path: `/pets/${id}` }, call, (response) => theAnimal(decodePet(response.body), id)),
     createPet: (pet, call) =>
       exchange({ method: 'POST', path: '/pets', body: encodeNewPet(pet) }, call, (response) =>
-        decodePet(response.body),
+        theAddedAnimal(decodePet(response.body), pet),
       ),
   };
 
@@ -91,6 +91,7 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
   ): Promise<UpstreamAnswer<T>> {
     const response = await transport.send({
       ...request,
+      isPlain: (status) => status in PLAIN,
       headers: {
         authorization: `Bearer ${apiKey}`,
         accept: 'application/json',
@@ -100,17 +101,31 @@ export function createPetApi(transport: Transport, clock: Clock): PetApi {
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
     });
-    if (response.kind === 'failure') {
-      return { outcome: { kind: 'no-answer', reason: response.reason }, sent: response.sent, rateLimit: undefined };
-    }
+    const { head } = response.kind === 'failure' ? response : { head: response };
     return {
-      outcome: outcomeOf(response, request.method === 'GET' ? [200] : [201, 200], decode),
-      sent: true,
-      status: response.status,
-      rateLimit: readRateLimitHeaders(response.headers, clock.now()),
-      ...readSunset(response.headers),
+      outcome:
+        response.kind === 'failure'
+          ? failureOf(response)
+          : outcomeOf(response, request.method === 'GET' ? [200] : [201, 200], decode),
+      sent: response.kind === 'response' || response.sent,
+      status: head?.status,
+      rateLimit: head && readRateLimitHeaders(head.headers, clock.now()),
+      ...(head && readSunset(head.headers)),
     };
   }
+}
+
+/** What these statuses say is said without a body. */
+const PLAIN: Readonly<Record<number, UpstreamFailure>> = {
+  401: { kind: 'unauthenticated' },
+  403: { kind: 'forbidden' },
+  429: { kind: 'rate-limited' },
+};
+
+/** A refusal is one without the rest of its body; a success is none. */
+function failureOf({ head, reason }: TransportFailure): UpstreamFailure {
+  if (!head || (head.status >= 200 && head.status < 300)) return { kind: 'no-answer', reason };
+  return { kind: 'failed', status: head.status, code: undefined };
 }
 
 function outcomeOf<T>(
@@ -133,12 +148,11 @@ function outcomeOf<T>(
     const { problem, foreign } = decoded;
     return { kind: 'unreadable', status, problem, foreign };
   }
-  if (status === 401) return { kind: 'unauthenticated' };
-  if (status === 403) return { kind: 'forbidden' };
-  if (status === 429) return { kind: 'rate-limited' };
+  const plain = PLAIN[status];
+  if (plain) return plain;
   const error = decodeError(body);
   if (status === 400 && error) return { kind: 'invalid', error };
-  if (status === 404 && error) return { kind: 'not-found' };
+  if (status === 404 && saysNotFound(body)) return { kind: 'not-found' };
   if (status === 404 || status === 405 || status === 410) return { kind: 'route-gone', status };
   return { kind: 'failed', status, code: error?.code };
 }
@@ -166,10 +180,29 @@ function readSunset({ sunset }: TransportResponse['headers']): Pick<UpstreamAnsw
 
 /** A `Link` header with the relation "next" (RFC 8288): the contract does not show paging, so be ready for it. */
 function hasNextPage(link: string | string[] | undefined): boolean {
-  return [link ?? []].flat().some((value) => /;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(value));
+  const params = [link ?? []].flat().flatMap((value) => value.split(/[;,]/));
+  return params.some((param) => /^\s*rel\s*=\s*(?:"[^"]*\bnext\b|next\b)/i.test(param));
 }
 
 function theAnimal(decoded: Decoded<Pet>, id: Int64): Decoded<Pet> {
   if (!decoded.ok || decoded.value.id === id) return decoded;
   return { ok: false, problem: 'id: expected the id that was asked for', foreign: false };
+}
+
+/** The answer to another call shows another animal, and then nothing is known of this one. */
+function theAddedAnimal(decoded: Decoded<Pet>, asked: NewPet): Decoded<Pet> {
+  if (!decoded.ok) return decoded;
+  const { name, categoryId, status } = decoded.value;
+  if (categoryId !== asked.categoryId) return notAsAsked('categoryId');
+  // A service may leave a status out, and tidy up a name.
+  if (status !== undefined && asked.status !== undefined && status !== asked.status) return notAsAsked('status');
+  return tidied(name) === tidied(asked.name) ? decoded : notAsAsked('name');
+}
+
+function notAsAsked(field: keyof NewPet): Decoded<never> {
+  return { ok: false, problem: `${field}: expected that of the animal that was to be added`, foreign: false };
+}
+
+function tidied(name: string): string {
+  return name.normalize('NFKC').replaceAll(/\s+/g, ' ').trim();
 }

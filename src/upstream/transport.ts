@@ -18,22 +18,29 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Whether an answer with this status says all by it. It is an answer at once then, with no body. */
+  readonly isPlain?: (status: number) => boolean;
 }
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-export interface TransportResponse {
-  readonly kind: 'response';
+export interface ResponseHead {
   readonly status: number;
   readonly headers: ResponseHeaders;
+}
+
+export interface TransportResponse extends ResponseHead {
+  readonly kind: 'response';
   readonly body: Buffer;
 }
 
-/** Why a call has no answer. `sent` tells whether the upstream may have seen it. */
+/** Why a call has no whole answer. `sent` tells whether the upstream may have seen it. */
 export interface TransportFailure {
   readonly kind: 'failure';
   readonly reason: 'broken' | 'timeout' | 'too-large' | 'unreachable';
   readonly sent: boolean;
+  /** What came before it went wrong: a status and what is said of the plan hold, whatever becomes of the body. */
+  readonly head?: ResponseHead;
 }
 
 export interface Transport {
@@ -60,70 +67,85 @@ export function createTransport(options: TransportOptions): Transport {
   });
 
   return {
-    send: ({ path, ...request }) =>
+    send: ({ path, isPlain, ...request }) =>
       new Promise((settle) => {
-        // undici's own timeouts watch a phase each and are coarse; this one bounds the whole call.
-        const timeout = setTimeout(() => exchange.stop(), timeoutMs);
-        const exchange = startExchange((result) => {
-          clearTimeout(timeout);
-          settle(result);
-        });
-        pool.dispatch({ ...request, path: basePath + path }, exchange.handler);
+        const exchange = createExchange({ timeoutMs, maxBodyBytes, isPlain, settle });
+        pool.dispatch({ ...request, path: basePath + path }, exchange);
       }),
     close: () => pool.destroy(),
   };
 }
 
-interface Exchange {
-  readonly handler: Dispatcher.DispatchHandler;
-  /** Time is up. */
-  stop(): void;
+interface ExchangeOptions {
+  readonly isPlain: TransportRequest['isPlain'];
+  readonly timeoutMs: number;
+  readonly maxBodyBytes: number;
+  /** Only the first result counts. */
+  settle(result: TransportResponse | TransportFailure): void;
 }
 
-function startExchange(settle: (result: TransportResponse | TransportFailure) => void): Exchange {
+function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOptions): Dispatcher.DispatchHandler {
   let controller: Dispatcher.DispatchController | undefined;
   let stopped: Error | undefined;
-  let settled = false;
-  let status = 0;
-  let headers: ResponseHeaders = {};
-  const chunks: Buffer[] = [];
+  let head: ResponseHead | undefined;
+  const body = createBody(maxBodyBytes);
+  // undici's own timeouts watch a phase each and are coarse; this one bounds the whole call.
+  const timeout = setTimeout(() => {
+    stopped = new Error('timeout');
+    // Settled first, so that whoever waits is not kept by a connection that takes its time to close.
+    fail('timeout');
+    controller?.abort(stopped);
+  }, timeoutMs);
 
-  function finish(result: TransportResponse | TransportFailure) {
-    if (settled) return;
-    settled = true;
-    settle(result);
+  function fail(reason: TransportFailure['reason']) {
+    settle({ kind: 'failure', reason, sent: controller !== undefined, ...(head && { head }) });
   }
 
   return {
-    stop() {
-      stopped = new Error('timeout');
-      // Settled first, so that whoever waits is not kept by a connection that takes its time to close.
-      finish({ kind: 'failure', reason: 'timeout', sent: controller !== undefined });
-      controller?.abort(stopped);
+    // undici calls this when a connection is there and the request is about to be written to it.
+    onRequestStart(started) {
+      if (stopped) return started.abort(stopped);
+      controller = started;
     },
-    handler: {
-      // undici calls this when a connection is there and the request is about to be written to it.
-      onRequestStart(started) {
-        if (stopped) return started.abort(stopped);
-        controller = started;
-      },
-      onResponseStart(_controller, statusCode, responseHeaders) {
-        status = statusCode;
-        headers = responseHeaders;
-      },
-      onResponseData(_controller, chunk) {
-        chunks.push(chunk);
-      },
-      onResponseEnd() {
-        const [only] = chunks;
-        const body = only && chunks.length === 1 ? only : Buffer.concat(chunks);
-        finish({ kind: 'response', status, headers, body });
-      },
-      onResponseError(_controller, error) {
-        const sent = controller !== undefined;
-        finish({ kind: 'failure', reason: sent ? reasonOf(error) : unreachableReason(error), sent });
-      },
+    onResponseStart(_controller, status, headers) {
+      // Hints that come before the answer are none.
+      if (status < 200) return;
+      head = { status, headers };
+      if (isPlain?.(status)) settle({ kind: 'response', ...head, body: NO_BYTES });
     },
+    onResponseData(_controller, chunk) {
+      body.add(chunk);
+    },
+    onResponseEnd() {
+      clearTimeout(timeout);
+      if (head) settle({ kind: 'response', ...head, body: body.bytes() });
+    },
+    onResponseError(_controller, error) {
+      clearTimeout(timeout);
+      fail(controller ? reasonOf(error) : unreachableReason(error));
+    },
+  };
+}
+
+const NO_BYTES = Buffer.alloc(0);
+const FIRST_BYTES = 16_384;
+
+/** Copies what comes: each chunk is a view of all that was read from the socket with it, be it a thousand times as much. */
+function createBody(maxBytes: number) {
+  let buffer = NO_BYTES;
+  let length = 0;
+  return {
+    add(chunk: Buffer): void {
+      const needed = length + chunk.length;
+      if (needed > buffer.length) {
+        const larger = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * buffer.length, maxBytes), FIRST_BYTES));
+        buffer.copy(larger, 0, 0, length);
+        buffer = larger;
+      }
+      chunk.copy(buffer, length);
+      length = needed;
+    },
+    bytes: (): Buffer => buffer.subarray(0, length),
   };
 }
 

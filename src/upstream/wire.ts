@@ -2,9 +2,12 @@ import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { int64FromBigInt } from '../int64.ts';
 import type { Int64 } from '../int64.ts';
-import { bareNumber, parseLosslessJson } from '../lossless-json.ts';
+import { TooManyValues, bareNumber, parseLosslessJson } from '../lossless-json.ts';
 import { PET_STATUSES } from '../pet.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
+
+/** In a body: a listing has some 500, and what is unknown in it may have as much again many times. */
+const MOST_VALUES = 20_000;
 
 /** The largest listing that the upstream gives (pet-api.md, "Page size"). */
 export const LISTING_LIMIT = 100;
@@ -37,6 +40,11 @@ export function decodePets(body: Buffer): Decoded<Pet[]> {
 export function decodeError(body: Buffer): WireError | undefined {
   const decoded = decode(errorShape, body);
   return decoded.ok ? decoded.value : undefined;
+}
+
+/** Whether it is the Error body of a 404, with all that the contract says of one: somebody else's may have a code and a message too. */
+export function saysNotFound(body: Buffer): boolean {
+  return decode(notFoundShape, body).ok;
 }
 
 /** A NewPet with its int64 as a bare number, and no status rather than an empty one. */
@@ -81,6 +89,8 @@ const errorShape = z.object({
   message: z.string().transform((message) => message.slice(0, 1000)),
 });
 
+const notFoundShape = errorShape.extend({ status: z.literal(404) });
+
 /**
  * What the shape makes of animals as nearly all of them come, for a fraction of what it makes and drops on the way.
  *
@@ -115,9 +125,10 @@ function decode<T>(shape: z.ZodType<T>, body: Buffer, plain?: (json: unknown) =>
   if (!isUtf8(body)) return { ok: false, problem: 'the body: expected UTF-8', foreign: true };
   let json: unknown;
   try {
-    json = parseLosslessJson(body.toString('utf8'));
-  } catch {
-    return { ok: false, problem: 'the body: expected JSON', foreign: true };
+    json = parseLosslessJson(body.toString('utf8'), MOST_VALUES);
+  } catch (error) {
+    const expected = error instanceof TooManyValues ? error.message : 'JSON';
+    return { ok: false, problem: `the body: expected ${expected}`, foreign: true };
   }
   const value = plain?.(json);
   if (value) return { ok: true, value };

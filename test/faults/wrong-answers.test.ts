@@ -134,6 +134,29 @@ test('all of them mixed, with 5xx at 30 %, while fifty operations a second run',
   expect(await dayUsed(key)).toBeGreaterThanOrEqual(gateway.sandbox.calls.filter((call) => call.key === key).length);
 });
 
+test.each<[string, Fault]>([
+  ['cut', { cutAfterBytes: 1 }],
+  ['longer than petql reads', { body: Buffer.alloc(2_000_000, ' ') }],
+  ['never whole', { headers: { 'content-length': '9' }, body: '{' }],
+])('after a 429 nobody calls, though its body is %s', async (_name, fault) => {
+  const key = newKey();
+  gateway.sandbox.setFault(() => ({ ...fault, status: 429, refused: true, headers: { ...fault.headers, ...CLOSED } }));
+  const answers = [];
+  for (let count = 0; count < 5; count += 1) {
+    answers.push(
+      await ask(key, LIST),
+      await ask(key, `mutation { createPet(input: { name: "x", categoryId: 1 }) { pet { id } } }`),
+    );
+  }
+  const calls = gateway.sandbox.calls.filter((call) => call.key === key);
+  gateway.sandbox.setFault(undefined);
+  expect(calls).toHaveLength(1);
+  expect(new Set(answers.map(({ errors }) => errors?.[0]?.extensions?.['code']))).toEqual(new Set(['RATE_LIMITED']));
+  expect((await ask(key, '{ rateLimit { closedUntil } }')).data?.['rateLimit'].closedUntil).not.toBeNull();
+});
+
+const CLOSED = { 'retry-after': '3600', 'x-ratelimit-remaining': '0' };
+
 test('a megabyte of what is no animal keeps nobody waiting', async () => {
   const body = `[${Array.from({ length: 340_000 }, () => '{}').join(',')}]`;
   gateway.sandbox.setFault(({ method }) => (method === 'GET' ? { body } : undefined));

@@ -5,7 +5,7 @@ import type { PetStatus } from '../../src/pet.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createPetApi } from '../../src/upstream/pet-api.ts';
-import type { PetApi } from '../../src/upstream/pet-api.ts';
+import type { PetApi, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
 import { createTransport } from '../../src/upstream/transport.ts';
 import type { Transport } from '../../src/upstream/transport.ts';
 
@@ -98,6 +98,11 @@ describe('an answer that breaks the contract says which field, and not the body'
     ['an id twice', JSON.stringify([animal, animal]), '[1].id: expected an id of its own'],
     ['another status', JSON.stringify([{ ...animal, status: 'pending' }]), '[0].status: expected the status that was'],
     [
+      'more values than are looked at one by one',
+      `[${JSON.stringify({ ...animal, id: 1, extra: Array.from({ length: 20_001 }, () => 1) })},9007199254740993]`,
+      'the body: expected at most 20000 values',
+    ],
+    [
       'more animals than were asked for',
       JSON.stringify(Array.from({ length: 101 }, (_, id) => ({ ...animal, id }))),
       'the body: expected at most 100 animals',
@@ -151,9 +156,54 @@ test.each([
   expect((await petApi.getPet('1' as Int64, call)).outcome.kind).toBe(kind);
 });
 
-test('a 404 without the Error body is a route that is gone', async () => {
-  sandbox.setFault(() => ({ status: 404, body: 'nothing here' }));
-  expect((await petApi.getPet('1' as Int64, call)).outcome).toEqual({ kind: 'route-gone', status: 404 });
+test.each(['nothing here', '{"code":"x","message":"no route"}', '{"code":"x","message":"no route","status":400}'])(
+  'a 404 without the Error body is a route that is gone: %s',
+  async (body) => {
+    sandbox.setFault(() => ({ status: 404, body }));
+    expect((await petApi.getPet('1' as Int64, call)).outcome).toEqual({ kind: 'route-gone', status: 404 });
+  },
+);
+
+test.each<[number, UpstreamOutcome<unknown>]>([
+  [200, { kind: 'no-answer', reason: 'broken' }],
+  [401, { kind: 'unauthenticated' }],
+  [403, { kind: 'forbidden' }],
+  [429, { kind: 'rate-limited' }],
+  [400, { kind: 'failed', status: 400, code: undefined }],
+  [404, { kind: 'failed', status: 404, code: undefined }],
+  [500, { kind: 'failed', status: 500, code: undefined }],
+])('a %i whose body is cut says what its status and its headers say', async (status, outcome) => {
+  sandbox.setFault(() => ({ status, cutAfterBytes: 1, headers: { 'retry-after': '9' } }));
+  expect(await petApi.getPet('1' as Int64, call)).toMatchObject({
+    outcome,
+    sent: true,
+    status,
+    rateLimit: { limit: 5_000, retryAfterMs: 9_000 },
+  });
+});
+
+describe('an answer to a creation', () => {
+  const asked = { name: 'Café  Ada', categoryId: '3' as Int64, status: 'sold' } as const;
+  const added = { id: 7, name: asked.name, categoryId: 3, status: 'sold' };
+  test.each<[string, object]>([
+    ['the animal itself', added],
+    ['its name tidied up', { ...added, name: 'Cafe\u0301 Ada ' }],
+    ['no status', { ...added, status: undefined }],
+  ])('with %s is its success', async (_name, body) => {
+    sandbox.setFault(() => ({ body: JSON.stringify(body) }));
+    expect((await petApi.createPet(asked, call)).outcome).toMatchObject({ kind: 'ok', value: { id: '7' } });
+  });
+  test.each<[string, object]>([
+    ['name', { ...added, name: 'Somebody else' }],
+    ['categoryId', { ...added, categoryId: 9 }],
+    ['status', { ...added, status: 'pending' }],
+  ])('that is about another call, with another %s, says nothing of it', async (field, body) => {
+    sandbox.setFault(() => ({ status: 200, body: JSON.stringify(body) }));
+    expect((await petApi.createPet(asked, call)).outcome).toMatchObject({
+      kind: 'unreadable',
+      problem: `${field}: expected that of the animal that was to be added`,
+    });
+  });
 });
 
 async function listed(status: PetStatus) {

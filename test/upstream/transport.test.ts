@@ -1,5 +1,8 @@
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, expect, test } from 'vitest';
 import { createTransport } from '../../src/upstream/transport.ts';
 import type { Transport, TransportOptions } from '../../src/upstream/transport.ts';
@@ -15,7 +18,7 @@ const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]';
 
 /** An upstream made of bytes: `answer` gets each request's text and its socket. */
 async function startUpstream(
-  answer: (socket: Socket, request: string) => void,
+  answer: (socket: Socket, request: string) => unknown,
   options: Partial<TransportOptions> = {},
 ): Promise<{ transport: Transport; connections: () => number; requests: string[] }> {
   const sockets = new Set<Socket>();
@@ -81,7 +84,7 @@ test.each<[string, (socket: Socket) => void, string]>([
     const { transport } = await startUpstream((socket) => (failing ? fail(socket) : socket.write(OK)), {
       maxBodyBytes: 1_000,
     });
-    expect(await transport.send(GET)).toEqual({ kind: 'failure', reason, sent: true });
+    expect(await transport.send(GET)).toMatchObject({ kind: 'failure', reason, sent: true });
     failing = false;
     expect(await transport.send(GET)).toMatchObject({ kind: 'response', status: 200 });
   },
@@ -101,6 +104,67 @@ test('an endless body without a length ends at the cap', async () => {
   );
   expect(await transport.send(GET)).toMatchObject({ kind: 'failure', reason: 'too-large', sent: true });
 });
+
+test.each<[string, (socket: Socket) => unknown]>([
+  ['cuts the body', (socket) => socket.end('HTTP/1.1 503 Busy\r\nretry-after: 9\r\ncontent-length: 9\r\n\r\n[')],
+  ['stops in the body', (socket) => socket.write('HTTP/1.1 503 Busy\r\nretry-after: 9\r\ncontent-length: 9\r\n\r\n[')],
+])('an upstream that %s has told its status and its headers', async (_name, fail) => {
+  const { transport } = await startUpstream(fail);
+  expect(await transport.send(GET)).toMatchObject({
+    kind: 'failure',
+    head: { status: 503, headers: { 'retry-after': '9' } },
+  });
+});
+
+test('hints before the answer are not taken for its status', async () => {
+  const { transport } = await startUpstream((socket) => {
+    socket.write('HTTP/1.1 103 Early Hints\r\nretry-after: 9\r\n\r\n', () => socket.destroy());
+  });
+  const result = await transport.send(GET);
+  expect(result).toMatchObject({ kind: 'failure', reason: 'broken', sent: true });
+  expect(result).not.toHaveProperty('head');
+});
+
+test('a status that says all is an answer before its body is there, whose connection ends in its time', async () => {
+  const closed = Promise.withResolvers<void>();
+  const { transport } = await startUpstream((socket) => {
+    socket.on('close', closed.resolve);
+    socket.write('HTTP/1.1 429 Slow Down\r\nretry-after: 9\r\ncontent-length: 9\r\n\r\n[');
+  });
+  const isPlain = (status: number) => status === 429;
+  expect(await transport.send({ ...GET, isPlain })).toMatchObject({
+    kind: 'response',
+    status: 429,
+    headers: { 'retry-after': '9' },
+    body: Buffer.alloc(0),
+  });
+  await closed.promise;
+});
+
+test('an answer that comes in crumbs, each with much around it, is held as the crumbs alone', async () => {
+  const crumb = `1;x=${'y'.repeat(60_000)}\r\n.\r\n`;
+  const sent = Promise.withResolvers<void>();
+  const { transport } = await startUpstream(
+    async (socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+      for (let count = 0; count < 1_000; count += 1) if (!socket.write(crumb)) await once(socket, 'drain');
+      sent.resolve();
+    },
+    { timeoutMs: 60_000 },
+  );
+  const before = heldMb();
+  const answered = transport.send(GET);
+  await sent.promise;
+  expect(heldMb() - before).toBeLessThan(20);
+  await transport.close();
+  expect(await answered).toMatchObject({ kind: 'failure' });
+});
+
+function heldMb(): number {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return process.memoryUsage().arrayBuffers / 2 ** 20;
+}
 
 test('a redirect is an answer like any other and is not followed', async () => {
   const { transport, requests } = await startUpstream((socket) =>
