@@ -81,7 +81,8 @@ function idsError({ document, operationName, variableValues }: ExecutionArgs): P
   const given = new Map<string, number>();
   for (const { variable, defaultValue } of variableDefinitions) {
     const { value: name } = variable.name;
-    const value = variableValues?.[name];
+    // As graphql-js looks for it: every object has a `toString`.
+    const value = variableValues && Object.hasOwn(variableValues, name) ? variableValues[name] : undefined;
     given.set(name, value === undefined ? lengthOf(defaultValue) : Array.isArray(value) ? value.length : 1);
   }
   // Fields that come twice under one name are one field.

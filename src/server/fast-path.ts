@@ -4,8 +4,10 @@ import type { Caller, Callers } from '../caller/callers.ts';
 import { usageJson } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
 import { readTraceContext } from '../trace-context.ts';
+import { MOST_CHARACTERS, answerTooLong } from './answer-limit.ts';
 import { answerStatus, setAnswerHeaders, storageHeaders } from './answer-headers.ts';
 import { answerType } from './answer-type.ts';
+import type { CompiledResult } from './compiled-operation.ts';
 import type { Cors } from './cors.ts';
 import { plainError } from './error-answers.ts';
 import type { OperationReports, RunningOperation } from './operation-reports.ts';
@@ -106,13 +108,13 @@ export function createFastPath(options: FastPathOptions): FastPath {
       const result = runWith(context);
       if (result instanceof Promise) {
         return result
-          .then(({ data, errors }) => answer(written(data), errors, asked))
+          .then((come) => answer(...written(come), asked))
           .catch((fault: unknown) => givenUp(fault, running));
       }
-      const data = written(result.data);
-      const reads = result.errors.length === 0 ? context.freshReads() : undefined;
+      const [data, errors] = written(result);
+      const reads = errors.length === 0 ? context.freshReads() : undefined;
       if (reads) answers.keep(caller, data, reads);
-      return answer(data, result.errors, asked);
+      return answer(data, errors, asked);
     } catch (fault) {
       return givenUp(fault, running);
     }
@@ -153,9 +155,13 @@ export function createFastPath(options: FastPathOptions): FastPath {
   }
 }
 
-function written(json: string): WrittenData {
-  return { json, bytes: Buffer.byteLength(json) };
+function written({ data, errors }: CompiledResult): readonly [data: WrittenData, errors: readonly GraphQLError[]] {
+  // V8 has put no characters together so far: it does that for what asks for them, as the next line does.
+  if (data.length > MOST_CHARACTERS) return [NO_DATA, [answerTooLong()]];
+  return [{ json: data, bytes: Buffer.byteLength(data) }, errors];
 }
+
+const NO_DATA: WrittenData = { json: 'null', bytes: 4 };
 
 /** A request on its way to its answer. */
 interface Asked<A extends Account = Account> {

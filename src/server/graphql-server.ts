@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { execute, getOperationAST } from 'graphql';
+import { OperationTypeNode, execute, getOperationAST } from 'graphql';
 import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, OperationDefinitionNode } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { GraphQLParams, Plugin, YogaInitialContext } from 'graphql-yoga';
@@ -8,6 +8,7 @@ import type { Limits } from '../limits.ts';
 import { schema } from '../schema/schema.ts';
 import { readTraceContext } from '../trace-context.ts';
 import type { TraceContext } from '../trace-context.ts';
+import { MOST_CHARACTERS, answerTooLong, jsonLength } from './answer-limit.ts';
 import { answerStatus, setAnswerHeaders, storageHeaders } from './answer-headers.ts';
 import { isAcceptable } from './answer-type.ts';
 import { batchError } from './batch-error.ts';
@@ -274,8 +275,12 @@ function useExecution(limit: CallLimit, { hideSuggestions }: { hideSuggestions: 
       const withUsage = (result: ExecutionResult) => {
         const petql = usage();
         countSaved();
-        return { ...result, extensions: { ...result.extensions, petql } };
+        // What a mutation has done is told, however long it is.
+        const isTooLong = isQuery() && jsonLength(result.data ?? null, MOST_CHARACTERS) > MOST_CHARACTERS;
+        const shown = isTooLong ? { errors: [answerTooLong()], data: null } : result;
+        return { ...shown, extensions: { ...result.extensions, petql } };
       };
+      const isQuery = () => getOperationAST(document, operationName)?.operation === OperationTypeNode.QUERY;
       const error =
         inexactVariableError(variableValues) ??
         (refusal && operationNeedsKey(document, operationName ?? undefined) ? refusal : undefined);

@@ -23,6 +23,7 @@ const WORDS = {
   fields: 'The document is past a limit: at most # fields',
   repeats: 'The document is past a limit: at most # times the same field at one place',
   ids: 'The operation is past a limit: at most # ids in all its lists',
+  answer: 'The answer is past a limit: at most # characters of data',
   upstreamCalls: 'The operation is past a limit: at most # upstream calls in the worst case',
   batch: 'The request is past a limit: at most # operations',
 } as const;

@@ -22,17 +22,18 @@ export function createNodeHandler(
   return (incoming, outgoing) => {
     try {
       readBody(incoming, maxBodyBytes, (body) =>
-        inTurn(() => {
+        inTurn(
           // Whoever is gone by then has no use for an answer.
-          if (!outgoing.closed) answer({ incoming, outgoing, body, signal: createSignal(outgoing) });
-        }),
+          () => !outgoing.closed && answer({ incoming, outgoing, body, signal: createSignal(outgoing) }),
+        ),
       );
     } catch {
       refuse(outgoing);
     }
   };
 
-  function answer(exchange: Exchange): void {
+  /** @returns whether it is for `handle`, which does nearly all its work in promises that are there at once. */
+  function answer(exchange: Exchange): boolean {
     const { incoming, outgoing, body, signal } = exchange;
     const fast = 'bytes' in body && fastPath({ incoming, path: pathOf(incoming), body: body.bytes, signal });
     // Most answers are there at once, and wait for no promise on their way out.
@@ -40,6 +41,7 @@ export function createNodeHandler(
     else if (fast instanceof Promise) {
       void fast.then((come) => (come ? send(outgoing, come) : answerByFetch(exchange)));
     } else send(outgoing, fast);
+    return !fast;
   }
 
   async function answerByFetch({ incoming, outgoing, body, signal }: Exchange): Promise<void> {

@@ -23,6 +23,10 @@ function operation(key: string, query: string, headers: readonly string[] = [], 
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
+function get(query: string): string {
+  return `GET /graphql?query=${encodeURIComponent(query)} HTTP/1.1\r\nHost: petql\r\n\r\n`;
+}
+
 const times = (count: number, one: (index: number) => string) =>
   Array.from({ length: count }, (_, k) => one(k)).join(' ');
 
@@ -103,7 +107,17 @@ export const ATTACKS = {
   'costly documents': each(async (socket, signal) => {
     for (let index = 0; !socket.destroyed && !signal.aborted; index += 1) {
       const document = DOCUMENTS[index % DOCUMENTS.length] ?? '';
-      socket.write(operation('costly', `${document} # ${Math.random()}`, [], VARIABLES));
+      // What a dry run costs is for another part of petql to answer than the operation itself.
+      const headers = index % 3 === 0 ? ['Petql-Dry-Run: 1'] : [];
+      socket.write(operation('costly', `${document} # ${Math.random()}`, headers, VARIABLES));
+      await heard(socket, signal);
+      await setTimeout(100, undefined, { signal });
+    }
+  }),
+  'many small documents at once': each(async (socket, signal) => {
+    for (; !socket.destroyed && !signal.aborted;) {
+      const documents = Array.from({ length: 50 }, () => `{ ${times(20, (k) => `x${k}`)} } # ${Math.random()}`);
+      socket.write(documents.map((document) => get(document)).join(''));
       await heard(socket, signal);
       await setTimeout(100, undefined, { signal });
     }

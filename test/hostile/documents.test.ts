@@ -78,6 +78,16 @@ test('more than a thousand ids in all lists of an operation are past a limit, wh
   expect((await ask(10)).errors).toBeUndefined();
 });
 
+test.each(['toString', '__proto__', 'constructor'])(
+  'so are those that a variable named %s has by default',
+  async (name) => {
+    const ids = Array.from({ length: 100 }, (_, k) => `"${k}"`).join(' ');
+    const query = `query ($${name}: [ID!]! = [${ids}]) { ${times(11, (k) => `p${k}: petsById(ids: $${name}) { id }`)} }`;
+    const answer = await gateway.fetch(graphqlRequest({ query, variables: {} }));
+    expect(await answer.json()).toMatchObject({ errors: [{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'ids' } }] });
+  },
+);
+
 test('ids count as often as they stand in the answer', async () => {
   const list = 'a: petsById(ids: $i) { id }';
   const query = `query ($i: [ID!] = [${'"1" '.repeat(100)}]) { ${times(40, () => list)} ${times(9, (k) => `p${k}: petsById(ids: $i) { id }`)} b: petsById(ids: "7") { id } }`;

@@ -7,10 +7,11 @@ function workshop() {
   let nowMs = 0;
   const done: number[] = [];
   const inTurn = createTurns(() => nowMs);
-  const work = (name: number, tookMs: number) =>
+  const work = (name: number, tookMs: number, goesOn = false) =>
     inTurn(() => {
       nowMs += tookMs;
       done.push(name);
+      return goesOn;
     });
   return { done, work };
 }
@@ -36,4 +37,18 @@ test('once a turn of the event loop is full, work waits for the next ones, in th
   await setImmediate();
   work(7, 0);
   expect(done).toHaveLength(8);
+});
+
+test('what goes on in promises has a turn of its own, after whatever little there was', async () => {
+  const { done, work } = workshop();
+  work(0, 0.1);
+  for (let name = 1; name < 4; name += 1) work(name, 0.1, true);
+  work(4, 0.1);
+  expect(done).toEqual([0, 1]);
+  await setImmediate();
+  expect(done).toEqual([0, 1, 2]);
+  await setImmediate();
+  expect(done).toEqual([0, 1, 2, 3]);
+  await setImmediate();
+  expect(done).toEqual([0, 1, 2, 3, 4]);
 });

@@ -251,6 +251,34 @@ describe('Yoga alone and the way past it answer the same', () => {
     for (const { sandbox } of [both, yogaAlone]) sandbox.setFault(() => undefined);
     expect(answers.pastYoga).toEqual(answers.ofYoga);
   });
+  test('to whoever asks for more data than one answer may hold', async () => {
+    const { both, yogaAlone } = sides;
+    // No more than is read of the service, and shown once no more than may be.
+    const animals = Array.from({ length: 100 }, (_, id) => ({ id, name: 'é"'.repeat(1_500), categoryId: 1 }));
+    for (const { sandbox } of [both, yogaAlone]) sandbox.setFault(() => ({ body: JSON.stringify(animals) }));
+    const headers = { authorization: 'Bearer demo-business', accept: 'application/graphql-response+json' };
+    const lists = (count: number) =>
+      `{ ${Array.from({ length: count }, (_, list) => `a${list}: pets(limit: 100) { name }`).join(' ')} }`;
+    const names = `{ pets(limit: 100) { ${Array.from({ length: 30 }, (_, name) => `n${name}: name`).join(' ')} } }`;
+    const answers = await answersTo(
+      ...[lists(9), lists(10), lists(10), names].map((query) => ({ body: { query }, headers })),
+      { body: { query: lists(10) } },
+    );
+    for (const { sandbox } of [both, yogaAlone]) sandbox.setFault(() => undefined);
+    const shown = (all: object[]) =>
+      all.map((one: any) => ({ ...one, body: `${one.body.length} ${one.body.slice(-500)}` }));
+    expect(shown(answers.pastYoga)).toEqual(shown(answers.ofYoga));
+    const [most, ...tooLong] = answers.pastYoga as { status: number; body: string }[];
+    expect(most?.body).not.toContain('errors');
+    const error = {
+      message: expect.any(String),
+      extensions: { code: 'LIMIT_EXCEEDED', limit: 'answer', most: 2 ** 22 },
+    };
+    for (const { status, body } of tooLong.slice(0, 3)) {
+      expect(status).toBe(200);
+      expect(JSON.parse(body)).toMatchObject({ data: null, errors: [error], extensions: { petql: {} } });
+    }
+  });
   test('where the pages of any origin may ask', async () => {
     await using others = await startSides({ corsOrigins: ['*'] });
     const answers = await answersOf(others, [
