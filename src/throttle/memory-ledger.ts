@@ -121,10 +121,14 @@ function stateName({ nameOf }: KeptStates, apiKey: string): string {
   return `ledger:${nameOf(apiKey)}`;
 }
 
-/** A state after a restart: what calls have found of the minute since it was written is not known. */
+/**
+ * A state after a restart: what calls have found of the minute since it was written is not known. That nothing was left of it
+ * stays true.
+ */
 function resumed(stored: string): LedgerState {
   const state = JSON.parse(stored) as LedgerState;
-  if (state.minute.mode === 'told') state.minute.mode = 'unknown';
+  const { minute, started } = state;
+  if (minute.mode === 'told' && minute.ceiling > started) minute.mode = 'unknown';
   state.probeUntilMs = 0;
   return state;
 }

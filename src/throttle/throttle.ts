@@ -119,6 +119,8 @@ const IDLE_MS = 1_000;
 
 /** Timers hold 24 days at most, and pauses can be longer. */
 const LONGEST_SLEEP_MS = 3_600_000;
+/** So long nobody is refused by what the ledger said: its time goes on while the machine sleeps, and this process's may not. */
+const GOOD_MS = 60_000;
 
 export function createThrottle(options: ThrottleOptions): Throttle {
   const { apiKey, ledger, upstreamClock, clock, maxConcurrent = 50, maxWaiting = 1_000 } = options;
@@ -359,7 +361,8 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   }
 
   function isInDoubt(): boolean {
-    return latest !== undefined && isAlone(latest.received) && clock.elapsed() - latest.atMs >= ALONE_GOOD_MS;
+    if (!latest) return false;
+    return clock.elapsed() - latest.atMs >= (isAlone(latest.received) ? ALONE_GOOD_MS : GOOD_MS);
   }
 
   function refuseHopeless(): void {

@@ -71,6 +71,25 @@ describe('a ledger with a state file', () => {
     await second.close();
   });
 
+  test('knows that nothing is left of a minute until it ends', async () => {
+    const first = open();
+    const [probe] = (await first.exchange('a key', { reports: [], wanted: 1 })).grants as [Grant];
+    const reading = { window: 'minute' as const, limit: 60, remaining: 0, resetInMs: 50_000, resetId: nowMs + 50_000 };
+    const report: Report = { kind: 'answered', grant: probe, readings: [{ ...reading, otherLimit: undefined }] };
+    await first.exchange('a key', { reports: [report], wanted: 0 });
+    await first.close();
+    nowMs += 20_000;
+    const second = open();
+    expect(await second.exchange('a key', { reports: [], wanted: 9 })).toMatchObject({
+      grants: [],
+      closed: 'minute',
+      minute: { mode: 'told', used: 60, remaining: 0 },
+    });
+    nowMs += 31_000;
+    expect((await second.exchange('a key', { reports: [], wanted: 9 })).grants).toMatchObject([{ probe: true }]);
+    await second.close();
+  });
+
   test('does not hold the key, nor a hash that anybody could make', async () => {
     const ledger = open();
     await spend(ledger, 2);
