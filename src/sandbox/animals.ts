@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import { ASSUMED } from './assumptions.ts';
 import { seedAnimals } from './seed.ts';
 import type { SeedAnimal } from './seed.ts';
 
@@ -11,8 +12,12 @@ export type Store = 'production' | 'staging';
 export interface Animals {
   list(store: Store, limit: number, status?: PetStatus): Pet[];
   get(store: Store, id: Int64): Pet | undefined;
-  /** On disk, where there is a file, before it returns. */
-  add(store: Store, pet: NewPet): Pet;
+  /**
+   * On disk, where there is a file, before it returns. Undefined when the store is full.
+   *
+   * @throws Error of node:sqlite when the file cannot be written; nothing is added then.
+   */
+  add(store: Store, pet: NewPet): Pet | undefined;
   close(): void;
 }
 
@@ -34,8 +39,9 @@ export function openAnimals(file = ':memory:', seeds: readonly SeedAnimal[] = se
     CREATE TABLE IF NOT EXISTS next_ids (store TEXT PRIMARY KEY, next_id INTEGER NOT NULL) STRICT;
   `);
   const insert = database.prepare('INSERT INTO animals VALUES (?, ?, ?, ?, ?)');
+  // No animal ever goes, so the ids that were given tell how many there are.
   const takeId = database.prepare(
-    'UPDATE next_ids SET next_id = next_id + 1 WHERE store = ? RETURNING next_id - 1 AS id',
+    `UPDATE next_ids SET next_id = next_id + 1 WHERE store = ? AND next_id <= ${ASSUMED.animals} RETURNING next_id - 1 AS id`,
   );
   const all = database.prepare('SELECT * FROM animals WHERE store = ? ORDER BY id LIMIT ?');
   const byStatus = database.prepare('SELECT * FROM animals WHERE store = ? AND status = ? ORDER BY id LIMIT ?');
@@ -60,10 +66,16 @@ export function openAnimals(file = ':memory:', seeds: readonly SeedAnimal[] = se
     close: () => database.close(),
   };
 
-  function addRow(store: Store, { name, categoryId, status }: NewPet, givenId?: Int64): Pet {
-    const id = givenId ?? (String(takeId.get(store)?.['id']) as Int64);
+  function addRow(store: Store, { name, categoryId, status }: NewPet, givenId?: Int64): Pet | undefined {
+    const id = givenId ?? nextId(store);
+    if (id === undefined) return undefined;
     insert.run(store, BigInt(id), name, BigInt(categoryId), status ?? null);
     return { id, name, categoryId, status };
+  }
+
+  function nextId(store: Store): Int64 | undefined {
+    const row = takeId.get(store);
+    return row && (String(row['id']) as Int64);
   }
 
   function transaction<T>(run: () => T): T {

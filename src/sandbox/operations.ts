@@ -57,9 +57,11 @@ function listPets(animals: Animals, { store, query }: OperationRequest): Operati
 
 function createPet(animals: Animals, { store, body }: OperationRequest): OperationAnswer {
   const pet = readNewPet(body);
-  return typeof pet === 'string'
-    ? badRequest(pet)
-    : { status: 201, body: JSON.stringify(wirePet(animals.add(store, pet))) };
+  if (typeof pet === 'string') return badRequest(pet);
+  const added = animals.add(store, pet);
+  return added
+    ? { status: 201, body: JSON.stringify(wirePet(added)) }
+    : errorAnswer(409, 'store_full', `The store holds ${ASSUMED.animals} animals and takes no more.`);
 }
 
 function getPet(animals: Animals, petId: string, { store, nowMs }: OperationRequest): OperationAnswer {
@@ -96,17 +98,22 @@ function readNewPet(body: string): NewPet | string {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return 'The body: expected an object.';
   const { name, categoryId, status } = json as Record<string, unknown>;
   if (typeof name !== 'string' || !isName(name)) {
-    return `name: expected 1 to ${ASSUMED.nameCodePoints} characters, not all blank and none of them a control character.`;
+    return `name: expected 1 to ${ASSUMED.nameCodePoints} characters, not all blank and none of them a control character or a lone surrogate.`;
   }
+  // An integer beyond the safe ones is a bigint; a number there has a fraction or an exponent, and may be rounded.
   const category =
-    typeof categoryId === 'number' || typeof categoryId === 'bigint' ? parseInt64(String(categoryId)) : undefined;
+    typeof categoryId === 'bigint' || Number.isSafeInteger(categoryId) ? parseInt64(String(categoryId)) : undefined;
   if (category === undefined) return 'categoryId: expected an int64.';
   if (status !== undefined && !isPetStatus(status)) return statusExpected;
   return { name, categoryId: category, status };
 }
 
 function isName(name: string): boolean {
-  return name.trim() !== '' && [...name].length <= ASSUMED.nameCodePoints && !/\p{Cc}/u.test(name);
+  // A file holds UTF-8, which has nothing for half a pair of surrogates.
+  if (name.trim() === '' || !name.isWellFormed()) return false;
+  // Two units hold every code point: a quarter of a megabyte is not taken apart to be counted.
+  if (name.length > 2 * ASSUMED.nameCodePoints) return false;
+  return [...name].length <= ASSUMED.nameCodePoints && !/\p{Cc}/u.test(name);
 }
 
 function isPetStatus(value: unknown): value is PetStatus {

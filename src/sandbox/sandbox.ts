@@ -11,9 +11,9 @@ import type { Fault } from './fault.ts';
 import { createKeyUsage } from './key-usage.ts';
 import type { Admission, KeyUsage } from './key-usage.ts';
 import { DEMO_KEYS } from './keys.ts';
-import type { SandboxKeys } from './keys.ts';
+import type { SandboxKeys, SandboxPlan } from './keys.ts';
 import { errorAnswer, runOperation } from './operations.ts';
-import type { OperationAnswer } from './operations.ts';
+import type { OperationAnswer, OperationRequest } from './operations.ts';
 import type { SeedAnimal } from './seed.ts';
 
 export interface SandboxOptions {
@@ -27,6 +27,8 @@ export interface SandboxOptions {
   /** What a new store starts with. Default: some 250 animals. */
   readonly seeds?: readonly SeedAnimal[];
   readonly clock?: Pick<Clock, 'now'>;
+  /** Is told of every call once it was carried out, in their order. Default: nothing is kept of a call. */
+  readonly onCall?: (call: SandboxCall) => void;
 }
 
 /** One call as the sandbox received it. */
@@ -37,6 +39,7 @@ export interface SandboxCall {
   /** Below `/v1`, with its query. */
   readonly path: string;
   readonly key: string | undefined;
+  /** Empty for one that is too large, or that came without a valid key: that is not read. */
   readonly body: string;
   /** The status that it answered with, whatever a fault made of it. */
   readonly status: number;
@@ -47,8 +50,6 @@ export interface Sandbox {
   readonly url: string;
   /** The staging environment's base address. */
   readonly stagingUrl: string;
-  /** The calls received, in their order; the last 100,000 of them. */
-  readonly calls: readonly SandboxCall[];
   /** From now on, what goes wrong with a call: undefined for nothing. */
   setFault(fault: ((call: Omit<SandboxCall, 'status'>) => Fault | undefined) | undefined): void;
   /** Cuts every connection and closes the store. */
@@ -64,15 +65,15 @@ const ANYWHERE = 'http://sandbox.invalid/';
  * @throws Error of node:net when it cannot listen there, of node:sqlite when the file cannot be opened.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { host = '127.0.0.1', port = 0, keys = DEMO_KEYS, clock = systemClock } = options;
+  const { host = '127.0.0.1', port = 0, keys = DEMO_KEYS, clock = systemClock, onCall } = options;
   const animals = openAnimals(options.file, options.seeds);
   const usage = new Map<string, KeyUsage>();
-  const calls: SandboxCall[] = [];
   let faultOf: Parameters<Sandbox['setFault']>[0];
 
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.destroy());
   });
+  server.maxConnections = ASSUMED.connections;
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(port, host, resolve);
@@ -86,7 +87,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   return {
     url: `${origin}/v1`,
     stagingUrl: `${origin}/staging/v1`,
-    calls,
     setFault: (fault) => {
       faultOf = fault;
     },
@@ -101,11 +101,13 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await readBody(request);
+    const key = bearerKey(request.headers.authorization);
+    const plan = planOf(key);
+    // Whoever has no key has nothing kept of it.
+    const body = await readBody(request, plan ? ASSUMED.bodyBytes : 0);
     const url = URL.parse(request.url ?? '/', ANYWHERE) ?? new URL(ANYWHERE);
     const [, staging, path] = /^(\/staging)?\/v1(\/.*)$/.exec(url.pathname) ?? [];
     const store: Store = staging ? 'staging' : 'production';
-    const key = bearerKey(request.headers.authorization);
     const call = {
       atMs: clock.now(),
       store,
@@ -115,7 +117,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       body: body ?? '',
     };
     const fault = faultOf?.(call);
-    const admission = admit(store, key, call.atMs);
+    const admission = plan && usageOf(`${store} ${key}`, plan).admit(call.atMs);
     const given = ((): OperationAnswer => {
       if (!admission) return errorAnswer(401, 'unauthorized', 'The API key is missing or invalid.');
       if (admission.kind !== 'admitted') return refusal(admission, call.atMs);
@@ -123,22 +125,31 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       if (body === undefined)
         return errorAnswer(413, 'payload_too_large', `A body has ${ASSUMED.bodyBytes} bytes at most.`);
       if (fault?.refused) return errorAnswer(500, 'internal_error', 'The operation was not carried out.');
-      return runOperation(animals, { ...call, path, query: url.searchParams, nowMs: call.atMs });
+      return carryOut({ ...call, path, query: url.searchParams, nowMs: call.atMs });
     })();
-    calls.push({ ...call, status: given.status });
-    if (calls.length > 100_000) calls.shift();
+    onCall?.({ ...call, status: given.status });
     if (fault?.delayMs) await new Promise((resolve) => setTimeout(resolve, fault.delayMs));
     sendAnswer(response, { ...given, headers: { ...standardHeaders(admission, call.atMs), ...given.headers } }, fault);
   }
 
   /** Undefined without a valid key. */
-  function admit(store: Store, key: string | undefined, nowMs: number): Admission | undefined {
-    const plan = key !== undefined && Object.hasOwn(keys, key) ? keys[key] : undefined;
-    if (!plan) return undefined;
-    const name = `${store} ${key}`;
+  function planOf(key: string | undefined): SandboxPlan | undefined {
+    return key !== undefined && Object.hasOwn(keys, key) ? keys[key] : undefined;
+  }
+
+  function usageOf(name: string, plan: SandboxPlan): KeyUsage {
     const known = usage.get(name) ?? createKeyUsage(plan);
     usage.set(name, known);
-    return known.admit(nowMs);
+    return known;
+  }
+
+  /** The store's disk may be full, or its file locked by somebody else: the call was counted, and says so. */
+  function carryOut(request: OperationRequest): OperationAnswer {
+    try {
+      return runOperation(animals, request);
+    } catch (error) {
+      return errorAnswer(500, 'internal_error', `The store failed: ${(error as Error).message}.`);
+    }
   }
 }
 
@@ -165,13 +176,13 @@ function bearerKey(authorization: string | undefined): string | undefined {
   return /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
 }
 
-/** The whole body, or undefined for one that is too large; that one is read on to its end, so that it can be answered. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
+/** The whole body, or undefined for a larger one; that one is read on to its end, so that it can be answered. */
+async function readBody(request: IncomingMessage, mostBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes <= ASSUMED.bodyBytes) chunks.push(chunk);
+    if (bytes <= mostBytes) chunks.push(chunk);
   }
-  return bytes <= ASSUMED.bodyBytes ? Buffer.concat(chunks).toString('utf8') : undefined;
+  return bytes <= mostBytes ? Buffer.concat(chunks).toString('utf8') : undefined;
 }

@@ -3,9 +3,9 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess, RunOptions } from '../support/run-petql.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
 
 const running: PetqlProcess[] = [];
 
@@ -53,7 +53,7 @@ describe('petql with nothing configured', () => {
 
 describe('petql over another service', () => {
   test('brings a key of its own, so that the caller needs none', async () => {
-    const sandbox = await startSandbox();
+    const sandbox = await startRecordedSandbox();
     const { address, output } = await start(['--pet-api-url', sandbox.url, '--pet-api-key', 'demo-pro']);
     expect(await (await ask(address, '{ pets(limit: 1) { id } }', 'of the visitor')).json()).toMatchObject({
       data: { pets: [{ id: '1' }] },
@@ -153,7 +153,7 @@ test('--help names every flag with its environment variable and default, and --v
 test.each(['SIGTERM', 'SIGINT'] as const)(
   'on %s, new connections are refused, a running operation is answered, and the exit code is 0',
   async (signal) => {
-    const sandbox = await startSandbox();
+    const sandbox = await startRecordedSandbox();
     const petql = await start(['--pet-api-url', sandbox.url]);
     const called = new Promise<void>((resolve) => {
       sandbox.setFault(() => {

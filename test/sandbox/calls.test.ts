@@ -45,3 +45,15 @@ test('the log has a call whose connection was reset', async () => {
   await expect(sandbox.call('POST /pets', { body: '{"name":"Ada","categoryId":1}' })).rejects.toThrow('fetch failed');
   expect(sandbox.calls.map(({ method, status }) => [method, status])).toEqual([['POST', 201]]);
 });
+
+test('a body that comes without a valid key is a 401, however large, and nothing of it is kept', async () => {
+  await using sandbox = await startTestSandbox();
+  for (const [key, length] of [
+    [null, 20],
+    ['no-such-key', 20],
+    [null, 3_000_000],
+  ] as const) {
+    expect((await sandbox.call('POST /pets', { key, body: ' '.repeat(length) })).status).toBe(401);
+  }
+  expect(sandbox.calls.map(({ body, status }) => `${status} ${body}`)).toEqual(['401 ', '401 ', '401 ']);
+});

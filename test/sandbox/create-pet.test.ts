@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Int64 } from '../../src/int64.ts';
 import { startTestSandbox } from './start-test-sandbox.ts';
 
 const ADA = '{"name":"Ada","categoryId":1}';
@@ -61,6 +62,17 @@ test.for([
   ['a blank name', '{"name":" ","categoryId":1}', 'name: expected 1 to 255 characters'],
   ['a name of 256 characters', `{"name":"${'x'.repeat(256)}","categoryId":1}`, 'name: expected 1 to 255 characters'],
   ['a control character in the name', '{"name":"A\\u0000da","categoryId":1}', 'none of them a control character'],
+  [
+    'half of a pair of surrogates in the name',
+    '{"name":"A\\ud800da","categoryId":1}',
+    'none of them a control character or a lone',
+  ],
+  ['a categoryId with a fraction', '{"name":"Ada","categoryId":1.5}', 'categoryId: expected an int64.'],
+  [
+    'a categoryId whose fraction no double can hold',
+    '{"name":"Ada","categoryId":9007199254740992.6}',
+    'categoryId: expected an int64.',
+  ],
   ['a categoryId above int64', '{"name":"Ada","categoryId":9223372036854775808}', 'categoryId: expected an int64.'],
   ['a categoryId below int64', '{"name":"Ada","categoryId":-9223372036854775809}', 'categoryId: expected an int64.'],
   ['a categoryId in quotes', '{"name":"Ada","categoryId":"1"}', 'categoryId: expected an int64.'],
@@ -79,18 +91,36 @@ test.for([
   expect((await sandbox.call('GET /pets')).body).toEqual([]);
 });
 
-test('a body of 1 MiB is read, and one byte more is a 413 that adds nothing', async () => {
+test('a body of 256 KiB is read, and one byte more is a 413 that adds nothing', async () => {
   await using sandbox = await startTestSandbox({ seeds: [] });
-  const largest = ADA.padEnd(1_048_576);
+  const largest = ADA.padEnd(262_144);
   expect((await sandbox.call('POST /pets', { body: largest })).status).toBe(201);
   for (const body of [`${largest} `, largest.repeat(3)]) {
     const answer = await sandbox.call('POST /pets', { body });
     expect(answer.status).toBe(413);
     expect(answer.body).toEqual({
       code: 'payload_too_large',
-      message: expect.stringContaining('1048576 bytes'),
+      message: expect.stringContaining('262144 bytes'),
       status: 413,
     });
   }
   expect((await sandbox.call('GET /pets')).body).toHaveLength(1);
+});
+
+test('a store that is full refuses a creation with a 409 that adds nothing, and shows what it holds as before', async () => {
+  const seeds = Array.from({ length: 49_999 }, () => ({ name: 'Seed', categoryId: '1' as Int64, status: undefined }));
+  await using sandbox = await startTestSandbox({ seeds });
+  const last = await sandbox.call('POST /pets', { body: ADA });
+  expect([last.status, last.body.id]).toEqual([201, 50_000]);
+  for (let again = 0; again < 2; again += 1) {
+    const { status, headers, body } = await sandbox.call('POST /pets', { body: ADA });
+    expect([status, body]).toEqual([
+      409,
+      { code: 'store_full', message: 'The store holds 50000 animals and takes no more.', status: 409 },
+    ]);
+    expect(headers.get('x-ratelimit-remaining')).toBe(String(58 - again));
+  }
+  expect((await sandbox.call('GET /pets/50000')).body).toEqual(last.body);
+  expect((await sandbox.call('GET /pets/50001')).status).toBe(404);
+  expect((await sandbox.call('POST /pets', { body: ADA, staging: true })).status).toBe(201);
 });

@@ -1,12 +1,13 @@
 import { parseLosslessJson } from '../../src/lossless-json.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import type { RecordedSandbox } from '../support/start-recorded-sandbox.ts';
 
 /** In the middle of a minute and of a day. */
 export const START_MS = Date.UTC(2026, 0, 5, 10, 30, 15);
 
 /** A sandbox whose clock stands still until a test moves it. */
-export interface TestSandbox extends Pick<Sandbox, 'calls' | 'setFault' | 'url'> {
+export interface TestSandbox extends Pick<RecordedSandbox, 'calls' | 'setFault' | 'url'> {
   readonly clock: { nowMs: number };
   /** Sends one request, such as "GET /pets", with the Free demo key unless told otherwise. */
   call(request: string, options?: CallOptions): Promise<SandboxAnswer>;
@@ -30,7 +31,7 @@ export interface SandboxAnswer {
 
 export async function startTestSandbox(options: SandboxOptions = {}): Promise<TestSandbox> {
   const clock = { nowMs: START_MS };
-  const sandbox = await startSandbox({ clock: { now: () => clock.nowMs }, ...options });
+  const sandbox = await startRecordedSandbox({ clock: { now: () => clock.nowMs }, ...options });
   return {
     url: sandbox.url,
     calls: sandbox.calls,

@@ -6,11 +6,11 @@ import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { seedAnimals } from '../../src/sandbox/seed.ts';
 import { listen } from '../../src/server/listener.ts';
 import { createNodeHandler } from '../../src/server/node-handler.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
 
 /** Yoga alone runs every operation; the way past it gives answers again that it has given before. */
 test('no answer differs from that of an operation that is run anew, whatever is asked, written and waited in between', async () => {
@@ -96,7 +96,7 @@ interface SideOptions extends SandboxOptions {
 }
 
 async function startSide(options: SideOptions, handlerOf: (gateway: Gateway) => Gateway['handle']) {
-  const sandbox = await startSandbox(options);
+  const sandbox = await startRecordedSandbox(options);
   // Whether it is added stays unknown.
   sandbox.setFault(({ body }) => (body.includes('Lost') ? { status: 500 } : undefined));
   const gateway = createGateway({ petApiUrl: sandbox.url, clock: options.clock, maxAgeMs: 5_000 });

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway } from '../../src/index.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { modelPet } from '../caller/model-store.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import type { RecordedSandbox } from '../support/start-recorded-sandbox.ts';
 
 describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
   let redis: RedisServer;
-  let sandbox: Sandbox;
+  let sandbox: RecordedSandbox;
   let one: Gateway;
   let other: Gateway;
   /** A key of the test's own, so that no test reads what another one left in Redis. */
@@ -26,7 +26,10 @@ describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
       const { id: _taken, ...seed } = modelPet(index + 1, 'available');
       return seed;
     });
-    sandbox = await startSandbox({ seeds, keys: { [apiKey]: { name: 'Pro', perMinute: 300, perDay: 10_000 } } });
+    sandbox = await startRecordedSandbox({
+      seeds,
+      keys: { [apiKey]: { name: 'Pro', perMinute: 300, perDay: 10_000 } },
+    });
     const make = () =>
       createGateway({ petApiUrl: sandbox.url, redisUrl: redis.url, maxAgeMs: 60_000, maxWaitMs: 5_000 });
     one = make();

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed } from '../prove/ask-day-used.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
 import { until } from '../support/until.ts';
 
 const KEY = 'demo-pro';
@@ -64,7 +64,7 @@ const codeOf = ({ errors }: any) => errors?.[0].extensions.code;
 test(
   'with no room for the state file, nothing is sent that could not be kept, and what was spent is written once there is room',
   async () => {
-    const sandbox = await startSandbox();
+    const sandbox = await startRecordedSandbox();
     const posts = () => sandbox.calls.filter(({ method }) => method === 'POST').length;
     const args = ['--pet-api-url', sandbox.url, '--state-file', join(folder, 'state.db')];
     const first = await start(...args);
@@ -90,6 +90,36 @@ test(
     expect((await create(second, 'Balu', 'balu')).data.createPet.pet.name).toBe('Balu');
     expect(posts()).toBe(3);
     await sandbox.close();
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  'with no room for the sandbox, a creation is a 500 with an Error and the rate-limit headers, until there is room',
+  async () => {
+    const sandbox = await startPetql(['sandbox', '--port', '0', '--sandbox-file', join(folder, 'animals.db')]);
+    running.push(sandbox);
+    const call = (body?: string) =>
+      fetch(`${sandbox.address}/pets`, {
+        headers: { authorization: `Bearer ${KEY}` },
+        ...(body === undefined ? {} : { method: 'POST', body }),
+      });
+    fillDisk(sandbox);
+    for (const remaining of ['299', '298']) {
+      const answer = await call('{"name":"Ada","categoryId":1}');
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([500, 'application/json']);
+      expect(await answer.json()).toEqual({
+        code: 'internal_error',
+        message: expect.stringMatching(/^The store failed: .+\.$/),
+        status: 500,
+      });
+      expect(answer.headers.get('x-ratelimit-limit')).toBe('300');
+      expect(answer.headers.get('x-ratelimit-remaining')).toBe(remaining);
+      expect(Number(answer.headers.get('x-ratelimit-reset'))).toBeGreaterThan(Date.now() / 1000 - 1);
+    }
+    expect((await call()).status).toBe(200);
+    freeDisk(sandbox);
+    expect((await call('{"name":"Ada","categoryId":1}')).status).toBe(201);
   },
   TIMEOUT_MS,
 );

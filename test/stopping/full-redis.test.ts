@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import type { RecordedSandbox } from '../support/start-recorded-sandbox.ts';
 import { until } from '../support/until.ts';
 
 let redis: RedisServer;
-let sandbox: Sandbox;
+let sandbox: RecordedSandbox;
 
 beforeEach(async () => {
   redis = await startRedis();
-  sandbox = await startSandbox();
+  sandbox = await startRecordedSandbox();
 });
 afterEach(async () => {
   await sandbox.close();

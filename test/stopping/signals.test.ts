@@ -3,10 +3,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed } from '../prove/ask-day-used.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
 import { until } from '../support/until.ts';
 
 const KEY = 'demo-business';
@@ -155,7 +155,7 @@ test.each([
 ] as const)(
   'a second %s ends it at once, with exit code %i',
   async (signal, code) => {
-    const sandbox = await startSandbox();
+    const sandbox = await startRecordedSandbox();
     const petql = await start('--pet-api-url', sandbox.url, '--upstream-timeout-ms', '60000');
     sandbox.setFault(() => ({ delayMs: 60_000 }));
     const lost = create(petql, 'Pet of nobody').catch(() => 'lost');

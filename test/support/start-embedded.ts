@@ -1,13 +1,14 @@
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { createMemoryLog } from './memory-log.ts';
 import type { LogLine } from './memory-log.ts';
+import { startRecordedSandbox } from './start-recorded-sandbox.ts';
+import type { RecordedSandbox } from './start-recorded-sandbox.ts';
 
 /** A gateway as a program has it that embeds petql: in process, and over a sandbox of its own. */
 export interface EmbeddedGateway extends Gateway {
-  readonly sandbox: Sandbox;
+  readonly sandbox: RecordedSandbox;
   readonly logLines: readonly LogLine[];
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -16,7 +17,7 @@ export async function startEmbedded(
   options: Partial<GatewayOptions> = {},
   sandboxOptions: SandboxOptions = {},
 ): Promise<EmbeddedGateway> {
-  const sandbox = await startSandbox(sandboxOptions);
+  const sandbox = await startRecordedSandbox(sandboxOptions);
   const { log, lines } = createMemoryLog();
   const gateway = createGateway({ petApiUrl: sandbox.url, log, ...options });
   return {

@@ -2,12 +2,13 @@ import { createGateway } from '../../src/gateway.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-options.ts';
 import { LIMITS } from '../../src/limits.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { listen } from '../../src/server/listener.ts';
 import { createNodeHandler } from '../../src/server/node-handler.ts';
 import { createMemoryLog } from './memory-log.ts';
 import type { LogLine } from './memory-log.ts';
+import { startRecordedSandbox } from './start-recorded-sandbox.ts';
+import type { RecordedSandbox } from './start-recorded-sandbox.ts';
 
 /** A gateway over a sandbox of its own, both on free ports. */
 export interface TestGateway {
@@ -15,7 +16,7 @@ export interface TestGateway {
   /** Where metrics and budgets are, with the option `admin`. */
   readonly adminOrigin: string;
   readonly gateway: Gateway;
-  readonly sandbox: Sandbox;
+  readonly sandbox: RecordedSandbox;
   readonly logLines: readonly LogLine[];
   /** Sends one operation with the Free demo key, or the headers given. */
   query(query: string, options?: QueryOptions): Promise<QueryAnswer>;
@@ -51,7 +52,7 @@ export interface TestGatewayOptions {
 }
 
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const sandbox = await startSandbox(options.sandbox);
+  const sandbox = await startRecordedSandbox(options.sandbox);
   const { log, lines } = createMemoryLog();
   const { url } = (await options.through?.(sandbox.url)) ?? sandbox;
   const gateway = createGateway({ petApiUrl: new URL(url), log, ...options.gateway });

@@ -2,22 +2,22 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { Int64 } from '../../src/int64.ts';
 import type { PetStatus } from '../../src/pet.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createPetApi } from '../../src/upstream/pet-api.ts';
 import type { PetApi, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
 import { createTransport } from '../../src/upstream/transport.ts';
 import type { Transport } from '../../src/upstream/transport.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import type { RecordedSandbox } from '../support/start-recorded-sandbox.ts';
 
 const call = { apiKey: 'demo-enterprise' };
 const HUGE = '9223372036854775807' as Int64;
 
-let sandbox: Sandbox;
+let sandbox: RecordedSandbox;
 let transport: Transport;
 let petApi: PetApi;
 
 beforeAll(async () => {
-  sandbox = await startSandbox();
+  sandbox = await startRecordedSandbox();
   transport = createTransport({ baseUrl: new URL(sandbox.url), timeoutMs: 2_000 });
   petApi = createPetApi(transport, systemClock);
 });

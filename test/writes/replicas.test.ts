@@ -2,19 +2,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import type { RecordedSandbox } from '../support/start-recorded-sandbox.ts';
 import { until } from '../support/until.ts';
 
-let sandbox: Sandbox;
+let sandbox: RecordedSandbox;
 let running: PetqlProcess[];
 
 beforeEach(async () => {
-  sandbox = await startSandbox();
+  sandbox = await startRecordedSandbox();
   running = [];
 });
 afterEach(async () => {
