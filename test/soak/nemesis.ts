@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { between } from '../prove/random.ts';
 import type { Random } from '../prove/random.ts';
-import { TROUBLES } from './troubles.ts';
+import { troublesOf } from './troubles.ts';
 import type { Trouble, World } from './troubles.ts';
 
 /** Does harm by chance, one thing or several at a time, with quiet times in between. */
@@ -26,6 +26,7 @@ const LONGEST_TROUBLE_MS = 12_000;
 
 export function startNemesis({ world, random, forMs, onTrouble }: NemesisOptions): Nemesis {
   const stopping = new AbortController();
+  const troubles = troublesOf(world);
   const made: Record<string, number> = {};
   const quietMs = Math.min(LONGEST_QUIET_MS, forMs / 12);
   const troubleMs = Math.min(LONGEST_TROUBLE_MS, forMs / 8);
@@ -51,7 +52,7 @@ export function startNemesis({ world, random, forMs, onTrouble }: NemesisOptions
     const chosen = new Map<string, Trouble>();
     const times = between(random, 1, MOST_AT_A_TIME);
     for (let index = 0; index < times; index += 1) {
-      const trouble = TROUBLES[between(random, 0, TROUBLES.length - 1)];
+      const trouble = troubles[between(random, 0, troubles.length - 1)];
       if (trouble && !chosen.has(trouble.group)) chosen.set(trouble.group, trouble);
     }
     return [...chosen.values()];

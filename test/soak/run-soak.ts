@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { startFaultProxy } from '../faults/fault-proxy.ts';
 import { between, createRandom } from '../prove/random.ts';
 import { startStrictUpstream } from '../prove/strict-upstream.ts';
@@ -115,7 +118,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
     count: replicas,
     upstreamUrl: upstreamProxy.url,
     redisUrl: redis?.proxy.url,
-    args: ARGS,
+    args: redis ? ARGS : [...ARGS, '--state-file', await stateFile(resources)],
     clockJumpsMs: CLOCK_JUMPS_MS,
     disturbances,
     check: processCheck,
@@ -195,6 +198,13 @@ async function openRedis(resources: AsyncDisposableStack) {
   const server = await startRedis({ durable: true });
   resources.defer(() => server.close());
   return { server, proxy: resources.use(await startFaultProxy({ target: server.url })) };
+}
+
+/** Where one process keeps over its restarts what replicas keep in Redis. */
+async function stateFile(resources: AsyncDisposableStack): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'petql-soak-'));
+  resources.defer(() => rm(folder, { recursive: true }));
+  return join(folder, 'state.db');
 }
 
 function pause(ms: number): Promise<void> {

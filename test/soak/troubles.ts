@@ -31,7 +31,12 @@ export interface Scene extends World {
   hold(): Promise<void>;
 }
 
-export const TROUBLES: readonly Trouble[] = [
+/** Those that there is something to be harmed by. */
+export function troublesOf({ redis }: World): readonly Trouble[] {
+  return TROUBLES.filter(({ group }) => group !== 'redis' || redis);
+}
+
+const TROUBLES: readonly Trouble[] = [
   wire('service far away', ({ upstreamProxy, random }) =>
     upstreamProxy.setFault({ latencyMs: between(random, 50, 900) }),
   ),
