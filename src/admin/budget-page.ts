@@ -70,7 +70,7 @@ function stateOf({ draining, redis, gatesClosed, singleReadsWork }: Health): str
     draining ? 'Stopping.' : 'Running.',
     redis === undefined ? 'No Redis: one process.' : `Redis: ${redis}.`,
     `Gates closed: ${gatesClosed}.`,
-    ...(singleReadsWork ? [] : ['The service no longer answers for single animals.']),
+    ...(singleReadsWork ? [] : ['The service does not answer for single animals.']),
   ];
   return parts.join(' ');
 }

@@ -89,7 +89,10 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
   const fullest = gauge('petql_budget_used_share_max', 'The used share of the fullest window, from 0 to 1.', WINDOW);
   const redisUp = gauge('petql_redis_up', 'Whether Redis does what it is asked; no sample where none is configured.');
   const together = gauge('petql_replicas', 'Processes that share the plan, as far as they are heard of.');
-  const singleReads = gauge('petql_single_reads_work', 'Whether the service still answers GET /pets/{petId}.');
+  const singleReads = gauge(
+    'petql_single_reads_work',
+    'Whether the service answers GET /pets/{petId}, as far as is known.',
+  );
 
   return {
     contentType: register.contentType,

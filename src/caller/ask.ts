@@ -1,4 +1,4 @@
-import type { PetApi, UpstreamAnswer } from '../upstream/pet-api.ts';
+import type { PetApi, UpstreamAnswer, UpstreamOutcome } from '../upstream/pet-api.ts';
 import type { Call } from './call.ts';
 import { animalFact, listingFact } from './fact.ts';
 import type { Fact } from './fact.ts';
@@ -15,11 +15,19 @@ export function createAsk(petApi: PetApi, getRoute: GetRoute, apiKey: string): A
       const { pets, complete } = answer.outcome.value;
       return { ...answer, outcome: { kind: 'ok', value: listingFact(call.listing, pets, complete, sentAtMs) } };
     }
+    const tellRoute = getRoute.asked();
     const answer = await petApi.getPet(call.id, { apiKey });
+    tellRoute(isRouteThere(answer.outcome));
     if (answer.sunsetMs !== undefined) getRoute.sunsetTold(answer.sunsetMs);
     if (answer.outcome.kind !== 'ok' && answer.outcome.kind !== 'not-found')
       return { ...answer, outcome: answer.outcome };
     const pet = answer.outcome.kind === 'ok' ? answer.outcome.value : null;
     return { ...answer, outcome: { kind: 'ok', value: animalFact(call.id, pet, sentAtMs) } };
   };
+}
+
+/** Undefined where the answer says nothing of it: a service that fails may have the route or not. */
+function isRouteThere({ kind }: UpstreamOutcome<unknown>): boolean | undefined {
+  if (kind === 'ok' || kind === 'not-found') return true;
+  return kind === 'route-gone' ? false : undefined;
 }

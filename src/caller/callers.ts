@@ -83,7 +83,7 @@ export interface Callers {
   views(): CallerView[];
   /** With how many keys nothing is called at the moment. */
   gatesClosed(): number;
-  /** Whether the upstream still has `GET /pets/{petId}`. */
+  /** Whether the upstream has `GET /pets/{petId}`, as far as is known. */
   readonly singleReadsWork: boolean;
   /** Refuses whoever waits and whoever comes, and settles once the calls under way are over and written down. */
   close(): Promise<void>;
@@ -228,6 +228,7 @@ function createCaller(
       const { reads: known, knowledge } = toRead();
       return worstCaseCalls(demands, {
         ...known.facts(),
+        singleReadsRest: getRoute.rests,
         knows: (demand) => (knowledge.find(demand)?.asOfMs ?? -Infinity) >= sinceMs,
         listed: knowledge.listed(sinceMs),
       });

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { DURATIONS } from '../durations.ts';
 import type { Log } from '../log.ts';
+import { createRouteRest } from './route-rest.ts';
 
 /** When `GET /pets/{petId}` goes (pet-api.md, "Get an animal"): 5 December 2030. */
 const SUNSET_MS = Date.UTC(2030, 11, 5);
@@ -11,20 +12,22 @@ const SUNSET_MS = Date.UTC(2030, 11, 5);
 const MARGIN_MS = DURATIONS.upstreamTimeoutMs.highest + 60_000;
 /** A sunset that is nearer than this is worth a word. */
 const NEAR_MS = 180 * 86_400_000;
-/** A route that was not there may be back after a deployment that went wrong; one that said it is gone is gone. */
-const LOOK_AGAIN_MS = 3_600_000;
 
 /** Whether the upstream still has the deprecated `GET /pets/{petId}`; the same for every caller. */
 export interface GetRoute {
   /**
-   * Until some minutes before the announced sunset at most, even where a later one is told: a route that is gone all the
-   * same could answer 404, and that would read as an animal that is not there.
+   * Whether it is there as far as is known. Until some minutes before the announced sunset at most, even where a later one
+   * is told: a route that is gone all the same could answer 404, and that would read as an animal that is not there.
    */
   readonly works: boolean;
+  /** Whether it was not there when it was asked last, and is looked after again: after 1 s, 2 s, 4 s and so on up to an hour. */
+  readonly rests: boolean;
+  /** Whether a get may be sent at this moment: to a route that works, or by one who looks after one that rests. */
+  readonly mayBeAsked: boolean;
   /** When it goes, in milliseconds since the epoch, where that is less than 180 days away; as told, or as announced. */
   readonly nearSunsetMs: number | undefined;
-  /** The upstream answered that there is no such route: 410 for good, another status for an hour. */
-  withdrawn(status: number): void;
+  /** A get is sent. Takes what its answer says of the route: that it is there, that it is not, or undefined for neither. */
+  asked(): (isThere: boolean | undefined) => void;
   /** What the `Sunset` header of an answer says (RFC 8594). The first near one is logged, once. */
   sunsetTold(atMs: number): void;
 }
@@ -37,21 +40,26 @@ export interface GetRouteOptions {
 }
 
 export function createGetRoute({ clock, upstreamNow, log }: GetRouteOptions): GetRoute {
-  let untilMs = -Infinity;
+  const rest = createRouteRest('GET /pets/{petId}', clock, log);
   let sunsetMs = SUNSET_MS;
   let logged = false;
   const nowMs = () => upstreamNow() ?? clock.now();
   const nearSunsetMs = () => (sunsetMs - nowMs() < NEAR_MS ? sunsetMs : undefined);
+  const isBeforeEnd = () => nowMs() < SUNSET_MS - MARGIN_MS;
   return {
     get works() {
-      return clock.elapsed() >= untilMs && nowMs() < SUNSET_MS - MARGIN_MS;
+      return rest.isOver && isBeforeEnd();
+    },
+    get rests() {
+      return !rest.isOver && isBeforeEnd();
+    },
+    get mayBeAsked() {
+      return rest.mayAsk && isBeforeEnd();
     },
     get nearSunsetMs() {
       return nearSunsetMs();
     },
-    withdrawn(status) {
-      untilMs = status === 410 ? Infinity : Math.max(untilMs, clock.elapsed() + LOOK_AGAIN_MS);
-    },
+    asked: () => rest.asked(),
     sunsetTold(atMs) {
       sunsetMs = atMs;
       if (logged || nearSunsetMs() === undefined) return;

@@ -11,13 +11,15 @@ export interface OpenDemand {
   readonly seen: ReadonlySet<ListingName>;
   /** The calls under way that it may use the answers of, as `callKey` names them. */
   readonly joins: ReadonlySet<string>;
+  /** Whether a get of it was answered that there is no such route: it is not sent again. Default: no. */
+  readonly metNoRoute?: boolean;
 }
 
 export interface StoreFacts {
   readonly size: StoreSize;
   /** Whether something was asked for, or is being asked for, in parts while the size was not known. */
   readonly askedInParts: boolean;
-  /** Whether the upstream still has `GET /pets/{petId}`. */
+  /** Whether `GET /pets/{petId}` may be asked now. */
   readonly singleReadsWork: boolean;
 }
 
@@ -38,7 +40,7 @@ export interface PlanOfCalls<Open extends OpenDemand> {
  *    It is tried once: a demand that has seen it goes its own way. So the calls for a set of demands are never more than
  *    one a demand, and this one.
  * 3. Of what is left, each listing is a call, and an animal waits for the listings of this plan that may show it.
- * 4. The animals that are left are a get each, or, where the upstream has no such route any more, the next listing.
+ * 4. The animals that are left are a get each, or, where the upstream has no such route, the next listing.
  */
 export function planCalls<Open extends OpenDemand>(open: readonly Open[], facts: StoreFacts): PlanOfCalls<Open> {
   const needy = open.filter((one) => !waitsForOneUnderWay(one));
@@ -57,7 +59,7 @@ export function planCalls<Open extends OpenDemand>(open: readonly Open[], facts:
   for (const one of rest) {
     const call =
       listings.find((listed) => mayShow(listed, one)) ??
-      (facts.singleReadsWork ? ownCall(one.demand) : nextListing(one));
+      (facts.singleReadsWork && !one.metNoRoute ? ownCall(one.demand) : nextListing(one));
     if (call) calls.set(one, call);
     else unprovable.push(one);
   }

@@ -237,7 +237,7 @@ export function createReads(options: ReadsOptions): CallerReads {
     return {
       size: knowledge.size(),
       askedInParts: knowledge.askedInParts() || flights.size > 0,
-      singleReadsWork: getRoute.works,
+      singleReadsWork: getRoute.mayBeAsked,
     };
   }
 
@@ -394,7 +394,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       if (!refusedLately) knowledge.forget();
       failAll(error);
     } else if (failure.kind === 'route-gone' && call.kind === 'get') {
-      getRoute.withdrawn(failure.status);
+      for (const one of open) if (waitingSet.accepts(one, flight) && mayAnswer(call, one)) one.metNoRoute = true;
     } else if (failure.kind !== 'rate-limited') {
       const scope = failureScope(failure);
       const concerned = [...open].filter((one) => waitingSet.accepts(one, flight) && mayAnswer(call, one));
@@ -492,7 +492,7 @@ const givenUp: Refused = { kind: 'refused', reason: 'aborted', retryAfterMs: 1_0
 function unprovableError(): PetqlError {
   return new PetqlError(
     'DOWNSTREAM_SERVICE_ERROR',
-    'Whether there is such an animal cannot be told: the service no longer answers for single animals, and its listings, ' +
+    'Whether there is such an animal cannot be told: the service does not answer for single animals, and its listings, ' +
       'of 100 animals at most, do not show this one. Ask for lists by status instead.',
     { details: { upstream: {} } },
   );

@@ -44,6 +44,7 @@ export interface Waiting {
 export interface Open<W extends Waiting> extends OpenDemand {
   readonly seen: Set<ListingName>;
   joins: ReadonlySet<string>;
+  metNoRoute: boolean;
   readonly waiters: Set<W>;
   /** Only calls that were sent after this one may answer it, by their numbers … */
   since: number;
@@ -173,4 +174,11 @@ export function isResting<O extends Pick<Open<Waiting>, 'rest'>>(one: O): one is
   return one.rest?.over === false;
 }
 
-const UNTRIED = { failure: undefined, failures: 0, passing: undefined, fresh: true, rest: undefined } as const;
+const UNTRIED = {
+  metNoRoute: false,
+  failure: undefined,
+  failures: 0,
+  passing: undefined,
+  fresh: true,
+  rest: undefined,
+} as const;

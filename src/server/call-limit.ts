@@ -118,7 +118,8 @@ function mostCallsOf({ selectionSet }: OperationDefinitionNode, fragments: Fragm
     else if (name === 'petsById') animals += mostIds(field, () => MOST_IDS);
     else animals += 1;
   }
-  return animals + Math.min(listings, LISTINGS.length) + 1;
+  // Where reads of single animals come back in its midst, animals may have been looked for in all listings before.
+  return Math.max(animals + Math.min(listings, LISTINGS.length) + 1, animals === 0 ? 0 : animals + LISTINGS.length);
 }
 
 /** How many ids a `petsById` asks for; more than it may is an error at once. */

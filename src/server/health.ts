@@ -6,7 +6,7 @@ export interface Health {
   readonly redis: 'away' | 'connected' | undefined;
   /** Callers with whose keys nothing is called at the moment, after a 429. */
   readonly gatesClosed: number;
-  /** Whether the upstream still answers for single animals; without that, ids are looked for in listings. */
+  /** Whether the upstream answers for single animals, as far as is known; where not, ids are looked for in listings. */
   readonly singleReadsWork: boolean;
   /** When it stops to, in milliseconds since the epoch; undefined while that is half a year away or more. */
   readonly nearSunsetMs: number | undefined;

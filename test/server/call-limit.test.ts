@@ -1,24 +1,26 @@
 import fc from 'fast-check';
 import { parse } from 'graphql';
 import { expect, test } from 'vitest';
+import type { ListingName } from '../../src/caller/call.ts';
 import { worstCaseCalls } from '../../src/caller/worst-case.ts';
+import type { Int64 } from '../../src/int64.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createCallLimit } from '../../src/server/call-limit.ts';
 import { findWanted } from '../../src/server/wanted.ts';
 
 test.each([
   ['lists of every kind, however often', 5, `{ ${aliased(50, 'pets(status: SOLD) { id }')} }`],
-  ['ids that are written out, as many as they are', 4, '{ petsById(ids: ["1", "2", "3"]) { id } }'],
-  ['ids that come later, as many as there may be', 101, 'query ($ids: [ID!]!) { petsById(ids: $ids) { id } }'],
+  ['ids that are written out, as many as they are, and the listings', 7, '{ petsById(ids: ["1", "2", "3"]) { id } }'],
+  ['ids that come later, as many as there may be', 104, 'query ($ids: [ID!]!) { petsById(ids: $ids) { id } }'],
   [
     'lists beside ids that come later',
     105,
     `query ($ids: [ID!]!) { petsById(ids: $ids) { id } ${aliased(9, 'pets { id }')} }`,
   ],
-  ['a fragment that is used twice', 2, '{ ...one ...one } fragment one on Query { pet(id: "1") { id } }'],
+  ['a fragment that is used twice', 5, '{ ...one ...one } fragment one on Query { pet(id: "1") { id } }'],
   [
     'the costliest of its operations',
-    3,
+    6,
     'query A { pets { id } } query B { a: pet(id: "1") { id } b: pet(id: "2") { id } }',
   ],
 ])('a document can cost: %s', (_what, calls, text) => {
@@ -47,6 +49,7 @@ test('no operation costs more than its document can', async () => {
     size: fc.constantFrom('unknown', 'large', 'small'),
     askedInParts: fc.boolean(),
     singleReadsWork: fc.boolean(),
+    singleReadsRest: fc.boolean(),
   });
   await fc.assert(
     fc.asyncProperty(fields('own'), fields('shared'), variables, facts, async (own, shared, variableValues, known) => {
@@ -63,3 +66,16 @@ test('no operation costs more than its document can', async () => {
 function aliased(count: number, field: string): string {
   return Array.from({ length: count }, (_, index) => `f${index}: ${field}`).join(' ');
 }
+
+test('where reads of single animals may come back, an operation may cost a call for each and the listings', () => {
+  const demands = ['1', '2', '3'].map((id) => ({ kind: 'animal', id: id as Int64 }) as const);
+  const facts = {
+    size: 'large',
+    askedInParts: true,
+    knows: () => false,
+    listed: new Set<ListingName>(['all']),
+  } as const;
+  const cost = (singleReadsWork: boolean, singleReadsRest: boolean) =>
+    worstCaseCalls(demands, { ...facts, singleReadsWork, singleReadsRest });
+  expect([cost(true, false), cost(true, true), cost(false, true), cost(false, false)]).toEqual([3, 6, 6, 3]);
+});

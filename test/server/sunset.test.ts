@@ -97,13 +97,73 @@ test.each([
   ['410', { status: 410 }],
   ['404 without the Error body', { status: 404, body: '<html>' }],
   ['405', { status: 405, body: '' }],
-])('a route that answers %s is asked no more, and its animal is found in a listing', async (_what, fault) => {
+])('a route that answers %s is not asked again at once, and its animal is found in a listing', async (_what, fault) => {
   await using gateway = await at(Date.now(), 150);
   await look(gateway);
   gateway.sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? fault : undefined));
   expect((await gateway.query(animal('149'), { headers })).data).toEqual({ pet: { id: '149' } });
   expect((await gateway.query(animal('148'), { headers })).data).toEqual({ pet: { id: '148' } });
   expect(gets(gateway)).toHaveLength(1);
+});
+
+/** The next so many reads of single animals are answered as a proxy without backends does. */
+function missNext({ sandbox }: TestGateway, reads: number, status = 404): void {
+  let left = reads;
+  sandbox.setFault(({ path }) => {
+    if (left === 0 || !/^\/pets\/\d/.test(path)) return undefined;
+    left -= 1;
+    return { status, body: '<html>' };
+  });
+}
+
+const restIsOver = () =>
+  new Promise((resolve) => {
+    setTimeout(resolve, 1_100);
+  });
+const singleReads = async ({ endpoint }: TestGateway) => {
+  const ready = await fetch(new URL('/health/ready', endpoint));
+  return ((await ready.json()) as { upstream: { singleReads: boolean } }).upstream.singleReads;
+};
+
+// A deployment of the service took reads of single animals from all callers for an hour, and one 410 took them for good.
+test.each([404, 405, 410])('one answer of %i that is of no route costs other reads a second', async (status) => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  missNext(gateway, 1, status);
+  await gateway.query(animal('349'), { headers });
+  expect(await singleReads(gateway)).toBe(false);
+  await restIsOver();
+  const { data, errors } = await gateway.query(animal('349'), { headers });
+  expect([data, errors]).toEqual([{ pet: { id: '349' } }, undefined]);
+  expect(await singleReads(gateway)).toBe(true);
+  expect((await gateway.query(animal('404404'), { headers })).errors).toBeUndefined();
+});
+
+test('when the rest is over, one of many looks whether the route is there, and the others then ask too', async () => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  missNext(gateway, 2);
+  await gateway.query(animal('348'), { headers });
+  await restIsOver();
+  const before = gets(gateway).length;
+  const many = '{ petsById(ids: ["343", "344", "345", "346"]) { id } }';
+  await gateway.query(many, { headers });
+  // It was not there.
+  expect(gets(gateway)).toHaveLength(before + 1);
+  await restIsOver();
+  await restIsOver();
+  const { data, errors } = await gateway.query(many, { headers });
+  expect([data?.['petsById'].length, errors]).toEqual([4, undefined]);
+  expect(gets(gateway)).toHaveLength(before + 5);
+});
+
+test('an animal that is always answered as if there were no route is asked for once by each that wants it', async () => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  gateway.sandbox.setFault(({ path }) => (path === '/pets/349' ? { status: 404, body: '<html>' } : undefined));
+  const { data } = await gateway.query('{ a: pet(id: "349") { id } b: pet(id: "348") { id } }', { headers });
+  expect(data).toMatchObject({ a: null, b: { id: '348' } });
+  expect(gets(gateway).map(({ path }) => path)).toEqual(['/pets/349', '/pets/348']);
 });
 
 test.each([
