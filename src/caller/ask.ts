@@ -1,3 +1,4 @@
+import type { Int64 } from '../int64.ts';
 import type { PetApi, UpstreamAnswer, UpstreamOutcome } from '../upstream/pet-api.ts';
 import type { Call } from './call.ts';
 import { animalFact, listingFact } from './fact.ts';
@@ -17,17 +18,19 @@ export function createAsk(petApi: PetApi, getRoute: GetRoute, apiKey: string): A
     }
     const tellRoute = getRoute.asked();
     const answer = await petApi.getPet(call.id, { apiKey });
-    tellRoute(isRouteThere(answer.outcome));
     if (answer.sunsetMs !== undefined) getRoute.sunsetTold(answer.sunsetMs);
+    tellRoute(isRouteThere(call.id, answer.outcome));
     if (answer.outcome.kind !== 'ok' && answer.outcome.kind !== 'not-found')
       return { ...answer, outcome: answer.outcome };
     const pet = answer.outcome.kind === 'ok' ? answer.outcome.value : null;
     return { ...answer, outcome: { kind: 'ok', value: animalFact(call.id, pet, sentAtMs) } };
   };
-}
 
-/** Undefined where the answer says nothing of it: a service that fails may have the route or not. */
-function isRouteThere({ kind }: UpstreamOutcome<unknown>): boolean | undefined {
-  if (kind === 'ok' || kind === 'not-found') return true;
-  return kind === 'route-gone' ? false : undefined;
+  /** Undefined where the answer says nothing of it: a service that fails may have the route or not. */
+  function isRouteThere(id: Int64, { kind }: UpstreamOutcome<unknown>): boolean | undefined {
+    if (kind === 'ok') return true;
+    if (kind === 'not-found') return getRoute.provesAbsence;
+    // Many routers take digits alone for an id, and anybody may ask for one below zero.
+    return kind === 'route-gone' && !id.startsWith('-') ? false : undefined;
+  }
 }

@@ -20,6 +20,11 @@ export interface GetRoute {
    * is told: a route that is gone all the same could answer 404, and that would read as an animal that is not there.
    */
   readonly works: boolean;
+  /**
+   * Whether its answer that there is no such animal is about the animal: past a sunset, told or announced, a route that is
+   * gone may say the same.
+   */
+  readonly provesAbsence: boolean;
   /** Whether it was not there when it was asked last, and is looked after again: after 1 s, 2 s, 4 s and so on up to an hour. */
   readonly rests: boolean;
   /** Whether a get may be sent at this moment: to a route that works, or by one who looks after one that rests. */
@@ -45,10 +50,14 @@ export function createGetRoute({ clock, upstreamNow, log }: GetRouteOptions): Ge
   let logged = false;
   const nowMs = () => upstreamNow() ?? clock.now();
   const nearSunsetMs = () => (sunsetMs - nowMs() < NEAR_MS ? sunsetMs : undefined);
-  const isBeforeEnd = () => nowMs() < SUNSET_MS - MARGIN_MS;
+  const isBefore = (endMs: number) => nowMs() < endMs - MARGIN_MS;
+  const isBeforeEnd = () => isBefore(SUNSET_MS);
   return {
     get works() {
       return rest.isOver && isBeforeEnd();
+    },
+    get provesAbsence() {
+      return isBefore(Math.min(sunsetMs, SUNSET_MS));
     },
     get rests() {
       return !rest.isOver && isBeforeEnd();

@@ -349,7 +349,7 @@ export function createReads(options: ReadsOptions): CallerReads {
   /** Whoever may use the answer is served, and whom it does not help goes on. */
   function land(flight: Flight, fact: Fact): void {
     refusedKey.accept();
-    if (mayBeOfNoRoute(flight, fact)) return;
+    if (mayBeOfNoRoute(flight, fact)) return goOnInListings(flight);
     if (waitingSet.isCurrent(flight)) {
       knowledge.learn(fact);
       shared?.share(fact, flight.sharedWrites);
@@ -380,7 +380,11 @@ export function createReads(options: ReadsOptions): CallerReads {
 
   /** A route that is gone may answer as it did for an animal that is not there. By now the date of that answer is known. */
   function mayBeOfNoRoute({ call }: Flight, fact: Fact): boolean {
-    return call.kind === 'get' && fact.animal(call.id) === null && !getRoute.works;
+    return call.kind === 'get' && fact.animal(call.id) === null && !getRoute.provesAbsence;
+  }
+
+  function goOnInListings(flight: Flight): void {
+    for (const one of open) if (waitingSet.accepts(one, flight) && mayAnswer(flight.call, one)) one.metNoRoute = true;
   }
 
   /** A call brought nothing: whoever needs that very call fails, or gets what is known; whom another one may help goes on. */
@@ -394,7 +398,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       if (!refusedLately) knowledge.forget();
       failAll(error);
     } else if (failure.kind === 'route-gone' && call.kind === 'get') {
-      for (const one of open) if (waitingSet.accepts(one, flight) && mayAnswer(call, one)) one.metNoRoute = true;
+      goOnInListings(flight);
     } else if (failure.kind !== 'rate-limited') {
       const scope = failureScope(failure);
       const concerned = [...open].filter((one) => waitingSet.accepts(one, flight) && mayAnswer(call, one));

@@ -47,6 +47,7 @@ function startReads({ singleReadsWork = true } = {}) {
     refusedKey: createRefusedKey(clock),
     getRoute: {
       works: singleReadsWork,
+      provesAbsence: true,
       rests: false,
       mayBeAsked: singleReadsWork,
       nearSunsetMs: undefined,

@@ -209,6 +209,7 @@ function readsOver(petApi: PetApi, elapsed: () => number): { reads: CallerReads;
     refusedKey: { remainingMs: () => 0, error: () => new PetqlError('UNAUTHENTICATED', ''), refuse() {}, accept() {} },
     getRoute: {
       works: true,
+      provesAbsence: true,
       rests: false,
       mayBeAsked: true,
       nearSunsetMs: undefined,

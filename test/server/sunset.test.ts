@@ -125,6 +125,27 @@ const singleReads = async ({ endpoint }: TestGateway) => {
   return ((await ready.json()) as { upstream: { singleReads: boolean } }).upstream.singleReads;
 };
 
+test('after an earlier sunset that was told, a 404 with the Error body makes no null', async () => {
+  await using gateway = await at(Date.now(), 150);
+  const sunset = new Date(Date.now() + 1_000).toUTCString();
+  gateway.sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? { headers: { sunset } } : undefined));
+  expect((await gateway.query(animal('148'), { headers })).data).toEqual({ pet: { id: '148' } });
+  withoutRoute(gateway, Date.now() + 2_000);
+  expect((await gateway.query(animal('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  // It is known by now, and nobody asks for the next one.
+  expect((await gateway.query(animal('147'), { headers })).data).toEqual({ pet: { id: '147' } });
+  expect(gets(gateway)).toHaveLength(2);
+});
+
+test('where a router knows no id below zero, asking for one costs nobody else the route', async () => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  gateway.sandbox.setFault(({ path }) => (path.startsWith('/pets/-') ? { status: 404, body: '<html>' } : undefined));
+  await gateway.query(animal('-1'), { headers });
+  expect((await gateway.query(animal('349'), { headers })).data).toEqual({ pet: { id: '349' } });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
 // A deployment of the service took reads of single animals from all callers for an hour, and one 410 took them for good.
 test.each([404, 405, 410])('one answer of %i that is of no route costs other reads a second', async (status) => {
   await using gateway = await at(Date.now(), 350);
