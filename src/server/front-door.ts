@@ -1,4 +1,5 @@
 import type { Events } from '../events.ts';
+import { loadedOnce } from '../loaded-once.ts';
 import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
 import type { Spans } from '../spans.ts';
@@ -8,6 +9,7 @@ import { createCheckedDocuments } from './checked-documents.ts';
 import { createErrorMask } from './error-answers.ts';
 import { createFastPath } from './fast-path.ts';
 import type { FastPath } from './fast-path.ts';
+import { withFaultAnswers } from './fault-answers.ts';
 import type { GraphqlServer, GraphqlServerOptions } from './graphql-server.ts';
 import { createOperationReports } from './operation-reports.ts';
 import { createRememberedAnswers } from './remembered-answers.ts';
@@ -48,8 +50,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
     cors: createCors(options.corsOrigins),
     callLimit: createCallLimit(limits),
   };
-  let loading: Promise<GraphqlServer> | undefined;
-  const server = () => (loading ??= loadServer({ ...options, ...shared }));
+  const server = loadedOnce(() => loadServer({ ...options, ...shared }));
 
   return {
     fastPath: createFastPath({
@@ -69,8 +70,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
         return document;
       },
     }),
-    fetch: async (request) => (await server()).fetch(request),
-    execute: async (operation) => (await server()).execute(operation),
+    ...withFaultAnswers({ ...shared, server }),
   };
 }
 

@@ -32,7 +32,7 @@ import { paramsError } from './params-error.ts';
 import type { CreateRequestContext, RequestContext } from './request-context.ts';
 import { httpTerms } from './request-terms.ts';
 import type { RequestTerms } from './request-terms.ts';
-import { SECURITY_HEADERS } from './security-headers.ts';
+import { setResponseHeaders } from './response-headers.ts';
 import { requestedDocument } from './trusted-documents.ts';
 import type { DocumentParams, TrustedDocuments } from './trusted-documents.ts';
 import { mostVariableErrors } from './variable-errors.ts';
@@ -111,19 +111,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const requestId = randomUUID();
       const response = cors.preflight(request) ?? (await yoga.handleRequest(request, { requestId }));
       response.headers.set('x-request-id', requestId);
-      setHeaders(response, cors.headers(request.headers.get('origin')));
+      setResponseHeaders(response, cors.headers(request.headers.get('origin')));
       return response;
     },
     execute: createExecute({ envelop: (context) => yoga.getEnveloped(context), maskError, reports, serverKey }),
   };
-}
-
-function setHeaders({ headers }: Response, cors: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(SECURITY_HEADERS)) if (!headers.has(name)) headers.set(name, value);
-  for (const [name, value] of Object.entries(cors)) {
-    if (name !== 'vary') headers.set(name, value);
-    else if (headers.get(name)?.includes(value) !== true) headers.append(name, value);
-  }
 }
 
 /** What an operation that did not come over HTTP brings instead of a request. */

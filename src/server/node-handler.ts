@@ -3,7 +3,7 @@ import type { FastAnswer, FastPath } from './fast-path.ts';
 import type { RequestHandler } from './listener.ts';
 import { createTurns } from './turns.ts';
 
-/** What a fetch handler needs from its surroundings to serve Node's http server. */
+/** What a fetch handler needs from its surroundings to serve Node's http server. It answers its own faults itself. */
 export type FetchHandler = (request: Request) => Promise<Response> | Response;
 
 /**
@@ -28,7 +28,8 @@ export function createNodeHandler(
         ),
       );
     } catch {
-      refuse(outgoing);
+      // What a framework's parser made of the body is no JSON.
+      refuse(outgoing, 400);
     }
   };
 
@@ -47,21 +48,24 @@ export function createNodeHandler(
   async function answerByFetch({ incoming, outgoing, body, signal }: Exchange): Promise<void> {
     // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
     outgoing.once('finish', () => incoming.complete || incoming.resume());
+    const request = requestOf(incoming, body, signal());
+    if (!request) return refuse(outgoing, 400);
     try {
-      const response = await handle(toRequest(incoming, body, signal()));
+      const response = await handle(request);
       const bytes = Buffer.from(await response.arrayBuffer());
       // All of it is there, and goes out in one piece: an answer that says both is one that a proxy may take for two.
       const { 'transfer-encoding': _inPieces, ...headers } = Object.fromEntries(response.headers);
       outgoing.writeHead(response.status, { ...headers, 'content-length': bytes.length }).end(bytes);
     } catch {
-      refuse(outgoing);
+      // The client is gone, a framework got tired of waiting and answered, or the handler cannot even say what is wrong.
+      refuse(outgoing, 500);
     }
   }
 }
 
-/** The client is gone, or what it sent has no address, header or body that a Request can be made of. */
-function refuse(outgoing: ServerResponse): void {
-  if (!outgoing.headersSent) outgoing.writeHead(400, { connection: 'close' });
+/** Without a word more, where there is nothing that could say one. */
+function refuse(outgoing: ServerResponse, status: 400 | 500): void {
+  if (!outgoing.headersSent) outgoing.writeHead(status, { connection: 'close' });
   outgoing.end();
 }
 
@@ -137,6 +141,15 @@ function pathOf({ originalUrl, url = '/' }: ReadIncoming): string {
 
 /** What no key can be read from. Two headers that are joined can look like one, where either of them is empty. */
 const SEVERAL = 'several';
+
+/** @returns undefined where the client sent no address or header that a Request can be made of. */
+function requestOf(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal): Request | undefined {
+  try {
+    return toRequest(incoming, body, signal);
+  } catch {
+    return undefined;
+  }
+}
 
 function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal): Request {
   const { method = 'GET', headersDistinct } = incoming;

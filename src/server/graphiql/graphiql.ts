@@ -1,5 +1,5 @@
+import { loadedOnce } from '../../loaded-once.ts';
 import { loadGraphiqlAssets } from './graphiql-assets.ts';
-import type { GraphiqlAssets } from './graphiql-assets.ts';
 import { graphiqlPage } from './graphiql-page.ts';
 
 export interface GraphiqlOptions {
@@ -17,7 +17,7 @@ export interface Graphiql {
 /** GraphiQL without any request to another machine. */
 export function createGraphiql({ endpoint, apiKey }: GraphiqlOptions): Graphiql {
   const assetsRoot = `${endpoint}/graphiql`;
-  let loading: Promise<GraphiqlAssets> | undefined;
+  const assets = loadedOnce(loadGraphiqlAssets);
   return {
     answer(request, path) {
       if (request.method !== 'GET') return undefined;
@@ -55,11 +55,6 @@ export function createGraphiql({ endpoint, apiKey }: GraphiqlOptions): Graphiql 
         ...(zipped ? { 'content-encoding': 'gzip' } : {}),
       },
     });
-  }
-
-  function assets(): Promise<GraphiqlAssets> {
-    loading ??= loadGraphiqlAssets();
-    return loading;
   }
 }
 
