@@ -67,7 +67,10 @@ export interface GatewayOptions extends Partial<Limits> {
 }
 
 /** The key that the server has for its visitors: one for all, or what finds it for a request. */
-export type ServerKey = string | ((request: Request) => Promise<string | undefined> | string | undefined);
+export type ServerKey = string | ((request: Request) => Promise<FoundKey> | FoundKey);
+
+/** Null and an empty text are as good as none. */
+type FoundKey = string | null | undefined;
 
 export type PlanText = 'auto' | 'business' | 'free' | 'pro' | `${number}/${number}`;
 

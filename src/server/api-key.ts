@@ -1,4 +1,7 @@
 import { PetqlError } from '../errors.ts';
+import type { ServerKey } from '../gateway-options.ts';
+import type { Log } from '../log.ts';
+import { typeName } from '../type-name.ts';
 
 const LONGEST_KEY = 512;
 
@@ -26,12 +29,29 @@ export function readApiKey(authorization: string | null): string | PetqlError {
  *
  * @returns the key, or the UNAUTHENTICATED error of one that is missing or malformed. The error never repeats it.
  */
-export function givenApiKey(key: string | undefined): string | PetqlError {
-  if (key === undefined || key === '') return unauthenticated('This needs an API key, and the server has none for it.');
+export function givenApiKey(key: string | null | undefined): string | PetqlError {
+  if (key === undefined || key === null || key === '')
+    return unauthenticated('This needs an API key, and the server has none for it.');
   if (!/^[\x21-\x7e]+$/.test(key)) {
     return unauthenticated('The API key is malformed: expected visible ASCII characters without spaces.');
   }
   return keyOfAllowedLength(key);
+}
+
+/**
+ * The server's key, where a function finds it: what is no string counts as none, and the log says so. A list or a Buffer
+ * would be sent as the text that it makes, and be another caller each time, with a plan of its own.
+ */
+export function checkedServerKey(serverKey: ServerKey, log: Log): ServerKey {
+  if (typeof serverKey === 'string') return serverKey;
+  return async (request) => {
+    const found: unknown = await serverKey(request);
+    if (typeof found === 'string') return found;
+    if (found !== undefined && found !== null) {
+      log.error({ got: typeName(found) }, 'petApiKey: expected its function to find a string, null or undefined');
+    }
+    return undefined;
+  };
 }
 
 function keyOfAllowedLength(key: string): string | PetqlError {

@@ -12,6 +12,7 @@ import { readTraceContext } from '../trace-context.ts';
 import { givenApiKey } from './api-key.ts';
 import { plainError } from './error-answers.ts';
 import type { Execute, Operation, TypedText } from './operation.ts';
+import { checkArguments } from './operation-arguments.ts';
 import type { OperationReports } from './operation-reports.ts';
 import { paramsError } from './params-error.ts';
 import type { RequestTerms } from './request-terms.ts';
@@ -32,20 +33,18 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
   return (operation) => executeAny(operation as AnyOperation);
 
   async function executeAny<TData>(operation: AnyOperation): Promise<FormattedExecutionResult<TData>> {
-    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun = false, traceparent } = operation;
+    checkArguments(operation);
+    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun, traceparent } = operation;
     const { apiKey = typeof serverKey === 'string' ? serverKey : undefined } = operation;
-    if (waitMs !== undefined && !(waitMs >= 0)) {
-      throw new TypeError(`execute: waitMs: expected milliseconds from 0, got ${String(waitMs)}`);
-    }
     signal?.throwIfAborted();
     const params = { query: textOf(document), variables, operationName } as GraphQLParams;
     const running = reports.begin(readTraceContext(traceparent, undefined));
     const answered = run(params, {
       apiKey: givenApiKey(apiKey),
-      waitMs,
-      signal: () => signal,
-      cacheControl,
-      dryRun,
+      waitMs: waitMs ?? undefined,
+      signal: () => signal ?? undefined,
+      cacheControl: cacheControl ?? undefined,
+      dryRun: dryRun ?? false,
       trace: () => running.span.trace,
     });
     const { result, node } = await answered.catch((gone: unknown) => {

@@ -3,6 +3,7 @@ import { loadedOnce } from '../loaded-once.ts';
 import type { Log } from '../log.ts';
 import { schema } from '../schema/schema.ts';
 import type { Spans } from '../spans.ts';
+import { checkedServerKey } from './api-key.ts';
 import { createCallLimit } from './call-limit.ts';
 import { createCors } from './cors.ts';
 import { createCheckedDocuments } from './checked-documents.ts';
@@ -50,7 +51,8 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
     cors: createCors(options.corsOrigins),
     callLimit: createCallLimit(limits),
   };
-  const server = loadedOnce(() => loadServer({ ...options, ...shared }));
+  const ownKey = serverKey === undefined ? {} : { serverKey: checkedServerKey(serverKey, options.log) };
+  const server = loadedOnce(() => loadServer({ ...options, ...shared, ...ownKey }));
 
   return {
     fastPath: createFastPath({

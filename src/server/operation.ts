@@ -4,29 +4,33 @@ import type { FormattedExecutionResult } from 'graphql';
  * Runs an operation in this process, under the rules of one that comes over HTTP.
  *
  * @returns what the body of an HTTP answer would hold, as plain JSON: `data`, `errors` with their codes, `extensions`.
- * @throws whatever reason its signal was aborted with, and a TypeError for a document that is none or a wrong `waitMs`.
+ * @throws whatever reason its signal was aborted with, and a TypeError for an argument of a wrong type. But for variables and
+ * operation names, which visitors send: wrong ones are BAD_USER_INPUT in the answer.
  */
 export type Execute = <TData = Record<string, unknown>, TVariables = Record<string, unknown>>(
   operation: Operation<TData, TVariables>,
 ) => Promise<FormattedExecutionResult<TData>>;
 
-/** An operation to run in this process. */
+/** An operation to run in this process. What is null is as good as not given, but for the API key. */
 export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
   readonly document: OperationDocument<TData, TVariables>;
   /** Which operation of the document to run, where it has several. */
   readonly operationName?: string | null | undefined;
-  /** Whose plan it is paid from. Default: the gateway's `petApiKey`, where that is a string. */
-  readonly apiKey?: string | undefined;
+  /**
+   * Whose plan it is paid from. Default: the gateway's `petApiKey`, where that is a string. Null and an empty text are a
+   * caller without a key, who is UNAUTHENTICATED.
+   */
+  readonly apiKey?: string | null | undefined;
   /** How long it may wait for the plan, in milliseconds. Default, and most: the gateway's `maxWaitMs`. */
-  readonly waitMs?: number | undefined;
+  readonly waitMs?: number | null | undefined;
   /** Gives the operation up: what waits for the plan is not called. A write that was sent may have happened. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal | null | undefined;
   /** How old its answers may be, as a `Cache-Control` header of a request says it: `no-cache`, `max-age=5`. */
-  readonly cacheControl?: string | undefined;
+  readonly cacheControl?: string | null | undefined;
   /** The trace that its calls to the service belong to, as a `traceparent` header says it (W3C Trace Context). */
-  readonly traceparent?: string | undefined;
+  readonly traceparent?: string | null | undefined;
   /** Run nothing, and tell in `extensions.petql.dryRun` what it would cost. Default false. */
-  readonly dryRun?: boolean | undefined;
+  readonly dryRun?: boolean | null | undefined;
 };
 
 /** An operation as text, or as a document that may bring its types. */

@@ -1,4 +1,5 @@
 import type { GraphQLError } from 'graphql';
+import { typeName } from '../type-name.ts';
 import { badRequest } from './error-answers.ts';
 
 /** What stands beside the document, as it was sent: types say nothing of what a visitor really sends. */
@@ -20,9 +21,4 @@ export function paramsError(params: unknown): GraphQLError | undefined {
     return badRequest(`variables: expected an object, got ${typeName(variables)}.`, 400);
   }
   return undefined;
-}
-
-function typeName(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'list' : typeof value;
 }

@@ -167,6 +167,7 @@ test('an id can be a bigint', async () => {
 describe('the API key', () => {
   test.each([
     ['no key', undefined],
+    ['null, as a header that is not there', null],
     ['an empty key', ''],
     ['a key with a space', 'demo free'],
     ['a key of 600 characters', 'x'.repeat(600)],
@@ -230,11 +231,58 @@ describe('waitMs', () => {
     expect(gateway.sandbox.calls).toHaveLength(1);
   });
 
-  test.each([-1, Number.NaN, 'soon'])('of %j is a TypeError', async (waitMs) => {
+  test('may be endless, which is as long as the gateway allows', async () => {
     await using gateway = await startEmbedded();
-    await expect(gateway.execute({ document: FIRST, apiKey, waitMs: waitMs as number })).rejects.toThrow(
-      `execute: waitMs: expected milliseconds from 0, got ${waitMs}`,
+    expect((await gateway.execute({ document: FIRST, apiKey, waitMs: Infinity })).errors).toBeUndefined();
+  });
+});
+
+describe('an argument of a wrong type is a TypeError that says what was expected and what came', () => {
+  test.each<[string, Record<string, unknown>, string]>([
+    ['a negative wait', { waitMs: -1 }, 'waitMs: expected milliseconds from 0, got -1'],
+    ['a wait that is no number', { waitMs: Number.NaN }, 'waitMs: expected milliseconds from 0, got NaN'],
+    ['a wait as a text', { waitMs: 'soon' }, 'waitMs: expected milliseconds from 0, got "soon"'],
+    ['a wait as a bigint', { waitMs: 5n }, 'waitMs: expected milliseconds from 0, got 5n'],
+    ['a freshness that is a number', { cacheControl: 5 }, 'cacheControl: expected a text such as max-age=5, got 5'],
+    ['several freshnesses', { cacheControl: ['no-cache'] }, 'cacheControl: expected a text such as max-age=5, got ['],
+    [
+      'a trace that is an object',
+      { traceparent: {} },
+      'traceparent: expected the text of a traceparent header, got {}',
+    ],
+    ['a signal that is none', { signal: {} }, 'signal: expected an AbortSignal, got {}'],
+    ['a signal that is a text', { signal: 'x' }, 'signal: expected an AbortSignal, got "x"'],
+    ['a dry run as a text', { dryRun: 'false' }, 'dryRun: expected true or false, got "false"'],
+    ['a key that is a number', { apiKey: 5 }, 'apiKey: expected a string, got number'],
+    ['a key in a list', { apiKey: ['demo-free'] }, 'apiKey: expected a string, got list'],
+    ['a key as bytes', { apiKey: Buffer.from('demo-free') }, 'apiKey: expected a string, got object'],
+    [
+      'several at once',
+      { apiKey: ['demo-free'], dryRun: 0 },
+      'apiKey: expected a string, got list; dryRun: expected true or false, got 0',
+    ],
+  ])('for %s', async (_name, wrong, problem) => {
+    await using gateway = await startEmbedded();
+    const answered = gateway.execute({ document: FIRST, apiKey, ...wrong });
+    await expect(answered).rejects.toThrow(TypeError);
+    await expect(answered).rejects.toThrow(`execute: ${problem}`);
+    await expect(answered).rejects.not.toThrow('demo-free');
+    expect(gateway.sandbox.calls).toHaveLength(0);
+  });
+
+  test('for no operation at all', async () => {
+    await using gateway = await startEmbedded();
+    await expect(gateway.execute(undefined as never)).rejects.toThrow(
+      new TypeError('execute: expected an operation as an object, got undefined'),
     );
+  });
+
+  test('but null is as good as nothing, as headers that are not there are', async () => {
+    await using gateway = await startEmbedded();
+    const none = { variables: null, waitMs: null, signal: null, cacheControl: null, traceparent: null, dryRun: null };
+    expect(await gateway.execute({ document: FIRST, apiKey, ...none })).toMatchObject({
+      data: { pets: [{ id: '1' }] },
+    });
   });
 });
 

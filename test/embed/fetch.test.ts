@@ -117,6 +117,28 @@ describe("the server's own key", () => {
     expect(gateway.sandbox.calls).toHaveLength(0);
   });
 
+  test.each<[string, () => unknown]>([
+    ['a list', () => ['demo-free']],
+    ['bytes', () => Buffer.from('demo-free')],
+    ['a number', () => 5],
+  ])('that a function finds as %s is none, and the log says so without it', async (_name, find) => {
+    await using gateway = await startEmbedded({ petApiKey: find as () => string });
+    const response = await gateway.fetch(graphqlRequest({ query: FIRST }));
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+    expect(gateway.sandbox.calls).toHaveLength(0);
+    const lines = gateway.logLines.filter(({ level }) => level >= 50);
+    expect(lines).toMatchObject([{ msg: expect.stringMatching(/^petApiKey: expected .* a string/) }]);
+    expect(JSON.stringify(lines)).not.toContain('demo-free');
+  });
+
+  test.each([null, ''])('that a function finds as %j is none, and nothing to log', async (found) => {
+    await using gateway = await startEmbedded({ petApiKey: () => found });
+    expect((await gateway.fetch(graphqlRequest({ query: FIRST }))).status).toBe(401);
+    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.logLines.filter(({ level }) => level >= 50)).toEqual([]);
+  });
+
   test('that cannot be found for a fault is masked', async () => {
     await using gateway = await startEmbedded({
       petApiKey: () => Promise.reject(new Error('the vault says: secret')),
