@@ -48,6 +48,9 @@ export function createAdmin({ metrics, views, health, clock }: AdminOptions): Re
         return send(response, 200, metrics.contentType, await metrics.text());
       case '/budget':
         return send(response, 200, 'text/html; charset=utf-8', budgetPage(await table()));
+      case '/budget/':
+        // What the page asks for is relative to its own address.
+        return void response.writeHead(308, { location: '../budget' }).end();
       case '/budget/script.js':
         return send(response, 200, 'text/javascript; charset=utf-8', BUDGET_SCRIPT);
       case '/budget/style.css':

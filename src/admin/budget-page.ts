@@ -5,7 +5,7 @@ import type { Health } from '../server/health.ts';
 /** Callers that are shown: those that called last. */
 const MOST_SHOWN = 100;
 
-/** The page around the table, which `BUDGET_SCRIPT` keeps up to date. */
+/** The page around the table, which `BUDGET_SCRIPT` keeps up to date. Its addresses are relative, so that it can be mounted anywhere. */
 export function budgetPage(table: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -14,8 +14,8 @@ export function budgetPage(table: string): string {
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>petql: budgets</title>
     <link rel="icon" href="data:," />
-    <link rel="stylesheet" href="/budget/style.css" />
-    <script src="/budget/script.js" defer></script>
+    <link rel="stylesheet" href="budget/style.css" />
+    <script src="budget/script.js" defer></script>
   </head>
   <body>
     <h1>petql: budgets</h1>
@@ -83,7 +83,7 @@ function escaped(text: string): string {
 export const BUDGET_SCRIPT = `
 const table = document.getElementById('table');
 const connection = document.getElementById('connection');
-const events = new EventSource('/budget/events');
+const events = new EventSource('budget/events');
 events.onopen = () => { connection.textContent = 'Live.'; };
 events.onmessage = ({ data }) => { table.innerHTML = JSON.parse(data); };
 events.onerror = () => { connection.textContent = 'No connection; what stands above is old.'; };

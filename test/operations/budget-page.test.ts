@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { listen } from '../../src/server/listener.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
@@ -37,3 +38,38 @@ test('only GET is answered, and nothing but the metrics and the page is there', 
   const { headers } = await fetch(`${gateway.adminOrigin}/budget`);
   expect(headers.get('content-security-policy')).toContain("default-src 'none'");
 });
+
+test.each(['', '/internal', '/a/b'])(
+  'mounted at %j, as frameworks do it, the page finds its style, its script and what it shows live',
+  async (prefix) => {
+    await using gateway = await startGateway({ gateway: { admin: true } });
+    const { origin, stop } = await listen(
+      (request, response) => {
+        const { url = '/' } = request;
+        if (!url.startsWith(prefix)) return response.writeHead(404).end();
+        request.url = url.slice(prefix.length);
+        return gateway.gateway.admin?.(request, response);
+      },
+      { host: '127.0.0.1', port: 0 },
+    );
+    for (const path of ['/budget', '/budget/']) {
+      const page = await fetch(origin + prefix + path);
+      const html = await page.text();
+      const [style, script] = [...html.matchAll(/(?:href|src)="([^":]+)"/g)].map(([, address = '']) => address);
+      for (const [address = '', type] of [
+        [style, 'text/css'],
+        [script, 'text/javascript'],
+      ]) {
+        const part = await fetch(new URL(address, page.url));
+        expect([address, part.status]).toEqual([address, 200]);
+        expect(part.headers.get('content-type')).toContain(type);
+      }
+      const source = await (await fetch(new URL(script ?? '', page.url))).text();
+      const live = /new EventSource\('([^']+)'\)/.exec(source)?.[1] ?? '';
+      const events = await fetch(new URL(live, page.url));
+      expect(events.headers.get('content-type')).toBe('text/event-stream');
+      await events.body?.cancel();
+    }
+    await stop(0);
+  },
+);
