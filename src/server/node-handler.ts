@@ -130,7 +130,8 @@ function readBody(incoming: ReadIncoming, maxBodyBytes: number, use: (body: Read
 
 /** A parser of the framework's came first. Numbers that it rounded are still too large to be taken for exact ones. */
 function readElsewhere(body: unknown, maxBodyBytes: number): ReadBody {
-  const bytes = Buffer.from(typeof body === 'string' || Buffer.isBuffer(body) ? body : (JSON.stringify(body) ?? ''));
+  const isBytes = typeof body === 'string' || body instanceof Uint8Array;
+  const bytes = Buffer.from(isBytes ? body : (JSON.stringify(body) ?? ''));
   return bytes.length > maxBodyBytes ? { tooLong: bytes.length } : { bytes };
 }
 

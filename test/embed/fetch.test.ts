@@ -170,6 +170,7 @@ describe('handle', () => {
       (text: string) => JSON.parse(text) as unknown,
       (text: string) => text,
       (text: string) => Buffer.from(text),
+      (text: string) => new TextEncoder().encode(text),
     ];
     for (const parser of parsers) {
       const answer = await throughNode(gateway, async (request: IncomingMessage & { body?: unknown }) => {
