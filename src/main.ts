@@ -14,6 +14,7 @@ import { DEMO_KEYS } from './sandbox/keys.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
 import { listen } from './server/listener.ts';
 import type { Listener } from './server/listener.ts';
+import { underOwnNames } from './server/own-names.ts';
 
 /** The package that this file is in, whether as it was written or as npm has it. */
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
@@ -80,7 +81,8 @@ async function runGateway(config: Config): Promise<Service> {
       graphiqlKey: demoKey,
     }),
   });
-  const listener = await listen(gateway.handle, config).catch(listenFailure(config));
+  const handle = config.petApiKey === undefined ? gateway.handle : underOwnNames(gateway.handle, config.corsOrigins);
+  const listener = await listen(handle, config).catch(listenFailure(config));
   const admin = await openAdmin(gateway, config);
   const endpoint = `${listener.origin}/graphql`;
   return {

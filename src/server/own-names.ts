@@ -1,0 +1,24 @@
+import type { RequestHandler } from './listener.ts';
+import { hasReboundName } from './rebound-name.ts';
+
+/**
+ * For a listener whose visitors all spend the server's key: lets nobody ask on loopback under a name that is not this
+ * machine's own, or a page that has led its name there could read and add animals in a visitor's browser. Whoever asks by
+ * other ways than loopback chose its names itself.
+ *
+ * @param origins whose names are good too, such as `https://pets.example` of a proxy on this machine; `*` for all names.
+ */
+export function underOwnNames(handler: RequestHandler, origins: readonly string[]): RequestHandler {
+  if (origins.includes('*')) return handler;
+  const hosts = new Set(origins.map((origin) => new URL(origin).host));
+  return (request, response) => {
+    const { host = '' } = request.headers;
+    if (!hasReboundName(request) || hosts.has(host.toLowerCase())) return handler(request, response);
+    response.writeHead(421, { 'content-type': 'text/plain', connection: 'close' });
+    return response.end(MISDIRECTED);
+  };
+}
+
+const MISDIRECTED =
+  'With a server-side API key, expected the name localhost or 127.0.0.1 here. A proxy on the same machine sends one of them ' +
+  'as Host, or --cors-origins (CORS_ORIGINS) lists the origin of its pages.\n';
