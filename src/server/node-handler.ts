@@ -1,6 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastAnswer, FastPath } from './fast-path.ts';
 import type { RequestHandler } from './listener.ts';
+import { createBodyReader } from './request-body.ts';
+import type { ReadBody, ReadIncoming } from './request-body.ts';
 import { createTurns } from './turns.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. It answers its own faults itself. */
@@ -19,9 +21,10 @@ export function createNodeHandler(
   fastPath: FastPath = () => undefined,
 ): RequestHandler {
   const inTurn = createTurns();
+  const readBody = createBodyReader({ maxBodyBytes });
   return (incoming, outgoing) => {
     try {
-      readBody(incoming, maxBodyBytes, (body) =>
+      readBody(incoming, (body) =>
         inTurn(
           // Whoever is gone by then has no use for an answer.
           () => !outgoing.closed && answer({ incoming, outgoing, body, signal: createSignal(outgoing) }),
@@ -45,9 +48,8 @@ export function createNodeHandler(
     return !fast;
   }
 
-  async function answerByFetch({ incoming, outgoing, body, signal }: Exchange): Promise<void> {
-    // Read on and dropped rather than cut off, so that a client that is still sending sees its answer.
-    outgoing.once('finish', () => incoming.complete || incoming.resume());
+  async function answerByFetch(exchange: Exchange): Promise<void> {
+    const { incoming, outgoing, body, signal } = exchange;
     const request = requestOf(incoming, body, signal());
     if (!request) return refuse(outgoing, 400);
     try {
@@ -55,7 +57,9 @@ export function createNodeHandler(
       const bytes = Buffer.from(await response.arrayBuffer());
       // All of it is there, and goes out in one piece: an answer that says both is one that a proxy may take for two.
       const { 'transfer-encoding': _inPieces, ...headers } = Object.fromEntries(response.headers);
-      outgoing.writeHead(response.status, { ...headers, 'content-length': bytes.length }).end(bytes);
+      const whole = { status: response.status, headers: { ...headers, 'content-length': bytes.length }, bytes };
+      if ('tooLong' in body && !incoming.complete) sendAndClose(exchange, whole);
+      else outgoing.writeHead(whole.status, whole.headers).end(bytes);
     } catch {
       // The client is gone, a framework got tired of waiting and answered, or the handler cannot even say what is wrong.
       refuse(outgoing, 500);
@@ -67,6 +71,27 @@ export function createNodeHandler(
 function refuse(outgoing: ServerResponse, status: 400 | 500): void {
   if (!outgoing.headersSent) outgoing.writeHead(status, { connection: 'close' });
   outgoing.end();
+}
+
+/** How long a client that is told that its body is too long may go on sending it, in milliseconds. */
+const LAST_WORDS_MS = 5_000;
+
+/**
+ * Nothing more of such a connection is of use. But it is closed only once the client is through, or a moment later: one that
+ * is cut off while it sends may never see its answer.
+ */
+function sendAndClose({ incoming, outgoing }: Exchange, { status, headers, bytes }: WholeAnswer): void {
+  outgoing.writeHead(status, { ...headers, connection: 'close' }).write(bytes);
+  const end = () => outgoing.end();
+  const late = setTimeout(end, LAST_WORDS_MS);
+  outgoing.once('close', () => clearTimeout(late));
+  incoming.once('end', end);
+}
+
+interface WholeAnswer {
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+  readonly bytes: Buffer;
 }
 
 interface Exchange {
@@ -97,42 +122,6 @@ function send(outgoing: ServerResponse, { status, headers, body, bytes }: FastAn
   const encoding = bytes === body.length ? 'latin1' : 'utf8';
   headers.push('content-length', String(bytes));
   outgoing.writeHead(status, headers).end(body, encoding);
-}
-
-/** What Express and its like add to a request that went through them. */
-interface ReadIncoming extends IncomingMessage {
-  readonly originalUrl?: string;
-  readonly body?: unknown;
-}
-
-/** A body, or how long it is where it is longer than petql reads; it may be longer still. */
-type ReadBody = { readonly bytes: Buffer } | { readonly tooLong: number };
-
-/** @param use is not called where the client goes away before all of it is there. */
-function readBody(incoming: ReadIncoming, maxBodyBytes: number, use: (body: ReadBody) => void): void {
-  if (incoming.readableEnded) return use(readElsewhere(incoming.body, maxBodyBytes));
-  const announced = Number(incoming.headers['content-length']);
-  if (announced > maxBodyBytes) return use({ tooLong: announced });
-  const chunks: Buffer[] = [];
-  let length = 0;
-  incoming.on('data', (chunk: Buffer) => {
-    length += chunk.length;
-    chunks.push(chunk);
-    if (length <= maxBodyBytes) return;
-    incoming.removeAllListeners('data').removeAllListeners('end').pause();
-    use({ tooLong: length });
-  });
-  incoming.on('end', () => {
-    const [only] = chunks;
-    use({ bytes: only && chunks.length === 1 ? only : Buffer.concat(chunks) });
-  });
-}
-
-/** A parser of the framework's came first. Numbers that it rounded are still too large to be taken for exact ones. */
-function readElsewhere(body: unknown, maxBodyBytes: number): ReadBody {
-  const isBytes = typeof body === 'string' || body instanceof Uint8Array;
-  const bytes = Buffer.from(isBytes ? body : (JSON.stringify(body) ?? ''));
-  return bytes.length > maxBodyBytes ? { tooLong: bytes.length } : { bytes };
 }
 
 /** Where a framework cut the path that this is mounted at off, it keeps the whole of it. */

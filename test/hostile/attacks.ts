@@ -97,6 +97,12 @@ export const ATTACKS = {
     socket.write(operation('big', `{ pets { id } } #${'x'.repeat(400_000)}`));
     await ended(socket, signal, 500);
   }),
+  'bodies in crumbs': each(async (socket, signal) => {
+    socket.write(
+      `POST /graphql HTTP/1.1\r\nHost: petql\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(200_000)}`,
+    );
+    await ended(socket, signal);
+  }),
   'uploads that never end': each(async (socket, signal) => {
     socket.write('POST /graphql HTTP/1.1\r\nHost: petql\r\nTransfer-Encoding: chunked\r\n\r\n');
     while (!socket.destroyed && !signal.aborted) {

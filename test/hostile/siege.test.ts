@@ -18,6 +18,7 @@ test('a good caller is answered while petql is attacked from all sides, and memo
       'floods of headers': 1,
       'pipelined requests': 1,
       'bodies past the limit': 1,
+      'bodies in crumbs': 2,
       'uploads that never end': 1,
       'costly documents': 1,
       'a key of its own for each request': 1,
