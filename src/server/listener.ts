@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { httpOrigin } from '../http-origin.ts';
+import { createConnections } from './connections.ts';
 
 export interface Listener {
   /** The origin that it can be reached at, such as http://127.0.0.1:4000. */
@@ -20,7 +20,7 @@ export interface ListenOptions {
   readonly patience?: Patience;
 }
 
-/** In milliseconds. */
+/** In milliseconds, but for what is in bytes. */
 export interface Patience {
   /** From a connection's start, or the last answer on it and a first byte, to the end of a request's headers. */
   readonly headersMs: number;
@@ -28,12 +28,21 @@ export interface Patience {
   readonly requestMs: number;
   /** How long nothing of an answer may be taken, once all of it is there. */
   readonly answerMs: number;
+  /** What must be taken of it in each second besides, on the whole: bytes. */
+  readonly leastBytesPerSecond: number;
   /** How often connections are looked through for those that took longer. */
   readonly lookEveryMs: number;
 }
 
 /** Node would look every 30 s, and so let whoever sends a byte now and then stay four times as long as it is said to. */
-const PATIENCE: Patience = { headersMs: 10_000, requestMs: 30_000, answerMs: 30_000, lookEveryMs: 2_000 };
+const PATIENCE: Patience = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  answerMs: 30_000,
+  // A slow mobile network; GraphiQL's script has a minute and a half so, zipped.
+  leastBytesPerSecond: 20_000,
+  lookEveryMs: 2_000,
+};
 
 /** Longer than the minute for which most balancers keep a connection, so that none is closed under a request. */
 const KEEP_ALIVE_MS = 65_000;
@@ -57,9 +66,7 @@ export async function listen(
   handler: RequestHandler,
   { host, port, patience = PATIENCE }: ListenOptions,
 ): Promise<Listener> {
-  /** The latest of each connection: answers leave in the order of their requests, and the last of them closes it. */
-  const latest = new Map<Socket, ServerResponse>();
-  let stopping = false;
+  const connections = createConnections(handler, patience);
   const server = createServer(
     {
       headersTimeout: patience.headersMs,
@@ -68,21 +75,9 @@ export async function listen(
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MOST_HEADER_BYTES,
     },
-    (request, response) => {
-      const { socket } = request;
-      latest.set(socket, response);
-      // Whoever asks and never reads would have its answer kept for as long as it likes. Node cuts off a socket that is idle
-      // for so long, and counts what it sends as being busy.
-      response.once('prefinish', () => socket.setTimeout(patience.answerMs));
-      // The next answer on it may wait for the plan. Where there is none, Node has set how long it is kept.
-      response.once('finish', () => {
-        if (latest.get(socket) !== response) socket.setTimeout(0);
-      });
-      if (stopping) response.shouldKeepAlive = false;
-      handler(request, response);
-    },
+    connections.answer,
   );
-  server.on('connection', (socket: Socket) => socket.once('close', () => latest.delete(socket)));
+  server.on('connection', connections.opened);
   server.maxConnections = MOST_CONNECTIONS;
   // Node drops what is past a number of headers in silence, a second Authorization among it.
   server.maxHeadersCount = 0;
@@ -94,13 +89,12 @@ export async function listen(
     origin: httpOrigin(server),
     stop: (graceMs) =>
       new Promise((resolve) => {
-        stopping = true;
         const grace = setTimeout(() => server.closeAllConnections(), graceMs);
         server.close(() => {
           clearTimeout(grace);
           resolve();
         });
-        for (const response of latest.values()) response.shouldKeepAlive = false;
+        connections.stop();
       }),
   };
 }

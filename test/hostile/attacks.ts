@@ -93,6 +93,14 @@ export const ATTACKS = {
     );
     await setTimeout(500, undefined, { signal });
   }),
+  'answers that nobody takes': async (origin, connections, signal) => {
+    const script = `GET ${await largestFile(origin)} HTTP/1.1\r\nHost: petql\r\n\r\n`;
+    const untaken = each(async (socket) => {
+      socket.pause().write(script.repeat(100));
+      await ended(socket, signal);
+    });
+    await untaken(origin, connections, signal);
+  },
   'bodies past the limit': each(async (socket, signal) => {
     socket.write(operation('big', `{ pets { id } } #${'x'.repeat(400_000)}`));
     await ended(socket, signal, 500);
@@ -137,6 +145,12 @@ export const ATTACKS = {
     }
   }),
 } as const satisfies Record<string, Attack>;
+
+/** The path of GraphiQL's script, of some megabytes. */
+async function largestFile(origin: string): Promise<string> {
+  const page = await fetch(`${origin}/graphql`, { headers: { accept: 'text/html' } });
+  return /src="([^"]+)"/.exec(await page.text())?.[1] ?? '/';
+}
 
 /** As many connections at a time, each new one where another has ended. */
 function each(run: (socket: Socket, signal: AbortSignal) => Promise<void>): Attack {

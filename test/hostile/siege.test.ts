@@ -17,6 +17,7 @@ test('a good caller is answered while petql is attacked from all sides, and memo
       'half requests': 2,
       'floods of headers': 1,
       'pipelined requests': 1,
+      'answers that nobody takes': 2,
       'bodies past the limit': 1,
       'bodies in crumbs': 2,
       'uploads that never end': 1,
@@ -24,7 +25,7 @@ test('a good caller is answered while petql is attacked from all sides, and memo
       'a key of its own for each request': 1,
     },
     durationMs: 3_000,
-    patience: { headersMs: 1_000, requestMs: 2_000, answerMs: 2_000, lookEveryMs: 100 },
+    patience: { headersMs: 1_000, requestMs: 2_000, answerMs: 2_000, leastBytesPerSecond: 20_000, lookEveryMs: 100 },
   });
   expect(fared.asked).toBeGreaterThan(10);
   expect(fared.answered).toBe(fared.asked);
@@ -37,7 +38,7 @@ test.each([
   ['does not come to the end of its headers', 'POST /graphql HTTP/1.1\r\nHost: petql\r\n'],
   ['does not come to the end of its body', 'POST /graphql HTTP/1.1\r\nHost: petql\r\nContent-Length: 9000\r\n\r\n{'],
 ])('whoever %s is cut off, a byte now and then or not', async (_name, begun) => {
-  const patience = { headersMs: 200, requestMs: 300, answerMs: 300, lookEveryMs: 20 };
+  const patience = { headersMs: 200, requestMs: 300, answerMs: 300, leastBytesPerSecond: 20_000, lookEveryMs: 20 };
   const listener = await listen(() => {}, { host: '127.0.0.1', port: 0, patience });
   const { hostname, port } = new URL(listener.origin);
   const socket = connect(Number(port), hostname).on('error', () => {});
@@ -55,7 +56,7 @@ test.each([
 });
 
 describe('an answer', () => {
-  const patience = { headersMs: 5_000, requestMs: 5_000, answerMs: 300, lookEveryMs: 20 };
+  const patience = { headersMs: 5_000, requestMs: 5_000, answerMs: 300, leastBytesPerSecond: 100_000, lookEveryMs: 20 };
   /** More than the machine's buffers hold. */
   const LARGE = 'x'.repeat(32_000_000);
 

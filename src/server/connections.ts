@@ -1,0 +1,103 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { RequestHandler } from './listener.ts';
+import { createUnsentAnswers } from './unsent-answers.ts';
+import type { UnsentAnswersOptions } from './unsent-answers.ts';
+
+/** What goes on on each connection. */
+export interface Connections {
+  opened(socket: Socket): void;
+  /** Has a request answered, once the answer before it is out. */
+  answer(request: IncomingMessage, response: ServerResponse): void;
+  /** From now on each is closed behind its last answer. */
+  stop(): void;
+}
+
+/** Requests of one connection that wait behind an answer. Clients that send some ahead send a handful. */
+const MOST_WAITING = 100;
+/** What all that wait may hold, in bytes. */
+const MOST_WAITING_BYTES = 67_108_864;
+/** A request without its body. */
+const REQUEST_BYTES = 4_096;
+/** What Node reads of a body that nobody asks for. */
+const UNREAD_BODY_BYTES = 65_536;
+
+/**
+ * Begins a request only when the answer before it on its connection is out. Node would have all answered at once that
+ * came with one read, a thousand of them, and keep their answers for a client that need not take a single one. Whoever sends more ahead
+ * than there is room for is cut off.
+ */
+export function createConnections(handler: RequestHandler, options: UnsentAnswersOptions): Connections {
+  const connections = new Map<Socket, Connection>();
+  const unsent = createUnsentAnswers(options);
+  let waitingBytes = 0;
+  let stopping = false;
+
+  return {
+    opened(socket) {
+      const connection: Connection = { busy: false, latest: undefined, waiting: [] };
+      connections.set(socket, connection);
+      socket.once('close', () => {
+        connections.delete(socket);
+        unsent.forget(socket);
+        for (const { bytes } of connection.waiting.splice(0)) waitingBytes -= bytes;
+      });
+    },
+    answer(request, response) {
+      const { socket } = request;
+      const connection = connections.get(socket);
+      // Cut off, with more of its requests in what was read last.
+      if (!connection || socket.destroyed) return;
+      connection.latest = response;
+      if (stopping) response.shouldKeepAlive = false;
+      if (!connection.busy) return begin(connection, request, response);
+      const bytes = bytesOf(request);
+      if (connection.waiting.length >= MOST_WAITING || waitingBytes + bytes > MOST_WAITING_BYTES) {
+        return void socket.destroy();
+      }
+      connection.waiting.push({ request, response, bytes });
+      waitingBytes += bytes;
+    },
+    stop() {
+      stopping = true;
+      for (const { latest } of connections.values()) if (latest) latest.shouldKeepAlive = false;
+    },
+  };
+
+  function begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    connection.busy = true;
+    response.on('prefinish', () => unsent.watch(socket));
+    response.on('finish', () => {
+      connection.busy = false;
+      // The next answer on it may wait for the plan. Where there is none, Node has set how long it is kept.
+      if (unsent.forget(socket) && connection.latest !== response) socket.setTimeout(0);
+      const next = connection.waiting.shift();
+      if (!next) return;
+      waitingBytes -= next.bytes;
+      begin(connection, next.request, next.response);
+    });
+    handler(request, response);
+  }
+}
+
+interface Connection {
+  /** Whether an answer is under way. */
+  busy: boolean;
+  /** Answers leave in the order of their requests, and the last of them closes it. */
+  latest: ServerResponse | undefined;
+  readonly waiting: Waiting[];
+}
+
+interface Waiting {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** What it takes in memory at most. */
+  readonly bytes: number;
+}
+
+function bytesOf({ headers }: IncomingMessage): number {
+  const inPieces = headers['transfer-encoding'] !== undefined;
+  const announced = inPieces ? UNREAD_BODY_BYTES : Number(headers['content-length'] ?? 0);
+  return REQUEST_BYTES + Math.min(announced, UNREAD_BODY_BYTES);
+}
