@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { RequestHandler } from './listener.ts';
+import { hasSeveralHosts, takeTarget } from './request-target.ts';
 import { createUnsentAnswers } from './unsent-answers.ts';
 import type { UnsentAnswersOptions } from './unsent-answers.ts';
 
@@ -77,6 +78,8 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       waitingBytes -= next.bytes;
       begin(connection, next.request, next.response);
     });
+    if (hasSeveralHosts(request)) return void response.writeHead(400, { connection: 'close' }).end();
+    takeTarget(request);
     handler(request, response);
   }
 }

@@ -201,6 +201,10 @@ function useGraphqlRequests({ limits, serverKey, trusted, requireTrusted }: Grap
       ) {
         throw badRequest('Expected a body with the content type application/json.', 415);
       }
+      const coding = request.headers.get('content-encoding');
+      if (request.method === 'POST' && coding && coding.toLowerCase() !== 'identity') {
+        throw badRequest('Expected a body as it is, without a Content-Encoding.', 415);
+      }
       if (request.method === 'POST') setRequestParser(readJsonBody);
       if (!isAcceptable(request.headers.get('accept'))) throw badRequest(NOT_ACCEPTABLE, 406);
       const forged = serverKey !== undefined ? forgedRequestError(request) : undefined;

@@ -3,6 +3,7 @@ import type { FastAnswer, FastPath } from './fast-path.ts';
 import type { RequestHandler } from './listener.ts';
 import { createBodyReader } from './request-body.ts';
 import type { ReadBody, ReadIncoming } from './request-body.ts';
+import { targetPath } from './request-target.ts';
 import { sharedBytes } from './shared-body.ts';
 import { createTurns } from './turns.ts';
 
@@ -40,7 +41,8 @@ export function createNodeHandler(
   /** @returns whether it is for `handle`, which does nearly all its work in promises that are there at once. */
   function answer(exchange: Exchange): boolean {
     const { incoming, outgoing, body, signal } = exchange;
-    const fast = 'bytes' in body && fastPath({ incoming, path: pathOf(incoming), body: body.bytes, signal });
+    const fast =
+      'bytes' in body && !isCoded(exchange) && fastPath({ incoming, path: pathOf(incoming), body: body.bytes, signal });
     // Most answers are there at once, and wait for no promise on their way out.
     if (!fast) void answerByFetch(exchange);
     else if (fast instanceof Promise) {
@@ -58,7 +60,7 @@ export function createNodeHandler(
       const bytes = sharedBytes(response) ?? Buffer.from(await response.arrayBuffer());
       // All of it is there, and goes out in one piece: an answer that says both is one that a proxy may take for two.
       const { 'transfer-encoding': _inPieces, ...headers } = Object.fromEntries(response.headers);
-      const whole = { status: response.status, headers: { ...headers, 'content-length': bytes.length }, bytes };
+      const whole = { status: response.status, headers: withLength(headers, bytes.length, response.status), bytes };
       if ('tooLong' in body && !incoming.complete) sendAndClose(exchange, whole);
       else outgoing.writeHead(whole.status, whole.headers).end(bytes);
     } catch {
@@ -74,6 +76,11 @@ function refuse(outgoing: ServerResponse, status: 400 | 500): void {
   outgoing.end();
 }
 
+/** An answer that can have no body says no length of one (RFC 9110, section 8.6). */
+function withLength(headers: OutgoingHttpHeaders, bytes: number, status: number): OutgoingHttpHeaders {
+  return status === 204 || status === 304 ? headers : { ...headers, 'content-length': bytes };
+}
+
 /** How long a client that is told that its body is too long may go on sending it, in milliseconds. */
 const LAST_WORDS_MS = 5_000;
 
@@ -87,6 +94,11 @@ function sendAndClose({ incoming, outgoing }: Exchange, { status, headers, bytes
   const late = setTimeout(end, LAST_WORDS_MS);
   outgoing.once('close', () => clearTimeout(late));
   incoming.once('end', end);
+}
+
+/** Whether the body says that it is packed. That is refused, or a framework has unpacked it; the server knows of both. */
+function isCoded({ incoming }: Exchange): boolean {
+  return incoming.headers['content-encoding'] !== undefined;
 }
 
 interface WholeAnswer {
@@ -127,7 +139,7 @@ function send(outgoing: ServerResponse, { status, headers, body, bytes }: FastAn
 
 /** Where a framework cut the path that this is mounted at off, it keeps the whole of it. */
 function pathOf({ originalUrl, url = '/' }: ReadIncoming): string {
-  return originalUrl ?? url;
+  return targetPath(originalUrl ?? url);
 }
 
 /** What no key can be read from. Two headers that are joined can look like one, where either of them is empty. */
@@ -149,6 +161,7 @@ function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal):
     // Joined, as a Request has them; Node itself drops the second of some in silence.
     if (values) headers.set(name, values.length > 1 && name === 'authorization' ? SEVERAL : values.join(', '));
   }
+  if ('parsedBefore' in body) headers.delete('content-encoding');
   // The length alone says that it is too long, and the GraphQL server refuses it for that.
   if ('tooLong' in body) headers.set('content-length', String(body.tooLong));
   const hasBody = 'bytes' in body && body.bytes.length > 0 && method !== 'GET' && method !== 'HEAD';
