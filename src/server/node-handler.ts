@@ -4,7 +4,7 @@ import type { RequestHandler } from './listener.ts';
 import { createBodyReader } from './request-body.ts';
 import type { ReadBody, ReadIncoming } from './request-body.ts';
 import { targetPath } from './request-target.ts';
-import { sharedBytes } from './shared-body.ts';
+import { SharedResponse } from './shared-response.ts';
 import { createTurns } from './turns.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. It answers its own faults itself. */
@@ -57,7 +57,8 @@ export function createNodeHandler(
     if (!request) return refuse(outgoing, 400);
     try {
       const response = await handle(request);
-      const bytes = sharedBytes(response) ?? Buffer.from(await response.arrayBuffer());
+      const isShared = response instanceof SharedResponse;
+      const bytes = isShared ? response.shared : Buffer.from(await response.arrayBuffer());
       // All of it is there, and goes out in one piece: an answer that says both is one that a proxy may take for two.
       const { 'transfer-encoding': _inPieces, ...headers } = Object.fromEntries(response.headers);
       const whole = { status: response.status, headers: withLength(headers, bytes.length, response.status), bytes };

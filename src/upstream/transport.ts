@@ -1,5 +1,6 @@
 import { Pool, errors } from 'undici';
 import type { Dispatcher } from 'undici';
+import { createGrowingBuffer } from '../growing-buffer.ts';
 
 export interface TransportOptions {
   /** The base address, with its version segment. */
@@ -88,7 +89,7 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
   let controller: Dispatcher.DispatchController | undefined;
   let stopped: Error | undefined;
   let head: ResponseHead | undefined;
-  const body = createBody(maxBodyBytes);
+  const body = createGrowingBuffer({ mostBytes: maxBodyBytes });
   // undici's own timeouts watch a phase each and are coarse; this one bounds the whole call.
   const timeout = setTimeout(() => {
     stopped = new Error('timeout');
@@ -128,26 +129,6 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
 }
 
 const NO_BYTES = Buffer.alloc(0);
-const FIRST_BYTES = 16_384;
-
-/** Copies what comes: each chunk is a view of all that was read from the socket with it, be it a thousand times as much. */
-function createBody(maxBytes: number) {
-  let buffer = NO_BYTES;
-  let length = 0;
-  return {
-    add(chunk: Buffer): void {
-      const needed = length + chunk.length;
-      if (needed > buffer.length) {
-        const larger = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * buffer.length, maxBytes), FIRST_BYTES));
-        buffer.copy(larger, 0, 0, length);
-        buffer = larger;
-      }
-      chunk.copy(buffer, length);
-      length = needed;
-    },
-    bytes: (): Buffer => buffer.subarray(0, length),
-  };
-}
 
 function reasonOf(error: Error): TransportFailure['reason'] {
   const { ResponseExceededMaxSizeError, HeadersOverflowError } = errors;

@@ -1,7 +1,7 @@
 import { loadedOnce } from '../../loaded-once.ts';
 import { loadGraphiqlAssets } from './graphiql-assets.ts';
 import { graphiqlPage } from './graphiql-page.ts';
-import { sharedResponse } from '../shared-body.ts';
+import { SharedResponse } from '../shared-response.ts';
 
 export interface GraphiqlOptions {
   /** The path of the GraphQL endpoint, which is also the page's. */
@@ -47,7 +47,7 @@ export function createGraphiql({ endpoint, apiKey }: GraphiqlOptions): Graphiql 
     const file = name.startsWith(`${version}/`) ? files.get(name.slice(version.length + 1)) : undefined;
     if (!file) return new Response('There is nothing at this path.\n', { status: 404 });
     const zipped = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '');
-    return sharedResponse(zipped ? file.gzipped : file.body, {
+    return new SharedResponse(zipped ? file.gzipped : file.body, {
       headers: {
         'content-type': file.contentType,
         'cache-control': 'public, max-age=31536000, immutable',
