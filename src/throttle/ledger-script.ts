@@ -221,7 +221,7 @@ local function applyReading(state, given, reading, nowMs)
   window.ceiling = math.min(ceiling, highest)
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS
   window.resetId = reading.resetId
-  local assumed = other.mode ~= 'told' or not state.planKnown
+  local assumed = other.mode ~= 'told' or not state.planKnown or other.limit == limit
   if reading.otherLimit and assumed then other.limit = reading.otherLimit end
   if reading.limit then state.planKnown = true end
 end

@@ -371,8 +371,8 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   window.ceiling = Math.min(ceiling, highest);
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS;
   window.resetId = reading.resetId;
-  // What was told of the other window before the plan was known may have been this one's.
-  const assumed = other.mode !== 'told' || !state.planKnown;
+  // What was told of the other window before the plan was known may have been this one's; with this one's limit, it was.
+  const assumed = other.mode !== 'told' || !state.planKnown || other.limit === limit;
   if (reading.otherLimit !== undefined && assumed) other.limit = reading.otherLimit;
   if (reading.limit !== undefined) state.planKnown = true;
 }

@@ -34,7 +34,7 @@ export function readWindows(headers: RateLimitHeaders, known: KnownPlan, times: 
   if (remaining === undefined || headers.limit === 0) return [];
   const reset = readReset(headers.reset, times);
   if (reset && reset.inMs <= -JUST_OVER_MS) return [];
-  const windows = describedWindows(headers.limit, reset, known, times);
+  const windows = describedWindows({ limit: headers.limit, remaining }, reset, known, times);
   // What may mean either window tells of neither's limit, and must fit the minute's.
   const ambiguous = windows.length > 1;
   const [first = 'minute'] = windows;
@@ -70,8 +70,13 @@ function readReset(value: number | undefined, { upstreamNowMs, nowMs }: Times): 
   return isKnown && inMs > LONGEST_DAY_MS ? undefined : { inMs, id: atMs };
 }
 
+interface Told {
+  readonly limit: number | undefined;
+  readonly remaining: number;
+}
+
 function describedWindows(
-  limit: number | undefined,
+  { limit, remaining }: Told,
   reset: Reset | undefined,
   { minute, day, planKnown }: KnownPlan,
   { upstreamNowMs }: Times,
@@ -84,6 +89,7 @@ function describedWindows(
   // A reset that follows another in whole minutes is the minute's.
   if (limit !== undefined && isDayOfAPlan(limit) && !planKnown)
     return followsInMinutes(reset, minute.resetId) ? ['minute'] : ['minute', 'day'];
+  if (byLimit === 'day' && isAnotherPlansMinute(day.limit - remaining, reset, { minute, day })) return ['minute'];
   if (byLimit) return [byLimit];
   for (const window of ['minute', 'day'] as const) {
     const { mode, resetId } = window === 'minute' ? minute : day;
@@ -96,6 +102,26 @@ function followsInMinutes({ id }: Reset, earlierId: number): boolean {
   const laterMs = id - earlierId;
   const offMs = laterMs % LENGTH_MS.minute;
   return earlierId > 0 && laterMs > SAME_RESET_MS && Math.min(offMs, LENGTH_MS.minute - offMs) <= SAME_RESET_MS;
+}
+
+/**
+ * Whether what has the day's limit, and resets about a minute from now, is the minute of a plan that the key has changed to:
+ * 1,000 is Free's day and Business's minute.
+ *
+ * @param used calls of that window, the answered one with them.
+ */
+function isAnotherPlansMinute(
+  used: number,
+  { id }: Reset,
+  { minute, day }: Pick<KnownPlan, 'day' | 'minute'>,
+): boolean {
+  // A day that is about to end, or slides, has calls of before the last minute in it.
+  if (used > Math.max(1, minute.used)) return false;
+  // Who tells of days would have told of this one when it was not about to end.
+  if (day.resetId === 0) return day.mode === 'counted';
+  // The one that was told is over, and the next does not end hours after it.
+  const laterMs = id - day.resetId;
+  return day.mode === 'unknown' && laterMs > SAME_RESET_MS && laterMs < LENGTH_MS.day / 2;
 }
 
 function windowWithLimit(limit: number | undefined, perMinute: number, perDay: number): WindowName | undefined {

@@ -213,6 +213,17 @@ describe.each(Object.entries(makers))('the ledger %s', (place, make) => {
     expect(open2.grants).toHaveLength(9);
   });
 
+  // Or a day that was misread, and told once more by a late answer, would hold no more than a minute for ever.
+  test.skipIf(skipped)('knows that a day that was told with the limit of the minute was that minute', async () => {
+    const misread: Reading = { ...minute(290), window: 'day', limit: 300 };
+    await ask(0, answered(await take(1), misread));
+    const next = { limit: 300, resetInMs: 60_000, resetId: START + 100_000, otherLimit: 9_000 };
+    expect(await ask(0, answered(await take(1), minute(299, next)))).toMatchObject({
+      minute: { limit: 300 },
+      day: { limit: 9_000 },
+    });
+  });
+
   test.skipIf(skipped)('closes after a 429 until its time and a guard are over, and then probes', async () => {
     await open(5);
     const [first, second] = (await ask(2)).grants as [Grant, Grant];

@@ -56,6 +56,36 @@ describe('which window the headers describe', () => {
     expect(windowsOf(headers(1_000, 900, inSeconds(40)), later, times)).toEqual(['minute']);
   });
 
+  describe("of what has the limit of the plan's day and resets about a minute from now", () => {
+    const MINUTE_MS = 60_000;
+    const resetId = NOW + 40_000;
+    const counted = { ...windowOf(60), used: 7 };
+    const dayOver = (earlierMs: number): WindowStanding => {
+      return { ...windowOf(1_000, resetId - earlierMs), mode: 'unknown' };
+    };
+    const notBegun: WindowStanding = { ...windowOf(1_000), mode: 'unknown' };
+    test.each<[string, number, WindowStanding, string]>([
+      ['no more is used than in the last minute: the minute of another plan', 993, windowOf(1_000), 'minute'],
+      ['more is used: the day, which began before that', 992, windowOf(1_000), 'day'],
+      ['nobody has told of anything yet: the day', 999, notBegun, 'day'],
+      ['what was taken for the day ended a minute ago: a minute', 999, dayOver(MINUTE_MS), 'minute'],
+      ['it ended some calls ago: a minute that slides', 999, dayOver(7_000), 'minute'],
+      ['it slides, and has more in it than the last minute: the day', 992, dayOver(MINUTE_MS), 'day'],
+      ['it ended a day ago: the day', 999, dayOver(1_440 * MINUTE_MS), 'day'],
+      ['it is the reset that was told of the day', 999, windowOf(1_000, resetId), 'day'],
+    ])('%s', (_name, remaining, day, window) => {
+      const plan = known(60, 1_000, { minute: counted, day });
+      expect(windowsOf(headers(1_000, remaining, inSeconds(40)), plan, times)).toEqual([window]);
+    });
+    test('a first call of another plan is known by itself, where nothing is known of the minute', () => {
+      const minute: WindowStanding = { ...windowOf(60, NOW), mode: 'unknown' };
+      const plan = known(60, 1_000, { minute });
+      expect(readWindows(headers(1_000, 999, inSeconds(40)), plan, times)).toMatchObject([
+        { window: 'minute', limit: 1_000, otherLimit: 100_000 },
+      ]);
+    });
+  });
+
   test('what may be both keeps to the smaller minute, and tells of no limit', () => {
     expect(readWindows(headers(1_000, 900, inSeconds(40)), assumed, times)).toEqual([
       {
