@@ -130,8 +130,17 @@ function windowWithLimit(limit: number | undefined, perMinute: number, perDay: n
   return limit === perDay ? 'day' : undefined;
 }
 
-/** A window's limit gives the plan away, and with it the other window's; unless that one is known already. */
+/**
+ * A window's limit gives the plan away, and with it the other window's; unless that one is known already. A custom limit
+ * gives away only beyond which published plan it is: while that is the same, so is what is known of the other window.
+ */
 function otherLimit(window: WindowName, limit: number | undefined, known: KnownPlan): number | undefined {
-  if (limit === undefined || (known.planKnown && limit === known[window].limit)) return undefined;
-  return window === 'minute' ? perDayFor(limit) : perMinuteFor(limit);
+  const [before, other] = window === 'minute' ? [known.minute, known.day] : [known.day, known.minute];
+  const [otherFor, backFrom] = window === 'minute' ? [perDayFor, perMinuteFor] : [perMinuteFor, perDayFor];
+  if (limit === undefined || (known.planKnown && limit === before.limit)) return undefined;
+  const published = otherFor(limit);
+  if (!known.planKnown || backFrom(published) === limit) return published;
+  const publishedBefore = otherFor(before.limit);
+  if (published === publishedBefore) return undefined;
+  return published > publishedBefore ? Math.max(other.limit, published) : Math.min(other.limit, published);
 }

@@ -106,6 +106,13 @@ describe.each(ways)(
       expect(after).toMatchObject({ refused: 0, believed: PLANS.business });
       expect(after.served).toBeGreaterThan(4_000);
     });
+
+    test.skipIf(skipped)('a custom plan whose minute is raised keeps its day', async () => {
+      const key = createKey(place, { perMinute: 1_100, perDay: 1_000_000, known: true });
+      await key.ask(upstreamOf({ perMinute: 1_100, perDay: 1_000_000 }), { minutes: 2 });
+      const after = await key.ask(upstreamOf({ perMinute: 1_200, perDay: 1_000_000 }), { minutes: 2 });
+      expect(after).toMatchObject({ refused: 0, believed: { perMinute: 1_200, perDay: 1_000_000 } });
+    });
   },
 );
 

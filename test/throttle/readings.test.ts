@@ -166,6 +166,22 @@ describe('the plan', () => {
       { otherLimit: undefined },
     ]);
   });
+  test.each([
+    ['raised', 6_000, known(5_000, 1_000_000), undefined],
+    ['lowered', 4_000, known(5_000, 1_000_000), undefined],
+    ['raised beyond a published plan', 1_500, known(300, 10_000), 100_000],
+    ['raised beyond a published plan, of which the day was larger', 1_500, known(300, 500_000), 500_000],
+    ['lowered below a published plan', 500, known(5_000, 1_000_000), 10_000],
+    ['lowered below a published plan, of which the day was smaller', 500, known(5_000, 9_000), 9_000],
+    ["a published plan's", 1_000, known(5_000, 1_000_000), 100_000],
+  ])('whose minute is %s has the day that is known as far as that says nothing of it', (_name, limit, plan, perDay) => {
+    const [reading] = readWindows(headers(limit, 1, inSeconds(10)), plan, times);
+    expect(reading).toMatchObject({ window: 'minute', limit, otherLimit: perDay });
+  });
+  test('whose day is raised keeps the minute that is known', () => {
+    const [reading] = readWindows(headers(2_000_000, 1, inSeconds(1_000)), known(5_000, 1_000_000), times);
+    expect(reading).toMatchObject({ window: 'day', limit: 2_000_000, otherLimit: undefined });
+  });
   test('shows in the day, too', () => {
     expect(readWindows(headers(10_000, 1, inSeconds(1_000)), assumed, times)).toMatchObject([
       { window: 'day', limit: 10_000, otherLimit: 300 },
