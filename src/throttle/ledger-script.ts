@@ -23,6 +23,7 @@ local LONGEST_BACKOFF_MS = 900000
 local FIRST_BAN_MS = 60000
 local LONGEST_BAN_MS = 3600000
 local BAN_SUSPECTED_MS = 900000
+local LATELY_MS = 86400000
 local LONGEST_PAUSE_MS = 366 * 86400000
 local LOST_PROBE_MS = 1000
 local DAY_RESERVE = 100
@@ -86,7 +87,7 @@ local function newLedgerState(generation, rules)
     generation = generation, started = 0, counted = 0,
     minute = newWindow(rules.plan.perMinute), day = newWindow(rules.plan.perDay), planKnown = rules.plan.known,
     minuteStarts = {}, dayStarts = {}, unanswered = {},
-    configured = rules.plan.known and planText(rules.plan) or '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false,
+    configuredAtMs = {}, mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false,
   }
 end
 
@@ -113,19 +114,20 @@ local function heedClock(state, nowMs)
   state.unanswered = moved(state.unanswered, backMs, UNANSWERED_SLOT_MS)
 end
 
-local function heedConfigured(state, plan)
+local function heedConfigured(state, plan, nowMs)
   if not plan.known then return end
-  local configured = planText(plan)
-  if state.configured == configured then return end
-  state.configured = configured
-  local limits = { minute = plan.perMinute, day = plan.perDay }
-  for _, name in ipairs({ 'minute', 'day' }) do
-    local window = state[name]
-    if window.limit ~= limits[name] then
-      window.limit = limits[name]
-      if window.mode == 'told' then window.mode = 'unknown' end
-    end
+  local minute, day = state.minute, state.day
+  local lately, text = state.configuredAtMs or {}, planText(plan)
+  state.configuredAtMs = lately
+  for other, atMs in pairs(lately) do
+    if nowMs - atMs >= LATELY_MS then lately[other] = nil end
   end
+  local isHeeded = lately[text] ~= nil
+  lately[text] = nowMs
+  if isHeeded then return end
+  if day.mode == 'told' and day.limit ~= plan.perDay then day.mode = 'unknown' end
+  minute.limit = plan.perMinute
+  day.limit = plan.perDay
   state.planKnown = true
 end
 
@@ -216,14 +218,15 @@ local function applyReading(state, given, reading, nowMs)
   local allowed = math.max(given.countedBefore + 1 + remaining, state.counted + window.fewest)
   local ceiling = same and math.max(window.ceiling, allowed) or allowed
   window.mode = 'told'
-  window.limit = limit
   window.cappedAt = ceiling >= highest and state.started or (same and window.cappedAt or 0)
   window.ceiling = math.min(ceiling, highest)
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS
   window.resetId = reading.resetId
+  if not reading.otherLimit then return end
   local assumed = other.mode ~= 'told' or not state.planKnown or other.limit == limit
-  if reading.otherLimit and assumed then other.limit = reading.otherLimit end
-  if reading.limit then state.planKnown = true end
+  if assumed then other.limit = reading.otherLimit end
+  window.limit = limit
+  state.planKnown = true
 end
 
 local function applyReadings(state, given, readings, nowMs)
@@ -386,7 +389,7 @@ local stored = redis.call('GET', KEYS[1])
 local state = stored and cjson.decode(stored) or newLedgerState(request.generation, rules)
 
 heedClock(state, nowMs)
-heedConfigured(state, rules.plan)
+heedConfigured(state, rules.plan, nowMs)
 passTime(state, rules, nowMs)
 state.replies = state.replies or {}
 local reply = state.replies[request.replica]

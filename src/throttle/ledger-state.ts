@@ -58,8 +58,8 @@ export interface LedgerState {
   minute: WindowState;
   day: WindowState;
   planKnown: boolean;
-  /** The plan that was configured when this was last looked at, as PER_MINUTE/PER_DAY; empty where none was. */
-  configured: string;
+  /** When each plan that somebody has configured lately, as PER_MINUTE/PER_DAY, was so last. */
+  configuredAtMs: Record<string, number>;
   /** Starts by the slot of time in which they were granted: all of them, a minute's and a day's worth. */
   minuteStarts: CountsBySlot;
   dayStarts: CountsBySlot;
@@ -127,6 +127,8 @@ const FIRST_BAN_MS = 60_000;
 const LONGEST_BAN_MS = 3_600_000;
 /** A refusal without a 429 counts as a ban for so long after the last 429. */
 const BAN_SUSPECTED_MS = 900_000;
+/** Whatever day was told when a plan was last configured so long ago is over. */
+const LATELY_MS = 86_400_000;
 const LONGEST_PAUSE_MS = 366 * 86_400_000;
 /** A lost probe is followed by another after this, unless the gate was closed before it. */
 const LOST_PROBE_MS = 1_000;
@@ -143,7 +145,7 @@ export function newLedgerState(generation: string, { plan }: LedgerRules): Ledge
     minute: newWindow(plan.perMinute),
     day: newWindow(plan.perDay),
     planKnown: plan.known,
-    configured: plan.known ? planText(plan) : '',
+    configuredAtMs: {},
     minuteStarts: {},
     dayStarts: {},
     unanswered: {},
@@ -172,6 +174,8 @@ export function newStateAlone(
   state.replicas = replicas;
   if (!known) return state;
   state.planKnown = known.planKnown;
+  // It was heeded where this is known from.
+  if (rules.plan.known) state.configuredAtMs[planText(rules.plan)] = nowMs;
   for (const name of ['minute', 'day'] as const) {
     const { mode, limit, remaining, resetInMs, resetId } = known[name];
     const share = name === 'minute' ? 0 : Math.floor(remaining / replicas);
@@ -199,7 +203,7 @@ export function exchange(
   nowMs: number,
 ): Standing {
   heedClock(state, nowMs);
-  heedConfigured(state, rules);
+  heedConfigured(state, rules, nowMs);
   passTime(state, rules, nowMs);
   for (const report of reports) applyReport(state, report, nowMs);
   const grants: Grant[] = [];
@@ -244,18 +248,24 @@ function heedClock(state: LedgerState, nowMs: number): void {
   state.unanswered = moved(state.unanswered, backMs, UNANSWERED_SLOT_MS);
 }
 
-/** Somebody has configured another plan than when this began: it was bought, and holds until the upstream says otherwise. */
-function heedConfigured(state: LedgerState, { plan }: LedgerRules): void {
-  if (!plan.known || state.configured === planText(plan)) return;
-  state.configured = planText(plan);
-  const limits = { minute: plan.perMinute, day: plan.perDay };
-  for (const name of ['minute', 'day'] as const) {
-    const window = state[name];
-    if (window.limit === limits[name]) continue;
-    window.limit = limits[name];
-    // What is left of it, a probe will tell.
-    if (window.mode === 'told') window.mode = 'unknown';
-  }
+/**
+ * Somebody has configured a plan that was not lately: it was bought, and holds until the upstream says otherwise. Replicas
+ * that share a ledger may be told different plans for a while, so each is heeded once.
+ */
+function heedConfigured(state: LedgerState, { plan }: LedgerRules, nowMs: number): void {
+  if (!plan.known) return;
+  const { minute, day } = state;
+  // A state that was kept by an older version has none.
+  const lately = (state.configuredAtMs ??= {});
+  for (const [text, atMs] of Object.entries(lately)) if (nowMs - atMs >= LATELY_MS) delete lately[text];
+  const text = planText(plan);
+  const isHeeded = lately[text] !== undefined;
+  lately[text] = nowMs;
+  if (isHeeded) return;
+  // What is left of the day, a probe will tell. The minute is soon over, and may be used up by what the other plan allowed.
+  if (day.mode === 'told' && day.limit !== plan.perDay) day.mode = 'unknown';
+  minute.limit = plan.perMinute;
+  day.limit = plan.perDay;
   state.planKnown = true;
 }
 
@@ -366,15 +376,17 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
       : Math.max(given.countedBefore + 1 + remaining, state.counted + window.fewest);
   const ceiling = same ? (state.replicas > 1 ? window.ceiling : Math.max(window.ceiling, allowed)) : allowed;
   window.mode = 'told';
-  window.limit = limit;
   window.cappedAt = ceiling >= highest ? state.started : same ? window.cappedAt : 0;
   window.ceiling = Math.min(ceiling, highest);
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS;
   window.resetId = reading.resetId;
+  // A limit that its reader knew is no news. Where it is not the one here, another plan was configured meanwhile.
+  if (reading.otherLimit === undefined) return;
   // What was told of the other window before the plan was known may have been this one's; with this one's limit, it was.
   const assumed = other.mode !== 'told' || !state.planKnown || other.limit === limit;
-  if (reading.otherLimit !== undefined && assumed) other.limit = reading.otherLimit;
-  if (reading.limit !== undefined) state.planKnown = true;
+  if (assumed) other.limit = reading.otherLimit;
+  window.limit = limit;
+  state.planKnown = true;
 }
 
 function noteFewest(state: LedgerState, window: WindowState, given: Grant, remaining: number): void {

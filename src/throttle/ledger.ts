@@ -70,7 +70,7 @@ export interface Reading {
   readonly resetInMs: number;
   /** The reset as the upstream names it, to tell one window from the next. */
   readonly resetId: number;
-  /** The limit of the other window, where this reading gives the plan away. */
+  /** The limit of the other window, by what this one's says of the plan; undefined where it says nothing that was not known. */
   readonly otherLimit: number | undefined;
 }
 

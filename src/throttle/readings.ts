@@ -141,6 +141,6 @@ function otherLimit(window: WindowName, limit: number | undefined, known: KnownP
   const published = otherFor(limit);
   if (!known.planKnown || backFrom(published) === limit) return published;
   const publishedBefore = otherFor(before.limit);
-  if (published === publishedBefore) return undefined;
+  if (published === publishedBefore) return other.limit;
   return published > publishedBefore ? Math.max(other.limit, published) : Math.min(other.limit, published);
 }

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { PLANS } from '../../src/plan.ts';
 import { exchange, newLedgerState } from '../../src/throttle/ledger-state.ts';
 import type { LedgerRules, LedgerState } from '../../src/throttle/ledger-state.ts';
-import type { Exchange, Reading, Standing } from '../../src/throttle/ledger.ts';
+import type { Exchange, Reading, Report, Standing } from '../../src/throttle/ledger.ts';
+import { readWindows } from '../../src/throttle/readings.ts';
 import { createRedisLedger } from '../../src/throttle/redis-ledger.ts';
 import { redisIsHere } from '../support/redis-server.ts';
 import { useRedis } from '../support/redis-store.ts';
+import { createStrictPlan } from './strict-plan.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const plan = (perMinute: number, perDay: number, known = true): LedgerRules => {
@@ -13,6 +16,11 @@ const plan = (perMinute: number, perDay: number, known = true): LedgerRules => {
 };
 
 const real = useRedis();
+
+let nowMs = NOW;
+beforeEach(() => {
+  nowMs = NOW;
+});
 
 /** Exchanges of a process that was started with these rules, on what was kept before. */
 type Ask = (rules: LedgerRules, request: Exchange) => Promise<Standing>;
@@ -22,7 +30,7 @@ const places: Record<string, () => Ask> = {
     let kept: string | undefined;
     return (rules, request) => {
       const state = kept === undefined ? newLedgerState('one', rules) : (JSON.parse(kept) as LedgerState);
-      const standing = exchange(state, request, rules, NOW);
+      const standing = exchange(state, request, rules, nowMs);
       kept = JSON.stringify(state);
       return Promise.resolve(standing);
     };
@@ -35,13 +43,13 @@ const places: Record<string, () => Ask> = {
         rules,
         nameOf: (apiKey) => apiKey,
         replica: 'one',
-        now: () => NOW,
+        now: () => nowMs,
       }).exchange(key, request, randomUUID());
   },
 };
 
-const ofTheDay = (limit: number, remaining: number): Reading => {
-  return { window: 'day', limit, remaining, resetInMs: 3_600_000, resetId: NOW + 3_600_000, otherLimit: undefined };
+const ofTheDay = (limit: number, remaining: number, perMinute: number): Reading => {
+  return { window: 'day', limit, remaining, resetInMs: 3_600_000, resetId: NOW + 3_600_000, otherLimit: perMinute };
 };
 
 /** Asks once, and hears this of the day. */
@@ -56,10 +64,10 @@ test.each(Object.keys(places))(
   async (place) => {
     if (place === 'in Redis' && !redisIsHere) return;
     const ask = (places[place] as () => Ask)();
-    await hear(ask, plan(60, 1_000, false), ofTheDay(1_000, 0));
+    await hear(ask, plan(60, 1_000, false), ofTheDay(1_000, 0, 60));
     const look = (rules: LedgerRules) => ask(rules, { reports: [], wanted: 1 });
     expect(await look(plan(60, 1_000, false))).toMatchObject({ grants: [], closed: 'day' });
-    await hear(ask, plan(300, 10_000), ofTheDay(2_000, 7));
+    await hear(ask, plan(300, 10_000), ofTheDay(2_000, 7, 300));
     // What headers say holds again, and beside it what was configured is heeded once.
     expect((await look(plan(300, 10_000))).day).toMatchObject({ mode: 'told', limit: 2_000, remaining: 6 });
     expect((await look(plan(60, 1_000, false))).minute.limit).toBe(300);
@@ -68,6 +76,87 @@ test.each(Object.keys(places))(
 
 test('the plan that was configured before changes nothing that the headers have said', async () => {
   const ask = (places['in a file'] as () => Ask)();
-  await hear(ask, plan(60, 1_000), ofTheDay(2_000, 0));
+  await hear(ask, plan(60, 1_000), ofTheDay(2_000, 0, 60));
   expect((await ask(plan(60, 1_000), { reports: [], wanted: 1 })).day).toMatchObject({ limit: 2_000, remaining: 0 });
+});
+
+describe.each(Object.keys(places))('where what was spent is kept %s', (place) => {
+  const skipped = place === 'in Redis' && !redisIsHere;
+  const FREE = plan(60, 1_000);
+  const PRO = plan(300, 10_000);
+  const ofTheMinute = (remaining: number, otherLimit?: number): Reading => {
+    return { window: 'minute', limit: 60, remaining, resetInMs: 40_000, resetId: NOW + 40_000, otherLimit };
+  };
+
+  test.skipIf(skipped)('a minute that is used up stays so, whatever plan is configured', async () => {
+    const ask = (places[place] as () => Ask)();
+    await hear(ask, FREE, ofTheMinute(0, 1_000));
+    expect(await ask(PRO, { reports: [], wanted: 1 })).toMatchObject({ grants: [], closed: 'minute', waitMs: 41_000 });
+    nowMs += 41_000;
+    const { grants, minute } = await ask(PRO, { reports: [], wanted: 1 });
+    expect(grants).toMatchObject([{ probe: true }]);
+    expect(minute.limit).toBe(300);
+  });
+
+  test.skipIf(skipped)('a plan is heeded again when nobody had it for a day', async () => {
+    const ask = (places[place] as () => Ask)();
+    const dayLimit = async (rules: LedgerRules) => (await ask(rules, { reports: [], wanted: 0 })).day.limit;
+    await hear(ask, FREE, ofTheMinute(59, 1_000));
+    expect(await dayLimit(PRO)).toBe(10_000);
+    nowMs += 23 * 3_600_000;
+    expect(await dayLimit(FREE)).toBe(10_000);
+    nowMs += 3_600_000;
+    expect(await dayLimit(FREE)).toBe(10_000);
+    expect(await dayLimit(PRO)).toBe(10_000);
+    nowMs += 86_400_000;
+    expect(await dayLimit(FREE)).toBe(1_000);
+  });
+
+  test.skipIf(skipped)(
+    'an answer says nothing of the plan that was configured since its reader last looked',
+    async () => {
+      const ask = (places[place] as () => Ask)();
+      await hear(ask, FREE, ofTheMinute(59, 1_000));
+      const { grants } = await ask(FREE, { reports: [], wanted: 2 });
+      await ask(PRO, { reports: [], wanted: 0 });
+      const tell = (index: number, reading: Reading) =>
+        ask(FREE, {
+          reports: grants
+            .slice(index, index + 1)
+            .map((grant): Report => ({ kind: 'answered', grant, readings: [reading] })),
+          wanted: 0,
+        });
+      expect(await tell(0, ofTheMinute(58))).toMatchObject({ minute: { limit: 300 }, day: { limit: 10_000 } });
+      expect(await tell(1, ofTheMinute(57, 1_000))).toMatchObject({ minute: { limit: 60 }, day: { limit: 1_000 } });
+    },
+  );
+
+  const fleets = (['free', 'pro'] as const).flatMap((name) =>
+    (['fixed', 'sliding'] as const).map((windows) => ({ name, windows })),
+  );
+  // As in a roll-out of the one after the other.
+  test.skipIf(skipped).each(fleets)(
+    'processes that were given Free and Pro use up a $name key with $windows windows, and meet no 429',
+    async ({ name, windows }) => {
+      const ask = (places[place] as () => Ask)();
+      const upstream = createStrictPlan({ ...PLANS[name], windows, tells: 'minute' });
+      const processes = [FREE, PRO].map((rules) => ({ rules, reports: [] as Report[], standing: {} as Standing }));
+      for (; nowMs < NOW + 300_000; nowMs += 250) {
+        for (const process of processes) {
+          process.standing = await ask(process.rules, { reports: process.reports, wanted: 5 });
+          // Answered when the next one asks.
+          process.reports = process.standing.grants.map((grant): Report => {
+            const { status, headers } = upstream.arrive(nowMs);
+            const readings = readWindows(headers, process.standing, { upstreamNowMs: nowMs, nowMs });
+            if (status === 200) return { kind: 'answered', grant, readings };
+            return { kind: 'refused', grant, readings, refusal: { retryAfterMs: 60_000, ban: false, jitter: 0 } };
+          });
+        }
+      }
+      const served = upstream.arrivals.filter(({ status }) => status === 200).length;
+      expect(upstream.arrivals).toHaveLength(served);
+      expect(served).toBeGreaterThanOrEqual(PLANS[name].perMinute * 4.5);
+      for (const { standing } of processes) expect(standing.day.limit).toBe(PLANS[name].perDay);
+    },
+  );
 });

@@ -167,8 +167,8 @@ describe('the plan', () => {
     ]);
   });
   test.each([
-    ['raised', 6_000, known(5_000, 1_000_000), undefined],
-    ['lowered', 4_000, known(5_000, 1_000_000), undefined],
+    ['raised', 6_000, known(5_000, 1_000_000), 1_000_000],
+    ['lowered', 4_000, known(5_000, 1_000_000), 1_000_000],
     ['raised beyond a published plan', 1_500, known(300, 10_000), 100_000],
     ['raised beyond a published plan, of which the day was larger', 1_500, known(300, 500_000), 500_000],
     ['lowered below a published plan', 500, known(5_000, 1_000_000), 10_000],
@@ -180,7 +180,7 @@ describe('the plan', () => {
   });
   test('whose day is raised keeps the minute that is known', () => {
     const [reading] = readWindows(headers(2_000_000, 1, inSeconds(1_000)), known(5_000, 1_000_000), times);
-    expect(reading).toMatchObject({ window: 'day', limit: 2_000_000, otherLimit: undefined });
+    expect(reading).toMatchObject({ window: 'day', limit: 2_000_000, otherLimit: 5_000 });
   });
   test('shows in the day, too', () => {
     expect(readWindows(headers(10_000, 1, inSeconds(1_000)), assumed, times)).toMatchObject([
