@@ -132,6 +132,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     drain,
     async close() {
       await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+      metrics?.close();
       await records.close();
       await ledger.close();
       await transport.close();

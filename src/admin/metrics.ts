@@ -1,15 +1,20 @@
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { BudgetView } from '../caller/budget.ts';
 import type { CallerView } from '../caller/callers.ts';
 import type { Events } from '../events.ts';
 import { PLANS, planName } from '../plan.ts';
 import type { Health } from '../server/health.ts';
+import { FIGURES } from './figure-names.ts';
+import type { Figure, FigureName } from './figure-names.ts';
+import { createProcessFigures } from './process-figures.ts';
 
 /** The one place that knows prom-client: what is counted, under which names. Labels are few and never a caller's. */
 export interface Metrics extends Events {
   /** All of it, in Prometheus's text format. */
   text(): Promise<string>;
   readonly contentType: string;
+  /** Ends what watches the process. What was counted can still be read. */
+  close(): void;
 }
 
 /** What is looked up when it is asked for, rather than counted. */
@@ -22,7 +27,16 @@ export interface MetricsSources {
 export function createMetrics({ views, health, replicas }: MetricsSources): Metrics {
   const register = new Registry();
   const registers = [register];
-  collectDefaultMetrics({ register });
+  const collections = new Histogram({
+    name: 'nodejs_gc_duration_seconds',
+    help: 'Garbage collection duration by kind, one of major, minor, incremental or weakcb.',
+    labelNames: ['kind'],
+    buckets: [0.001, 0.01, 0.1, 1, 2, 5],
+    registers,
+  });
+  const ofProcess = createProcessFigures((kind, tookS) => collections.observe({ kind }, tookS));
+  const figures = new Map<FigureName, Counter | Gauge>();
+  for (const [name, figure] of Object.entries<Figure>(FIGURES)) if (figure.labelNames) figureOf(name as FigureName);
 
   const operations = new Counter({
     name: 'petql_operations_total',
@@ -113,6 +127,7 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
       lookUp();
       return register.metrics();
     },
+    close: () => ofProcess.close(),
   };
 
   function gauge(name: string, help: string, labelNames: readonly string[] = []): Gauge {
@@ -120,6 +135,7 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
   }
 
   function lookUp(): void {
+    lookAtProcess();
     for (const each of [callers, limit, left, fullest]) each.reset();
     const budgets = views().map(({ budget }) => budget);
     waiting.set(budgets.reduce((sum, { queued }) => sum + queued, 0));
@@ -131,6 +147,22 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
     else redisUp.set(redis === 'connected' ? 1 : 0);
     together.set(replicas());
     singleReads.set(singleReadsWork ? 1 : 0);
+  }
+
+  function lookAtProcess(): void {
+    for (const figure of figures.values()) figure.reset();
+    for (const { name, labels = {}, value } of ofProcess.read()) figureOf(name).inc(labels, value);
+  }
+
+  /** Made with its first value: without labels it would be 0 where the operating system tells nothing of it. */
+  function figureOf(name: FigureName): Counter | Gauge {
+    const known = figures.get(name);
+    if (known) return known;
+    const { help, labelNames = [], counts }: Figure = FIGURES[name];
+    const shape = { name, help, labelNames: [...labelNames], registers };
+    const figure = counts ? new Counter(shape) : new Gauge(shape);
+    figures.set(name, figure);
+    return figure;
   }
 
   function addBudget({ plan: name, windows }: BudgetView, shares: Map<string, number>): void {

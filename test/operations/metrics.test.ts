@@ -1,3 +1,6 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -81,6 +84,53 @@ test('a dashboard has its series after a load of all kinds, and they agree with 
     expect(samples.has(name)).toBe(true);
   }
 });
+
+test('the process has the series that prom-client gives each program', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true } });
+  const register = new Registry();
+  collectDefaultMetrics({ register });
+  const headers = (text: string) => text.split('\n').filter((line) => /^# \w+ (process|nodejs)_/.test(line));
+  const shown = async () => (await fetch(`${gateway.adminOrigin}/metrics`)).text();
+  expect(headers(await shown()).toSorted()).toEqual(headers(await register.metrics()).toSorted());
+  const names = (text: string) => [...new Set(text.match(/^(process|nodejs)_\w+(?=[ {])/gm))].toSorted();
+  runInNewContext(collectGarbage());
+  await expect.poll(async () => names(await shown())).toContain('nodejs_gc_duration_seconds_sum');
+  expect(names(await shown())).toEqual(names(await register.metrics()));
+  const samples = await scrape(gateway);
+  expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(20e6);
+  expect(samples.get('process_open_fds')).toBeGreaterThan(3);
+  expect(samples.get('nodejs_heap_size_used_bytes')).toBeLessThan(samples.get('process_virtual_memory_bytes') ?? 0);
+  expect(samples.get('process_cpu_seconds_total')).toBeCloseTo(process.cpuUsage().user / 1e6, -1);
+});
+
+test('a gateway that is closed watches neither the event loop nor the garbage collector any more', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true } });
+  const collections = async () =>
+    [...(await scrape(gateway))]
+      .filter(([name]) => name.startsWith('nodejs_gc_duration_seconds_count'))
+      .reduce((sum, [, count]) => sum + count, 0);
+  const before = await collections();
+  runInNewContext(collectGarbage());
+  await expect.poll(collections).toBeGreaterThan(before);
+
+  await gateway.gateway.close();
+  await scrape(gateway);
+  const last = await collections();
+  for (let turn = 0; turn < 5; turn += 1) {
+    runInNewContext(collectGarbage());
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
+  }
+  expect(await collections()).toBe(last);
+  expect((await scrape(gateway)).get('nodejs_eventloop_lag_max_seconds')).toBe(0);
+});
+
+/** The text that a new context runs for it. */
+function collectGarbage(): string {
+  setFlagsFromString('--expose-gc');
+  return 'gc()';
+}
 
 test('calls that wait are counted while they do', async () => {
   const keys = { 'demo-free': { name: '', perMinute: 1, perDay: 50 } };
