@@ -13,7 +13,8 @@ export type Command = 'gateway' | 'sandbox';
 const EXPECTED_URL = 'expected an http or https address without user, query and fragment';
 const EXPECTED_KEY = 'expected 1 to 512 visible ASCII characters';
 export const EXPECTED_PLAN = 'expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
-const EXPECTED_REDIS = 'expected an address such as redis://localhost:6379';
+const EXPECTED_REDIS =
+  'expected an address such as redis://localhost:6379, or redis://localhost:6379/1 for its database 1';
 const EXPECTED_SECRET = 'expected at least 16 characters';
 const EXPECTED_ORIGINS = 'expected origins such as https://pets.example, or * for any';
 
@@ -265,9 +266,25 @@ function baseUrl(text: string, context: z.RefinementCtx): URL {
 
 /** It may hold a password, so it stays a string that is never shown. */
 function redisUrl(text: string, context: z.RefinementCtx): string {
-  if (/^rediss?:$/.test(URL.parse(text)?.protocol ?? '')) return text;
-  context.addIssue(EXPECTED_REDIS);
+  const url = URL.parse(text);
+  const isRedis = url && /^rediss?:$/.test(url.protocol) && namesDatabase(url);
+  if (isRedis && isDecodable(url.username + url.password)) return text;
+  context.addIssue(isRedis ? 'expected % as %25 in its password' : EXPECTED_REDIS);
   return z.NEVER;
+}
+
+/** By its number, or not at all: any other name ioredis takes for database 0, which may be another deployment's. */
+function namesDatabase({ pathname, searchParams }: URL): boolean {
+  return /^\/?\d*$/.test(pathname) && /^\d*$/.test(searchParams.get('db') ?? '');
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function plan(text: string, context: z.RefinementCtx): AssumedPlan {

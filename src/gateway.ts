@@ -194,9 +194,9 @@ function openStores(options: StoreOptions): Stores {
     return { ledger, replicas: () => 1, records, nameOf, redis: () => undefined };
   }
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since there is a Redis');
-  const redis = connectRedis({ url: redisUrl, log });
+  const redis = connectRedis({ url: redisUrl });
   const replica = randomUUID();
-  const replicas = createReplicas(redis, replica);
+  const replicas = createReplicas(redis, replica, log);
   const nameOf = keySecret === undefined ? createSharedCallerNames(redis) : createCallerNames(keySecret);
   const shared = createRedisLedger({ redis, rules, nameOf, replica });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });

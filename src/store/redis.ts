@@ -1,5 +1,4 @@
 import type { Redis } from 'ioredis';
-import type { Log } from '../log.ts';
 import { StoreAway } from './store-away.ts';
 
 /** The one place that knows Redis. Every call ends soon, one way or the other. */
@@ -35,14 +34,13 @@ export interface RedisScript {
   readonly source: string;
 }
 
-/** Redis did not do what it was asked; whether it began to is not known. */
+/** Redis did not do what it was asked; whether it began to is not known. Its message is the reason, and holds no secret. */
 export class RedisAway extends StoreAway {
   override readonly name = 'RedisAway';
 }
 
 export interface RedisStoreOptions {
   readonly url: string;
-  readonly log: Log;
   /** How long one call may take, in milliseconds. Default 500. */
   readonly timeoutMs?: number;
 }
@@ -55,7 +53,7 @@ export function connectRedis(options: RedisStoreOptions): RedisStore {
   let closed = false;
   // Loaded where there is a Redis to speak to: most gateways have none.
   const opening = import('ioredis').then(({ Redis: Client }) => {
-    store = openRedis(clientOf(Client, options), options.log);
+    store = openRedis(clientOf(Client, options));
     if (closed) store.close();
     return store;
   });
@@ -91,16 +89,16 @@ function clientOf(Client: typeof Redis, { url, timeoutMs = 500 }: RedisStoreOpti
   });
 }
 
-function openRedis(redis: Redis, log: Log): RedisStore {
-  let away = false;
+function openRedis(redis: Redis): RedisStore {
+  /** Why there is no connection, as far as that is known. */
+  let trouble: string | undefined;
   redis.on('ready', () => {
-    if (away) log.info({}, 'Redis is back');
-    away = false;
+    trouble = undefined;
   });
-  // ioredis tells of every attempt to connect; once is enough.
-  redis.on('error', (error: Error) => {
-    if (!away) log.warn({ reason: error.message }, 'Redis is away');
-    away = true;
+  redis.on('error', (error: RedisError) => {
+    trouble = refusalOf(error) ?? error.code ?? trouble;
+    // ioredis would go on, in database 0, which may be another deployment's.
+    if (error.command?.name === 'select') redis.disconnect(true);
   });
   const defined = new Set<string>();
   // A Redis that nobody has spoken to yet is not away: who took it for that would go on without the other replicas.
@@ -126,7 +124,7 @@ function openRedis(redis: Redis, log: Log): RedisStore {
           ''
         );
       } catch (error) {
-        throw new RedisAway((error as Error).message);
+        throw new RedisAway(whyFailed(error as RedisError));
       }
     },
     subscribe(channel, { onMessage, onGap }) {
@@ -141,4 +139,24 @@ function openRedis(redis: Redis, log: Log): RedisStore {
     },
     close: () => redis.disconnect(),
   };
+
+  function whyFailed(error: RedisError): string {
+    if (redis.status !== 'ready') return trouble ?? 'there is no connection';
+    return refusalOf(error) ?? error.code ?? error.message;
+  }
+}
+
+/** As the operating system, Redis and ioredis make them. */
+interface RedisError extends Error {
+  readonly code?: string;
+  readonly command?: { readonly name: string };
+}
+
+/**
+ * What Redis refused something for: its code and its first words, which stop before whatever it repeats of a command.
+ * Undefined where it was not Redis that refused.
+ */
+function refusalOf({ name, message }: RedisError): string | undefined {
+  if (name !== 'ReplyError') return undefined;
+  return /^[A-Z]+(?: [\w'-]{1,20}(?![\w'-])){0,11}/.exec(message)?.[0] ?? 'refused';
 }

@@ -117,7 +117,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       return standing;
     } catch (error) {
       if (!(error instanceof RedisAway)) throw error;
-      replicas.redisFailed();
+      replicas.redisFailed(error);
       return exchangeAlone(apiKey, account, request);
     }
   }

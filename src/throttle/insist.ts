@@ -50,7 +50,7 @@ export interface Insistence {
   /** When it began, by `ownTime`. Default: now. */
   readonly sinceMs?: number;
   /** An attempt has failed, and may have been carried out. */
-  onFailure?(): void;
+  onFailure?(error: RedisAway): void;
 }
 
 /** @throws RedisAway once Redis cannot be waited for any longer. */
@@ -61,7 +61,7 @@ export async function insist<T>(attempt: () => Promise<T>, { ownTime, sinceMs, o
       return await within(beganMs + LONGEST_MS, attempt(), ownTime);
     } catch (error) {
       if (!(error instanceof RedisAway) || ownTime.closed) throw error;
-      onFailure?.();
+      onFailure?.(error);
       const tookMs = ownTime.elapsed() - beganMs;
       if (tookMs >= LONGEST_MS || (tookMs >= PATIENCE_MS && tries >= FEWEST_TRIES)) throw error;
     }

@@ -1,5 +1,7 @@
-import { createOwnTime, insist } from './insist.ts';
+import { silentLog } from '../log.ts';
+import type { Log } from '../log.ts';
 import type { RedisScript, RedisStore } from '../store/redis.ts';
+import { createOwnTime, insist } from './insist.ts';
 
 /** The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works. */
 export interface Replicas {
@@ -12,8 +14,8 @@ export interface Replicas {
   readonly most: number | undefined;
   /** False from the first failure on, until a heartbeat has come through again. */
   readonly redisWorks: boolean;
-  /** Somebody else found out that Redis does not do what it is asked. */
-  redisFailed(): void;
+  /** Somebody else found out that Redis does not do what it is asked, and why. */
+  redisFailed(why: Error): void;
   close(): void;
 }
 
@@ -33,9 +35,11 @@ return tostring(redis.call('ZCARD', KEYS[1]))
 `,
 };
 
-export function createReplicas(redis: RedisStore, replica: string): Replicas {
+/** @param log hears once when Redis begins to fail, with the reason, and once when it works again. Default: nobody. */
+export function createReplicas(redis: RedisStore, replica: string, log: Log = silentLog): Replicas {
   let counts: number[] = [];
   let works = true;
+  let closed = false;
   const ownTime = createOwnTime();
   const timer = setInterval(beat, HEARTBEAT_MS).unref();
   beat();
@@ -49,10 +53,9 @@ export function createReplicas(redis: RedisStore, replica: string): Replicas {
     get redisWorks() {
       return works;
     },
-    redisFailed() {
-      works = false;
-    },
+    redisFailed: noteAway,
     close() {
+      closed = true;
       clearInterval(timer);
       ownTime.close();
     },
@@ -60,15 +63,21 @@ export function createReplicas(redis: RedisStore, replica: string): Replicas {
 
   function beat(): void {
     // The first connection may take longer than an answer.
-    (counts.length === 0 ? tell() : insist(tell, { ownTime, onFailure: noteLost })).then(
-      (counted) => {
-        counts = [Number(counted), ...counts].slice(0, REMEMBERED_BEATS);
-        works = true;
-      },
-      () => {
-        works = false;
-      },
-    );
+    (counts.length === 0 ? tell() : insist(tell, { ownTime, onFailure: noteLost })).then((counted) => {
+      counts = [Number(counted), ...counts].slice(0, REMEMBERED_BEATS);
+      noteBack();
+    }, noteAway);
+  }
+
+  /** What was under way when it was closed fails, and says nothing of Redis. */
+  function noteAway({ message }: Error): void {
+    if (works && !closed) log.warn({ reason: message }, 'Redis is away');
+    works = false;
+  }
+
+  function noteBack(): void {
+    if (!works && !closed) log.info({}, 'Redis is back');
+    works = true;
   }
 
   function tell(): Promise<string> {
@@ -76,7 +85,7 @@ export function createReplicas(redis: RedisStore, replica: string): Replicas {
   }
 
   /** Without a connection there is nothing to wait for; what took too long may be this process's own doing. */
-  function noteLost(): void {
-    if (!redis.connected) works = false;
+  function noteLost(why: Error): void {
+    if (!redis.connected) noteAway(why);
   }
 }

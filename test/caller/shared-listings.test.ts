@@ -7,7 +7,6 @@ import { systemClock } from '../../src/clock.ts';
 import { connectRedis } from '../../src/store/redis.ts';
 import type { RedisStore } from '../../src/store/redis.ts';
 import { startFaultProxy } from '../faults/fault-proxy.ts';
-import { createMemoryLog } from '../support/memory-log.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import { modelPet } from './model-store.ts';
 
@@ -117,7 +116,7 @@ test.skipIf(!redisIsHere)(
   'what is as of later than now, since somebody set the clock of Redis back, is not learnt',
   async () => {
     const server = await startRedis();
-    const stores = [0, 1].map(() => connectRedis({ url: server.url, log: createMemoryLog().log }));
+    const stores = [0, 1].map(() => connectRedis({ url: server.url }));
     const [one, other] = stores.map((store, index) => join(store, `replica ${index}`)) as [Replica, Replica];
     await one.listings.sync();
     await server.command('HSET', 'petql:listings:a key', 'asOf all', String(Date.now() + 15_000), 'all', '{}');
@@ -140,7 +139,7 @@ test.skipIf(!redisIsHere)(
 test.skipIf(!redisIsHere)('no listing is taken for younger than it is, however slow Redis is', async () => {
   const server = await startRedis();
   const proxy = await startFaultProxy({ target: server.url });
-  const stores = [0, 1].map(() => connectRedis({ url: proxy.url, log: createMemoryLog().log, timeoutMs: 5_000 }));
+  const stores = [0, 1].map(() => connectRedis({ url: proxy.url, timeoutMs: 5_000 }));
   const [one, other] = stores.map((store, index) => join(store, `replica ${index}`)) as [Replica, Replica];
   await one.listings.sync();
   proxy.setFault({ latencyMs: 150 });

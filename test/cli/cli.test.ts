@@ -104,6 +104,8 @@ describe('what is wrong ends in one clear line and exit code 1', () => {
     ['a key with a space in it', ['--pet-api-key', 'is', 'a secret'], {}, /: the word after --pet-api-key: expected/],
     ['a key behind one dash', ['-pa secret'], {}, /^petql: a flag with one dash: there is none but -h/],
     ['a Redis of another protocol', ['--redis-url', 'http://:a secret@x'], {}, /^petql: --redis-url: expected[^"]*$/],
+    ['a Redis database by a name', ['--redis-url', 'redis://:a%20secret@x/petql'], {}, /--redis-url: expected[^@]*$/],
+    ['a Redis password with a bare %', ['--redis-url', 'redis://:5%zz@x'], {}, /--redis-url: expected % as %25 in its/],
     ['two upstreams', ['--sandbox'], { PET_API_URL: 'http://localhost/v1' }, /--sandbox: expected no --pet-api-url/],
     [
       'an unknown host',

@@ -1,5 +1,4 @@
 import { setTimeout } from 'node:timers/promises';
-import { pino } from 'pino';
 import { steadyTime, systemClock } from '../../src/clock.ts';
 import { connectRedis } from '../../src/store/redis.ts';
 import { createFailoverLedger } from '../../src/throttle/failover-ledger.ts';
@@ -17,7 +16,7 @@ export interface LedgerWatch {
 }
 
 export function watchLedger(redisUrl: string): LedgerWatch {
-  const redis = connectRedis({ url: redisUrl, log: pino({ level: 'silent' }) });
+  const redis = connectRedis({ url: redisUrl });
   // Its heartbeats are counted elsewhere: as one more replica it would take a share from the others.
   const replicas = createReplicas(
     { ...redis, run: (script, key, ...args) => redis.run(script, `watch:${key}`, ...args) },

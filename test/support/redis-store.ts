@@ -1,7 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { connectRedis } from '../../src/store/redis.ts';
 import type { RedisStore } from '../../src/store/redis.ts';
-import { createMemoryLog } from './memory-log.ts';
 import { redisIsHere, startRedis } from './redis-server.ts';
 import type { RedisServer } from './redis-server.ts';
 import { until } from './until.ts';
@@ -12,7 +11,7 @@ export function useRedis(): { readonly server: RedisServer; readonly redis: Redi
   beforeAll(async () => {
     if (!redisIsHere) return;
     shared.server = await startRedis();
-    shared.redis = connectRedis({ url: shared.server.url, log: createMemoryLog().log });
+    shared.redis = connectRedis({ url: shared.server.url });
     await until(() => shared.redis.connected);
   });
   afterAll(async () => {

@@ -9,7 +9,6 @@ import type { Grant, Ledger, Reading, Report } from '../../src/throttle/ledger.t
 import { createRedisLedger } from '../../src/throttle/redis-ledger.ts';
 import { createReplicas } from '../../src/throttle/replicas.ts';
 import type { Replicas } from '../../src/throttle/replicas.ts';
-import { createMemoryLog } from '../support/memory-log.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
@@ -47,7 +46,7 @@ async function startReplica(timeoutMs = 200): Promise<Replica> {
 
 /** One whose connection to Redis does not stand yet. */
 function newReplica(timeoutMs = 200): Replica & { connected(): boolean } {
-  const redis = connectRedis({ url: server.url, log: createMemoryLog().log, timeoutMs });
+  const redis = connectRedis({ url: server.url, timeoutMs });
   const replica = randomUUID();
   const now = () => nowMs;
   const startMs = nowMs;

@@ -3,14 +3,17 @@ import { RedisAway } from '../../src/store/redis.ts';
 import type { RedisStore } from '../../src/store/redis.ts';
 import { createReplicas } from '../../src/throttle/replicas.ts';
 import type { Replicas } from '../../src/throttle/replicas.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
 
 /** What a heartbeat is answered; undefined for nothing. */
 let answer: string | undefined;
 let replicas: Replicas;
+let logged: ReturnType<typeof createMemoryLog>;
 
 beforeEach(() => {
   vi.useFakeTimers();
   answer = '3';
+  logged = createMemoryLog();
   replicas = start();
 });
 afterEach(() => {
@@ -28,7 +31,7 @@ function start(): Replicas {
     subscribe: () => () => {},
     close() {},
   };
-  return createReplicas(redis, 'one');
+  return createReplicas(redis, 'one', logged.log);
 }
 
 const elapse = (ms: number) => vi.advanceTimersByTimeAsync(ms);
@@ -48,4 +51,30 @@ test('how many there are is not known where Redis was never heard of', async () 
   replicas = start();
   await elapse(10);
   expect(replicas).toMatchObject({ count: 1, most: undefined, redisWorks: false });
+});
+
+test('that Redis fails is told once, with the reason, and once that it works again', async () => {
+  await elapse(5_000);
+  expect(logged.lines).toEqual([]);
+  answer = undefined;
+  await elapse(5_000);
+  replicas.redisFailed(new RedisAway('OOM command not allowed'));
+  answer = '3';
+  await elapse(2_000);
+  replicas.redisFailed(new RedisAway('OOM command not allowed'));
+  await elapse(2_000);
+  expect(logged.lines.map(({ level, msg, reason }) => [level, msg, reason])).toEqual([
+    [40, 'Redis is away', 'Command timed out'],
+    [30, 'Redis is back', undefined],
+    [40, 'Redis is away', 'OOM command not allowed'],
+    [30, 'Redis is back', undefined],
+  ]);
+});
+
+test('what fails once it is closed is not told', async () => {
+  answer = undefined;
+  replicas.close();
+  replicas.redisFailed(new RedisAway('there is no connection'));
+  await elapse(5_000);
+  expect(logged.lines).toEqual([]);
 });

@@ -97,7 +97,7 @@ function inMemory(): Place {
 /** As gateway.ts puts it together. */
 async function overRedis(bench: Bench): Promise<Place> {
   const server = await bench.redis();
-  const redis = connectRedis({ url: server.url, log: pino({ level: 'silent' }) });
+  const redis = connectRedis({ url: server.url });
   const replicas = createReplicas(redis, 'one');
   let trips = 0;
   const metered: RedisStore = {
