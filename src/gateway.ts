@@ -25,6 +25,7 @@ import type { TrustedDocuments } from './server/trusted-documents.ts';
 import { connectRedis } from './store/redis.ts';
 import { openStateFile } from './store/state-file.ts';
 import type { OpenStateFile } from './store/state-file.ts';
+import { whyUnusable } from './store/unusable-file.ts';
 import { createCallerNames, createSharedCallerNames, newSecret } from './throttle/caller-names.ts';
 import type { CallerNames } from './throttle/caller-names.ts';
 import { createFailoverLedger } from './throttle/failover-ledger.ts';
@@ -54,7 +55,7 @@ export interface Gateway {
   readonly admin: RequestHandler | undefined;
   /** Refuses the calls that wait for the plan, and every new one; settles once those under way are over. */
   readonly drain: () => Promise<void>;
-  /** Drains, for a moment at most; writes down what was spent, and closes every connection. */
+  /** Drains, for a moment at most; writes down what was spent, and closes every connection. Once, however often it is asked. */
   readonly close: () => Promise<void>;
 }
 
@@ -71,22 +72,39 @@ const LEASE_BEYOND_CALL_MS = 2_000;
  * The one place where the parts are put together. Two gateways share nothing.
  *
  * @throws TypeError that names every wrong option.
+ * @throws Error when the state file cannot be used. Nothing stays open in either case.
  */
 export function createGateway(options: GatewayOptions): Gateway {
   const checked = checkedOptions(options);
+  const trusted = checked.trustedDocuments && trustedDocuments(checked.trustedDocuments);
+  const opened = new DisposableStack();
+  try {
+    return putTogether(checked, trusted, opened);
+  } catch (error) {
+    // At once: whoever catches it may try again, and a file is for one.
+    opened.dispose();
+    throw error;
+  }
+}
+
+/** @param opened is told how to close each thing at once that would stay open. */
+function putTogether(checked: CheckedOptions, trusted: TrustedDocuments | undefined, opened: DisposableStack): Gateway {
   const { petApiUrl, petApiKey, endpoint, graphiqlKey, plan, log, clock } = checked;
   const { upstreamTimeoutMs, maxWaitMs, maxAgeMs, maxStaleMs, heedCacheControl } = checked;
   const { graphiql, introspection, corsOrigins } = checked;
+  const { ledger, replicas, listings, records, nameOf, redis } = openStores(
+    { ...checked, rules: { plan, probeMs: upstreamTimeoutMs } },
+    opened,
+  );
   const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
-  const { ledger, replicas, listings, records, nameOf, redis } = openStores({
-    ...checked,
-    rules: { plan, probeMs: upstreamTimeoutMs },
-  });
+  opened.defer(() => void transport.close());
   let draining = false;
+  let closing: Promise<void> | undefined;
   // Anybody may ask for it, and there may be thousands of callers.
   const gatesClosed = held(HEALTH_HELD_MS, clock, () => callers.gatesClosed());
   const sources = { views: () => callers.views(), health, replicas };
   const metrics = checked.admin ? createMetrics(sources) : undefined;
+  opened.defer(() => metrics?.close());
   const spans = createSpans();
   const petApi = createPetApi(transport, clock);
   const callers = createCallers({
@@ -102,7 +120,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     events: metrics,
     spans,
   });
-  const trusted = checked.trustedDocuments && trustedDocuments(checked.trustedDocuments);
+  opened.defer(() => void callers.close());
   const { fetch, fastPath, execute } = createFrontDoor({
     callers,
     clock,
@@ -130,14 +148,16 @@ export function createGateway(options: GatewayOptions): Gateway {
     schema,
     admin: metrics && createAdmin({ ...sources, metrics, clock }),
     drain,
-    async close() {
-      await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
-      metrics?.close();
-      await records.close();
-      await ledger.close();
-      await transport.close();
-    },
+    close: () => (closing ??= close()),
   };
+
+  async function close(): Promise<void> {
+    await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+    metrics?.close();
+    await records.close();
+    await ledger.close();
+    await transport.close();
+  }
 
   function drain(): Promise<void> {
     draining = true;
@@ -179,27 +199,29 @@ interface Stores {
 }
 
 /** Where spent calls and submits are kept: in Redis for many replicas, in a file or in memory for one process. */
-function openStores(options: StoreOptions): Stores {
+function openStores(options: StoreOptions, opened: DisposableStack): Stores {
   const { redisUrl, stateFile, keySecret, rules, clock, log, freshUpstream = false } = options;
   const now = steadyTime(clock, clock === systemClock ? systemSlept : undefined);
   if (redisUrl === undefined) {
-    const file = openFile(stateFile ?? ':memory:', now);
-    const secret = keySecret ?? file.get('key-secret') ?? newSecret();
-    // Set anew at each start, so that it is never forgotten for its age.
-    if (keySecret === undefined) file.setAll([['key-secret', secret]]);
+    const { file, secret } = openFile(stateFile ?? ':memory:', now, keySecret);
+    opened.defer(() => file.close());
     const nameOf = createCallerNames(secret);
     const kept = stateFile === undefined ? {} : { kept: { file, nameOf } };
     const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
+    opened.defer(() => void ledger.close());
     const records = createInsistentRecords(file.records);
     return { ledger, replicas: () => 1, records, nameOf, redis: () => undefined };
   }
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since there is a Redis');
   const redis = connectRedis({ url: redisUrl });
+  opened.defer(() => redis.close());
   const replica = randomUUID();
   const replicas = createReplicas(redis, replica, log);
+  opened.defer(() => replicas.close());
   const nameOf = keySecret === undefined ? createSharedCallerNames(redis) : createCallerNames(keySecret);
   const shared = createRedisLedger({ redis, rules, nameOf, replica });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
+  opened.defer(() => void ledger.close());
   const listings = createSharedListings({
     redis,
     nameOf,
@@ -208,6 +230,7 @@ function openStores(options: StoreOptions): Stores {
     keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
     works: () => replicas.redisWorks,
   });
+  opened.defer(() => listings.close());
   const close = async () => {
     listings.close();
     replicas.close();
@@ -225,34 +248,15 @@ function openStores(options: StoreOptions): Stores {
   };
 }
 
-function openFile(path: string, now: () => number): OpenStateFile {
+/** With the secret that hashes API keys in it. */
+function openFile(path: string, now: () => number, given: string | undefined): { file: OpenStateFile; secret: string } {
+  let file: OpenStateFile | undefined;
   try {
-    return openStateFile(path, now);
+    file = openStateFile(path, now);
+    return { file, secret: given ?? file.keySecret(newSecret) };
   } catch (error) {
-    const why = whyUnusable(error as NodeJS.ErrnoException);
+    file?.close();
+    const why = whyUnusable(path, error, 'what was spent today');
     throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
   }
 }
-
-function whyUnusable({ code = '', message }: NodeJS.ErrnoException): string {
-  // What the operating system says has the path in it, which may hold any word.
-  if (code.startsWith('E') && !code.startsWith('ERR_')) return WHY_REFUSED[code] ?? message;
-  return Object.entries(WHY_UNUSABLE).find(([sign]) => message.includes(sign))?.[1] ?? message;
-}
-
-/** By the operating system's code. */
-const WHY_REFUSED: Readonly<Record<string, string>> = {
-  EACCES: 'it cannot be written; give it and its folder to the user that petql runs as',
-  EROFS: 'it cannot be written; it is on a file system that is only read',
-};
-
-const BEGIN_ANEW = 'move it away to begin anew, without what was spent today';
-
-/** By a part of what SQLite says. */
-const WHY_UNUSABLE: Readonly<Record<string, string>> = {
-  locked: 'another process uses it',
-  'unable to open': 'it is a folder, or its own folder is not there or may not be written; make that first',
-  malformed: `it is damaged; ${BEGIN_ANEW}`,
-  damaged: `it is damaged; ${BEGIN_ANEW}`,
-  'not a database': `it is something else; name another, or ${BEGIN_ANEW}`,
-};

@@ -15,6 +15,7 @@ import type { Sandbox } from './sandbox/sandbox.ts';
 import { listen } from './server/listener.ts';
 import type { Listener } from './server/listener.ts';
 import { underOwnNames } from './server/own-names.ts';
+import { whyUnusable } from './store/unusable-file.ts';
 
 /** The package that this file is in, whether as it was written or as npm has it. */
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
@@ -144,7 +145,8 @@ async function openSandbox(config: Config, at?: { host: string; port: number }):
   return startSandbox({ ...at, ...(sandboxFile === undefined ? {} : { file: sandboxFile }) }).catch(
     (error: NodeJS.ErrnoException) => {
       if (error.code?.startsWith('ERR_SQLITE')) {
-        throw new Error(`--sandbox-file (SANDBOX_FILE): cannot use ${sandboxFile}: ${error.message}`);
+        const why = whyUnusable(sandboxFile ?? '', error, 'its animals');
+        throw new Error(`--sandbox-file (SANDBOX_FILE): cannot use ${sandboxFile}: ${why}`);
       }
       return listenFailure(config)(error);
     },

@@ -23,7 +23,8 @@ export function createKeptRecords({ database, now, most = MOST_RECORDS }: KeptRe
       begun_at INTEGER NOT NULL, open_until INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX IF NOT EXISTS records_by_age ON records (begun_at);
-    UPDATE records SET open_until = 0 WHERE outcome IS NULL; -- The process that began these is gone.
+    -- The process that began these is gone.
+    UPDATE records SET open_until = 0 WHERE outcome IS NULL AND open_until > 0;
   `);
   const select = database.prepare('SELECT input, outcome, open_until AS openUntilMs FROM records WHERE name = ?');
   const insert = database.prepare('INSERT INTO records VALUES (?, ?, ?, NULL, ?, ?) ON CONFLICT DO NOTHING');

@@ -8,29 +8,60 @@ export interface StateFile {
   get(name: string): string | undefined;
   /** Written when it returns, as far as the operating system goes. */
   setAll(entries: Iterable<readonly [name: string, value: string]>): void;
-  /** Forgets what was not set for so long. */
+  /** Forgets what was not set for so long, in milliseconds; where it cannot be written, nothing. */
   forget(olderThanMs: number): void;
+  /** Closes it; what is closed already stays so. */
   close(): void;
 }
 
 export interface OpenStateFile extends StateFile {
   readonly records: Records;
+  /** The secret of this file, which is never forgotten; made and written where there is none yet. */
+  keySecret(make: () => string): string;
 }
+
+const KEY_SECRET = 'key-secret';
 
 /**
  * Opens the file, or makes it, for this process alone: two that spend from one memory would spend twice. `:memory:` is
- * none.
+ * none. A file that was there is written only where the process before left something open: it opens on a full disk too.
  *
  * @param now milliseconds since the epoch.
- * @throws Error when the file cannot be opened or written, is no database, is damaged, or is in use.
+ * @throws Error when the file cannot be opened or written, is no database, is damaged, or is in use; it is not held open.
  */
 export function openStateFile(path: string, now: () => number): OpenStateFile {
-  const database = openDatabase(path);
+  // SQLite would read a file that it may not write, and tell of something else later.
+  if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
+  const database = new DatabaseSync(path);
+  try {
+    makeReady(database);
+    return stateFileIn(database, now);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function makeReady(database: DatabaseSync): void {
+  // NORMAL: what was written outlives the process; a power cut may take the last moments.
+  database.exec(`
+    PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+    BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL, set_at INTEGER NOT NULL) STRICT;
+    COMMIT;
+  `);
+  // Found now, damage is one clear line; found later, it would be the errors of those whose state it is.
+  const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
+  if (found !== 'ok') throw new Error(`it is damaged (${String(found).replaceAll('\n', ' ')})`);
+}
+
+function stateFileIn(database: DatabaseSync, now: () => number): OpenStateFile {
   const select = database.prepare('SELECT value FROM state WHERE name = ?');
   const upsert = database.prepare('INSERT OR REPLACE INTO state VALUES (?, ?, ?)');
-  const remove = database.prepare('DELETE FROM state WHERE set_at < ?');
+  const remove = database.prepare(`DELETE FROM state WHERE set_at < ? AND name <> '${KEY_SECRET}'`);
+  const get = (name: string) => select.get(name)?.['value'] as string | undefined;
   return {
-    get: (name) => select.get(name)?.['value'] as string | undefined,
+    get,
     setAll(entries) {
       database.exec('BEGIN');
       try {
@@ -42,32 +73,23 @@ export function openStateFile(path: string, now: () => number): OpenStateFile {
         throw error;
       }
     },
-    forget: (olderThanMs) => {
-      remove.run(now() - olderThanMs);
+    forget(olderThanMs) {
+      try {
+        remove.run(now() - olderThanMs);
+      } catch {
+        // To forget takes room too. What is kept for longer harms nobody.
+      }
     },
-    close: () => database.close(),
+    keySecret(make) {
+      const known = get(KEY_SECRET);
+      if (known !== undefined) return known;
+      const made = make();
+      upsert.run(KEY_SECRET, made, now());
+      return made;
+    },
+    close() {
+      if (database.isOpen) database.close();
+    },
     records: createKeptRecords({ database, now }),
   };
-}
-
-function openDatabase(path: string): DatabaseSync {
-  // SQLite would read a file that it may not write, and tell of something else later.
-  if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
-  const database = new DatabaseSync(path);
-  try {
-    // NORMAL: what was written outlives the process; a power cut may take the last moments.
-    database.exec(`
-      PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-      BEGIN IMMEDIATE;
-      CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL, set_at INTEGER NOT NULL) STRICT;
-      COMMIT;
-    `);
-    // Found now, damage is one clear line; found later, it would be the errors of those whose state it is.
-    const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
-    if (found !== 'ok') throw new Error(`it is damaged (${String(found).replaceAll('\n', ' ')})`);
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
 }

@@ -1,5 +1,5 @@
-import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFile, execFileSync } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -33,6 +33,29 @@ test.each<[string, (bytes: Buffer) => Buffer, RegExp]>([
   expect(stderr).toMatch(line);
   expect(await readFile(file)).toEqual(bytes);
 });
+
+test.each<[string, string, () => Promise<string>]>([
+  ['--state-file', 'a folder', makeFolder],
+  ['--state-file', 'a pipe', makePipe],
+  ['--state-file', 'a device', () => Promise.resolve('/dev/null')],
+  ['--sandbox-file', 'a folder', makeFolder],
+  ['--sandbox-file', 'a pipe', makePipe],
+])('a %s that is %s stops the start with a line that says so', async (flag, _name, make) => {
+  const path = await make();
+  const { code, stdout, stderr } = await runPetql(['--port', '0', '--sandbox', flag, path]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toMatch(/^petql: --(state|sandbox)-file \([^\n]+: it is no plain file; name another\n$/);
+});
+
+async function makeFolder(): Promise<string> {
+  await mkdir(join(folder, 'folder'));
+  return join(folder, 'folder');
+}
+
+function makePipe(): Promise<string> {
+  execFileSync('mkfifo', [join(folder, 'pipe')]);
+  return Promise.resolve(join(folder, 'pipe'));
+}
 
 test('a state file that cannot be written stops the start with one clear line', async () => {
   await chmod(file, 0o444);

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
+import { DatabaseSync } from 'node:sqlite';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { askDayUsed } from '../prove/ask-day-used.ts';
-import { startPetql } from '../support/run-petql.ts';
+import { whyUnusable } from '../../src/store/unusable-file.ts';
+import { runPetql, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
 import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
 import { until } from '../support/until.ts';
@@ -37,6 +39,8 @@ async function kill(petql: PetqlProcess): Promise<void> {
 }
 
 /** As on a disk that is full: no file of the process grows, and whoever tries is told so (EFBIG). */
+const ON_FULL_DISK = { under: ['prlimit', '--fsize=1:unlimited'] };
+
 function fillDisk({ pid }: PetqlProcess): void {
   execFileSync('prlimit', ['--pid', String(pid), '--fsize=1:unlimited']);
 }
@@ -123,6 +127,65 @@ test(
   },
   TIMEOUT_MS,
 );
+
+test(
+  'petql that was stopped starts again on a full disk, with all that it knew',
+  async () => {
+    const sandbox = await startSandbox();
+    const args = [
+      '--port',
+      '0',
+      '--plan',
+      'pro',
+      '--pet-api-url',
+      sandbox.url,
+      '--state-file',
+      join(folder, 'state.db'),
+    ];
+    const first = await start(...args);
+    const kept = await create(first, 'Ada', 'ada');
+    first.kill('SIGTERM');
+    expect(await first.exited).toBe(0);
+    const second = await startPetql(args, ON_FULL_DISK);
+    running.push(second);
+    expect(await create(second, 'Ada', 'ada')).toMatchObject({ data: kept.data });
+    expect(await askDayUsed(second.address, KEY)).toBe(1);
+    expect((await ask(second, '{ pets(limit: 1) { id } }')).errors).toBeUndefined();
+    freeDisk(second);
+    second.kill('SIGTERM');
+    expect(await second.exited).toBe(0);
+    const third = await start(...args);
+    expect(await askDayUsed(third.address, KEY)).toBe(2);
+    await sandbox.close();
+  },
+  TIMEOUT_MS,
+);
+
+test.each([
+  ['--state-file', 'STATE_FILE'],
+  ['--sandbox-file', 'SANDBOX_FILE'],
+])('with no room for a new %s, the start ends in one line that says so', async (flag, variable) => {
+  const file = join(folder, 'new.db');
+  const { code, stdout, stderr } = await runPetql(['--port', '0', flag, file], ON_FULL_DISK);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toBe(
+    `petql: ${flag} (${variable}): cannot use ${file}: its disk fails, or gives it no more room; make some, or name another file\n`,
+  );
+});
+
+test('a full disk is told as that', () => {
+  const database = new DatabaseSync(':memory:');
+  database.exec('PRAGMA max_page_count = 1');
+  const write = () => database.exec('CREATE TABLE state (name TEXT)');
+  let why = '';
+  try {
+    write();
+  } catch (error) {
+    why = whyUnusable('state.db', error, 'what was spent');
+  }
+  expect(why).toBe('there is no room on its disk; make some, or name another file');
+  database.close();
+});
 
 test(
   'with no room for the sandbox, no creation is answered that is not there after kill -9',

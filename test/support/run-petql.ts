@@ -20,6 +20,8 @@ export interface PetqlProcess {
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
+  /** What runs it in its own place, such as `prlimit` with its arguments. Default: nothing. */
+  readonly under?: readonly string[];
 }
 
 /** Runs the command line program as a user does; resolves once it listens. */
@@ -44,8 +46,9 @@ export async function runPetql(args: readonly string[], options: RunOptions = {}
   return { code: await exited, ...output };
 }
 
-function run(args: readonly string[], { env }: RunOptions) {
-  const child = spawn(process.execPath, [...NODE_OPTIONS, MAIN, ...args], {
+function run(args: readonly string[], { env, under = [] }: RunOptions) {
+  const [command = '', ...words] = [...under, process.execPath, ...NODE_OPTIONS, MAIN, ...args];
+  const child = spawn(command, words, {
     // Nothing of the test runner's own environment, which may set PORT or NODE_ENV.
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

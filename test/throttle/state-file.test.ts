@@ -100,6 +100,19 @@ describe('a ledger with a state file', () => {
     expect(bytes).not.toContain('a key');
   });
 
+  test('forgets what nobody has set for days, and never the secret that it is kept under', () => {
+    const path = join(folder, 'old.db');
+    const first = openStateFile(path, () => 0);
+    expect(first.keySecret(() => 'made once')).toBe('made once');
+    first.setAll([['ledger:somebody', '{}']]);
+    first.close();
+    const second = openStateFile(path, () => 1_000);
+    second.forget(500);
+    expect(second.get('ledger:somebody')).toBeUndefined();
+    expect(second.keySecret(() => 'made anew')).toBe('made once');
+    second.close();
+  });
+
   test('writes later what it could not write', async () => {
     let full = true;
     let tries = 0;
