@@ -131,7 +131,7 @@ test(
 test(
   'petql that was stopped starts again on a full disk, with all that it knew',
   async () => {
-    const sandbox = await startSandbox();
+    const sandbox = await startRecordedSandbox();
     const args = [
       '--port',
       '0',

@@ -33,7 +33,7 @@ function createKey(place: keyof typeof makers, plan: AssumedPlan, startMs = MORN
   let nowMs = startMs;
   const rules = { plan, probeMs: 5_000 };
   const ledger = makers[place](rules, () => nowMs);
-  const clock = createUpstreamClock({ elapsed: () => nowMs });
+  const clock = createUpstreamClock({ elapsed: () => nowMs, now: () => nowMs });
   const name = randomUUID();
   return {
     skip(forMs: number): void {
