@@ -46,6 +46,13 @@ export interface RedisStoreOptions {
 }
 
 const CONNECT_MS = 2_000;
+/**
+ * A connection that was forgotten on its way stands for a quarter of an hour, and nothing comes through. One on which nothing
+ * is answered for so long is given up for another.
+ */
+const SILENT_MS = 3_000;
+/** Whoever listens alone would never find out. */
+const PROBE_MS = 1_000;
 
 /** Connects in the background. Whoever calls before the first connection stands waits for it, two seconds at most. */
 export function connectRedis(options: RedisStoreOptions): RedisStore {
@@ -85,6 +92,7 @@ function clientOf(Client: typeof Redis, { url, timeoutMs = 500 }: RedisStoreOpti
     autoResendUnfulfilledCommands: false,
     commandTimeout: timeoutMs,
     connectTimeout: CONNECT_MS,
+    socketTimeout: SILENT_MS,
     retryStrategy: (attempt) => Math.min(50 * attempt, 1_000),
   });
 }
@@ -133,9 +141,20 @@ function openRedis(redis: Redis): RedisStore {
       subscriber.on('error', () => {});
       subscriber.on('message', (_channel, text) => onMessage(text));
       subscriber.on('ready', () => {
-        subscriber.subscribe(channel).then(onGap, () => {});
+        // Where that took too long, or was refused, all of it is tried again.
+        subscriber
+          .subscribe(channel)
+          .then(onGap, () => (retry = setTimeout(() => subscriber.disconnect(true), PROBE_MS)));
       });
-      return () => subscriber.disconnect();
+      let retry: NodeJS.Timeout | undefined;
+      const probing = setInterval(() => {
+        if (subscriber.status === 'ready') subscriber.ping().catch(() => {});
+      }, PROBE_MS).unref();
+      return () => {
+        clearTimeout(retry);
+        clearInterval(probing);
+        subscriber.disconnect();
+      };
     },
     close: () => redis.disconnect(),
   };

@@ -25,8 +25,9 @@ const REMEMBERED_BEATS = 600;
 
 const HEARTBEAT: RedisScript = {
   name: 'petqlHeartbeat',
-  // It writes, so that a Redis that only reads counts as away.
+  // It writes and publishes, so that a Redis that only reads, or lets this user tell the others nothing, counts as away.
   source: `
+redis.call('PUBLISH', 'petql:replicas', ARGV[1])
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 10)
