@@ -363,14 +363,20 @@ local function windowStanding(state, name, nowMs)
   return standing
 end
 
+local function usedUp(name, window)
+  local shape = name == 'minute' and MINUTE_SLOTS or DAY_SLOTS
+  local waitMs = window.resetInMs > 0 and window.resetInMs or shape.lengthMs * shape.slots
+  return { starts = 0, probe = false, closed = name, waitMs = waitMs }
+end
+
 local function grantable(state, nowMs)
   if nowMs < state.pausedUntilMs then
     return { starts = 0, probe = false, closed = 'paused', waitMs = state.pausedUntilMs - nowMs }
   end
   local day = windowStanding(state, 'day', nowMs)
   local minute = windowStanding(state, 'minute', nowMs)
-  if day.remaining <= 0 then return { starts = 0, probe = false, closed = 'day', waitMs = day.resetInMs } end
-  if minute.remaining <= 0 then return { starts = 0, probe = false, closed = 'minute', waitMs = minute.resetInMs } end
+  if day.remaining <= 0 then return usedUp('day', day) end
+  if minute.remaining <= 0 then return usedUp('minute', minute) end
   if state.mustProbe or minute.mode == 'unknown' or day.mode == 'unknown' then
     if nowMs < state.probeUntilMs then
       return { starts = 0, probe = false, closed = 'probing', waitMs = state.probeUntilMs - nowMs }

@@ -136,6 +136,7 @@ const LOST_PROBE_MS = 1_000;
 const NOTHING_TOLD = { fewest: 0, fewestLately: 0, fewestSince: 0 } as const;
 /** What a crash may lose of a day that nobody but petql counts: one call in a hundred. */
 const DAY_RESERVE = 100;
+const SHAPES = { minute: MINUTE_SLOTS, day: DAY_SLOTS } as const;
 
 export function newLedgerState(generation: string, { plan }: LedgerRules): LedgerState {
   return {
@@ -511,14 +512,20 @@ function grantable(state: LedgerState, nowMs: number): Room {
   if (nowMs < state.pausedUntilMs) return closed('paused', state.pausedUntilMs - nowMs);
   const day = windowStanding(state, 'day', nowMs);
   const minute = windowStanding(state, 'minute', nowMs);
-  if (day.remaining <= 0) return closed('day', day.resetInMs);
-  if (minute.remaining <= 0) return closed('minute', minute.resetInMs);
+  if (day.remaining <= 0) return usedUp('day', day);
+  if (minute.remaining <= 0) return usedUp('minute', minute);
   if (state.mustProbe || minute.mode === 'unknown' || day.mode === 'unknown') {
     if (nowMs < state.probeUntilMs) return closed('probing', state.probeUntilMs - nowMs);
     return { starts: 1, probe: true, closed: undefined, waitMs: 0 };
   }
   const [name, tightest] = day.remaining < minute.remaining ? (['day', day] as const) : (['minute', minute] as const);
   return { starts: tightest.remaining, probe: false, closed: name, waitMs: tightest.resetInMs };
+}
+
+/** What allows nothing holds nothing that could leave it either: it is asked again after its whole length. */
+function usedUp(name: WindowName, { resetInMs }: WindowStanding): Room {
+  const { lengthMs, slots } = SHAPES[name];
+  return closed(name, resetInMs > 0 ? resetInMs : lengthMs * slots);
 }
 
 function closed(reason: Closed, waitMs: number): Room {
@@ -550,12 +557,18 @@ function windowStanding(state: LedgerState, name: WindowName, nowMs: number): Wi
 }
 
 function countOf(state: LedgerState, name: WindowName): [CountsBySlot, SlotShape] {
-  return name === 'minute' ? [state.minuteStarts, MINUTE_SLOTS] : [state.dayStarts, DAY_SLOTS];
+  return [name === 'minute' ? state.minuteStarts : state.dayStarts, SHAPES[name]];
 }
 
+/**
+ * Of a limit that is smaller than the fleet may be, each takes one call all the same, as it does of a window that is told to
+ * find out what is left: with none, a fleet of two that takes itself for fifty would serve nobody; with more, a real fleet of
+ * fifty would overrun the plan by more than it must.
+ */
 function allowedWhenCounted(name: WindowName, limit: number, replicas: number): number {
   const reserve = name === 'day' ? Math.floor(limit / DAY_RESERVE) : 0;
-  return Math.floor((limit - reserve) / replicas);
+  const allowed = limit - reserve;
+  return Math.min(allowed, Math.max(1, Math.floor(allowed / replicas)));
 }
 
 function hasReset({ mode, resetAtMs }: WindowState, nowMs: number): boolean {

@@ -110,7 +110,10 @@ interface Use {
   tell(): void;
 }
 
-/** While somebody else's probe is under way, the ledger is asked again after this, then after twice this, and so on. */
+/**
+ * While somebody else's probe is under way, the ledger is asked again after this, then after twice this, and so on; while it is
+ * closed, never sooner.
+ */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 200;
 
@@ -287,7 +290,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     probing ||= received.grants.some(({ probe }) => probe);
     polls = received.closed === 'probing' && !probing ? polls + 1 : 0;
     const pollMs = polls === 0 ? Infinity : Math.min(FIRST_POLL_MS * 2 ** (polls - 1), LONGEST_POLL_MS);
-    closedUntilMs = nowMs + Math.min(pollMs, received.waitMs);
+    const waitMs = Math.min(pollMs, received.waitMs);
+    // A ledger that answers at once, and says that it is closed for no time at all, would be asked for ever.
+    closedUntilMs = nowMs + (received.closed ? Math.max(FIRST_POLL_MS, waitMs) : waitMs);
     useGrants();
     // Whoever is left has asked in vain, or comes when others are done.
     if (received.closed || running + grants.length >= mostAtATime()) takePlaces();

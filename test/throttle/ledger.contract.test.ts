@@ -200,6 +200,16 @@ describe.each(Object.entries(makers))('the ledger %s', (place, make) => {
     expect((await ask(10)).grants.length).toBeGreaterThan(0);
   });
 
+  // A wait of nothing is asked again at once, and again, by a process that does nothing else any more.
+  test.skipIf(skipped)('asks for a window that allows nothing again when its length is over', async () => {
+    const none = (plan: Partial<LedgerRules['plan']>) =>
+      make(() => nowMs, { ...rules, plan: { ...rules.plan, ...plan } });
+    ledger = none({ perMinute: 0 });
+    expect(await ask(1)).toMatchObject({ grants: [], closed: 'minute', waitMs: 60_000 });
+    [ledger, key] = [none({ perDay: 0 }), randomUUID()];
+    expect(await ask(1)).toMatchObject({ grants: [], closed: 'day', waitMs: 86_400_000 });
+  });
+
   test.skipIf(skipped)('begins the day anew when the upstream told its reset', async () => {
     const day: Reading = { ...minute(2), window: 'day', limit: 300, resetInMs: 7_200_000, resetId: START + 7_200_000 };
     await ask(0, answered(await take(1), minute(9), day));

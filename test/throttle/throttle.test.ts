@@ -334,6 +334,22 @@ describe('a ledger that is alone', () => {
   });
 });
 
+// Where the answer came in the same turn of the event loop, no timer, no request and no signal had its turn any more.
+test('a ledger that is closed for no time at all is not asked again at once', async () => {
+  const ledger = ledgerOf({ perMinute: 5, perDay: 1_000, known: true });
+  let asked = 0;
+  const standingOf = async (...[apiKey, request]: Parameters<Ledger['exchange']>): Promise<Standing> => {
+    asked += 1;
+    const standing = await ledger.exchange(apiKey, asked < 1_000 ? { ...request, wanted: 0 } : request);
+    return asked < 1_000 ? { ...standing, closed: 'day', waitMs: 0 } : standing;
+  };
+  start({}, { ledger: { ...ledger, exchange: standingOf } });
+  const passage = call('r1', { waitMs: 1_000 });
+  await elapse(1_000);
+  expect(await settled([passage])).toEqual(['plan']);
+  expect(asked).toBeLessThanOrEqual(50);
+});
+
 describe('a waiter', () => {
   test('is refused at once when its wait would be longer than its deadline, and told when to come back', async () => {
     start();
