@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { RedisAway } from '../store/redis.ts';
+import { agedExchange } from './aged-exchange.ts';
 import { agedStanding } from './aged-standing.ts';
 import { createOwnTime, insist } from './insist.ts';
 import { exchange, LONGEST_MINUTE_MS, newStateAlone, refusedLately, startedWithin } from './ledger-state.ts';
@@ -8,7 +9,7 @@ import type { LedgerRules, LedgerState, WindowState } from './ledger-state.ts';
 import { ALONE_GOOD_MS } from './ledger.ts';
 import type { Exchange, Grant, Ledger, Memory, Report, Standing, WindowStanding } from './ledger.ts';
 import type { RedisLedger } from './redis-ledger.ts';
-import type { Replicas } from './replicas.ts';
+import type { Outage, Replicas } from './replicas.ts';
 
 /**
  * Shares can only be guessed where others start or join meanwhile. Whoever finds a window overrun has then sent no more than
@@ -25,6 +26,7 @@ const ASKED_AGAIN_WITHIN_MS = 50_000;
 const FORGOTTEN_AFTER_MS = 600_000;
 /** How soon those that nobody asks for join, once Redis is back. */
 const JOIN_EVERY_MS = 1_000;
+const JOINING_AT_A_TIME = 100;
 /** Of callers that Redis knows nothing of, at most; then the one that was asked for the longest ago is forgotten. */
 const MOST_ALONE = 20_000;
 
@@ -52,12 +54,19 @@ interface Attempt {
   readonly startedAlone: number;
 }
 
+interface Heard {
+  readonly standing: Standing;
+  readonly atMs: number;
+}
+
 /** What is known here of one caller. */
 interface Account {
   /** How it stood when Redis was last heard of, and when. */
-  latest: { readonly standing: Standing; readonly atMs: number } | undefined;
+  latest: Heard | undefined;
   /** Grants of the shared ledger that nothing was reported of. */
   underWay: number;
+  /** The last outage that Redis has heard of for this caller, or that was before it was known here. */
+  outage: Outage | undefined;
   /** The ledger of this replica alone, while Redis is away. */
   alone: LedgerState | undefined;
   /** The exchange that Redis did not answer; it may have been carried out. */
@@ -84,7 +93,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   const lonely = new Map<string, Account>();
   const ownTime = createOwnTime();
   const forgetting = setInterval(forget, 60_000).unref();
-  const joining = setInterval(() => void joinAll(), JOIN_EVERY_MS).unref();
+  const joining = setInterval(() => void joinMore(), JOIN_EVERY_MS).unref();
   let isJoining = false;
   let closed = false;
 
@@ -100,16 +109,21 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       }
     },
     async close() {
-      closed = true;
       clearInterval(forgetting);
       clearInterval(joining);
+      closed = true;
       ownTime.close();
       await shared.close();
     },
   };
 
   async function exchangeOnce(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
-    if (!replicas.redisWorks || hasSpentShare(account)) return exchangeAlone(apiKey, account, request);
+    if (!replicas.redisWorks) return exchangeAlone(apiKey, account, request);
+    if (hasSpentShare(account)) {
+      const standing = exchangeAlone(apiKey, account, request);
+      await tellAlone(apiKey, account);
+      return standing;
+    }
     try {
       const standing = await exchangeShared(apiKey, account, request);
       // Others have called with it, which is worth knowing once Redis is away.
@@ -122,23 +136,36 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     }
   }
 
-  /** What was spent alone is told for those too that nobody asks for any more: they may be asked for elsewhere. */
-  async function joinAll(): Promise<void> {
+  async function joinMore(): Promise<void> {
     if (isJoining) return;
     isJoining = true;
-    for (const [apiKey, account] of lonely) {
-      if (closed || !replicas.redisWorks) break;
-      if (account.exchanging > 0 || hasSpentShare(account)) continue;
-      account.askedAtMs = ownTime.elapsed();
-      account.joining = exchangeOnce(apiKey, account, { reports: [], wanted: 0 }).then(
-        () => {},
-        // Whoever asks for it next meets the same, and is told.
-        () => {},
-      );
-      await account.joining;
-      account.joining = undefined;
-    }
+    await joinAll();
     isJoining = false;
+  }
+
+  /** What was spent alone is told for those too that nobody asks for any more: they may be asked for elsewhere. */
+  async function joinAll(): Promise<void> {
+    const due = [...lonely];
+    for (let first = 0; first < due.length; first += JOINING_AT_A_TIME) {
+      if (closed || !replicas.redisWorks) break;
+      const batch = due.slice(first, first + JOINING_AT_A_TIME);
+      await Promise.all(batch.map(([apiKey, account]) => join(apiKey, account)));
+    }
+  }
+
+  async function join(apiKey: string, account: Account): Promise<void> {
+    // It may have joined or been forgotten while others were waited for.
+    if (account.exchanging > 0 || lonely.get(apiKey) !== account) return;
+    if (hasSpentShare(account) && !hasUntold(account)) return;
+    if (account.joining) return account.joining;
+    account.askedAtMs = ownTime.elapsed();
+    account.joining = exchangeOnce(apiKey, account, { reports: [], wanted: 0 }).then(
+      () => {},
+      // Whoever asks for it next meets the same, and is told.
+      () => {},
+    );
+    await account.joining;
+    account.joining = undefined;
   }
 
   /** Whoever only looks has none that is kept: keys that somebody made up take no room. */
@@ -151,27 +178,53 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   }
 
   /**
-   * Whether its share of a window is spent: that this window may be used up is not known to Redis, which would find it out by
-   * a call too many. It joins the others where the window ends.
+   * Whether its share of a window is spent. Others may be about to spend theirs, and then this window is used up, which would
+   * be found out by a call too many: it calls again where the window ends. What it has spent it tells before.
    */
   function hasSpentShare({ alone }: Account): boolean {
     if (!alone || alone.started === 0 || alone.minute.mode !== 'told') return false;
     return alone.minute.ceiling <= alone.started && now() < alone.minute.resetAtMs;
   }
 
+  function hasUntold({ alone, toldAlone }: Account): boolean {
+    return alone !== undefined && alone.started > toldAlone;
+  }
+
+  /** What it has spent alone, so that the others do not spend it again. It stays alone. */
+  async function tellAlone(apiKey: string, account: Account): Promise<void> {
+    const { alone } = account;
+    if (!alone || !hasUntold(account)) return;
+    try {
+      const reports = await unansweredGrants(apiKey, account);
+      const telling = { reports: [...reports, memoryReport(alone, account)], wanted: 0 };
+      const attempt = newAttempt(account, telling);
+      const { outage } = replicas;
+      settle(account, telling, await exchangeInsisting(apiKey, account, attempt));
+      Object.assign(account, { outage, toldAlone: attempt.startedAlone });
+    } catch (error) {
+      if (!(error instanceof RedisAway)) throw error;
+      replicas.redisFailed(error);
+    }
+  }
+
   async function exchangeShared(apiKey: string, account: Account, request: Exchange): Promise<Standing> {
     const reports = [...request.reports, ...(await unansweredGrants(apiKey, account))];
     const { alone: own, latest, underWay } = account;
+    const { outage } = replicas;
     if (own) reports.push(memoryReport(withReports(own, request), account));
+    // Of those that only look nothing is kept.
+    else if (hadOutage(account) && accounts.get(apiKey) === account)
+      reports.push({ kind: 'adopted', calls: 0, underWay: 0, ...NOTHING_SPENT, ...outageOf(account) });
     const standing = await exchangeInsisting(apiKey, account, newAttempt(account, { ...request, reports }));
-    Object.assign(account, { alone: undefined, toldAlone: 0 });
+    Object.assign(account, { alone: undefined, toldAlone: 0, outage });
     lonely.delete(apiKey);
     settle(account, request, standing);
     if (!latest || latest.standing.generation === standing.generation || own) return standing;
     // Redis has lost its state. What is remembered here makes up for it as far as it goes. What it has granted without knowing
     // of that is given back: it may be in a pause, or of a day that is used up.
     const granted = standing.grants.map(returned);
-    const memory = { calls: 0, underWay: account.underWay - granted.length, ...spent(latest) };
+    const leftAtLast = minuteLeft(latest);
+    const memory = { calls: 0, underWay: account.underWay - granted.length, ...spent(latest), ...leftAtLast };
     const telling: Exchange = { reports: [...granted, { kind: 'adopted', ...memory }], wanted: request.wanted };
     const restored = await exchangeInsisting(apiKey, account, newAttempt(account, telling)).catch((error: unknown) => {
       // It is still to be told, and what is asked for now is asked for again.
@@ -200,7 +253,9 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
 
   /** Under one id, so that an exchange whose answer was lost is not carried out twice. */
   async function exchangeInsisting(apiKey: string, account: Account, attempt: Attempt): Promise<Standing> {
-    const standing = await insist(() => shared.exchange(apiKey, attempt.request, attempt.id), {
+    const { request, id, atMs } = attempt;
+    const aged = () => (clock.elapsed() > atMs ? agedExchange(request, clock.elapsed() - atMs) : request);
+    const standing = await insist(() => shared.exchange(apiKey, aged(), id), {
       ownTime,
       // What went before in the same exchange has had its part of the time.
       sinceMs: account.askedAtMs,
@@ -264,7 +319,8 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   }
 
   /** What the shared ledger has to know of the time alone, and has not been told. */
-  function memoryReport(alone: LedgerState, { latest, toldAlone }: Account): Report {
+  function memoryReport(alone: LedgerState, account: Account): Report {
+    const { latest, toldAlone } = account;
     const untold = alone.started - toldAlone;
     const unanswered = Object.values(alone.unanswered).reduce((total, starts) => total + starts, 0);
     const underWay = Math.min(untold, unanswered);
@@ -276,6 +332,8 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
       ...before,
       ...planOf(alone),
       ...resetOf(alone.day, alone.day.resetAtMs - now()),
+      ...(untold > 0 ? minuteToldOf(alone, unanswered) : {}),
+      ...outageOf(account),
       // What was started before the day's reset is no part of this day, though perhaps of this minute.
       calls: Math.max(0, Math.max(lately, today) - underWay),
       underWay,
@@ -286,7 +344,28 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     };
   }
 
-  function spent({ standing, atMs }: { standing: Standing; atMs: number }): Past {
+  function minuteToldOf({ minute }: LedgerState, unanswered: number): Pick<Memory, 'minuteTold'> {
+    const inMs = minute.resetAtMs - now();
+    if (minute.mode !== 'told' || inMs <= 0) return {};
+    return { minuteTold: { remaining: Math.max(0, minute.leastLeft - unanswered), inMs, id: minute.resetId } };
+  }
+
+  function minuteLeft({ standing, atMs }: Heard): Pick<Memory, 'minuteTold'> {
+    const { mode, remaining, resetInMs, resetId } = agedStanding(standing, clock.elapsed() - atMs).minute;
+    return mode === 'told' ? { minuteTold: { remaining, inMs: resetInMs, id: resetId } } : {};
+  }
+
+  /** Whether others may have called with it, alone, since Redis heard of it from here. */
+  function hadOutage({ outage }: Account): boolean {
+    // Whom nobody has seen beside it in ten minutes was alone all the same.
+    return replicas.outage !== outage && replicas.most !== 1;
+  }
+
+  function outageOf(account: Account): Pick<Memory, 'awayForMs'> {
+    return replicas.outage && hadOutage(account) ? { awayForMs: replicas.outage.agoMs() } : {};
+  }
+
+  function spent({ standing, atMs }: Heard): Past {
     const ageMs = clock.elapsed() - atMs;
     const {
       generation,
@@ -330,6 +409,7 @@ function newAccount(): Account {
   return {
     latest: undefined,
     underWay: 0,
+    outage: undefined,
     alone: undefined,
     unanswered: undefined,
     toldAlone: 0,

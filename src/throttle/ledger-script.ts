@@ -75,7 +75,7 @@ end
 local function forgetFewest(window) window.fewest, window.fewestLately, window.fewestSince = 0, 0, 0 end
 
 local function newWindow(limit)
-  local window = { mode = 'unknown', limit = limit, ceiling = 0, cappedAt = 0, resetAtMs = 0, resetId = 0 }
+  local window = { mode = 'unknown', limit = limit, ceiling = 0, cappedAt = 0, resetAtMs = 0, resetId = 0, toldAtMs = 0 }
   forgetFewest(window)
   return window
 end
@@ -107,7 +107,10 @@ local function heedClock(state, nowMs)
     return
   end
   state.seenMs = nowMs
-  for _, window in ipairs({ state.minute, state.day }) do window.resetAtMs = window.resetAtMs - backMs end
+  for _, window in ipairs({ state.minute, state.day }) do
+    window.resetAtMs = window.resetAtMs - backMs
+    window.toldAtMs = (window.toldAtMs or 0) - backMs
+  end
   for _, name in ipairs({ 'probeUntilMs', 'pausedUntilMs', 'pausedAtMs' }) do state[name] = state[name] - backMs end
   state.minuteStarts = moved(state.minuteStarts, backMs, MINUTE_SLOTS.lengthMs)
   state.dayStarts = moved(state.dayStarts, backMs, DAY_SLOTS.lengthMs)
@@ -222,6 +225,7 @@ local function applyReading(state, given, reading, nowMs)
   window.ceiling = math.min(ceiling, highest)
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS
   window.resetId = reading.resetId
+  window.toldAtMs = math.max(window.toldAtMs or 0, nowMs - (reading.agoMs or 0))
   if not reading.otherLimit then return end
   local assumed = other.mode ~= 'told' or not state.planKnown or other.limit == limit
   if assumed then other.limit = reading.otherLimit end
@@ -288,6 +292,23 @@ local function addMissing(starts, slot, used)
   if missing > 0 then add(starts, slot, missing) end
 end
 
+-- States and replicas of an older version tell nothing of when.
+local function adoptMinute(state, memory, nowMs)
+  local minute, started, minuteTold = state.minute, state.started, memory.minuteTold
+  local starts = memory.calls + memory.underWay
+  local told = minute.mode == 'told'
+  local last = not told or not minuteTold or minuteTold.id >= minute.resetId - SAME_RESET_MS
+  if minuteTold and minuteTold.remaining == 0 and minuteTold.inMs > 0 and last then
+    minute.ceiling = told and math.min(minute.ceiling, started) or started
+    minute.mode, minute.cappedAt = 'told', started + starts
+    minute.resetAtMs, minute.resetId = nowMs + minuteTold.inMs, minuteTold.id
+    return
+  end
+  if told and minute.ceiling <= started then return end
+  local overtaken = memory.awayForMs and (minute.toldAtMs or 0) < nowMs - memory.awayForMs
+  if told and (starts > 0 or overtaken) then minute.mode = 'unknown' end
+end
+
 local function adoptDay(state, memory, knowsBefore, nowMs)
   local day, started, dayReset = state.day, state.started, memory.dayReset
   if not dayReset or dayReset.inMs <= 0 then return end
@@ -316,6 +337,7 @@ local function applyAdopted(state, memory, nowMs)
   -- Replicas of an older version do not tell, and nor do they of the minute.
   local knowsBefore = knows(state, memory.knownOf)
   local starts = memory.calls + memory.underWay
+  adoptMinute(state, memory, nowMs)
   state.started = state.started + starts
   state.counted = state.counted + memory.calls
   forgetFewest(state.minute)
@@ -323,7 +345,6 @@ local function applyAdopted(state, memory, nowMs)
   if starts > 0 then
     add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), starts)
     add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), starts)
-    if state.minute.mode == 'told' then state.minute.mode = 'unknown' end
   end
   if memory.underWay > 0 then add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), memory.underWay) end
   if not knowsBefore then

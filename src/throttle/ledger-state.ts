@@ -98,6 +98,8 @@ export interface WindowState {
   /** The same since the moment at which `fewestSince` had been started; no such start is answered yet. */
   fewestLately: number;
   fewestSince: number;
+  /** When an answer told of it for the last time. */
+  toldAtMs: number;
 }
 
 export interface LedgerRules {
@@ -231,7 +233,16 @@ export function exchange(
 }
 
 function newWindow(limit: number): WindowState {
-  return { mode: 'unknown', limit, ceiling: 0, cappedAt: 0, resetAtMs: 0, resetId: 0, ...NOTHING_TOLD };
+  return {
+    mode: 'unknown',
+    limit,
+    ceiling: 0,
+    cappedAt: 0,
+    resetAtMs: 0,
+    resetId: 0,
+    ...NOTHING_TOLD,
+    toldAtMs: 0,
+  };
 }
 
 /** Where somebody has set the clock back, what lay ahead lies as far ahead as it did. */
@@ -242,7 +253,10 @@ function heedClock(state: LedgerState, nowMs: number): void {
     return;
   }
   state.seenMs = nowMs;
-  for (const window of [state.minute, state.day]) window.resetAtMs -= backMs;
+  for (const window of [state.minute, state.day]) {
+    window.resetAtMs -= backMs;
+    window.toldAtMs -= backMs;
+  }
   for (const name of ['probeUntilMs', 'pausedUntilMs', 'pausedAtMs'] as const) state[name] -= backMs;
   state.minuteStarts = moved(state.minuteStarts, backMs, MINUTE_SLOTS.lengthMs);
   state.dayStarts = moved(state.dayStarts, backMs, DAY_SLOTS.lengthMs);
@@ -381,6 +395,7 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   window.ceiling = Math.min(ceiling, highest);
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS;
   window.resetId = reading.resetId;
+  window.toldAtMs = Math.max(window.toldAtMs, nowMs - (reading.agoMs ?? 0));
   // A limit that its reader knew is no news. Where it is not the one here, another plan was configured meanwhile.
   if (reading.otherLimit === undefined) return;
   // What was told of the other window before the plan was known may have been this one's; with this one's limit, it was.
@@ -443,6 +458,7 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   }
   const knowsBefore = knows(state, memory);
   const starts = calls + underWay;
+  adoptMinute(state, memory, nowMs);
   state.started += starts;
   state.counted += calls;
   forgetFewest(state.minute);
@@ -450,8 +466,6 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   if (starts > 0) {
     add(state.minuteStarts, slotOf(nowMs, MINUTE_SLOTS.lengthMs), starts);
     add(state.dayStarts, slotOf(nowMs, DAY_SLOTS.lengthMs), starts);
-    // What these calls have found of the window is not known here.
-    if (state.minute.mode === 'told') state.minute.mode = 'unknown';
   }
   if (underWay > 0) add(state.unanswered, slotOf(nowMs, UNANSWERED_SLOT_MS), underWay);
   // Where no header tells of a window, this is all that is known of it. What is counted here already has its own time: calls
@@ -462,6 +476,26 @@ function applyAdopted(state: LedgerState, memory: Memory, nowMs: number): void {
   }
   adoptDay(state, memory, knowsBefore, nowMs);
   if (pausedForMs > 0) pause(state, pausedForMs, nowMs);
+}
+
+/**
+ * What is left of a minute in which others have called, a probe finds out; but where nothing is known to be left, it would be
+ * a call too many.
+ */
+function adoptMinute(state: LedgerState, memory: Memory, nowMs: number): void {
+  const { minute, started } = state;
+  const { minuteTold, calls, underWay, awayForMs } = memory;
+  const told = minute.mode === 'told';
+  const last = !told || !minuteTold || minuteTold.id >= minute.resetId - SAME_RESET_MS;
+  if (minuteTold?.remaining === 0 && minuteTold.inMs > 0 && last) {
+    const ceiling = told ? Math.min(minute.ceiling, started) : started;
+    Object.assign(minute, { mode: 'told', ceiling, cappedAt: started + calls + underWay });
+    Object.assign(minute, { resetAtMs: nowMs + minuteTold.inMs, resetId: minuteTold.id });
+    return;
+  }
+  if (told && minute.ceiling <= started) return;
+  const overtaken = awayForMs !== undefined && minute.toldAtMs < nowMs - awayForMs;
+  if (told && (calls + underWay > 0 || overtaken)) minute.mode = 'unknown';
 }
 
 /** A day that was told is over at its reset; counted here, it would be when the last call of it is a day old. */

@@ -72,6 +72,8 @@ export interface Reading {
   readonly resetId: number;
   /** The limit of the other window, by what this one's says of the plan; undefined where it says nothing that was not known. */
   readonly otherLimit: number | undefined;
+  /** How long ago it was told. Default 0. */
+  readonly agoMs?: number;
 }
 
 export interface Refusal {
@@ -98,6 +100,13 @@ export interface Memory {
   readonly knownOf?: { readonly generation: string; readonly started: number };
   /** What was spent within the last minute, as far as it may matter still, all told. */
   readonly minuteUsed: number;
+  /** What was left of the minute when the upstream last told of it, but for what is under way, where its reset is still ahead. */
+  readonly minuteTold?: { readonly remaining: number; readonly inMs: number; readonly id: number };
+  /**
+   * How long ago it was found that the ledger cannot be reached, where it could not be since this key was last asked for: what
+   * the ledger was told before, others may have called with since, alone. Undefined otherwise.
+   */
+  readonly awayForMs?: number;
   /** What is spent of the day, all told. */
   readonly dayUsed: number;
   /** In how long the last of what was counted of the day has left it, from where no header tells of the day. */

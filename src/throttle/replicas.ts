@@ -14,9 +14,16 @@ export interface Replicas {
   readonly most: number | undefined;
   /** False from the first failure on, until a heartbeat has come through again. */
   readonly redisWorks: boolean;
+  /** The last time that Redis was away, each another object; undefined where it never was. */
+  readonly outage: Outage | undefined;
   /** Somebody else found out that Redis does not do what it is asked, and why. */
   redisFailed(why: Error): void;
   close(): void;
+}
+
+export interface Outage {
+  /** How many milliseconds ago it was found out. */
+  agoMs(): number;
 }
 
 const HEARTBEAT_MS = 1_000;
@@ -41,6 +48,7 @@ export function createReplicas(redis: RedisStore, replica: string, log: Log = si
   let counts: number[] = [];
   let works = true;
   let closed = false;
+  let outage: Outage | undefined;
   const ownTime = createOwnTime();
   const timer = setInterval(beat, HEARTBEAT_MS).unref();
   beat();
@@ -53,6 +61,9 @@ export function createReplicas(redis: RedisStore, replica: string, log: Log = si
     },
     get redisWorks() {
       return works;
+    },
+    get outage() {
+      return outage;
     },
     redisFailed: noteAway,
     close() {
@@ -73,6 +84,8 @@ export function createReplicas(redis: RedisStore, replica: string, log: Log = si
   /** What was under way when it was closed fails, and says nothing of Redis. */
   function noteAway({ message }: Error): void {
     if (works && !closed) log.warn({ reason: message }, 'Redis is away');
+    const sinceMs = performance.now();
+    if (works) outage = { agoMs: () => performance.now() - sinceMs };
     works = false;
   }
 

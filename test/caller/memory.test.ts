@@ -59,6 +59,7 @@ test('looks with keys that somebody made up leave nothing behind beside a Redis'
       count: 1,
       most: 1,
       redisWorks: true,
+      outage: undefined,
       redisFailed() {},
       close() {},
     },

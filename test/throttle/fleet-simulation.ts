@@ -74,10 +74,15 @@ export function createFleetSimulation({ replicas, plan, random, callMs }: FleetS
   return fleet;
 
   function startReplica(name: string): SimulatedReplica {
+    let killed = false;
     const store = redis.connect();
     const heartbeats = createReplicas(store, name);
     const ledger = createFailoverLedger({
-      shared: { exchange: (_key, request, id) => redis.exchange(name, request, id), close: async () => {} },
+      shared: {
+        exchange: (_key, request, id) =>
+          killed ? Promise.reject(new RedisAway('killed')) : redis.exchange(name, request, id),
+        close: async () => {},
+      },
       replicas: heartbeats,
       rules,
       clock: systemClock,
@@ -85,7 +90,6 @@ export function createFleetSimulation({ replicas, plan, random, callMs }: FleetS
     });
     const upstreamClock = createUpstreamClock(systemClock);
     const throttle: Throttle = createThrottle({ apiKey: 'a key', ledger, upstreamClock, clock: systemClock });
-    let killed = false;
     return {
       ask(waitMs) {
         const turn = { kind: 'read', deadlineMs: systemClock.elapsed() + waitMs } as const;

@@ -300,6 +300,62 @@ describe.each(Object.entries(makers))('the ledger %s', (place, make) => {
     expect(standing.minute).toMatchObject({ mode: 'counted', remaining: 0 });
   });
 
+  describe('of a minute in which another ledger has granted calls', () => {
+    const told = (remaining: number, more: Partial<{ inMs: number; id: number }> = {}) => ({
+      minuteTold: { remaining, inMs: 30_000, id: START + 40_000, ...more },
+    });
+
+    test.skipIf(skipped)('finds out by a probe what is left', async () => {
+      await open(9);
+      expect((await ask(9, { ...ADOPTED, calls: 4, ...told(5) })).grants).toMatchObject([{ probe: true }]);
+    });
+
+    // Each of these probes was a 429.
+    test.skipIf(skipped)('does not where the last that was told of it is that nothing is', async () => {
+      await open(9);
+      const used = await ask(9, { ...ADOPTED, calls: 9, ...told(0) });
+      expect(used).toMatchObject({ grants: [], closed: 'minute', waitMs: 30_000, minute: { mode: 'told' } });
+      nowMs += 30_000;
+      expect((await ask(9)).grants).toMatchObject([{ probe: true }]);
+    });
+
+    test.skipIf(skipped)('does not in a window that it knew nothing of, either', async () => {
+      expect(await ask(9, { ...ADOPTED, calls: 9, ...told(0) })).toMatchObject({ grants: [], closed: 'minute' });
+    });
+
+    test.skipIf(skipped)('does not where all that was left is granted here', async () => {
+      await open(9);
+      await ask(9);
+      expect(await ask(9, { ...ADOPTED, calls: 1, ...told(5) })).toMatchObject({ grants: [], closed: 'minute' });
+    });
+
+    test.skipIf(skipped)('hears nothing of one that is over, or from before what was told here', async () => {
+      await ask(0, { ...ADOPTED, calls: 9, ...told(0, { inMs: 0 }) });
+      await open(9);
+      const standing = await ask(9, { ...ADOPTED, ...told(0, { id: START }) });
+      expect(standing.grants).toHaveLength(9);
+    });
+
+    test.skipIf(skipped)(
+      'does so though none is told of yet, where it could not be reached since it was told',
+      async () => {
+        await open(9);
+        nowMs += 3_000;
+        expect((await ask(9, { ...ADOPTED, awayForMs: 2_000 })).grants).toMatchObject([{ probe: true }]);
+      },
+    );
+
+    test.skipIf(skipped)('goes on with what it was told after it could be reached again', async () => {
+      await open(9);
+      nowMs += 1_000;
+      expect((await ask(2, { ...ADOPTED, awayForMs: 2_000 })).grants).toHaveLength(2);
+      const late = { ...minute(9), agoMs: 5_000 };
+      key = randomUUID();
+      await ask(0, answered(await take(1), late));
+      expect((await ask(9, { ...ADOPTED, awayForMs: 2_000 })).grants).toMatchObject([{ probe: true }]);
+    });
+  });
+
   // Told as spent now, what had left the day closed it for another.
   test.skipIf(skipped)('counts nothing again of what another ledger knows from here', async () => {
     const { generation, started } = await open(9);
@@ -495,6 +551,7 @@ describe.skipIf(!redisIsHere)('the two ledgers', () => {
     const readings = given.readings.map(({ resetStep, ...rest }) => ({
       ...rest,
       resetId: Math.floor(nowMs / 60_000) * 60_000 + resetStep * 60_000,
+      ...(resetStep === 0 && given.which % 2 === 0 ? { agoMs: given.retryAfterMs } : {}),
     }));
     const [first] = readings;
     switch (given.kind) {
@@ -506,6 +563,10 @@ describe.skipIf(!redisIsHere)('the two ledgers', () => {
           underWay: given.which % 3,
           ...(given.ban ? { knownOf: { generation: ofGrant.generation, started: 2 * given.which } } : {}),
           minuteUsed: given.which,
+          ...(first && given.jitter > 0.4
+            ? { minuteTold: { remaining: given.which % 3, inMs: first.resetInMs - 2_000, id: first.resetId } }
+            : {}),
+          ...(given.jitter < 0.5 ? { awayForMs: given.retryAfterMs } : {}),
           dayUsed: given.which,
           ...(given.retryAfterMs % 2 === 0 ? { dayFreeInMs: given.retryAfterMs * 3_000 } : {}),
           ...(first ? { dayReset: { inMs: first.resetInMs, id: first.resetId } } : {}),

@@ -31,6 +31,7 @@ function startReplica(atMs: number) {
     count: 2,
     most: 2,
     redisWorks: true,
+    outage: undefined,
     redisFailed() {
       replicas.redisWorks = false;
     },
