@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
+import { inTime } from '../in-time.ts';
 import { RedisAway } from '../store/redis.ts';
 import { agedExchange } from './aged-exchange.ts';
 import { agedStanding } from './aged-standing.ts';
@@ -27,6 +28,8 @@ const FORGOTTEN_AFTER_MS = 600_000;
 /** How soon those that nobody asks for join, once Redis is back. */
 const JOIN_EVERY_MS = 1_000;
 const JOINING_AT_A_TIME = 100;
+/** For how long, at most, whoever closes it waits until what was spent alone is told. */
+const FAREWELL_MS = 1_000;
 /** Of callers that Redis knows nothing of, at most; then the one that was asked for the longest ago is forgotten. */
 const MOST_ALONE = 20_000;
 
@@ -111,6 +114,8 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     async close() {
       clearInterval(forgetting);
       clearInterval(joining);
+      // What this process has spent alone would be spent again by the next.
+      await inTime(joinAll(), FAREWELL_MS, undefined);
       closed = true;
       ownTime.close();
       await shared.close();
