@@ -98,6 +98,8 @@ export interface WindowState {
   /** The same since the moment at which `fewestSince` had been started; no such start is answered yet. */
   fewestLately: number;
   fewestSince: number;
+  /** The fewest remaining that was told of this window. A replica that is alone tells it; the one in Redis is not asked. */
+  leastLeft: number;
   /** When an answer told of it for the last time. */
   toldAtMs: number;
 }
@@ -241,6 +243,7 @@ function newWindow(limit: number): WindowState {
     resetAtMs: 0,
     resetId: 0,
     ...NOTHING_TOLD,
+    leastLeft: 0,
     toldAtMs: 0,
   };
 }
@@ -376,6 +379,7 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
     if (window.mode !== 'told') return;
     // What has opened the window need not have counted it, and here it is not among the starts.
     window.ceiling -= 1;
+    window.leastLeft = Math.min(window.leastLeft, remaining);
     if (highest > window.ceiling) return;
     window.ceiling = highest;
     window.cappedAt = state.started;
@@ -395,6 +399,7 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   window.ceiling = Math.min(ceiling, highest);
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS;
   window.resetId = reading.resetId;
+  window.leastLeft = same ? Math.min(window.leastLeft, remaining) : remaining;
   window.toldAtMs = Math.max(window.toldAtMs, nowMs - (reading.agoMs ?? 0));
   // A limit that its reader knew is no news. Where it is not the one here, another plan was configured meanwhile.
   if (reading.otherLimit === undefined) return;
