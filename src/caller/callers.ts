@@ -30,6 +30,8 @@ import { createIdempotency } from './idempotency.ts';
 import type { Submits } from './idempotency.ts';
 import { createKnowledge } from './knowledge.ts';
 import type { Knowledge } from './knowledge.ts';
+import { createKnowledgeRoom } from './knowledge-room.ts';
+import type { KnowledgeRoom } from './knowledge-room.ts';
 import { createLeftKnowledge } from './left-knowledge.ts';
 import type { LeftKnowledge } from './left-knowledge.ts';
 import { createPets } from './pets.ts';
@@ -128,6 +130,7 @@ export function createCallers(options: CallersOptions): Callers {
     getRoute,
     retryQuota: createRetryQuota(clock),
     firstAnimals: createFirstAnimals(),
+    knowledgeRoom: createKnowledgeRoom(),
     leftKnowledge: createLeftKnowledge(),
     rememberedMs,
   };
@@ -169,6 +172,7 @@ interface Together {
   readonly getRoute: GetRoute;
   readonly retryQuota: RetryQuota;
   readonly firstAnimals: FirstAnimals;
+  readonly knowledgeRoom: KnowledgeRoom;
   readonly leftKnowledge: LeftKnowledge;
   /** What is older is of no use to anybody. */
   readonly rememberedMs: number;
@@ -176,7 +180,7 @@ interface Together {
 
 function createCaller(
   apiKey: string,
-  { getRoute, retryQuota, firstAnimals, leftKnowledge, rememberedMs }: Together,
+  { getRoute, retryQuota, firstAnimals, knowledgeRoom, leftKnowledge, rememberedMs }: Together,
   options: CallersOptions & { readonly submits: Submits; readonly spans: Spans },
 ): KnownCaller {
   const { petApi, clock, listings, events, spans, replicas = () => 1 } = options;
@@ -254,19 +258,19 @@ function createCaller(
 
   function leave(): void {
     if (!reading) return;
-    reading.reads.leave();
-    // Of the writes of other replicas, whoever has left hears nothing. What they have listed is in Redis, too.
-    if (listings) return;
+    const { knowledge, reads: own } = reading;
+    own.leave();
     const sinceMs = clock.elapsed() - rememberedMs;
-    leftKnowledge.keep(
-      apiKey,
-      reading.knowledge.facts().filter(({ asOfMs }) => asOfMs >= sinceMs),
-    );
+    const facts = knowledge.facts().filter(({ asOfMs }) => asOfMs >= sinceMs);
+    // It would hold its place in the room.
+    knowledge.forget();
+    // Of the writes of other replicas, whoever has left hears nothing. What they have listed is in Redis, too.
+    if (!listings) leftKnowledge.keep(apiKey, facts);
   }
 
   function toRead(): Reading {
     if (reading) return reading;
-    const knowledge = createKnowledge();
+    const knowledge = createKnowledge(knowledgeRoom);
     for (const fact of leftKnowledge.take(apiKey)) knowledge.learn(fact);
     const allowance = createRefreshAllowance({
       elapsed: () => clock.elapsed(),

@@ -13,6 +13,7 @@ import type { Claim } from './claim.ts';
 import type { CreateOutcome, Created } from './created.ts';
 import { outcomeUnknownError, refusedError } from './failure-errors.ts';
 import { fullError, otherInputError, pendingError, unavailableError } from './idempotency-errors.ts';
+import { keptOutcome, outcomeAgain } from './kept-outcome.ts';
 
 /** Of one caller: makes all submits under one idempotency key one POST with one outcome, for a day. */
 export interface Idempotency {
@@ -131,13 +132,13 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       // Names say nothing of the store: they are remembered.
       awaySinceMs = undefined;
       if (kept && kept.input !== input) throw otherInputError();
-      if (kept?.outcome !== undefined) return given(name, JSON.parse(kept.outcome) as CreateOutcome);
+      if (kept?.outcome !== undefined) return given(name, outcomeAgain(kept.outcome, submit.pet));
       // Whoever began it is gone, and nobody else knows whether it was sent.
       if (kept?.openForMs === 0) return given(name, { unknown: {} });
       if (kept) await waiting.until(pause(Math.min(pollMs, kept.openForMs)), submit);
       else {
         try {
-          return await send(claim(name, input));
+          return await send(claim(name, input, submit.pet));
         } catch (error) {
           if (error !== TAKEN) throw error;
         }
@@ -167,7 +168,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   }
 
   /** Each begin is an attempt of its own, so that what was late for one cannot undo another. */
-  function claim(name: string, input: string): Claim {
+  function claim(name: string, input: string, pet: NewPet): Claim {
     let attempt: Attempt = { id: '', input, leaseMs };
     return {
       async begin() {
@@ -184,7 +185,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       },
       async settle(outcome) {
         remember(name);
-        await records.settle(name, attempt, JSON.stringify(outcome));
+        await records.settle(name, attempt, keptOutcome(outcome, pet));
       },
       release: () => records.release(name, attempt),
     };

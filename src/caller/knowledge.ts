@@ -4,6 +4,8 @@ import type { ListingName } from './call.ts';
 import type { Demand } from './demand.ts';
 import { answerFrom } from './fact.ts';
 import type { Fact } from './fact.ts';
+import { createKnowledgeRoom } from './knowledge-room.ts';
+import type { KnowledgeRoom, Place } from './knowledge-room.ts';
 
 /** Single animals remembered at most; the one learnt longest ago goes first. */
 const MOST_ANIMALS = 500;
@@ -17,7 +19,7 @@ export interface Answer {
   readonly asOfMs: number;
 }
 
-/** What a caller's calls have found out: at most one listing of each kind, and single animals. */
+/** What a caller's calls have found out: at most one listing of each kind, and single animals, as far as there is room. */
 export interface Knowledge {
   /** The youngest answer to the demand, however old; undefined where nothing is known. */
   find(demand: Demand): Answer | undefined;
@@ -35,9 +37,10 @@ export interface Knowledge {
   askedInParts(): boolean;
 }
 
-export function createKnowledge(): Knowledge {
-  const listings = new Map<ListingName, Fact>();
-  const animals = new Map<Int64, Fact>();
+/** @param room that all callers share. Default: one of its own. */
+export function createKnowledge(room: KnowledgeRoom = createKnowledgeRoom()): Knowledge {
+  const listings = new Map<ListingName, Place>();
+  const animals = new Map<Int64, Place>();
   let size: StoreSize = 'unknown';
   let revision = {};
   let askedInParts = false;
@@ -45,14 +48,18 @@ export function createKnowledge(): Knowledge {
   return {
     find(demand) {
       if (demand.kind === 'listing') {
-        return younger(younger(undefined, listings.get(demand.listing), demand), listings.get('all'), demand);
+        return younger(
+          younger(undefined, listings.get(demand.listing)?.fact, demand),
+          listings.get('all')?.fact,
+          demand,
+        );
       }
-      let youngest = younger(undefined, animals.get(demand.id), demand);
-      for (const fact of listings.values()) youngest = younger(youngest, fact, demand);
+      let youngest = younger(undefined, animals.get(demand.id)?.fact, demand);
+      for (const { fact } of listings.values()) youngest = younger(youngest, fact, demand);
       return youngest;
     },
     listed(sinceMs) {
-      const young = [...listings].filter(([, { asOfMs }]) => asOfMs >= sinceMs);
+      const young = [...listings].filter(([, { fact }]) => fact.asOfMs >= sinceMs);
       return new Set(young.map(([listing]) => listing));
     },
     learn(fact) {
@@ -62,10 +69,12 @@ export function createKnowledge(): Knowledge {
     },
     forget() {
       revision = {};
-      listings.clear();
-      animals.clear();
+      for (const places of [listings, animals]) {
+        for (const place of places.values()) room.release(place);
+        places.clear();
+      }
     },
-    facts: () => [...listings.values(), ...animals.values()],
+    facts: () => [...listings.values(), ...animals.values()].map(({ fact }) => fact),
     size: () => size,
     revision: () => revision,
     askedInParts: () => askedInParts,
@@ -74,23 +83,39 @@ export function createKnowledge(): Knowledge {
   function learnListing(fact: Fact, listing: ListingName): void {
     if (listing === 'all') size = fact.complete ? 'small' : 'large';
     else askedInParts ||= size === 'unknown';
-    if (isYounger(fact, listings.get(listing))) listings.set(listing, fact);
+    if (!isYounger(fact, listings.get(listing))) return;
+    drop(listings, listing);
+    listings.set(listing, room.keep(fact, letGo));
   }
 
   function learnAnimal(fact: Fact, id: Int64): void {
     askedInParts ||= size === 'unknown';
     if (!isYounger(fact, animals.get(id))) return;
-    animals.delete(id);
-    animals.set(id, fact);
+    drop(animals, id);
+    animals.set(id, room.keep(fact, letGo));
     for (const oldest of animals.keys()) {
       if (animals.size <= MOST_ANIMALS) break;
-      animals.delete(oldest);
+      drop(animals, oldest);
     }
     // The store has an animal that a listing of all of them did not show: that listing is no proof of anything any more.
-    const all = listings.get('all');
+    const all = listings.get('all')?.fact;
     if (!all || !fact.animal(id) || all.animal(id) !== null) return;
-    listings.delete('all');
+    drop(listings, 'all');
     size = 'unknown';
+  }
+
+  function drop<Key>(places: Map<Key, Place>, key: Key): void {
+    const place = places.get(key);
+    if (!place) return;
+    places.delete(key);
+    room.release(place);
+  }
+
+  /** The room is needed for what was learnt later, for this caller or another one. */
+  function letGo({ call }: Fact): void {
+    revision = {};
+    if (call.kind === 'list') listings.delete(call.listing);
+    else animals.delete(call.id);
   }
 }
 
@@ -100,6 +125,6 @@ function younger(known: Answer | undefined, fact: Fact | undefined, demand: Dema
   return pets ? { pets, asOfMs: fact.asOfMs } : known;
 }
 
-function isYounger(fact: Fact, known: Fact | undefined): boolean {
-  return !known || fact.asOfMs >= known.asOfMs;
+function isYounger(fact: Fact, known: Place | undefined): boolean {
+  return !known || fact.asOfMs >= known.fact.asOfMs;
 }

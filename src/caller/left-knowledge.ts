@@ -2,6 +2,7 @@ import type { Pet } from '../pet.ts';
 import type { Call } from './call.ts';
 import { animalFact, listingFact } from './fact.ts';
 import type { Fact } from './fact.ts';
+import { createHeldAnimals } from './held-animals.ts';
 
 /**
  * What callers knew that had to be forgotten, for when they come back: many keys that each ask now and then would else cost a
@@ -15,8 +16,10 @@ export interface LeftKnowledge {
   take(apiKey: string): readonly Fact[];
 }
 
-/** Animals in all, each caller's own ones and one for the caller: some ten megabytes. */
-const MOST_ANIMALS = 100_000;
+const MOST_BYTES = 20_000_000;
+/** What a caller costs, and each of its facts, beside the animals. */
+const CALLER_BYTES = 100;
+const FACT_BYTES = 150;
 /** Of single animals, those learnt last. */
 const MOST_SINGLE = 20;
 
@@ -28,12 +31,12 @@ interface LeftFact {
   readonly asOfMs: number;
 }
 
-export function createLeftKnowledge(mostAnimals = MOST_ANIMALS): LeftKnowledge {
+/** @param mostBytes default 20 MB. */
+export function createLeftKnowledge(mostBytes = MOST_BYTES): LeftKnowledge {
   /** Whoever left longest ago comes first. */
   const left = new Map<string, readonly LeftFact[]>();
-  /** In how many facts an array of animals is: it takes its room once, and for as long as it is in any. */
-  const holders = new Map<readonly Pet[], number>();
-  let size = 0;
+  const animals = createHeldAnimals();
+  let ownBytes = 0;
   return {
     keep(apiKey, facts) {
       const single = facts.filter(({ call }) => call.kind === 'get').slice(-MOST_SINGLE);
@@ -48,14 +51,10 @@ export function createLeftKnowledge(mostAnimals = MOST_ANIMALS): LeftKnowledge {
   function add(apiKey: string, facts: readonly LeftFact[]): void {
     remove(apiKey);
     left.set(apiKey, facts);
-    size += 1;
-    for (const { pets } of facts) {
-      const count = holders.get(pets) ?? 0;
-      holders.set(pets, count + 1);
-      if (count === 0) size += pets.length;
-    }
+    ownBytes += bytesOf(facts);
+    for (const { pets } of facts) animals.hold(pets);
     for (const oldest of left.keys()) {
-      if (size <= mostAnimals) break;
+      if (ownBytes + animals.bytes <= mostBytes) break;
       remove(oldest);
     }
   }
@@ -64,17 +63,14 @@ export function createLeftKnowledge(mostAnimals = MOST_ANIMALS): LeftKnowledge {
     const facts = left.get(apiKey);
     if (!facts) return [];
     left.delete(apiKey);
-    size -= 1;
-    for (const { pets } of facts) {
-      const count = holders.get(pets) ?? 0;
-      if (count > 1) holders.set(pets, count - 1);
-      else {
-        holders.delete(pets);
-        size -= pets.length;
-      }
-    }
+    ownBytes -= bytesOf(facts);
+    for (const { pets } of facts) animals.release(pets);
     return facts;
   }
+}
+
+function bytesOf(facts: readonly LeftFact[]): number {
+  return CALLER_BYTES + FACT_BYTES * facts.length;
 }
 
 function leftFact(fact: Fact): LeftFact {

@@ -15,7 +15,7 @@ const MOST_CHARACTERS = 4_000_000;
 /** What an entry costs beside its text. */
 const ENTRY_CHARACTERS = 100;
 
-/** Forgets a text with the object that it was written of, and all of them when there are too many. */
+/** Forgets a text with the object that it was written of, and all of them when there are too many. One that is too long is not kept. */
 export function createTextMemory(mostCharacters = MOST_CHARACTERS): TextMemory {
   const inUse: (() => void)[] = [];
   let characters = 0;
@@ -29,8 +29,10 @@ export function createTextMemory(mostCharacters = MOST_CHARACTERS): TextMemory {
       return {
         find: (object) => known?.get(object),
         keep(object, text, length) {
-          characters += length + ENTRY_CHARACTERS;
-          if (characters > mostCharacters) forgetAll();
+          const added = length + ENTRY_CHARACTERS;
+          if (added > mostCharacters) return;
+          if (characters + added > mostCharacters) forgetAll();
+          characters += added;
           if (!known) inUse.push(forget);
           known ??= new WeakMap();
           known.set(object, text);

@@ -138,9 +138,12 @@ test('a fact that comes back says what it said', () => {
   expect(left.take('key')).toEqual([]);
 });
 
+/** What 250 callers take, each with one listing of three animals of its own. */
+const HALF_BYTES = 250 * (250 + 3 * 160);
+
 test('animals that nobody shares are bounded, and a listing that many share counts once', () => {
-  const shared = createLeftKnowledge(1_000);
-  const own = createLeftKnowledge(1_000);
+  const shared = createLeftKnowledge(HALF_BYTES);
+  const own = createLeftKnowledge(HALF_BYTES);
   for (let key = 0; key < 500; key += 1) {
     shared.keep(`key ${key}`, [listingFact('all', PETS, true, 0)]);
     own.keep(`key ${key}`, [listingFact('all', [...PETS], true, 0)]);
@@ -167,10 +170,18 @@ test.each<[string, (left: LeftKnowledge, key: string, facts: readonly Fact[]) =>
     },
   ],
 ])('animals of %s are bounded', (_who, leave) => {
-  const left = createLeftKnowledge(1_000);
+  const left = createLeftKnowledge(HALF_BYTES);
   const keys = Array.from({ length: 500 }, (_, index) => `key ${index}`);
   for (const key of keys) leave(left, key, [listingFact('all', [...PETS], true, 0)]);
   const known = keys.flatMap((key) => left.take(key)).length;
   expect(known).toBeGreaterThan(240);
   expect(known).toBeLessThanOrEqual(250);
+});
+
+test('one long name takes the room of many animals', () => {
+  const left = createLeftKnowledge(HALF_BYTES);
+  left.keep('short', [listingFact('all', PETS, true, 0)]);
+  for (const key of ['one', 'other', 'third'])
+    left.keep(key, [animalFact(id(7), { ...modelPet(7), name: 'x'.repeat(40_000) }, 0)]);
+  expect(['short', 'one', 'other', 'third'].map((key) => left.take(key).length)).toEqual([0, 0, 1, 1]);
 });

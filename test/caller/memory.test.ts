@@ -111,3 +111,34 @@ test('keys seen once leave about a kilobyte each, and what they spent is known',
   expect(day.used).toBe(1);
   await callers.close();
 }, 120_000);
+
+// Two keys that read 500 animals each took more than a gigabyte.
+test('animals with names of a megabyte take no more than the room that there is for all callers', async () => {
+  const readings = { limit: 100_000, remaining: 99_999, reset: Math.floor(Date.now() / 1000) + 60, dateMs: Date.now() };
+  const petApi = {
+    getPet: (id: Int64) => {
+      const name = Buffer.alloc(1_000_000, 'x').toString('latin1');
+      const value = { ...modelPet(Number(id)), name };
+      return Promise.resolve({ outcome: { kind: 'ok', value }, sent: true, rateLimit: readings });
+    },
+    listPets: () =>
+      Promise.resolve({
+        outcome: { kind: 'ok', value: { pets: [], complete: false } },
+        sent: true,
+        rateLimit: readings,
+      }),
+  } as unknown as PetApi;
+  const rules = { plan: { perMinute: 100_000, perDay: 1_000_000, known: true }, probeMs: 5_000 };
+  const ledger = createMemoryLedger({ rules, now: steadyTime(clock), log: silentLog });
+  const callers = createCallers({ petApi, ledger, upstreamClock: createUpstreamClock(clock), clock });
+  const freshness = readFreshness(undefined, { maxAgeMs: 600_000, maxStaleMs: 600_000 });
+  const before = heapMegabytes();
+  for (const key of ['one', 'other']) {
+    for (let id = 1; id <= 150; id += 1) {
+      const pets = callers.withKey(key).pets({ deadlineMs: clock.elapsed() + 10_000, freshness });
+      expect((await pets.byId(String(id) as Int64))?.name).toHaveLength(1_000_000);
+    }
+  }
+  expect(heapMegabytes() - before).toBeLessThan(220);
+  await callers.close();
+}, 120_000);
