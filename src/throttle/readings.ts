@@ -3,8 +3,10 @@ import type { Reading, Standing, WindowName } from './ledger.ts';
 import { isDayOfAPlan, perDayFor, perMinuteFor } from '../plan.ts';
 
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 } as const;
-/** A reset further away is the day's: the minute's is 60 s away at most, and clocks differ. */
+/** A minute's reset is 60 s away at most, and clocks differ. */
 const LONGEST_MINUTE_MS = 65_000;
+/** A reset further away is the day's, even where Date is set by a proxy whose clock is behind the one that counts. */
+const SURELY_DAY_MS = 120_000;
 /** Further away than any day. */
 const LONGEST_DAY_MS = 90_000_000;
 const SAME_RESET_MS = 1_500;
@@ -84,11 +86,13 @@ function describedWindows(
   const byLimit = windowWithLimit(limit, minute.limit, day.limit);
   // Without the upstream's clock a reset may be off by any amount; a limit that fits one window says more.
   if (upstreamNowMs === undefined || !reset) return [byLimit ?? 'minute'];
-  if (reset.inMs > LONGEST_MINUTE_MS) return ['day'];
+  if (reset.inMs > SURELY_DAY_MS) return ['day'];
   // At the day's end, or somebody's minute: 1,000 is Free's day and Business's minute, and a custom plan may have any.
   // A reset that follows another in whole minutes is the minute's.
-  if (limit !== undefined && isDayOfAPlan(limit) && !planKnown)
-    return followsInMinutes(reset, minute.resetId) ? ['minute'] : ['minute', 'day'];
+  if (limit !== undefined && isDayOfAPlan(limit) && !planKnown) {
+    if (followsInMinutes(reset, minute.resetId)) return ['minute'];
+    return reset.inMs > LONGEST_MINUTE_MS ? ['day'] : ['minute', 'day'];
+  }
   if (byLimit === 'day' && isAnotherPlansMinute(day.limit - remaining, reset, { minute, day })) return ['minute'];
   if (byLimit) return [byLimit];
   for (const window of ['minute', 'day'] as const) {

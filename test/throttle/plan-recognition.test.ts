@@ -22,12 +22,18 @@ const makers = {
 
 const cases = (['memory', 'Redis'] as const).flatMap((place) =>
   (['free', 'pro', 'business'] as const).flatMap((plan) =>
-    [1_000, 7_000, 45_000].map((everyMs) => ({ place, plan, everyMs })),
+    [1_000, 7_000, 45_000].flatMap((everyMs) =>
+      // A proxy in front of the service sets Date by its own clock.
+      [0, 6].map((behindS) => ({ place, plan, everyMs, behindS })),
+    ),
   ),
 );
 
-test.each(cases)('the $plan plan is known in $place after two minutes of calls $everyMs ms apart', async (given) => {
-  const { place, plan, everyMs } = given;
+const title =
+  'the $plan plan is known in $place after two minutes of calls $everyMs ms apart, by a Date $behindS s behind';
+
+test.each(cases)(title, async (given) => {
+  const { place, plan, everyMs, behindS } = given;
   if (place === 'Redis' && !redisIsHere) return;
   let nowMs = Date.UTC(2026, 10, 21, 9, 41, 7);
   const ledger = makers[place](() => nowMs);
@@ -39,7 +45,8 @@ test.each(cases)('the $plan plan is known in $place after two minutes of calls $
     standing = await ledger.exchange(key, { reports: [], wanted: 1 });
     const reports: Report[] = standing.grants.map((grant) => {
       const { headers } = upstream.arrive(nowMs);
-      const readings = readWindows(headers, standing as Standing, { upstreamNowMs: headers.dateMs, nowMs });
+      const upstreamNowMs = (headers.dateMs as number) - behindS * 1_000;
+      const readings = readWindows(headers, standing as Standing, { upstreamNowMs, nowMs });
       return { kind: 'answered', grant, readings };
     });
     standing = await ledger.exchange(key, { reports, wanted: 0 });

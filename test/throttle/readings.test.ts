@@ -27,9 +27,18 @@ const windowsOf = (...given: Parameters<typeof readWindows>) => readWindows(...g
 
 describe('which window the headers describe', () => {
   test.each<[string, RateLimitHeaders, KnownPlan, string[]]>([
-    ['a reset more than 65 s away is the day', headers(60, 10, inSeconds(66)), free, ['day']],
+    ['a reset more than two minutes away is the day', headers(60, 10, inSeconds(121)), free, ['day']],
+    [
+      "the limit of the plan's minute is the minute while the clocks differ",
+      headers(60, 10, inSeconds(66)),
+      free,
+      ['minute'],
+    ],
+    ["so is that of another plan's", headers(300, 299, inSeconds(66)), assumed, ['minute']],
+    ["the limit of the plan's day is the day before its last minute", headers(1_000, 10, inSeconds(66)), free, ['day']],
     ["the limit of the plan's minute is the minute", headers(60, 10, inSeconds(40)), free, ['minute']],
     ["the limit of the plan's day is the day, at the end of it too", headers(1_000, 10, inSeconds(40)), free, ['day']],
+    ['so is 1,000 where the plan is not known', headers(1_000, 999, inSeconds(66)), assumed, ['day']],
     [
       "1,000 is the minute of whoever is known to have Business's",
       headers(1_000, 10, inSeconds(40)),
