@@ -78,11 +78,13 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       waitingBytes -= next.bytes;
       begin(connection, next.request, next.response);
     });
-    if (hasSeveralHosts(request)) return void response.writeHead(400, { connection: 'close' }).end();
+    if (hasSeveralHosts(request)) return void response.writeHead(400, REFUSED).end();
     takeTarget(request);
     handler(request, response);
   }
 }
+
+const REFUSED = { connection: 'close', 'content-length': '0' };
 
 interface Connection {
   /** Whether an answer is under way. */
