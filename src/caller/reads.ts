@@ -6,18 +6,22 @@ import type { PetApi, UpstreamAnswer, UpstreamFailure } from '../upstream/pet-ap
 import { createAsk } from './ask.ts';
 import { callKey } from './call.ts';
 import type { Call } from './call.ts';
+import { createDeadlines } from './deadlines.ts';
 import { ownCall } from './demand.ts';
 import type { Demand } from './demand.ts';
 import { answerFrom } from './fact.ts';
 import type { Fact } from './fact.ts';
 import { readError, refusedError } from './failure-errors.ts';
 import { failureScope } from './failure-scope.ts';
+import { createFewATurn } from './few-a-turn.ts';
 import { notCachedError } from './freshness.ts';
 import type { Freshness } from './freshness.ts';
 import type { GetRoute } from './get-route.ts';
+import { createKeptPlan } from './kept-plan.ts';
+import type { Plan, PlannedCall } from './kept-plan.ts';
 import type { Answer, Knowledge } from './knowledge.ts';
-import { mayAnswer, planCalls, waitsForOneUnderWay } from './plan-of-calls.ts';
-import type { PlanOfCalls, StoreFacts } from './plan-of-calls.ts';
+import { mayAnswer, waitsForOneUnderWay } from './plan-of-calls.ts';
+import type { StoreFacts } from './plan-of-calls.ts';
 import type { RefreshAllowance } from './refresh-allowance.ts';
 import type { RefusedKey } from './refused-key.ts';
 import type { RetryQuota } from './retry-quota.ts';
@@ -100,21 +104,46 @@ interface Waiter extends ReadTurn {
 
 type OpenRead = Open<Waiter>;
 
+/** A waiter by its deadline. */
+interface Due {
+  readonly deadlineMs: number;
+  readonly waiter: Waiter;
+  readonly one: OpenRead;
+}
+
 /** Different demands that may wait at a time; further ones are refused. */
 const MOST_OPEN = 10_000;
 /** Places asked of the throttle at a time: more could not be sent at once anyway. */
 const MOST_PLACES = 100;
+/**
+ * Demands that are answered in one turn of the event loop: what an operation makes of an answer, of an error most of all, takes
+ * longer than all that is done for it here, and a listing or a deadline may answer thousands.
+ */
+const MOST_ANSWERS_A_TURN = 200;
 
 export function createReads(options: ReadsOptions): CallerReads {
   const { throttle, refusedKey, getRoute, knowledge, allowance, retryQuota, clock } = options;
   const { retryPausesMs = [100, 400] } = options;
   const waitingSet = createWaitingSet<Waiter>(clock, knowledge);
   const { open, flights } = waitingSet;
+  const plan = createKeptPlan(waitingSet, facts);
+  const fewATurn = createFewATurn(MOST_ANSWERS_A_TURN);
+  const deadlines = createDeadlines<Due>(clock, (dues, deadlineMs) => void onDeadline(dues, deadlineMs));
   const ask = createAsk(options.petApi, getRoute, options.apiKey);
   /** Places that were asked of the throttle and have not come up. */
   const places: AbortController[] = [];
-  const rests = createRests({ clock, retryQuota, pausesMs: retryPausesMs, onOver: review });
+  const rests = createRests({
+    clock,
+    retryQuota,
+    pausesMs: retryPausesMs,
+    onOver() {
+      plan.changed();
+      review();
+    },
+  });
   let reviewing = false;
+  /** The last plan that was searched for those whose deadline had come, by its number: none comes into it later. */
+  let searched = 0;
   const shared = options.share?.({
     learn: learnFromOthers,
     wrote() {
@@ -148,7 +177,7 @@ export function createReads(options: ReadsOptions): CallerReads {
     if (!good || !spares) return undefined;
     const waiting = waitingSet.waitingFor(demand);
     if (waiting.length > 0) return waiting.every(isResting) ? served(answer, 'UPSTREAM_FAILED') : undefined;
-    const planned = open.size === 0 ? 0 : plan().calls.length;
+    const planned = open.size === 0 ? 0 : plan.now().calls.size;
     if (allowance.allows(demand, answer.asOfMs, planned)) return undefined;
     // Another replica may have spent a call on it; whoever asks next gets that answer.
     shared?.glance();
@@ -177,27 +206,37 @@ export function createReads(options: ReadsOptions): CallerReads {
         lateSinceMs: Infinity,
         failed: undefined,
         settle(result) {
-          clearTimeout(deadline);
+          deadlines.delete(due);
           signal?.removeEventListener('abort', onAbort);
           waitingSet.leave(one, waiter);
-          if (result instanceof Error) reject(result);
-          else resolve(result);
+          if (one.waiters.size === 0) plan.left(one);
+          fewATurn(() => (result instanceof Error ? reject(result) : resolve(result)));
         },
       };
       const onAbort = () => {
         waiter.settle(refusedError(givenUp, clock.now()));
         reviewSoon();
       };
-      const onDeadline = async () => {
-        await throttle.toldBy(deadlineMs);
-        waiter.lateSinceMs = clock.elapsed();
-        reviewSoon();
-      };
-      const deadline = setTimeout(() => void onDeadline(), Math.max(0, deadlineMs - clock.elapsed()));
       signal?.addEventListener('abort', onAbort, { once: true });
       const one = waitingSet.join(demand, waiter);
+      if (one.waiters.size === 1) plan.joined(one);
+      const due = { deadlineMs, waiter, one };
+      deadlines.add(due);
       reviewSoon();
     });
+  }
+
+  /** Whoever is planned for is refused; whoever waits for a call under way goes on, since that was begun in time. */
+  async function onDeadline(dues: ReadonlySet<Due>, deadlineMs: number): Promise<void> {
+    await throttle.toldBy(deadlineMs);
+    const nowMs = clock.elapsed();
+    for (const { waiter, one } of dues) {
+      if (!one.waiters.has(waiter)) continue;
+      waiter.lateSinceMs = nowMs;
+      const position = plan.positionOf(one);
+      if (position >= 0) refuse(waiter, one, throttle.outlook(position).refused);
+    }
+    reviewSoon();
   }
 
   async function wrote(added: Fact | undefined): Promise<void> {
@@ -220,17 +259,11 @@ export function createReads(options: ReadsOptions): CallerReads {
   /** Refuses whom the wait would cost the deadline, and asks for as many places as there are calls to send. */
   function review(): void {
     if (open.size === 0 && places.length === 0) return;
-    let planned = plan();
-    for (const one of planned.unprovable) fail(one, one.failure ?? unprovableError());
-    while (refuseHopeless(planned)) planned = plan();
-    const wanted = Math.min(planned.calls.length, MOST_PLACES);
+    for (const one of plan.now().unprovable) fail(one, one.failure ?? unprovableError());
+    while (refuseHopeless(plan.now()));
+    const wanted = Math.min(plan.now().calls.size, MOST_PLACES);
     while (places.length > wanted) places.pop()?.abort();
     while (places.length < wanted) takePlace();
-  }
-
-  function plan(): PlanOfCalls<OpenRead> {
-    waitingSet.noteJoins();
-    return planCalls(rests.any() ? [...open].filter((one) => !isResting(one)) : [...open], facts());
   }
 
   function facts(): StoreFacts {
@@ -242,18 +275,26 @@ export function createReads(options: ReadsOptions): CallerReads {
   }
 
   /** @returns whether anybody was refused, so that another plan may do. */
-  function refuseHopeless({ calls }: PlanOfCalls<OpenRead>): boolean {
+  function refuseHopeless({ number, calls }: Plan<OpenRead>): boolean {
+    if (calls.size === 0) return false;
+    // The last waits longest: where that is in time for whoever has least, all others are.
+    const last = throttle.outlook(calls.size - 1);
+    const nowMs = clock.elapsed();
+    const allInTime = last.waitMs === 0 || nowMs + last.waitMs <= deadlines.earliestMs();
+    if (allInTime && searched === number) return false;
+    searched = number;
     let refused = false;
-    for (const [position, { waiting }] of calls.entries()) {
-      const outlook = throttle.outlook(position);
-      const startsAtMs = clock.elapsed() + outlook.waitMs;
+    let position = 0;
+    for (const { waiting } of calls.values()) {
+      const { waitMs } = allInTime ? last : throttle.outlook(position);
       for (const one of waiting) {
         for (const waiter of one.waiters) {
-          if (waiter.lateSinceMs === Infinity && (outlook.waitMs === 0 || startsAtMs <= waiter.deadlineMs)) continue;
-          refuse(waiter, one, outlook.refused);
+          if (waiter.lateSinceMs === Infinity && (waitMs === 0 || nowMs + waitMs <= waiter.deadlineMs)) continue;
+          refuse(waiter, one, throttle.outlook(position).refused);
           refused = true;
         }
       }
+      position += 1;
     }
     return refused;
   }
@@ -280,13 +321,14 @@ export function createReads(options: ReadsOptions): CallerReads {
       // Nothing in a call throws but by a mistake of ours; whoever waits must not wait for ever because of it.
       (error: unknown) => {
         if (flight) waitingSet.arrive(flight);
+        plan.changed();
         failAll(error as Error);
       },
     );
   }
 
   function refuseAll(refused: Refused): void {
-    for (const { waiting } of plan().calls) {
+    for (const { waiting } of plan.now().calls.values()) {
       for (const one of waiting) for (const waiter of one.waiters) refuse(waiter, one, refused);
     }
   }
@@ -299,20 +341,22 @@ export function createReads(options: ReadsOptions): CallerReads {
     if (!next) return undefined;
     const { call, waiting, isRetry } = next;
     if (isRetry) options.onRetry(call);
-    const [first] = waiting[0]?.waiters ?? [];
+    const [one] = waiting;
+    const [first] = one?.waiters ?? [];
     first?.charge();
     allowance.spend();
     const flight = waitingSet.depart(call, { isRetry, sharedWrites: shared?.writes ?? '' });
+    plan.sent(call);
     review();
     return flight;
   }
 
   /** Without the retries that there is no room for: those who wait for them alone have had their answer. */
-  function nextCall(): (PlanOfCalls<OpenRead>['calls'][number] & { readonly isRetry: boolean }) | undefined {
+  function nextCall(): (PlannedCall<OpenRead> & { readonly isRetry: boolean }) | undefined {
     for (;;) {
-      const [next] = plan().calls;
+      const [next] = plan.now().calls.values();
       if (!next) return undefined;
-      const isRetry = next.waiting.every(({ passing, fresh }) => passing && !fresh);
+      const isRetry = [...next.waiting].every(({ passing, fresh }) => passing && !fresh);
       if (!isRetry || retryQuota.take()) return { ...next, isRetry };
       for (const one of next.waiting) fail(one, one.passing as PetqlError);
     }
@@ -324,13 +368,14 @@ export function createReads(options: ReadsOptions): CallerReads {
     if (wasSent && !flight.isRetry) retryQuota.called();
     if (outcome.kind === 'ok') land(flight, outcome.value);
     else landFailed(flight, outcome);
+    plan.answered(flight.call);
     review();
-    refuseOverdue();
+    refuseOverdue(flight.call);
   }
 
   /** Whoever waits beyond its deadline does so for calls that were begun in time, and not for what others were sent since. */
-  function refuseOverdue(): void {
-    for (const one of open) {
+  function refuseOverdue(call: Call): void {
+    for (const one of waitingSet.concernedBy(call)) {
       const overdue = [...one.waiters].filter(({ lateSinceMs }) => lateSinceMs < Infinity);
       if (overdue.length === 0) continue;
       const sentAtMs = firstCallFor(one)?.sentAtMs ?? Infinity;
@@ -354,7 +399,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       knowledge.learn(fact);
       shared?.share(fact, flight.sharedWrites);
     }
-    for (const one of open) {
+    for (const one of waitingSet.concernedBy(flight.call)) {
       if (!waitingSet.accepts(one, flight)) continue;
       const pets = answerFrom(fact, one.demand);
       if (pets) serve(one, { pets, asOfMs: fact.asOfMs, staleReason: undefined });
@@ -375,6 +420,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       if (pets) for (const waiter of takers) waiter.settle({ pets, asOfMs, staleReason: undefined });
       else if (call.kind === 'list' && takers.length === one.waiters.size) one.seen.add(call.listing);
     }
+    plan.changed();
     reviewSoon();
   }
 
@@ -401,7 +447,9 @@ export function createReads(options: ReadsOptions): CallerReads {
       goOnInListings(flight);
     } else if (failure.kind !== 'rate-limited') {
       const scope = failureScope(failure);
-      const concerned = [...open].filter((one) => waitingSet.accepts(one, flight) && mayAnswer(call, one));
+      const concerned = [...waitingSet.concernedBy(call)].filter(
+        (one) => waitingSet.accepts(one, flight) && mayAnswer(call, one),
+      );
       if (scope === 'passing') return landPassing(concerned, error);
       for (const one of concerned) {
         const own = callKey(ownCall(one.demand)) === flight.key;

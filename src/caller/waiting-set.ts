@@ -16,6 +16,8 @@ export interface WaitingSet<W extends Waiting> {
   readonly flights: ReadonlySet<Flight>;
   /** The groups that wait for this demand: more than one where a call under way may answer one and not another. */
   waitingFor(demand: Demand): readonly Open<W>[];
+  /** Those that this call may answer, all others aside as far as that is quickly told. */
+  concernedBy(call: Call): Iterable<Open<W>>;
   /** To the others that wait for this demand, where a call that may answer them may answer the newcomer too. */
   join(demand: Demand, waiter: W): Open<W>;
   leave(one: Open<W>, waiter: W): void;
@@ -88,7 +90,8 @@ export function createWaitingSet<W extends Waiting>(
   return {
     open,
     flights,
-    waitingFor: (demand) => byDemand.get(demandKey(demand)) ?? [],
+    waitingFor,
+    concernedBy: (call) => (call.kind === 'get' ? waitingFor({ kind: 'animal', id: call.id }) : open),
     join,
     leave,
     depart(call, more) {
@@ -106,12 +109,18 @@ export function createWaitingSet<W extends Waiting>(
     noteJoins() {
       const keys = new Set<string>();
       for (const { key } of flights) keys.add(key);
-      for (const one of open) one.joins = acceptsAll(one) ? keys : joinsOf(one);
+      // Whoever accepts the one that was sent first accepts all of them.
+      const [first] = flights;
+      for (const one of open) one.joins = !first || accepts(one, first) ? keys : joinsOf(one);
     },
     noteJoinsOf(one) {
       one.joins = joinsOf(one);
     },
   };
+
+  function waitingFor(demand: Demand): readonly Open<W>[] {
+    return byDemand.get(demandKey(demand)) ?? [];
+  }
 
   function join(demand: Demand, waiter: W): Open<W> {
     const key = demandKey(demand);
@@ -153,11 +162,6 @@ export function createWaitingSet<W extends Waiting>(
     const others = (byDemand.get(key) ?? []).filter((other) => other !== one);
     if (others.length > 0) byDemand.set(key, others);
     else byDemand.delete(key);
-  }
-
-  function acceptsAll(one: Open<W>): boolean {
-    for (const flight of flights) if (!accepts(one, flight)) return false;
-    return true;
   }
 
   function joinsOf(one: Open<W>): Set<string> {

@@ -41,7 +41,7 @@ test('demands that come together are planned once, not once for each', async () 
   );
   const settled = Promise.allSettled(waiting);
   await Promise.resolve();
-  // Each review looks at the outlook of each planned call: for a hundred ids of a store of unknown size, that is one.
+  // Each review looks at the outlook of the last planned call: for a hundred ids of a store of unknown size, it is the only one.
   expect(looked).toBe(1);
   gone.abort();
   await settled;

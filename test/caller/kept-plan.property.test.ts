@@ -1,0 +1,146 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { ListingName } from '../../src/caller/call.ts';
+import { callKey } from '../../src/caller/call.ts';
+import type { Demand } from '../../src/caller/demand.ts';
+import { readFreshness } from '../../src/caller/freshness.ts';
+import { createKeptPlan } from '../../src/caller/kept-plan.ts';
+import { mayAnswer, planCalls } from '../../src/caller/plan-of-calls.ts';
+import type { StoreFacts } from '../../src/caller/plan-of-calls.ts';
+import { createWaitingSet, isResting } from '../../src/caller/waiting-set.ts';
+import type { Flight, Open, Waiting } from '../../src/caller/waiting-set.ts';
+import type { Int64 } from '../../src/int64.ts';
+import { anyListing } from './model-store.ts';
+
+const RUNS = Number(process.env['FUZZ_RUNS'] ?? 2_000);
+const DEFAULTS = { maxAgeMs: 1_000, maxStaleMs: 600_000 };
+
+type Step =
+  | { readonly kind: 'join'; readonly demand: Demand; readonly strict: boolean; readonly knows: readonly ListingName[] }
+  /** By its place among those that may do this, as in all that follow. */
+  | { readonly kind: 'answer' | 'fail' | 'leave' | 'wake'; readonly which: number }
+  | { readonly kind: 'send' | 'write' }
+  | { readonly kind: 'learn'; readonly facts: StoreFacts };
+
+/** Few ids, so that several wait for the same one. */
+const demands: fc.Arbitrary<Demand> = fc.oneof(
+  { weight: 5, arbitrary: fc.nat(12).map((id): Demand => ({ kind: 'animal', id: String(id) as Int64 })) },
+  { weight: 1, arbitrary: anyListing.map((listing): Demand => ({ kind: 'listing', listing })) },
+);
+const anyFacts: fc.Arbitrary<StoreFacts> = fc.record({
+  size: fc.constantFrom('large', 'large', 'small', 'unknown'),
+  askedInParts: fc.boolean(),
+  singleReadsWork: fc.constantFrom(true, true, false),
+});
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('join' as const),
+      demand: demands,
+      strict: fc.boolean(),
+      knows: fc.subarray<ListingName>(['all', 'available', 'sold']),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('answer' as const, 'answer' as const, 'leave' as const, 'fail' as const),
+      which: fc.nat(),
+    }),
+  },
+  { weight: 5, arbitrary: fc.constant<Step>({ kind: 'send' }) },
+  { weight: 1, arbitrary: fc.constant<Step>({ kind: 'write' }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('wake' as const), which: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('learn' as const), facts: anyFacts }) },
+);
+
+test('whatever comes and goes, the plan that is kept is the one that would be made anew', () => {
+  fc.assert(
+    fc.property(anyFacts, fc.array(anyStep, { maxLength: 60 }), (firstFacts, steps) => {
+      let facts = firstFacts;
+      let knows: readonly ListingName[] = [];
+      const waitingSet = createWaitingSet<Waiting>({ elapsed: () => 0 }, { listed: () => new Set(knows) });
+      const { open, flights } = waitingSet;
+      const plan = createKeptPlan(waitingSet, () => facts);
+      const rests = new Set<{ over: boolean; untilMs: number }>();
+
+      for (const step of steps) {
+        take(step);
+        expect(shown(plan.now())).toEqual(anew());
+      }
+
+      function take(step: Step): void {
+        if (step.kind === 'join') {
+          knows = step.knows;
+          const freshness = readFreshness(step.strict ? 'no-cache' : undefined, DEFAULTS);
+          const one = waitingSet.join(step.demand, { freshness, deadlineMs: 1_000 });
+          if (one.waiters.size === 1) plan.joined(one);
+        } else if (step.kind === 'send') {
+          const [next] = plan.now().calls.values();
+          if (!next) return;
+          waitingSet.depart(next.call, { isRetry: false, sharedWrites: '' });
+          plan.sent(next.call);
+        } else if (step.kind === 'answer' || step.kind === 'fail') {
+          const flight = pick(flights, step.which);
+          if (flight) land(flight, step.kind === 'answer');
+        } else if (step.kind === 'leave') {
+          const one = pick(open, step.which);
+          if (one) leave(one);
+        } else if (step.kind === 'wake') {
+          const rest = pick(rests, step.which);
+          if (rest) rest.over = true;
+          plan.changed();
+        } else if (step.kind === 'write') waitingSet.wrote();
+        else if (step.kind === 'learn') facts = step.facts;
+      }
+
+      function land(flight: Flight, good: boolean): void {
+        waitingSet.arrive(flight);
+        const { call } = flight;
+        for (const one of waitingSet.concernedBy(call)) {
+          if (!waitingSet.accepts(one, flight) || !mayAnswer(call, one)) continue;
+          if (good && (call.kind === 'get' || one.demand.kind === 'listing')) leave(one);
+          else if (call.kind === 'list') one.seen.add(call.listing);
+          else if (flight.number % 2 === 0) {
+            const rest = { over: false, untilMs: 10 };
+            one.rest = rest;
+            rests.add(rest);
+          }
+        }
+        plan.answered(call);
+      }
+
+      function leave(one: Open<Waiting>): void {
+        for (const waiter of one.waiters) waitingSet.leave(one, waiter);
+        plan.left(one);
+      }
+
+      function anew(): ReturnType<typeof shown> {
+        waitingSet.noteJoins();
+        const planned = planCalls(
+          [...open].filter((one) => !isResting(one)),
+          facts,
+        );
+        return shown({ ...planned, calls: new Map(planned.calls.map((entry) => [callKey(entry.call), entry])) });
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+/** Whatever the order is, and which of two listings an animal waits for that both may show it. */
+function shown({
+  calls,
+  unprovable,
+}: {
+  readonly calls: ReadonlyMap<string, { readonly waiting: Iterable<Open<Waiting>> }>;
+  readonly unprovable: readonly Open<Waiting>[];
+}): { calls: string[]; waiting: ReadonlySet<Open<Waiting>>; unprovable: readonly Open<Waiting>[] } {
+  const waiting = new Set([...calls.values()].flatMap((entry) => [...entry.waiting]));
+  return { calls: [...calls.keys()].toSorted(), waiting, unprovable };
+}
+
+function pick<T>(all: ReadonlySet<T>, which: number): T | undefined {
+  return [...all][which % Math.max(1, all.size)];
+}
