@@ -98,8 +98,9 @@ export function createKnowledge(room: KnowledgeRoom = createKnowledgeRoom()): Kn
       drop(animals, oldest);
     }
     // The store has an animal that a listing of all of them did not show: that listing is no proof of anything any more.
+    // One that was there before the listing is no surprise.
     const all = listings.get('all')?.fact;
-    if (!all || !fact.animal(id) || all.animal(id) !== null) return;
+    if (!all || fact.asOfMs < all.asOfMs || !fact.animal(id) || all.animal(id) !== null) return;
     drop(listings, 'all');
     size = 'unknown';
   }

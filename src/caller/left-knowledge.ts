@@ -10,7 +10,7 @@ import { createHeldAnimals } from './held-animals.ts';
  * the same objects for all who were answered the same.
  */
 export interface LeftKnowledge {
-  /** Facts of a caller that leaves, in the order in which they were learnt. */
+  /** Facts of a caller that leaves; of single animals, those learnt last come last. */
   keep(apiKey: string, facts: readonly Fact[]): void;
   /** Those of a caller that comes back, who has them from now on. */
   take(apiKey: string): readonly Fact[];
@@ -39,8 +39,8 @@ export function createLeftKnowledge(mostBytes = MOST_BYTES): LeftKnowledge {
   let ownBytes = 0;
   return {
     keep(apiKey, facts) {
-      const single = facts.filter(({ call }) => call.kind === 'get').slice(-MOST_SINGLE);
-      const kept = [...facts.filter(({ call }) => call.kind === 'list'), ...single];
+      const single = new Set(facts.filter(({ call }) => call.kind === 'get').slice(-MOST_SINGLE));
+      const kept = facts.filter((fact) => fact.call.kind === 'list' || single.has(fact));
       if (kept.length > 0) add(apiKey, kept.map(leftFact));
     },
     take(apiKey) {

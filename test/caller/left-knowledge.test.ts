@@ -4,6 +4,7 @@ import type { Callers, CallersOptions } from '../../src/caller/callers.ts';
 import { animalFact, listingFact } from '../../src/caller/fact.ts';
 import type { Fact } from '../../src/caller/fact.ts';
 import { readFreshness } from '../../src/caller/freshness.ts';
+import { createKnowledge } from '../../src/caller/knowledge.ts';
 import { createLeftKnowledge } from '../../src/caller/left-knowledge.ts';
 import type { LeftKnowledge } from '../../src/caller/left-knowledge.ts';
 import type { SharedListings } from '../../src/caller/shared-listings.ts';
@@ -136,6 +137,35 @@ test('a fact that comes back says what it said', () => {
   });
   expect(again.map(said)).toEqual(facts.map(said));
   expect(left.take('key')).toEqual([]);
+});
+
+const ALL = { kind: 'listing', listing: 'all' } as const;
+const FIVE = { kind: 'animal', id: id(5) } as const;
+const seen = animalFact(id(5), modelPet(5), 1_000);
+const goneSince = listingFact('all', PETS, true, 60_000);
+
+test('an animal that was there before a complete listing does not disprove it, whichever is learnt first', () => {
+  for (const facts of [
+    [seen, goneSince],
+    [goneSince, seen],
+  ]) {
+    const knowledge = createKnowledge();
+    for (const fact of facts) knowledge.learn(fact);
+    expect(knowledge.find(FIVE)?.pets).toEqual([]);
+    expect(knowledge.find(ALL)?.pets).toEqual(PETS);
+    expect(knowledge.size()).toBe('small');
+  }
+});
+
+test('whoever comes back knows what it knew, also of an animal that is gone', () => {
+  const left = createLeftKnowledge();
+  left.keep('key', [seen, goneSince]);
+  expect(left.take('key').map(({ asOfMs }) => asOfMs)).toEqual([1_000, 60_000]);
+  left.keep('key', [seen, goneSince]);
+  const knowledge = createKnowledge();
+  for (const fact of left.take('key')) knowledge.learn(fact);
+  expect(knowledge.find(FIVE)?.pets).toEqual([]);
+  expect(knowledge.find(ALL)?.pets).toEqual(PETS);
 });
 
 /** What 250 callers take, each with one listing of three animals of its own. */
