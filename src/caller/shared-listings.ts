@@ -160,18 +160,18 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
     let heard = 0;
     /** Of those, the ones that were made here. */
     let ownWrites = 0;
+    /** When the last write was over that was made here or told of, by `clock.elapsed()`. */
+    let wroteAtMs = -Infinity;
     let syncing: Promise<void> | undefined;
     let syncedAtMs = -Infinity;
     const member: Member = {
       wrote(others) {
-        heard += 1;
-        writes = others;
-        known.clear();
-        listener.wrote();
+        wroteAtMs = clock.elapsed();
+        forget(others);
       },
       back() {
         // What the others said meanwhile is not known.
-        member.wrote('');
+        forget('');
         enrol().catch(() => {});
         void tellOwed();
       },
@@ -194,6 +194,7 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       wrote() {
         heard += 1;
         ownWrites += 1;
+        wroteAtMs = clock.elapsed();
         known.clear();
         owing.set(member, tellWrite);
         return quietly(tellWrite);
@@ -203,6 +204,13 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
         if (name !== undefined && members.get(name) === member) members.delete(name);
       },
     };
+
+    function forget(lastWrites: string): void {
+      heard += 1;
+      writes = lastWrites;
+      known.clear();
+      listener.wrote();
+    }
 
     function sync(): Promise<void> {
       syncedAtMs = clock.elapsed();
@@ -251,12 +259,15 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       // A write was heard of while Redis's answer was on its way: it may be from before that write, as its listings then are.
       if (heard !== before) return;
       // A write that no message told of, since nobody listened at the time.
-      if (answer.writes !== writes) member.wrote(answer.writes);
+      if (answer.writes !== writes) forget(answer.writes);
       for (const { name: listing, asOfMs, text } of Object.values(answer.younger)) {
         const { pets = [], complete } = JSON.parse(text) as SharedText;
-        known.set(listing, asOfMs);
         // By when Redis was asked: taken for younger than it is, it would be served with too small an age.
-        listener.learn(listingFact(listing, pets, complete, askedAtMs - (answer.nowMs - asOfMs)));
+        const fact = listingFact(listing, pets, complete, askedAtMs - (answer.nowMs - asOfMs));
+        // A Redis that was restored, or took over from another one, may have forgotten a write and have what was listed before it.
+        if (fact.asOfMs < wroteAtMs) continue;
+        known.set(listing, asOfMs);
+        listener.learn(fact);
       }
     }
 

@@ -5,7 +5,7 @@ import { createSharedListings } from '../../src/caller/shared-listings.ts';
 import type { CallerListings, SharedListings } from '../../src/caller/shared-listings.ts';
 import { systemClock } from '../../src/clock.ts';
 import { connectRedis } from '../../src/store/redis.ts';
-import type { RedisStore } from '../../src/store/redis.ts';
+import type { ChannelListener, RedisStore } from '../../src/store/redis.ts';
 import { startFaultProxy } from '../faults/fault-proxy.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import { modelPet } from './model-store.ts';
@@ -45,23 +45,23 @@ test('a listing from before a write is not learnt after it', async () => {
   };
   const { listings, learnt } = join(redis, 'one');
   const text = JSON.stringify({ pets: PETS, complete: true });
-  const stored = (writes: string) =>
-    JSON.stringify({ nowMs: 1_000, writes, younger: [{ name: 'all', asOfMs: 900, text }] });
-  const answer = async (writes: string) => {
+  const stored = (writes: string, asOfMs: number) =>
+    JSON.stringify({ nowMs: 1_000, writes, younger: [{ name: 'all', asOfMs, text }] });
+  const answer = async (writes: string, asOfMs: number) => {
     await expect.poll(() => answers.length).toBe(1);
-    answers.pop()?.(stored(writes));
+    answers.pop()?.(stored(writes, asOfMs));
   };
   const syncing = listings.sync();
   await expect.poll(() => answers.length).toBe(1);
   await listings.wrote();
   const { writes } = listings;
-  await answer('');
+  await answer('', 900);
   await syncing;
   expect(learnt).toEqual([]);
   expect(listings.writes).toBe(writes);
 
   const later = listings.sync();
-  await answer(writes);
+  await answer(writes, 1_000);
   await later;
   expect(learnt).toHaveLength(1);
 });
@@ -86,6 +86,47 @@ test('nor is it where Redis was away as the write was over', async () => {
   expect(learnt).toEqual([]);
   all.close();
 });
+
+test.each(['made here', 'told of by another replica'])(
+  'what a Redis that came back older has from before a write %s is not learnt',
+  async (which) => {
+    const text = JSON.stringify({ pets: PETS, complete: true });
+    let agesMs: Record<string, number> = { all: 50 };
+    let channel: ChannelListener | undefined;
+    const redis: RedisStore = {
+      connected: true,
+      run: ({ name }) => {
+        const younger = Object.entries(agesMs).map(([listing, ageMs]) => ({
+          name: listing,
+          asOfMs: 100_000 - ageMs,
+          text,
+        }));
+        // It knows of no write, as before the first one.
+        return Promise.resolve(
+          name === 'petqlSyncListings' ? JSON.stringify({ nowMs: 100_000, writes: '', younger }) : '',
+        );
+      },
+      subscribe(_channel, listener) {
+        channel = listener;
+        return () => {};
+      },
+      close: () => {},
+    };
+    const { all, listings, learnt } = join(redis, 'one');
+    await listings.sync();
+    expect(learnt).toHaveLength(1);
+    if (which === 'made here') await listings.wrote();
+    else channel?.onMessage(JSON.stringify({ name: 'a key', writes: 'other 1', by: 'other' }));
+    channel?.onGap();
+    await listings.sync();
+    await listings.sync();
+    expect(learnt).toHaveLength(1);
+    agesMs = { all: 50, sold: 0 };
+    await listings.sync();
+    expect(learnt.slice(1).map(({ call }) => call)).toEqual([{ kind: 'list', listing: 'sold' }]);
+    all.close();
+  },
+);
 
 test('a write that the others were told of is told once, whatever they write meanwhile', async () => {
   vi.useFakeTimers();
