@@ -94,13 +94,21 @@ return string.format('%.0f', asOfMs)
 `,
 };
 
+/**
+ * Some may use the key and not the channel: then it is kept, so that the others find it out when they next ask, and only the
+ * word of it is still owed. To keep it again would throw away what was listed since.
+ */
 const WROTE: RedisScript = {
   name: 'petqlWrote',
   source: `
-redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'writes', ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('PUBLISH', '${CHANNEL}', ARGV[3])
+local writes, keptMs, message, kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if kept == '' then
+  redis.call('DEL', KEYS[1])
+  redis.call('HSET', KEYS[1], 'writes', writes)
+  redis.call('PEXPIRE', KEYS[1], keptMs)
+end
+local heard = redis.pcall('PUBLISH', '${CHANNEL}', message)
+if type(heard) == 'table' and heard.err then return 'kept' end
 return ''
 `,
 };
@@ -160,6 +168,8 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
     let heard = 0;
     /** Of those, the ones that were made here. */
     let ownWrites = 0;
+    /** The last of them as it is told, by its count; `kept` once it is in Redis. */
+    let told = { count: 0, writes, kept: false };
     /** When the last write was over that was made here or told of, by `clock.elapsed()`. */
     let wroteAtMs = -Infinity;
     let syncing: Promise<void> | undefined;
@@ -170,8 +180,9 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
         forget(others);
       },
       back() {
-        // What the others said meanwhile is not known.
+        // What the others said meanwhile is not known. Nor is whether Redis has all that it had.
         forget('');
+        told = { ...told, kept: false };
         enrol().catch(() => {});
         void tellOwed();
       },
@@ -234,14 +245,20 @@ export function createSharedListings(options: SharedListingsOptions): SharedList
       return agreed;
     }
 
+    /** Told again, a write keeps its name: under another one, what was listed since would be asked for again. */
     async function tellWrite(): Promise<void> {
-      written += 1;
-      writes = `${replica} ${written}`;
-      const message = JSON.stringify({ name: await enrol(), writes, by: replica });
-      const told = ownWrites;
-      await redis.run(WROTE, await hashOf(), writes, keptMs, message);
-      // What was written meanwhile is still to be told.
-      if (ownWrites === told) owing.delete(member);
+      if (told.count !== ownWrites) {
+        written += 1;
+        told = { count: ownWrites, writes: `${replica} ${written}`, kept: false };
+      }
+      const last = told;
+      if (!last.kept) ({ writes } = last);
+      const message = JSON.stringify({ name: await enrol(), writes: last.writes, by: replica });
+      const done = await redis.run(WROTE, await hashOf(), last.writes, keptMs, message, last.kept ? 'kept' : '');
+      // What was written meanwhile is still to be told, and what Redis may have lost is to be kept again.
+      if (told !== last || last.count !== ownWrites) return;
+      if (done === 'kept') told = { ...last, kept: true };
+      else owing.delete(member);
     }
 
     async function hashOf(): Promise<string> {

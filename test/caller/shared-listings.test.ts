@@ -17,10 +17,13 @@ interface Replica {
   readonly all: SharedListings;
   readonly listings: CallerListings;
   readonly learnt: Fact[];
+  /** How often it has forgotten what it knew. */
+  forgot(): number;
 }
 
 function join(redis: RedisStore, replica: string, works = () => true): Replica {
   const learnt: Fact[] = [];
+  let forgot = 0;
   const all = createSharedListings({
     redis,
     nameOf: (apiKey) => apiKey,
@@ -29,8 +32,13 @@ function join(redis: RedisStore, replica: string, works = () => true): Replica {
     clock: systemClock,
     works,
   });
-  const listings = all.join('a key', { learn: (fact) => learnt.push(fact), wrote: () => {} });
-  return { all, listings, learnt };
+  const listings = all.join('a key', {
+    learn: (fact) => learnt.push(fact),
+    wrote() {
+      forgot += 1;
+    },
+  });
+  return { all, listings, learnt, forgot: () => forgot };
 }
 
 // What Redis says crosses the word of a write: it is from before the write, whichever comes first.
@@ -125,6 +133,45 @@ test.each(['made here', 'told of by another replica'])(
     await listings.sync();
     expect(learnt.slice(1).map(({ call }) => call)).toEqual([{ kind: 'list', listing: 'sold' }]);
     all.close();
+  },
+);
+
+test.skipIf(!redisIsHere)(
+  'writes that may be kept and not told leave what is listed after them, and are told once they may be',
+  async () => {
+    const server = await startRedis();
+    const mayTell = (...channels: string[]) =>
+      server.command('ACL', 'SETUSER', 'petql', 'on', '>pw', '~petql:*', '+@all', 'resetchannels', ...channels);
+    await mayTell();
+    const url = server.url.replace('redis://', 'redis://petql:pw@');
+    const stores = [url, url, server.url].map((address) => connectRedis({ url: address, log: createMemoryLog().log }));
+    const [one, other, third] = stores.map((store, index) => join(store, `replica ${index}`)) as [
+      Replica,
+      Replica,
+      Replica,
+    ];
+    await third.listings.sync();
+    await one.listings.wrote();
+    await other.listings.wrote();
+    await other.listings.sync();
+    const fact = listingFact('all', PETS, true, systemClock.elapsed() + 5);
+    other.listings.share(fact, other.listings.writes);
+    const kept = async () => (await server.command('HGETALL', 'petql:listings:a key')).trim();
+    await expect.poll(kept).toContain('asOf all');
+    const before = await kept();
+    // Both go on telling meanwhile.
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1_200);
+    });
+    expect(await kept()).toBe(before);
+    await third.listings.sync();
+    expect(third.learnt).toHaveLength(1);
+    const forgotten = third.forgot();
+    await mayTell('&petql:*');
+    await expect.poll(third.forgot, { timeout: 5_000 }).toBe(forgotten + 2);
+    for (const { all } of [one, other, third]) all.close();
+    for (const store of stores) store.close();
+    await server.close();
   },
 );
 
