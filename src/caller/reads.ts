@@ -431,6 +431,7 @@ export function createReads(options: ReadsOptions): CallerReads {
 
   function goOnInListings(flight: Flight): void {
     for (const one of open) if (waitingSet.accepts(one, flight) && mayAnswer(flight.call, one)) one.metNoRoute = true;
+    plan.changed();
   }
 
   /** A call brought nothing: whoever needs that very call fails, or gets what is known; whom another one may help goes on. */
