@@ -14,7 +14,7 @@ import { DEMO_KEYS } from './sandbox/keys.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
 import { listen } from './server/listener.ts';
 import type { Listener } from './server/listener.ts';
-import { underOwnNames } from './server/own-names.ts';
+import { isLoopback, underOwnNames } from './server/own-names.ts';
 import { whyUnusable } from './store/unusable-file.ts';
 
 /** The package that this file is in, whether as it was written or as npm has it. */
@@ -82,7 +82,8 @@ async function runGateway(config: Config): Promise<Service> {
       graphiqlKey: demoKey,
     }),
   });
-  const handle = config.petApiKey === undefined ? gateway.handle : underOwnNames(gateway.handle, config.corsOrigins);
+  const isForVisitors = config.petApiKey !== undefined && isLoopback(config.host);
+  const handle = isForVisitors ? underOwnNames(gateway.handle, config.corsOrigins) : gateway.handle;
   const listener = await listen(handle, config).catch(listenFailure(config));
   const admin = await openAdmin(gateway, config);
   const endpoint = `${listener.origin}/graphql`;

@@ -1,10 +1,15 @@
 import type { RequestHandler } from './listener.ts';
 import { hasReboundName } from './rebound-name.ts';
 
+/** Whether only this machine can reach a listener on this host. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
 /**
- * For a listener whose visitors all spend the server's key: lets nobody ask on loopback under a name that is not this
- * machine's own, or a page that has led its name there could read and add animals in a visitor's browser. Whoever asks by
- * other ways than loopback chose its names itself.
+ * For a listener on loopback whose visitors all spend the server's key: lets nobody ask under a name that is not this
+ * machine's own, or a page that has led its name there could read and add animals in a visitor's browser. A listener that
+ * others can reach has names that its owner chose, and proxies that pass them on.
  *
  * @param origins whose names are good too, such as `https://pets.example` of a proxy on this machine; `*` for all names.
  */

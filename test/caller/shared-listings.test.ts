@@ -144,7 +144,7 @@ test.skipIf(!redisIsHere)(
       server.command('ACL', 'SETUSER', 'petql', 'on', '>pw', '~petql:*', '+@all', 'resetchannels', ...channels);
     await mayTell();
     const url = server.url.replace('redis://', 'redis://petql:pw@');
-    const stores = [url, url, server.url].map((address) => connectRedis({ url: address}));
+    const stores = [url, url, server.url].map((address) => connectRedis({ url: address }));
     const [one, other, third] = stores.map((store, index) => join(store, `replica ${index}`)) as [
       Replica,
       Replica,

@@ -57,6 +57,11 @@ test('names of origins whose pages may ask are good', async () => {
   expect(await statusUnder('evil.example')).toBe(421);
 });
 
+test('where other machines may reach it, proxies on this one may pass any name on', async () => {
+  petql = await startPetql(['--pet-api-url', sandbox.url, '--port', '0', '--host', '0.0.0.0', ...KEY]);
+  expect(await statusUnder('pets.example')).toBe(200);
+});
+
 test('where callers bring keys of their own, which no page has, any name is good', async () => {
   petql = await startPetql(['--pet-api-url', sandbox.url, '--port', '0']);
   expect(await statusUnder('pets.example')).toBe(200);
