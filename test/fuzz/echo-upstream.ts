@@ -43,7 +43,7 @@ export async function startEchoUpstream(): Promise<EchoUpstream> {
     const text = Buffer.concat(await request.toArray()).toString();
     if (method === 'POST') {
       const { name } = JSON.parse(text) as { name: string };
-      if (name === '') return send(response, 400, refusal('name', 'The name is empty.'));
+      if (name === '') return send(response, 400, refusal(400, 'name', 'The name is empty.'));
       // Digits as they came, since they may be more than a number holds.
       const categoryId = /"categoryId":(-?\d+)/.exec(text)?.[1] ?? '0';
       const whose = `${url} ${headers.authorization}`;
@@ -58,7 +58,7 @@ export async function startEchoUpstream(): Promise<EchoUpstream> {
       return send(response, 200, JSON.stringify(all.filter((pet) => !status || pet.status === status).slice(0, 100)));
     }
     const found = all.find((pet) => String(pet.id) === id);
-    send(response, found ? 200 : 404, found ? JSON.stringify(found) : refusal('not_found', 'There is none.'));
+    send(response, found ? 200 : 404, found ? JSON.stringify(found) : refusal(404, 'not_found', 'There is none.'));
   }
 }
 
@@ -68,8 +68,8 @@ function animal(id: number) {
   return { id, name: `Animal ${id}`, categoryId: 1 + (id % 5), status: STATUSES[id % 3] };
 }
 
-function refusal(code: string, message: string): string {
-  return JSON.stringify({ code, message, status: 400 });
+function refusal(status: number, code: string, message: string): string {
+  return JSON.stringify({ code, message, status });
 }
 
 function send(response: ServerResponse, status: number, body: string): void {

@@ -86,6 +86,6 @@ export async function startMarkedUpstream(keys: readonly string[]): Promise<Mark
     if (id === undefined) return void response.end(JSON.stringify(animals));
     const found = animals.find((animal) => String(animal.id) === id);
     if (found) response.end(JSON.stringify(found));
-    else response.writeHead(404).end('{"code":"not_found","message":"none"}');
+    else response.writeHead(404).end('{"code":"not_found","message":"none","status":404}');
   }
 }
