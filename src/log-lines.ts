@@ -4,7 +4,7 @@ import { writeSync } from 'node:fs';
 export interface LogLines {
   /** Writes a line at once where there is room for it. Where there is none it waits, or is dropped where too much waits. */
   write(line: string): void;
-  /** Waits until what waits is out, but no longer than half a second: for the end of the process. */
+  /** Waits until what waits is out, but no longer than two seconds: for the end of the process. */
   flushSync(): void;
 }
 
@@ -13,7 +13,7 @@ const MOST_WAITING_BYTES = 1_048_576;
 /** How often what waits is tried again. */
 const RETRY_MS = 20;
 /** How long the end of the process waits for whoever reads. */
-const FLUSH_MS = 500;
+const FLUSH_MS = 2_000;
 
 /**
  * Lines that never wait for whoever reads them: a pipe that nobody reads is full after some hundred, and writing one more

@@ -54,11 +54,11 @@ describe('parseLosslessJson', () => {
     },
   );
 
-  test('looks at no more values than it may', () => {
-    const text = `[9007199254740993${',1'.repeat(100)}]`;
-    expect(parseLosslessJson(text, 100)).toHaveLength(101);
+  test('looks at no more values than it may, whatever texts hold', () => {
+    const text = `[9007199254740993,"${','.repeat(500)}"${',1'.repeat(97)}]`;
+    expect(parseLosslessJson(text, 100)).toHaveLength(99);
     expect(() => parseLosslessJson(text, 99)).toThrow('at most 99 values');
-    expect(parseLosslessJson(text.replace('9007199254740993', '1'), 99)).toHaveLength(101);
+    expect(parseLosslessJson(text.replace('9007199254740993', '1'), 9)).toHaveLength(99);
   });
 
   test('keeps every digit of any int64, wherever it stands', () => {

@@ -14,9 +14,9 @@ export interface Connections {
   stop(): void;
 }
 
-/** Requests of one connection that wait behind an answer. Clients that send some ahead send a handful. */
-const MOST_WAITING = 100;
-/** What all that wait may hold, in bytes. */
+/** Requests of one connection that wait behind an answer. Clients that send some ahead send a handful, tools some hundred. */
+const MOST_WAITING = 1_000;
+/** What all that wait may hold, in bytes. Past that, the connection that holds most of it is cut off. */
 const MOST_WAITING_BYTES = 67_108_864;
 /** A request without its body. */
 const REQUEST_BYTES = 4_096;
@@ -25,8 +25,8 @@ const UNREAD_BODY_BYTES = 65_536;
 
 /**
  * Begins a request only when the answer before it on its connection is out. Node would have all answered at once that
- * came with one read, a thousand of them, and keep their answers for a client that need not take a single one. Whoever sends more ahead
- * than there is room for is cut off.
+ * came with one read, a thousand of them, and keep their answers for a client that need not take a single one. Whoever sends
+ * more ahead than there is room for is cut off.
  */
 export function createConnections(handler: RequestHandler, options: UnsentAnswersOptions): Connections {
   const connections = new Map<Socket, Connection>();
@@ -36,13 +36,9 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
 
   return {
     opened(socket) {
-      const connection: Connection = { busy: false, latest: undefined, waiting: [] };
+      const connection: Connection = { busy: false, latest: undefined, waiting: [], waitingBytes: 0 };
       connections.set(socket, connection);
-      socket.once('close', () => {
-        connections.delete(socket);
-        unsent.forget(socket);
-        for (const { bytes } of connection.waiting.splice(0)) waitingBytes -= bytes;
-      });
+      socket.once('close', () => letGo(socket));
     },
     answer(request, response) {
       const { socket } = request;
@@ -53,17 +49,36 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       if (stopping) response.shouldKeepAlive = false;
       if (!connection.busy) return begin(connection, request, response);
       const bytes = bytesOf(request);
-      if (connection.waiting.length >= MOST_WAITING || waitingBytes + bytes > MOST_WAITING_BYTES) {
-        return void socket.destroy();
-      }
       connection.waiting.push({ request, response, bytes });
+      connection.waitingBytes += bytes;
       waitingBytes += bytes;
+      if (connection.waiting.length > MOST_WAITING) cut(socket);
+      else if (waitingBytes > MOST_WAITING_BYTES) cut(fullest());
     },
     stop() {
       stopping = true;
       for (const { latest } of connections.values()) if (latest) latest.shouldKeepAlive = false;
     },
   };
+
+  function cut(socket: Socket): void {
+    letGo(socket);
+    socket.destroy();
+  }
+
+  function letGo(socket: Socket): void {
+    const connection = connections.get(socket);
+    connections.delete(socket);
+    unsent.forget(socket);
+    for (const { bytes } of connection?.waiting.splice(0) ?? []) waitingBytes -= bytes;
+  }
+
+  /** Of those that something waits on, which there are. */
+  function fullest(): Socket {
+    let [most] = connections;
+    for (const one of connections) if (!most || one[1].waitingBytes > most[1].waitingBytes) most = one;
+    return (most as [Socket, Connection])[0];
+  }
 
   function begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
@@ -75,6 +90,7 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       if (unsent.forget(socket) && connection.latest !== response) socket.setTimeout(0);
       const next = connection.waiting.shift();
       if (!next) return;
+      connection.waitingBytes -= next.bytes;
       waitingBytes -= next.bytes;
       begin(connection, next.request, next.response);
     });
@@ -92,6 +108,8 @@ interface Connection {
   /** Answers leave in the order of their requests, and the last of them closes it. */
   latest: ServerResponse | undefined;
   readonly waiting: Waiting[];
+  /** What those hold together. */
+  waitingBytes: number;
 }
 
 interface Waiting {

@@ -83,7 +83,7 @@ function withLength(headers: OutgoingHttpHeaders, bytes: number, status: number)
 }
 
 /** How long a client that is told that its body is too long may go on sending it, in milliseconds. */
-const LAST_WORDS_MS = 5_000;
+const LAST_WORDS_MS = 10_000;
 
 /**
  * Nothing more of such a connection is of use. But it is closed only once the client is through, or a moment later: one that

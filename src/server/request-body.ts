@@ -31,8 +31,8 @@ export interface BodyReaderOptions {
 
 /** Networks and proxies cut bodies into pieces of hundreds of bytes at least; each piece costs as much as a kilobyte. */
 const LEAST_BYTES_A_PIECE = 64;
-/** For whoever sends a byte now and then, which has half a minute. */
-const FREE_PIECES = 64;
+/** Encoders that stream send a piece for each number and each bracket. These cost some ten milliseconds. */
+const FREE_PIECES = 8_192;
 
 /** Most bodies come in one piece, and need none of it. */
 const FIRST_BYTES = 1_024;
