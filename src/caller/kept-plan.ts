@@ -122,7 +122,7 @@ export function createKeptPlan<W extends Waiting>(
     entry.waiting.delete(one);
     if (entry.call.kind === 'get') {
       if (entry.waiting.size === 0) kept.calls.delete(entry.key);
-    } else if (one.demand.kind === 'listing' || entry.waiting.size < ENOUGH_FOR_A_LISTING) changed();
+    } else if (one.demand.kind === 'listing' || one.metNoRoute || entry.waiting.size < ENOUGH_FOR_A_LISTING) changed();
   }
 
   /** Whether it needs a call, and the plan has none for it. */

@@ -5,7 +5,14 @@ type Told = Extract<Report, { kind: 'answered' | 'refused' }>;
 
 /** The same exchange where it is sent again so many milliseconds later: what it says lies as far ahead as it does by now. */
 export function agedExchange(exchange: Exchange, ageMs: number): Exchange {
-  return { ...exchange, reports: exchange.reports.map((report) => agedReport(report, ageMs)) };
+  return { ...exchange, reports: exchange.reports.flatMap((report) => agedReports(report, ageMs)) };
+}
+
+function agedReports(report: Report, ageMs: number): readonly Report[] {
+  const aged = agedReport(report, ageMs);
+  const foundNothing = 'grant' in report && 'grant' in aged && report.grant.probe && !aged.grant.probe;
+  // Somebody else may find it out: nobody waits for this one any more.
+  return foundNothing ? [aged, { kind: 'lost', grant: report.grant }] : [aged];
 }
 
 function agedReport(report: Report, ageMs: number): Report {

@@ -24,6 +24,7 @@ local FIRST_BAN_MS = 60000
 local LONGEST_BAN_MS = 3600000
 local BAN_SUSPECTED_MS = 900000
 local LATELY_MS = 86400000
+local STANDS_MS = 60000
 local LONGEST_PAUSE_MS = 366 * 86400000
 local LOST_PROBE_MS = 1000
 local DAY_RESERVE = 100
@@ -87,7 +88,7 @@ local function newLedgerState(generation, rules)
     generation = generation, started = 0, counted = 0,
     minute = newWindow(rules.plan.perMinute), day = newWindow(rules.plan.perDay), planKnown = rules.plan.known,
     minuteStarts = {}, dayStarts = {}, unanswered = {},
-    configuredAtMs = {}, mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false,
+    configuredAtMs = {}, heeded = '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false,
   }
 end
 
@@ -120,14 +121,16 @@ end
 local function heedConfigured(state, plan, nowMs)
   if not plan.known then return end
   local minute, day = state.minute, state.day
-  local lately, text = state.configuredAtMs or {}, planText(plan)
+  local lately, text, heeded = state.configuredAtMs or {}, planText(plan), state.heeded or ''
   state.configuredAtMs = lately
+  local isNew = nowMs - (lately[text] or -math.huge) >= LATELY_MS
+  local stands = nowMs - (lately[heeded] or -math.huge) < STANDS_MS
   for other, atMs in pairs(lately) do
     if nowMs - atMs >= LATELY_MS then lately[other] = nil end
   end
-  local isHeeded = lately[text] ~= nil
   lately[text] = nowMs
-  if isHeeded then return end
+  if text == heeded or (not isNew and stands) then return end
+  state.heeded = text
   if day.mode == 'told' and day.limit ~= plan.perDay then day.mode = 'unknown' end
   minute.limit = plan.perMinute
   day.limit = plan.perDay

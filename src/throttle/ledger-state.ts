@@ -60,6 +60,8 @@ export interface LedgerState {
   planKnown: boolean;
   /** When each plan that somebody has configured lately, as PER_MINUTE/PER_DAY, was so last. */
   configuredAtMs: Record<string, number>;
+  /** The one of them that was heeded last; empty for none. */
+  heeded: string;
   /** Starts by the slot of time in which they were granted: all of them, a minute's and a day's worth. */
   minuteStarts: CountsBySlot;
   dayStarts: CountsBySlot;
@@ -133,6 +135,8 @@ const LONGEST_BAN_MS = 3_600_000;
 const BAN_SUSPECTED_MS = 900_000;
 /** Whatever day was told when a plan was last configured so long ago is over. */
 const LATELY_MS = 86_400_000;
+/** For how long a plan stands that no process has had since. */
+const STANDS_MS = 60_000;
 const LONGEST_PAUSE_MS = 366 * 86_400_000;
 /** A lost probe is followed by another after this, unless the gate was closed before it. */
 const LOST_PROBE_MS = 1_000;
@@ -151,6 +155,7 @@ export function newLedgerState(generation: string, { plan }: LedgerRules): Ledge
     day: newWindow(plan.perDay),
     planKnown: plan.known,
     configuredAtMs: {},
+    heeded: '',
     minuteStarts: {},
     dayStarts: {},
     unanswered: {},
@@ -180,7 +185,7 @@ export function newStateAlone(
   if (!known) return state;
   state.planKnown = known.planKnown;
   // It was heeded where this is known from.
-  if (rules.plan.known) state.configuredAtMs[planText(rules.plan)] = nowMs;
+  if (rules.plan.known) state.heeded = planText(rules.plan);
   for (const name of ['minute', 'day'] as const) {
     const { mode, limit, remaining, resetInMs, resetId } = known[name];
     const share = name === 'minute' ? 0 : Math.floor(remaining / replicas);
@@ -273,13 +278,17 @@ function heedClock(state: LedgerState, nowMs: number): void {
 function heedConfigured(state: LedgerState, { plan }: LedgerRules, nowMs: number): void {
   if (!plan.known) return;
   const { minute, day } = state;
-  // A state that was kept by an older version has none.
-  const lately = (state.configuredAtMs ??= {});
-  for (const [text, atMs] of Object.entries(lately)) if (nowMs - atMs >= LATELY_MS) delete lately[text];
   const text = planText(plan);
-  const isHeeded = lately[text] !== undefined;
+  // A state that was kept by an older version has neither.
+  const heeded = (state.heeded ??= '');
+  const lately = (state.configuredAtMs ??= {});
+  const isNew = nowMs - (lately[text] ?? -Infinity) >= LATELY_MS;
+  const stands = nowMs - (lately[heeded] ?? -Infinity) < STANDS_MS;
+  for (const [other, atMs] of Object.entries(lately)) if (nowMs - atMs >= LATELY_MS) delete lately[other];
   lately[text] = nowMs;
-  if (isHeeded) return;
+  // Of two that processes have at the same time, each would take back what the other allows.
+  if (text === heeded || (!isNew && stands)) return;
+  state.heeded = text;
   // What is left of the day, a probe will tell. The minute is soon over, and may be used up by what the other plan allowed.
   if (day.mode === 'told' && day.limit !== plan.perDay) day.mode = 'unknown';
   minute.limit = plan.perMinute;

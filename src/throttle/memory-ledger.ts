@@ -123,12 +123,13 @@ function stateName({ nameOf }: KeptStates, apiKey: string): string {
 
 /**
  * A state after a restart: what calls have found of the minute since it was written is not known. That nothing was left of it
- * stays true.
+ * stays true. The file is of one process, so that another plan than the last one is news, whenever it was had before.
  */
 function resumed(stored: string): LedgerState {
   const state = JSON.parse(stored) as LedgerState;
   const { minute, started } = state;
   if (minute.mode === 'told' && minute.ceiling > started) minute.mode = 'unknown';
   state.probeUntilMs = 0;
+  state.configuredAtMs = {};
   return state;
 }

@@ -144,3 +144,24 @@ function shown({
 function pick<T>(all: ReadonlySet<T>, which: number): T | undefined {
   return [...all][which % Math.max(1, all.size)];
 }
+
+test('a listing for one that met no route is not sent once that one has left', () => {
+  const facts = { size: 'large', askedInParts: false, singleReadsWork: true } as const;
+  const waitingSet = createWaitingSet<Waiting>({ elapsed: () => 0 }, { listed: () => new Set() });
+  const plan = createKeptPlan(waitingSet, () => facts);
+  const join = (id: string) => {
+    const freshness = readFreshness(undefined, DEFAULTS);
+    const one = waitingSet.join({ kind: 'animal', id: id as Int64 }, { freshness, deadlineMs: 1_000 });
+    plan.joined(one);
+    return one;
+  };
+  const first = join('-1');
+  first.metNoRoute = true;
+  plan.changed();
+  expect([...plan.now().calls.keys()]).toEqual(['list all']);
+  join('1');
+  join('2');
+  for (const waiter of first.waiters) waitingSet.leave(first, waiter);
+  plan.left(first);
+  expect([...plan.now().calls.keys()].toSorted()).toEqual(['get 1', 'get 2']);
+});

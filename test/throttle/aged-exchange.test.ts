@@ -22,6 +22,17 @@ test('a window that is over is not told of, and its probe has found out nothing'
   expect(aged(21_000, { ...answered, readings: [] })).toMatchObject({ grant: { probe: true } });
 });
 
+// Or the ledger would wait for it as long as a call may take, and nobody could ask meanwhile.
+test('of a probe that has found out nothing it is told that it is lost', () => {
+  const answered: Report = { kind: 'answered', grant: GRANT, readings: [reading(20_000)] };
+  const kinds = (ageMs: number, report: Report) =>
+    agedExchange({ reports: [report], wanted: 3 }, ageMs).reports.map(({ kind }) => kind);
+  expect(kinds(21_000, answered)).toEqual(['answered', 'lost']);
+  expect(kinds(20_500, answered)).toEqual(['answered']);
+  expect(kinds(21_000, { ...answered, grant: { ...GRANT, probe: false } })).toEqual(['answered']);
+  expect(kinds(21_000, { kind: 'returned', grant: GRANT })).toEqual(['returned']);
+});
+
 test('a Retry-After is over as much sooner', () => {
   const refused = (retryAfterMs: number): Report => {
     return { kind: 'refused', grant: GRANT, readings: [], refusal: { retryAfterMs, ban: false, jitter: 0 } };

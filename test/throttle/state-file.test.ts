@@ -23,10 +23,15 @@ describe('a ledger with a state file', () => {
   const { log, lines } = createMemoryLog();
   let nowMs = Date.UTC(2026, 10, 21, 12);
 
-  function open(): Ledger {
+  function open(plan = rules.plan): Ledger {
     const now = () => nowMs;
     const file = openStateFile(join(folder, 'state.db'), now);
-    return createMemoryLedger({ rules, now, log, kept: { file, nameOf: createCallerNames('a secret of the test') } });
+    return createMemoryLedger({
+      rules: { ...rules, plan },
+      now,
+      log,
+      kept: { file, nameOf: createCallerNames('a secret of the test') },
+    });
   }
 
   async function spend(ledger: Ledger, calls: number): Promise<void> {
@@ -69,6 +74,18 @@ describe('a ledger with a state file', () => {
     const second = open();
     expect((await second.exchange('a key', { reports: [], wanted: 9 })).grants).toMatchObject([{ probe: true }]);
     await second.close();
+  });
+
+  test('heeds the right plan again at once where a wrong one was configured in between', async () => {
+    const limits: number[] = [];
+    for (const perDay of [10_000, 1_000, 10_000]) {
+      const ledger = open({ perMinute: 60, perDay, known: true });
+      const [grant] = (await ledger.exchange('a key', { reports: [], wanted: 1 })).grants as [Grant];
+      limits.push((await ledger.exchange('a key', { reports: [answered(grant)], wanted: 0 })).day.limit);
+      await ledger.close();
+      nowMs += 2_000;
+    }
+    expect(limits).toEqual([10_000, 1_000, 10_000]);
   });
 
   test('knows that nothing is left of a minute until it ends', async () => {
