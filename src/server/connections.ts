@@ -10,7 +10,7 @@ export interface Connections {
   opened(socket: Socket): void;
   /** Has a request answered, once the answer before it is out. */
   answer(request: IncomingMessage, response: ServerResponse): void;
-  /** From now on each is closed behind its last answer. */
+  /** Closes each behind its last answer, and at once where none is under way. */
   stop(): void;
 }
 
@@ -36,7 +36,7 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
 
   return {
     opened(socket) {
-      const connection: Connection = { busy: false, latest: undefined, waiting: [], waitingBytes: 0 };
+      const connection: Connection = { busy: false, readBytes: 0, latest: undefined, waiting: [], waitingBytes: 0 };
       connections.set(socket, connection);
       socket.once('close', () => letGo(socket));
     },
@@ -57,7 +57,11 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
     },
     stop() {
       stopping = true;
-      for (const { latest } of connections.values()) if (latest) latest.shouldKeepAlive = false;
+      for (const [socket, { busy, readBytes, latest }] of connections) {
+        if (latest) latest.shouldKeepAlive = false;
+        // A request that is on its way is answered too.
+        if (!busy && socket.bytesRead === readBytes) socket.end();
+      }
     },
   };
 
@@ -88,8 +92,10 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       connection.busy = false;
       // The next answer on it may wait for the plan. Where there is none, Node has set how long it is kept.
       if (unsent.forget(socket) && connection.latest !== response) socket.setTimeout(0);
+      connection.readBytes = socket.bytesRead;
       const next = connection.waiting.shift();
-      if (!next) return;
+      // It may have been promised more before.
+      if (!next) return void (stopping && socket.end());
       connection.waitingBytes -= next.bytes;
       waitingBytes -= next.bytes;
       begin(connection, next.request, next.response);
@@ -105,6 +111,8 @@ const REFUSED = { connection: 'close', 'content-length': '0' };
 interface Connection {
   /** Whether an answer is under way. */
   busy: boolean;
+  /** What had been read of it when the last answer was out. */
+  readBytes: number;
   /** Answers leave in the order of their requests, and the last of them closes it. */
   latest: ServerResponse | undefined;
   readonly waiting: Waiting[];

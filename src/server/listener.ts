@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import { httpOrigin } from '../http-origin.ts';
 import { createConnections } from './connections.ts';
 
@@ -90,8 +91,11 @@ export async function listen(
     stop: (graceMs) =>
       new Promise((resolve) => {
         const grace = setTimeout(() => server.closeAllConnections(), graceMs);
-        server.close(() => {
+        // That of http would take those for idle whose clients have not taken the whole of an answer yet, and cut them off.
+        NetServer.prototype.close.call(server, () => {
           clearTimeout(grace);
+          // Nothing is left to close but what looks after slow clients.
+          server.close();
           resolve();
         });
         connections.stop();
