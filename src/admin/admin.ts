@@ -4,9 +4,9 @@ import { held } from '../held.ts';
 import type { CallerView } from '../caller/callers.ts';
 import type { Health } from '../server/health.ts';
 import type { RequestHandler } from '../server/listener.ts';
+import { hasReboundName } from '../server/rebound-name.ts';
 import { BUDGET_SCRIPT, BUDGET_STYLE, budgetPage, budgetTable } from './budget-page.ts';
 import type { Metrics } from './metrics.ts';
-import { hasReboundName } from '../server/rebound-name.ts';
 
 export interface AdminOptions {
   readonly metrics: Pick<Metrics, 'contentType' | 'text'>;

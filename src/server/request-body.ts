@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { createGrowingBuffer } from '../growing-buffer.ts';
 import type { GrowingBuffer } from '../growing-buffer.ts';
+import { createHeldTogether } from './held-together.ts';
 
 /** What Express and its like add to a request that went through them. */
 export interface ReadIncoming extends IncomingMessage {
@@ -45,9 +46,7 @@ const FIRST_BYTES = 1_024;
  */
 export function createBodyReader(options: BodyReaderOptions): ReadBodyOf {
   const { maxBodyBytes, mostBytesTogether = 67_108_864 } = options;
-  /** What each that is not whole yet holds in bytes; the oldest first. */
-  const held = new Map<ReadIncoming, number>();
-  let heldBytes = 0;
+  const held = createHeldTogether<ReadIncoming>(mostBytesTogether, (oldest) => oldest.destroy());
 
   return (incoming, use) => {
     if (incoming.readableEnded) return use(readElsewhere(incoming.body, maxBodyBytes));
@@ -61,18 +60,18 @@ export function createBodyReader(options: BodyReaderOptions): ReadBodyOf {
       pieces += 1;
       length += piece.length;
       if (pieces > FREE_PIECES + length / LEAST_BYTES_A_PIECE) {
-        letGo(incoming);
+        held.release(incoming);
         incoming.destroy();
       } else if (!tooLong && length > maxBodyBytes) {
         tooLong = true;
         first = more = undefined;
-        letGo(incoming);
+        held.release(incoming);
         use({ tooLong: length });
       } else if (!tooLong) keep(piece);
     });
     incoming.on('end', () => {
       if (tooLong) return;
-      letGo(incoming);
+      held.release(incoming);
       use({ bytes: more?.bytes() ?? first ?? NO_BYTES });
     });
     if (tooLong) use({ tooLong: announced });
@@ -82,32 +81,17 @@ export function createBodyReader(options: BodyReaderOptions): ReadBodyOf {
         first = piece;
         // Its end is there with it.
         if (length === announced) return;
-        incoming.once('close', () => letGo(incoming));
-        return hold(incoming, length);
+        incoming.once('close', () => held.release(incoming));
+        return held.hold(incoming, length);
       }
       if (!more) {
         more = createGrowingBuffer({ mostBytes: maxBodyBytes, firstBytes: FIRST_BYTES });
         more.add(first);
       }
       more.add(piece);
-      hold(incoming, more.capacity);
+      held.hold(incoming, more.capacity);
     }
   };
-
-  function hold(incoming: ReadIncoming, bytes: number): void {
-    heldBytes += bytes - (held.get(incoming) ?? 0);
-    held.set(incoming, bytes);
-    for (const oldest of held.keys()) {
-      if (heldBytes <= mostBytesTogether) return;
-      letGo(oldest);
-      oldest.destroy();
-    }
-  }
-
-  function letGo(incoming: ReadIncoming): void {
-    heldBytes -= held.get(incoming) ?? 0;
-    held.delete(incoming);
-  }
 }
 
 const NO_BYTES = Buffer.alloc(0);

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { createHeldTogether } from './held-together.ts';
 
 /** Answers that are whole, and that their clients have not taken yet; of each connection one at a time. */
 export interface UnsentAnswers {
@@ -25,9 +26,9 @@ export interface UnsentAnswersOptions {
  */
 export function createUnsentAnswers(options: UnsentAnswersOptions): UnsentAnswers {
   const { answerMs, leastBytesPerSecond, lookEveryMs, mostBytes = 268_435_456 } = options;
-  /** In the order that they came. */
-  const unsent = new Map<Socket, Unsent>();
-  let bytesInAll = 0;
+  /** When each is late, by `performance.now()`. */
+  const lateAtMs = new Map<Socket, number>();
+  const held = createHeldTogether<Socket>(mostBytes, cut);
   let looking: NodeJS.Timeout | undefined;
 
   return {
@@ -37,19 +38,15 @@ export function createUnsentAnswers(options: UnsentAnswersOptions): UnsentAnswer
       looking ??= setInterval(cutLate, lookEveryMs).unref();
       // Node cuts off a socket that is idle for so long, and counts what it sends as being busy.
       socket.setTimeout(answerMs);
-      unsent.set(socket, { bytes, endsAtMs: performance.now() + answerMs + (bytes / leastBytesPerSecond) * 1_000 });
-      bytesInAll += bytes;
-      for (const oldest of unsent.keys()) {
-        if (bytesInAll <= mostBytes) return;
-        cut(oldest);
-      }
+      lateAtMs.set(socket, performance.now() + answerMs + (bytes / leastBytesPerSecond) * 1_000);
+      held.hold(socket, bytes);
     },
     forget,
   };
 
   function forget(socket: Socket): boolean {
-    bytesInAll -= unsent.get(socket)?.bytes ?? 0;
-    return unsent.delete(socket);
+    held.release(socket);
+    return lateAtMs.delete(socket);
   }
 
   function cut(socket: Socket): void {
@@ -59,16 +56,9 @@ export function createUnsentAnswers(options: UnsentAnswersOptions): UnsentAnswer
 
   function cutLate(): void {
     const nowMs = performance.now();
-    for (const [socket, { endsAtMs }] of unsent) if (endsAtMs < nowMs) cut(socket);
-    if (unsent.size > 0) return;
+    for (const [socket, atMs] of lateAtMs) if (atMs < nowMs) cut(socket);
+    if (lateAtMs.size > 0) return;
     clearInterval(looking);
     looking = undefined;
   }
-}
-
-interface Unsent {
-  /** What it takes in memory until it is taken whole. */
-  readonly bytes: number;
-  /** By `performance.now()`. */
-  readonly endsAtMs: number;
 }

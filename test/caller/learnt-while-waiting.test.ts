@@ -10,6 +10,7 @@ import { createRefusedKey } from '../../src/caller/refused-key.ts';
 import type { ListingsListener } from '../../src/caller/shared-listings.ts';
 import type { Int64 } from '../../src/int64.ts';
 import { modelPet } from './model-store.ts';
+import { steadyRoute } from './steady-route.ts';
 
 const NOW_MS = 100_000;
 const MAX_AGE_MS = 1_000;
@@ -45,15 +46,7 @@ function startReads({ singleReadsWork = true } = {}) {
     petApi: { listPets: (status = 'all') => called(status), getPet: called } as any,
     throttle: throttle as any,
     refusedKey: createRefusedKey(clock),
-    getRoute: {
-      works: singleReadsWork,
-      provesAbsence: true,
-      rests: false,
-      mayBeAsked: singleReadsWork,
-      nearSunsetMs: undefined,
-      asked: () => () => {},
-      sunsetTold() {},
-    },
+    getRoute: steadyRoute(singleReadsWork),
     knowledge: createKnowledge(),
     allowance: { allows: () => true, spend: () => undefined },
     clock,

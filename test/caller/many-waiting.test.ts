@@ -8,6 +8,7 @@ import { createReads } from '../../src/caller/reads.ts';
 import { systemClock as clock } from '../../src/clock.ts';
 import type { Int64 } from '../../src/int64.ts';
 import { modelPet } from './model-store.ts';
+import { steadyRoute } from './steady-route.ts';
 
 const MANY = 2_000;
 /** What one demand, or one call, may cost: enough for any number that does not grow with how many wait. */
@@ -52,15 +53,7 @@ function startReads() {
     } as any,
     throttle: throttle as any,
     refusedKey: { remainingMs: () => 0, refuse() {}, accept() {} } as any,
-    getRoute: {
-      works: true,
-      provesAbsence: true,
-      rests: false,
-      mayBeAsked: true,
-      nearSunsetMs: undefined,
-      asked: () => () => {},
-      sunsetTold() {},
-    },
+    getRoute: steadyRoute(),
     knowledge,
     allowance: { allows: () => true, spend: () => undefined },
     clock,

@@ -15,6 +15,7 @@ import type { Passage, Throttle } from '../../src/throttle/throttle.ts';
 import type { PetApi, UpstreamAnswer, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
 import { anyDemand, anyListing, createModelStore, found, listed, modelPet } from './model-store.ts';
 import type { ModelStore } from './model-store.ts';
+import { steadyRoute } from './steady-route.ts';
 
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 4_000);
 const DEFAULTS = { maxAgeMs: 1_000, maxStaleMs: 600_000 };
@@ -207,15 +208,7 @@ function readsOver(petApi: PetApi, elapsed: () => number): { reads: CallerReads;
     petApi,
     throttle: OPEN,
     refusedKey: { remainingMs: () => 0, error: () => new PetqlError('UNAUTHENTICATED', ''), refuse() {}, accept() {} },
-    getRoute: {
-      works: true,
-      provesAbsence: true,
-      rests: false,
-      mayBeAsked: true,
-      nearSunsetMs: undefined,
-      asked: () => () => {},
-      sunsetTold() {},
-    },
+    getRoute: steadyRoute(),
     knowledge: createKnowledge(),
     allowance: { allows: () => true, spend() {} },
     clock: { now: elapsed, elapsed },

@@ -4,6 +4,7 @@ import { createFailoverLedger } from '../../src/throttle/failover-ledger.ts';
 import { exchange, newLedgerState } from '../../src/throttle/ledger-state.ts';
 import type { LedgerRules, LedgerState } from '../../src/throttle/ledger-state.ts';
 import type { Exchange, Ledger, Report } from '../../src/throttle/ledger.ts';
+import { twoReplicas } from './two-replicas.ts';
 
 // A process that is stopped after an outage knew alone what it had spent, and the next one spent it again.
 
@@ -20,16 +21,7 @@ afterEach(() => {
 function startReplica({ answersAfterMs }: { answersAfterMs: number }) {
   const states = new Map<string, LedgerState>();
   let away = false;
-  const replicas = {
-    count: 2,
-    most: 2,
-    redisWorks: true,
-    outage: undefined,
-    redisFailed() {
-      replicas.redisWorks = false;
-    },
-    close() {},
-  };
+  const replicas = twoReplicas();
   const shared = {
     async exchange(apiKey: string, request: Exchange) {
       if (away) throw new RedisAway('away');

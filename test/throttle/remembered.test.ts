@@ -4,6 +4,7 @@ import { createFailoverLedger } from '../../src/throttle/failover-ledger.ts';
 import { exchange, newLedgerState } from '../../src/throttle/ledger-state.ts';
 import type { LedgerRules, LedgerState } from '../../src/throttle/ledger-state.ts';
 import type { Exchange, Grant, Ledger, Reading, Report } from '../../src/throttle/ledger.ts';
+import { twoReplicas } from './two-replicas.ts';
 
 // What a replica tells of the time without Redis, or to a Redis that has lost it, over hours and days.
 
@@ -27,16 +28,7 @@ function startReplica(atMs: number) {
   let reply: { id: string | undefined; grants: readonly Grant[] } | undefined;
   let refuses = (_request: Exchange) => false;
   let loses = refuses;
-  const replicas = {
-    count: 2,
-    most: 2,
-    redisWorks: true,
-    outage: undefined,
-    redisFailed() {
-      replicas.redisWorks = false;
-    },
-    close() {},
-  };
+  const replicas = twoReplicas();
   const shared = {
     exchange(_apiKey: string, request: Exchange, id?: string) {
       if (!replicas.redisWorks || refuses(request)) return Promise.reject(new RedisAway('away'));
