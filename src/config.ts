@@ -15,6 +15,7 @@ const EXPECTED_KEY = 'expected 1 to 512 visible ASCII characters';
 export const EXPECTED_PLAN = 'expected auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
 const EXPECTED_REDIS =
   'expected an address such as redis://localhost:6379, or redis://localhost:6379/1 for its database 1';
+const EXPECTED_FILE = 'expected the path of a file';
 const EXPECTED_SECRET = 'expected at least 16 characters';
 const EXPECTED_ORIGINS = 'expected origins such as https://pets.example, or * for any';
 
@@ -26,6 +27,8 @@ export const SHAPES = {
   petApiKey: z.string(EXPECTED_KEY).regex(/^[\x21-\x7e]{1,512}$/, EXPECTED_KEY),
   plan: z.string(EXPECTED_PLAN).transform(plan),
   redisUrl: z.string(EXPECTED_REDIS).transform(redisUrl),
+  // SQLite takes no name for a file that is gone when it is closed.
+  stateFile: z.string(EXPECTED_FILE).min(1, EXPECTED_FILE),
   keySecret: z.string(EXPECTED_SECRET).min(16, EXPECTED_SECRET),
   corsOrigins: z.array(z.string().refine(isOrigin, EXPECTED_ORIGINS), EXPECTED_ORIGINS),
 } as const;
@@ -79,7 +82,7 @@ const SETTINGS = {
   stateFile: setting(['gateway'], {
     placeholder: 'FILE',
     help: 'where one process without Redis keeps what it spent; none: a restart forgets',
-    shape: z.string().optional(),
+    shape: SHAPES.stateFile.optional(),
   }),
   keySecret: setting(['gateway'], {
     placeholder: 'SECRET',

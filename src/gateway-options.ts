@@ -138,7 +138,7 @@ const OPTIONS = {
     .prefault('auto'),
   freshUpstream: z.boolean('expected true or false').optional(),
   redisUrl: SHAPES.redisUrl.optional(),
-  stateFile: z.string('expected the path of a file').optional(),
+  stateFile: SHAPES.stateFile.optional(),
   keySecret: SHAPES.keySecret.optional(),
   graphiqlKey: SHAPES.petApiKey.optional(),
   graphiql: z.boolean('expected true or false').default(true),

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { loadedOnce } from '../loaded-once.ts';
 import { StoreAway } from './store-away.ts';
 
 /** The one place that knows Redis. Every call ends soon, one way or the other. */
@@ -59,29 +60,57 @@ export function connectRedis(options: RedisStoreOptions): RedisStore {
   let store: RedisStore | undefined;
   let closed = false;
   // Loaded where there is a Redis to speak to: most gateways have none.
-  const opening = import('ioredis').then(({ Redis: Client }) => {
+  const open = loadedOnce(async () => {
+    const { Redis: Client } = await import('ioredis');
     store = openRedis(clientOf(Client, options));
     if (closed) store.close();
     return store;
   });
+  /** Whoever asks is told where that fails, and the next one tries again. */
+  const opened = () =>
+    open().catch((error: RedisError) => {
+      throw new RedisAway(whyNot(error));
+    });
+  opened().catch(() => {});
   return {
     get connected() {
       return store?.connected ?? false;
     },
-    run: async (...command) => (store ?? (await opening)).run(...command),
+    async run(...command) {
+      return (store ?? (await opened())).run(...command);
+    },
     subscribe(channel, listener) {
+      let end: (() => void) | undefined;
+      let retry: NodeJS.Timeout | undefined;
       let ended = false;
-      const subscribing = opening.then((opened) => (ended ? undefined : opened.subscribe(channel, listener)));
+      begin();
       return () => {
         ended = true;
-        void subscribing.then((end) => end?.());
+        clearTimeout(retry);
+        end?.();
       };
+
+      function begin(): void {
+        open().then(
+          (there) => {
+            if (!ended) end = there.subscribe(channel, listener);
+          },
+          () => {
+            if (!ended) retry = setTimeout(begin, PROBE_MS).unref();
+          },
+        );
+      }
     },
     close() {
       closed = true;
       store?.close();
     },
   };
+}
+
+/** An error's message may name the machine's folders. */
+function whyNot({ code }: RedisError): string {
+  return `its client could not be loaded${code ? `: ${code}` : ''}`;
 }
 
 function clientOf(Client: typeof Redis, { url, timeoutMs = 500 }: RedisStoreOptions): Redis {

@@ -29,6 +29,8 @@ export interface Outage {
 const HEARTBEAT_MS = 1_000;
 const LAST_BEATS = 10;
 const REMEMBERED_BEATS = 600;
+/** A Redis that takes heartbeats and nothing else would be back, and away, once a second in the log. */
+const STEADY_BEATS = 3;
 
 const HEARTBEAT: RedisScript = {
   name: 'petqlHeartbeat',
@@ -43,10 +45,15 @@ return tostring(redis.call('ZCARD', KEYS[1]))
 `,
 };
 
-/** @param log hears once when Redis begins to fail, with the reason, and once when it works again. Default: nobody. */
+/**
+ * @param log hears once when Redis begins to fail, with the reason, and once when it has worked for three heartbeats again.
+ *   Default: nobody.
+ */
 export function createReplicas(redis: RedisStore, replica: string, log: Log = silentLog): Replicas {
   let counts: number[] = [];
   let works = true;
+  /** The heartbeats since the last failure, where that was told and its end was not. */
+  let beatsSinceTold: number | undefined;
   let closed = false;
   let outage: Outage | undefined;
   const ownTime = createOwnTime();
@@ -83,15 +90,20 @@ export function createReplicas(redis: RedisStore, replica: string, log: Log = si
 
   /** What was under way when it was closed fails, and says nothing of Redis. */
   function noteAway({ message }: Error): void {
-    if (works && !closed) log.warn({ reason: message }, 'Redis is away');
+    if (beatsSinceTold === undefined && !closed) log.warn({ reason: message }, 'Redis is away');
+    beatsSinceTold = 0;
     const sinceMs = performance.now();
     if (works) outage = { agoMs: () => performance.now() - sinceMs };
     works = false;
   }
 
   function noteBack(): void {
-    if (!works && !closed) log.info({}, 'Redis is back');
     works = true;
+    if (beatsSinceTold === undefined) return;
+    beatsSinceTold += 1;
+    if (beatsSinceTold < STEADY_BEATS || closed) return;
+    beatsSinceTold = undefined;
+    log.info({}, 'Redis is back');
   }
 
   function tell(): Promise<string> {

@@ -89,14 +89,19 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
   let controller: Dispatcher.DispatchController | undefined;
   let stopped: Error | undefined;
   let head: ResponseHead | undefined;
+  let plain = false;
   const body = createGrowingBuffer({ mostBytes: maxBodyBytes });
   // undici's own timeouts watch a phase each and are coarse; this one bounds the whole call.
-  const timeout = setTimeout(() => {
-    stopped = new Error('timeout');
+  let timeout = setTimeout(() => {
     // Settled first, so that whoever waits is not kept by a connection that takes its time to close.
     fail('timeout');
-    controller?.abort(stopped);
+    stop();
   }, timeoutMs);
+
+  function stop() {
+    stopped = new Error('timeout');
+    controller?.abort(stopped);
+  }
 
   function fail(reason: TransportFailure['reason']) {
     settle({ kind: 'failure', reason, sent: controller !== undefined, ...(head && { head }) });
@@ -112,10 +117,14 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
       // Hints that come before the answer are none.
       if (status < 200) return;
       head = { status, headers };
-      if (isPlain?.(status)) settle({ kind: 'response', ...head, body: NO_BYTES });
+      if (!isPlain?.(status)) return;
+      plain = true;
+      settle({ kind: 'response', ...head, body: NO_BYTES });
+      clearTimeout(timeout);
+      timeout = setTimeout(stop, Math.min(timeoutMs, REST_OF_PLAIN_MS));
     },
     onResponseData(_controller, chunk) {
-      body.add(chunk);
+      if (!plain) body.add(chunk);
     },
     onResponseEnd() {
       clearTimeout(timeout);
@@ -129,6 +138,8 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
 }
 
 const NO_BYTES = Buffer.alloc(0);
+/** A connection is worth this wait for the rest of an answer that nobody reads. Bodies that never end would take the whole pool. */
+const REST_OF_PLAIN_MS = 250;
 
 function reasonOf(error: Error): TransportFailure['reason'] {
   const { ResponseExceededMaxSizeError, HeadersOverflowError } = errors;

@@ -23,6 +23,7 @@ test.each<[string, Record<string, unknown>, string]>([
     "corsOrigins: expected origins such as https://pets.example, or * for any, got …@x' ]",
   ],
   ['an empty key', { petApiUrl, petApiKey: '' }, 'petApiKey: expected 1 to 512 visible ASCII characters'],
+  ['a state file without a name', { petApiUrl, stateFile: '' }, 'stateFile: expected the path of a file, got ""'],
   [
     'an endpoint that is a pattern',
     { petApiUrl, endpoint: '/:any' },

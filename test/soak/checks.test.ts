@@ -359,6 +359,11 @@ describe('levels', () => {
     expect(look((minutes) => ({ rssMb: 100 + Math.min(minutes, 4) * 50 })).broken).toEqual([]);
   });
 
+  test('that a harm raises for most of the last looks break nothing', () => {
+    const harmed = (minutes: number) => minutes > 15.5 && minutes < 19.8;
+    expect(look((minutes) => (harmed(minutes) ? { fds: 120, handles: 200 } : {})).broken).toEqual([]);
+  });
+
   test.each<[string, (minutes: number) => Partial<Level>, string]>([
     ['a file descriptor every ten seconds', (minutes) => ({ fds: 60 + minutes * 6 }), 'file descriptors are flat'],
     ['timers that are left', (minutes) => ({ handles: 40 + minutes * 10 }), 'timers and handles are flat'],

@@ -60,15 +60,26 @@ test('that Redis fails is told once, with the reason, and once that it works aga
   await elapse(5_000);
   replicas.redisFailed(new RedisAway('OOM command not allowed'));
   answer = '3';
-  await elapse(2_000);
+  await elapse(3_000);
   replicas.redisFailed(new RedisAway('OOM command not allowed'));
-  await elapse(2_000);
+  await elapse(3_000);
   expect(logged.lines.map(({ level, msg, reason }) => [level, msg, reason])).toEqual([
     [40, 'Redis is away', 'Command timed out'],
     [30, 'Redis is back', undefined],
     [40, 'Redis is away', 'OOM command not allowed'],
     [30, 'Redis is back', undefined],
   ]);
+});
+
+test('that a Redis takes heartbeats and nothing else is told once', async () => {
+  for (let second = 0; second < 10; second += 1) {
+    replicas.redisFailed(new RedisAway('NOPERM this user has no permissions'));
+    await elapse(1_000);
+  }
+  expect(logged.lines.map(({ msg }) => msg)).toEqual(['Redis is away']);
+  expect(replicas.redisWorks).toBe(true);
+  await elapse(3_000);
+  expect(logged.lines.map(({ msg }) => msg)).toEqual(['Redis is away', 'Redis is back']);
 });
 
 test('what fails once it is closed is not told', async () => {

@@ -30,6 +30,14 @@ const NAMES = {
 } as const;
 type Figure = keyof typeof BOUNDS;
 
+/**
+ * The level of calm moments: while the service or Redis is harmed, requests wait and hold their sockets, and of the heap, what
+ * lies above it is not collected yet. Of the resident memory, the median.
+ */
+const AFTER_WARM_UP = { fds: 0.1, handles: 0.1, heapMb: 0.1, rssMb: 0.5 } as const;
+/** A leak is never let go of, so that the lowest look of all has it; a harm may last for most of the looks. */
+const AT_THE_END = { ...AFTER_WARM_UP, fds: 0, handles: 0 } as const;
+
 /** Code is compiled and caches fill in this share of a process's life. */
 const WARM_UP = 0.25;
 /** Of the rest, the first and the last of so many parts are compared. */
@@ -55,8 +63,8 @@ export function createLevelCheck(processes: () => readonly { name: string; level
   function judge(figure: Figure, name: string, warm: readonly Level[]): void {
     if ((warm.at(-1)?.atMs ?? 0) - (warm[0]?.atMs ?? 0) < SHORTEST_MS) return;
     const length = Math.floor(warm.length / PARTS);
-    const before = levelOf(figure, warm.slice(0, length));
-    const after = levelOf(figure, warm.slice(-length));
+    const before = levelOf(figure, warm.slice(0, length), AFTER_WARM_UP[figure]);
+    const after = levelOf(figure, warm.slice(-length), AT_THE_END[figure]);
     const { share, more } = BOUNDS[figure];
     const most = before * (1 + share) + more;
     const slope = slopeOf(figure, warm);
@@ -73,13 +81,10 @@ export function createLevelCheck(processes: () => readonly { name: string; level
   }
 }
 
-/**
- * The lowest tenth, which is the level of calm moments: while the service or Redis is harmed, requests wait and hold their
- * sockets, and of the heap, what lies above it is not collected yet. Of the resident memory, the median.
- */
-function levelOf(figure: Figure, levels: readonly Level[]): number {
+/** What is below as large a share of the values. */
+function levelOf(figure: Figure, levels: readonly Level[], share: number): number {
   const values = levels.map((level) => level[figure]).toSorted((one, other) => one - other);
-  return values[Math.floor(values.length * (figure === 'rssMb' ? 0.5 : 0.1))] ?? 0;
+  return values[Math.floor(values.length * share)] ?? 0;
 }
 
 function kindsOf(descriptors: Descriptors | undefined): string {
