@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { systemClock } from './clock.ts';
+import { countingSleep, systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { EXPECTED_PLAN, SHAPES } from './config.ts';
 import { DURATIONS } from './durations.ts';
@@ -62,7 +62,7 @@ export interface GatewayOptions extends Partial<Limits> {
   readonly admin?: boolean;
   /** Where petql says what went wrong, faults of its own among it. Default: nowhere. */
   readonly log?: Log;
-  /** The time, for tests. Default: the machine's. */
+  /** The time, for tests. Default: the machine's, in which a sleep of it counts. */
   readonly clock?: Clock;
 }
 
@@ -151,13 +151,13 @@ const OPTIONS = {
   admin: z.boolean('expected true or false').default(false),
   ...limitOptions(),
   log: functions<Log>('info', 'warn', 'error').default(silentLog),
-  clock: functions<Clock>('now', 'elapsed').default(systemClock),
+  clock: functions<Clock>('now', 'elapsed').default(() => countingSleep(systemClock)),
 } satisfies Record<keyof GatewayOptions, z.ZodType>;
 
 /** Options whose values are never repeated. */
 const SECRET: ReadonlySet<string> = new Set(['petApiKey', 'redisUrl', 'keySecret'] satisfies (keyof GatewayOptions)[]);
 
-/** An object with these functions; it is used as it stands, not as a copy. */
+/** An object with these functions; it is used as it stands, not as a copy. Zod copies a default unless a function makes it. */
 function functions<T>(...names: (keyof T & string)[]) {
   return z.custom<T>(
     (given: unknown) => names.every((name) => typeof (given as Partial<T> | null | undefined)?.[name] === 'function'),

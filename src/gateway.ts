@@ -6,7 +6,7 @@ import { createMetrics } from './admin/metrics.ts';
 import { createCallers } from './caller/callers.ts';
 import { createSharedListings } from './caller/shared-listings.ts';
 import type { SharedListings } from './caller/shared-listings.ts';
-import { steadyTime, systemClock, systemSlept } from './clock.ts';
+import { steadyTime } from './clock.ts';
 import { checkedOptions } from './gateway-options.ts';
 import type { CheckedOptions, GatewayOptions } from './gateway-options.ts';
 import { held } from './held.ts';
@@ -201,7 +201,7 @@ interface Stores {
 /** Where spent calls and submits are kept: in Redis for many replicas, in a file or in memory for one process. */
 function openStores(options: StoreOptions, opened: DisposableStack): Stores {
   const { redisUrl, stateFile, keySecret, rules, clock, log, freshUpstream = false } = options;
-  const now = steadyTime(clock, clock === systemClock ? systemSlept : undefined);
+  const now = steadyTime(clock);
   if (redisUrl === undefined) {
     const { file, secret } = openFile(stateFile ?? ':memory:', now, keySecret);
     opened.defer(() => file.close());
