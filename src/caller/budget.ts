@@ -33,14 +33,20 @@ export interface BudgetWindow {
 /** GraphQL's Int holds no more, and nobody makes so many calls: a plan without a limit may be told with such a number. */
 const MOST_SHOWN = 2 ** 31 - 1;
 
-export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): Budget {
+export interface BudgetOptions {
+  readonly throttle: Pick<Throttle, 'refreshed' | 'standing'>;
+  readonly clock: Pick<Clock, 'now'>;
+  /** How many calls wait. It is asked with each answer. */
+  waiting(): number;
+}
+
+export function createBudget({ throttle, clock, waiting }: BudgetOptions): Budget {
   let seen: { readonly standing: Standing; readonly view: BudgetView } | undefined;
   return {
     latest() {
       const standing = throttle.standing();
       if (!standing) return undefined;
-      if (seen?.standing !== standing || seen.view.queued !== throttle.waiting())
-        seen = { standing, view: view(standing) };
+      if (seen?.standing !== standing || seen.view.queued !== waiting()) seen = { standing, view: view(standing) };
       return seen.view;
     },
     read: async () => view(await throttle.refreshed()),
@@ -50,14 +56,14 @@ export function createBudget(throttle: Throttle, { now }: Pick<Clock, 'now'>): B
     return {
       plan: planName({ perMinute: minute.limit, perDay: day.limit }),
       windows: [windowView('MINUTE', minute), windowView('DAY', day)],
-      queued: throttle.waiting(),
-      closedUntil: pausedForMs > 0 ? new Date(now() + pausedForMs) : undefined,
+      queued: waiting(),
+      closedUntil: pausedForMs > 0 ? new Date(clock.now() + pausedForMs) : undefined,
     };
   }
 
   function windowView(window: BudgetWindow['window'], standing: WindowStanding): BudgetWindow {
     const { limit, used, remaining, resetInMs } = standing;
-    const resetAt = resetInMs > 0 ? new Date(now() + resetInMs) : undefined;
+    const resetAt = resetInMs > 0 ? new Date(clock.now() + resetInMs) : undefined;
     return { window, limit: shown(limit), used: shown(used), remaining: shown(Math.min(remaining, limit)), resetAt };
   }
 }

@@ -191,7 +191,7 @@ function createCaller(
     onChange: () => reading?.reads.review(),
     onTurn: (event) => events?.waited(event),
   });
-  const budget = createBudget(throttle, clock);
+  const budget = createBudget({ throttle, clock, waiting });
   // Made when they are asked for, since strangers come in crowds, and each is remembered for a while: hardly any of them writes.
   let reading: Reading | undefined;
   let writing: Writes | undefined;
@@ -237,7 +237,7 @@ function createCaller(
         listed: knowledge.listed(sinceMs),
       });
     },
-    fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + throttle.waiting()),
+    fit: async (calls) => budgetFit(await throttle.refreshed(), calls === 0 ? 0 : calls + waiting()),
     saved(calls) {
       for (const reason in calls) {
         const count = calls[reason as SavedReason] ?? 0;
@@ -255,6 +255,11 @@ function createCaller(
       await Promise.all([throttle.close(), writes.close()]);
     },
   };
+
+  /** Of the reads only some have asked the throttle for a place, and those are planned, too. */
+  function waiting(): number {
+    return throttle.waiting('write') + (reading?.reads.planned() ?? 0);
+  }
 
   function leave(): void {
     if (!reading) return;
@@ -283,6 +288,10 @@ function createCaller(
       made += 1;
       allowance.spend();
     };
+    const refund = () => {
+      made -= 1;
+      allowance.refund();
+    };
     reading = {
       knowledge,
       spend,
@@ -291,7 +300,7 @@ function createCaller(
         getRoute,
         knowledge,
         share: listings && ((listener) => listings.join(apiKey, listener)),
-        allowance: { ...allowance, spend },
+        allowance: { ...allowance, spend, refund },
         retryQuota,
         onRetry: ({ kind }) => events?.retried({ operation: kind === 'list' ? 'listPets' : 'getPet' }),
       }),

@@ -104,12 +104,13 @@ export function createPets({ reads, writes, firstAnimals, clock, life }: PetsOpt
 
   async function wait(demand: Demand): Promise<readonly Pet[]> {
     const askedAtMs = clock.elapsed();
-    let paid = false;
+    let hadItsTurn = false;
+    let paid = 0;
     const waited = (refused?: string) =>
       life.onWaited?.({ kind: 'read', waitedMs: clock.elapsed() - askedAtMs, refused });
     const refuse = (why: string) => {
       // What is refused is refused to all demands of a request together.
-      if (!paid && !refusalTold) waited(why);
+      if (!hadItsTurn && !refusalTold) waited(why);
       refusalTold = true;
     };
     const turn: ReadTurn = {
@@ -117,10 +118,15 @@ export function createPets({ reads, writes, firstAnimals, clock, life }: PetsOpt
       signal: life.signal?.(),
       freshness,
       charge() {
-        if (!paid) waited();
-        paid = true;
+        if (!hadItsTurn) waited();
+        hadItsTurn = true;
+        paid += 1;
         meter.called();
         life.onCall?.();
+      },
+      refund() {
+        paid -= 1;
+        meter.refunded();
       },
     };
     const answer = await reads.wait(demand, turn).catch((error: unknown) => {
@@ -129,7 +135,7 @@ export function createPets({ reads, writes, firstAnimals, clock, life }: PetsOpt
     });
     const { staleReason } = answer;
     if (staleReason === 'PLAN_USED_UP' || staleReason === 'GATE_CLOSED') refuse(staleReason);
-    account(answer, paid ? undefined : (staleReason ?? 'SHARED_CALL'));
+    account(answer, paid > 0 ? undefined : (staleReason ?? 'SHARED_CALL'));
     return answer.pets;
   }
 

@@ -59,6 +59,8 @@ export interface CallerReads extends Reads {
   wrote(added: Fact | undefined): Promise<void>;
   /** Nobody will ask any more. */
   leave(): void;
+  /** How many calls wait to be sent, whether or not a place is asked for them yet. */
+  planned(): number;
   /** What a plan of calls follows from at this moment. */
   facts(): StoreFacts;
   /** The throttle's outlook has changed: whoever cannot be served in time is told so at once. */
@@ -74,6 +76,8 @@ export interface ReadTurn {
   readonly signal: AbortSignal | undefined;
   /** A call is sent for this one; others may share its answer. */
   charge(): void;
+  /** The call that was charged last was not sent: there was no connection. */
+  refund(): void;
 }
 
 export interface ReadsOptions {
@@ -141,6 +145,8 @@ export function createReads(options: ReadsOptions): CallerReads {
       review();
     },
   });
+  /** Whom a call under way is charged to. */
+  const payers = new WeakMap<Flight, ReadTurn>();
   let reviewing = false;
   /** The last plan that was searched for those whose deadline had come, by its number: none comes into it later. */
   let searched = 0;
@@ -158,6 +164,7 @@ export function createReads(options: ReadsOptions): CallerReads {
     wrote,
     review,
     leave: () => shared?.leave(),
+    planned,
     facts,
     close() {
       for (const one of open) if (isResting(one)) fail(one, one.passing as PetqlError);
@@ -177,8 +184,7 @@ export function createReads(options: ReadsOptions): CallerReads {
     if (!good || !spares) return undefined;
     const waiting = waitingSet.waitingFor(demand);
     if (waiting.length > 0) return waiting.every(isResting) ? served(answer, 'UPSTREAM_FAILED') : undefined;
-    const planned = open.size === 0 ? 0 : plan.now().calls.size;
-    if (allowance.allows(demand, answer.asOfMs, planned)) return undefined;
+    if (allowance.allows(demand, answer.asOfMs, planned())) return undefined;
     // Another replica may have spent a call on it; whoever asks next gets that answer.
     shared?.glance();
     return served(answer, 'SAVING_CALLS');
@@ -266,6 +272,10 @@ export function createReads(options: ReadsOptions): CallerReads {
     while (places.length < wanted) takePlace();
   }
 
+  function planned(): number {
+    return open.size === 0 ? 0 : plan.now().calls.size;
+  }
+
   function facts(): StoreFacts {
     return {
       size: knowledge.size(),
@@ -346,6 +356,7 @@ export function createReads(options: ReadsOptions): CallerReads {
     first?.charge();
     allowance.spend();
     const flight = waitingSet.depart(call, { isRetry, sharedWrites: shared?.writes ?? '' });
+    if (first) payers.set(flight, first);
     plan.sent(call);
     review();
     return flight;
@@ -365,12 +376,19 @@ export function createReads(options: ReadsOptions): CallerReads {
   /** An answer is in, and the throttle knows of it. */
   function finish(flight: Flight, { outcome, sent: wasSent }: UpstreamAnswer<Fact>): void {
     waitingSet.arrive(flight);
-    if (wasSent && !flight.isRetry) retryQuota.called();
+    if (!wasSent) refund(flight);
+    else if (!flight.isRetry) retryQuota.called();
     if (outcome.kind === 'ok') land(flight, outcome.value);
     else landFailed(flight, outcome);
     plan.answered(flight.call);
     review();
     refuseOverdue(flight.call);
+  }
+
+  /** Before anybody is told: whoever is answered now tells of its cost. */
+  function refund(flight: Flight): void {
+    payers.get(flight)?.refund();
+    allowance.refund();
   }
 
   /** Whoever waits beyond its deadline does so for calls that were begun in time, and not for what others were sent since. */

@@ -27,6 +27,8 @@ export interface RefreshAllowance {
   allows(demand: Demand, asOfMs: number, planned: number): boolean;
   /** A call is sent, whatever it is for. */
   spend(): void;
+  /** A call that was spent was not sent after all. */
+  refund(): void;
 }
 
 export interface RefreshAllowanceOptions {
@@ -59,6 +61,10 @@ export function createRefreshAllowance(options: RefreshAllowanceOptions): Refres
     spend() {
       flow(elapsed());
       spent += 1;
+    },
+    refund() {
+      flow(elapsed());
+      spent = Math.max(0, spent - 1);
     },
   };
 

@@ -48,6 +48,8 @@ export interface UsageMeter {
   /** Undefined where a call was made or waited for, or something older had to do. */
   freshReads(): FreshReads | undefined;
   called(): void;
+  /** One of the calls was not sent after all. */
+  refunded(): void;
   /**
    * @param asOfMs by `clock.elapsed()`: an answer grows older while the request waits for its others.
    * @param saved why no call was made for it; undefined where one was.
@@ -78,6 +80,9 @@ export function createUsageMeter({ elapsed }: Pick<Clock, 'elapsed'>): UsageMete
     },
     called() {
       upstreamCalls += 1;
+    },
+    refunded() {
+      upstreamCalls -= 1;
     },
     answered(asOfMs, reason, savedReason) {
       if (savedReason) {

@@ -30,8 +30,8 @@ export interface Throttle {
   refreshed(): Promise<Standing>;
   /** What a read has to expect that has so many others before it. */
   outlook(ahead: number): Outlook;
-  /** How many wait. */
-  waiting(): number;
+  /** How many of these wait. Calls may be planned for which no place is asked for yet. */
+  waiting(kind: Turn['kind']): number;
   /**
    * Settles once the ledger has said what may be sent, and at once where it is not being asked: what it is about to allow is
    * not late because it takes a moment to say so. False where it takes longer than that.
@@ -163,8 +163,8 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       const waitMs = now && before >= 0 ? expectedWait(now, before).waitMs : 0;
       return { waitMs, refused: refusal('plan', Math.max(0, before)) };
     },
-    waiting() {
-      return writes.size + reads.size;
+    waiting(kind) {
+      return kind === 'write' ? writes.size : reads.size;
     },
     toldBy,
     isBusy,

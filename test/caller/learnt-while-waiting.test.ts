@@ -48,7 +48,7 @@ function startReads({ singleReadsWork = true } = {}) {
     refusedKey: createRefusedKey(clock),
     getRoute: steadyRoute(singleReadsWork),
     knowledge: createKnowledge(),
-    allowance: { allows: () => true, spend: () => undefined },
+    allowance: { allows: () => true, spend: () => undefined, refund: () => undefined },
     clock,
     share(joined) {
       listener = joined;
@@ -64,7 +64,13 @@ function startReads({ singleReadsWork = true } = {}) {
       const freshness = readFreshness(cacheControl, { maxAgeMs: MAX_AGE_MS, maxStaleMs: 0 });
       const waiting: { answer?: ServedAnswer } = {};
       const { signal } = new AbortController();
-      const turn = { freshness, deadlineMs: NOW_MS + 3_600_000, signal, charge: () => undefined };
+      const turn = {
+        freshness,
+        deadlineMs: NOW_MS + 3_600_000,
+        signal,
+        charge: () => undefined,
+        refund: () => undefined,
+      };
       void reads.wait(demand, turn).then((answer) => Object.assign(waiting, { answer }));
       await setImmediate();
       return waiting;

@@ -55,14 +55,20 @@ function startReads() {
     refusedKey: { remainingMs: () => 0, refuse() {}, accept() {} } as any,
     getRoute: steadyRoute(),
     knowledge,
-    allowance: { allows: () => true, spend: () => undefined },
+    allowance: { allows: () => true, spend: () => undefined, refund: () => undefined },
     clock,
     share: undefined,
     retryQuota: { called: () => undefined, room: 0, take: () => false },
     onRetry: () => undefined,
   });
   const wait = (demand: Demand, deadlineMs: number) =>
-    reads.wait(demand, { freshness: FRESHNESS, deadlineMs, signal: undefined, charge: () => undefined });
+    reads.wait(demand, {
+      freshness: FRESHNESS,
+      deadlineMs,
+      signal: undefined,
+      charge: () => undefined,
+      refund: () => undefined,
+    });
   return {
     reads,
     places,

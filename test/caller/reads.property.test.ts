@@ -134,7 +134,7 @@ test('whatever is interleaved, each answer was true at a moment within its age, 
         const read = (demand: Demand, cacheControl: string | undefined): Read => {
           const freshness = readFreshness(cacheControl, DEFAULTS);
           const known = reads.known(demand, freshness);
-          const turn = { freshness, deadlineMs: nowMs + 100_000_000, signal: undefined, charge() {} };
+          const turn = { freshness, deadlineMs: nowMs + 100_000_000, signal: undefined, charge() {}, refund() {} };
           const answer = known ? Promise.resolve(known) : reads.wait(demand, turn);
           const answered = answer.then(
             ({ pets, asOfMs }) => ({ pets, asOfMs, versions: latest() }),
@@ -210,7 +210,7 @@ function readsOver(petApi: PetApi, elapsed: () => number): { reads: CallerReads;
     refusedKey: { remainingMs: () => 0, error: () => new PetqlError('UNAUTHENTICATED', ''), refuse() {}, accept() {} },
     getRoute: steadyRoute(),
     knowledge: createKnowledge(),
-    allowance: { allows: () => true, spend() {} },
+    allowance: { allows: () => true, spend() {}, refund() {} },
     clock: { now: elapsed, elapsed },
     share(listener) {
       others = listener;

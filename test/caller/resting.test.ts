@@ -36,7 +36,7 @@ function startReads({ roomLasts }: { roomLasts: boolean }) {
     refusedKey: createRefusedKey(clock),
     getRoute: createGetRoute({ clock, log: silentLog, upstreamNow: () => 0 }),
     knowledge: createKnowledge(),
-    allowance: { allows: () => true, spend: () => undefined },
+    allowance: { allows: () => true, spend: () => undefined, refund: () => undefined },
     clock,
     share: undefined,
     retryQuota: { called: () => undefined, room: 1, take: () => roomLasts },
@@ -49,6 +49,7 @@ function startReads({ roomLasts }: { roomLasts: boolean }) {
     deadlineMs: clock.elapsed() + 10_000,
     signal: undefined,
     charge: () => undefined,
+    refund: () => undefined,
   };
   return {
     wait: (more: Partial<ReadTurn> = {}) => reads.wait(SEVEN, { ...turn, ...more }),

@@ -28,14 +28,20 @@ test('demands that come together are planned once, not once for each', async () 
     refusedKey: createRefusedKey(systemClock),
     getRoute: createGetRoute({ clock: systemClock, log: silentLog, upstreamNow: () => 0 }),
     knowledge: createKnowledge(),
-    allowance: { allows: () => true, spend: () => undefined },
+    allowance: { allows: () => true, spend: () => undefined, refund: () => undefined },
     clock: systemClock,
     share: undefined,
     retryQuota: createRetryQuota(systemClock),
     onRetry: () => undefined,
   });
   const freshness = { maxAgeMs: 0, maxStaleMs: 0, joinsSentMs: Infinity, mayCall: true, spares: false };
-  const turn = { freshness, deadlineMs: Infinity, signal: gone.signal, charge: () => undefined };
+  const turn = {
+    freshness,
+    deadlineMs: Infinity,
+    signal: gone.signal,
+    charge: () => undefined,
+    refund: () => undefined,
+  };
   const waiting = Array.from({ length: 100 }, (_, index) =>
     reads.wait({ kind: 'animal', id: String(index) as Int64 }, { ...turn, deadlineMs: systemClock.elapsed() + 60_000 }),
   );

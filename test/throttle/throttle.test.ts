@@ -415,9 +415,10 @@ describe('a waiter', () => {
     const abort = new AbortController();
     const passages = names('r', 20).map((name) => call(name, { signal: abort.signal, waitMs: 400_000 }));
     await elapse(1_000);
-    expect(throttle.waiting()).toBe(15);
+    expect(throttle.waiting('read')).toBe(15);
+    expect(throttle.waiting('write')).toBe(0);
     abort.abort();
-    expect(throttle.waiting()).toBe(0);
+    expect(throttle.waiting('read')).toBe(0);
     expect((await settled(passages)).filter((outcome) => outcome === 'aborted')).toHaveLength(15);
     await elapse(120_000);
     expect(sent).toHaveLength(5);
