@@ -234,6 +234,7 @@ function createCaller(
         ...known.facts(),
         singleReadsRest: getRoute.rests,
         knows: (demand) => (knowledge.find(demand)?.asOfMs ?? -Infinity) >= sinceMs,
+        lastShown: (id) => knowledge.lastShown(id),
         listed: knowledge.listed(sinceMs),
       });
     },

@@ -1,7 +1,7 @@
 import { LISTINGS, callKey } from './call.ts';
-import type { Call } from './call.ts';
+import type { Call, ListingName } from './call.ts';
 import { ownCall } from './demand.ts';
-import { planCalls, waitsForOneUnderWay } from './plan-of-calls.ts';
+import { enoughFor, planCalls, waitsForOneUnderWay } from './plan-of-calls.ts';
 import type { StoreFacts } from './plan-of-calls.ts';
 import { isResting } from './waiting-set.ts';
 import type { Open, Waiting, WaitingSet } from './waiting-set.ts';
@@ -49,6 +49,7 @@ interface Entry<O> extends PlannedCall<O> {
 interface Kept<O> extends Plan<O> {
   readonly calls: Map<string, Entry<O>>;
   readonly entryOf: Map<O, Entry<O>>;
+  readonly allStandsIn: boolean;
   readonly facts: StoreFacts;
 }
 
@@ -101,9 +102,16 @@ export function createKeptPlan<W extends Waiting>(
   function made(factsNow: StoreFacts): Kept<Open<W>> {
     waitingSet.noteJoins();
     const open = [...waitingSet.open].filter((one) => !isResting(one));
-    const { calls, unprovable } = planCalls(open, factsNow);
+    const { calls, unprovable, allStandsIn } = planCalls(open, factsNow);
     number += 1;
-    const plan: Kept<Open<W>> = { number, calls: new Map(), entryOf: new Map(), unprovable, facts: factsNow };
+    const plan: Kept<Open<W>> = {
+      number,
+      calls: new Map(),
+      entryOf: new Map(),
+      unprovable,
+      allStandsIn,
+      facts: factsNow,
+    };
     for (const { call, waiting } of calls) {
       const entry: Entry<Open<W>> = { call, key: callKey(call), waiting: new Set(waiting) };
       plan.calls.set(entry.key, entry);
@@ -122,7 +130,13 @@ export function createKeptPlan<W extends Waiting>(
     entry.waiting.delete(one);
     if (entry.call.kind === 'get') {
       if (entry.waiting.size === 0) kept.calls.delete(entry.key);
-    } else if (one.demand.kind === 'listing' || one.metNoRoute || entry.waiting.size < ENOUGH_FOR_A_LISTING) changed();
+    } else if (
+      one.demand.kind === 'listing' ||
+      one.metNoRoute ||
+      !staysWanted(entry.call.listing, entry.waiting, one, kept.facts)
+    ) {
+      changed();
+    }
   }
 
   /** Whether it needs a call, and the plan has none for it. */
@@ -133,27 +147,45 @@ export function createKeptPlan<W extends Waiting>(
   }
 }
 
-/** For so many ids a listing is planned whatever else is known; for fewer it may not be. */
-const ENOUGH_FOR_A_LISTING = 2;
+/** Whether a listing is planned for those that still wait for it whatever else is known, now that this one is gone. */
+function staysWanted<O extends Open<Waiting>>(
+  listing: ListingName,
+  waiting: ReadonlySet<O>,
+  gone: O,
+  facts: StoreFacts,
+): boolean {
+  const enough = enoughFor(listing, facts);
+  if (waiting.size < enough) return false;
+  if (gone.shownIn !== listing) return true;
+  let shown = 0;
+  for (const { shownIn } of waiting) {
+    if (shownIn === listing) shown += 1;
+    if (shown === enough) return true;
+  }
+  return false;
+}
 
 /** What a newcomer waits for, where it changes nothing for the others; undefined where it may. It follows `planCalls`. */
 function placeOf<O extends Open<Waiting>>(
-  { demand, seen }: O,
-  { calls, facts }: Pick<Kept<O>, 'calls' | 'facts'>,
+  one: O,
+  { calls, facts, allStandsIn }: Pick<Kept<O>, 'allStandsIn' | 'calls' | 'facts'>,
 ): Entry<O> | undefined {
+  const { demand, seen, shownIn } = one;
   // Without gets, each animal may want another listing, and any listing may show it.
   if (!facts.singleReadsWork) return undefined;
   if (!seen.has('all')) {
-    const all = calls.get(ALL);
-    if (all) return all;
+    if (allStandsIn) return calls.get(ALL);
     // With one more that it may save, it may be worth a call.
     if (facts.size !== 'large') return undefined;
   }
   // With a listing more, animals may wait for that instead.
   if (demand.kind === 'listing') return undefined;
+  // With one more that it has shown, that listing may be worth a call, too.
+  if (shownIn && !seen.has(shownIn)) return facts.resting.has(shownIn) ? undefined : calls.get(listKey(shownIn));
   for (const listing of LISTINGS) {
-    const listed = seen.has(listing) ? undefined : calls.get(callKey({ kind: 'list', listing }));
-    if (listed) return listed;
+    const listed = seen.has(listing) ? undefined : calls.get(listKey(listing));
+    // One that rests may be somebody's own call, and nothing that others wait for.
+    if (listed) return facts.resting.has(listing) ? undefined : listed;
   }
   const call = ownCall(demand);
   const key = callKey(call);
@@ -171,13 +203,18 @@ function positionIn<T>(all: Iterable<T>, wanted: T): number {
   return -1;
 }
 
-const ALL = callKey({ kind: 'list', listing: 'all' });
+function listKey(listing: ListingName): string {
+  return callKey({ kind: 'list', listing });
+}
+
+const ALL = listKey('all');
 
 /** What was asked for in parts counts only where the size is not known, and else changes with each call. */
 function sayTheSame(one: StoreFacts, other: StoreFacts): boolean {
   return (
     one.size === other.size &&
     one.singleReadsWork === other.singleReadsWork &&
+    one.resting === other.resting &&
     (one.size !== 'unknown' || one.askedInParts === other.askedInParts)
   );
 }

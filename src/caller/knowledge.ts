@@ -1,5 +1,6 @@
 import type { Int64 } from '../int64.ts';
 import type { Pet } from '../pet.ts';
+import { LISTINGS } from './call.ts';
 import type { ListingName } from './call.ts';
 import type { Demand } from './demand.ts';
 import { answerFrom } from './fact.ts';
@@ -24,9 +25,13 @@ export interface Knowledge {
   /** The youngest answer to the demand, however old; undefined where nothing is known. */
   find(demand: Demand): Answer | undefined;
   /** The listings that are known as of this moment or a later one. */
-  listed(sinceMs: number): Set<ListingName>;
+  listed(sinceMs: number): ReadonlySet<ListingName>;
+  /** The listing that showed the animal last, writes or not; undefined where none is remembered that did. */
+  lastShown(id: Int64): ListingName | undefined;
   learn(fact: Fact): void;
-  /** A write may have changed the store: what was known is known no more. */
+  /** A write may have changed the store: what was known is known no more, but for which listing showed what. */
+  outdate(): void;
+  /** All of it. */
   forget(): void;
   /** All that is known: listings, and then single animals in the order in which they were learnt. */
   facts(): readonly Fact[];
@@ -40,6 +45,8 @@ export interface Knowledge {
 /** @param room that all callers share. Default: one of its own. */
 export function createKnowledge(room: KnowledgeRoom = createKnowledgeRoom()): Knowledge {
   const listings = new Map<ListingName, Place>();
+  /** Those that a write came after, each until there is a younger one. */
+  const outdated = new Map<ListingName, Place>();
   const animals = new Map<Int64, Place>();
   let size: StoreSize = 'unknown';
   let revision = {};
@@ -67,12 +74,28 @@ export function createKnowledge(room: KnowledgeRoom = createKnowledgeRoom()): Kn
       if (fact.call.kind === 'list') learnListing(fact, fact.call.listing);
       else learnAnimal(fact, fact.call.id);
     },
+    lastShown(id) {
+      let last: Fact | undefined;
+      for (const name of LISTINGS) {
+        const fact = (listings.get(name) ?? outdated.get(name))?.fact;
+        if (fact?.animal(id) && !(last && last.asOfMs >= fact.asOfMs)) last = fact;
+      }
+      return last?.call.kind === 'list' ? last.call.listing : undefined;
+    },
+    outdate() {
+      revision = {};
+      clear(animals);
+      for (const [listing, place] of listings) {
+        drop(outdated, listing);
+        outdated.set(listing, place);
+      }
+      listings.clear();
+    },
     forget() {
       revision = {};
-      for (const places of [listings, animals]) {
-        for (const place of places.values()) room.release(place);
-        places.clear();
-      }
+      clear(animals);
+      clear(listings);
+      clear(outdated);
     },
     facts: () => [...listings.values(), ...animals.values()].map(({ fact }) => fact),
     size: () => size,
@@ -85,6 +108,7 @@ export function createKnowledge(room: KnowledgeRoom = createKnowledgeRoom()): Kn
     else askedInParts ||= size === 'unknown';
     if (!isYounger(fact, listings.get(listing))) return;
     drop(listings, listing);
+    drop(outdated, listing);
     listings.set(listing, room.keep(fact, letGo));
   }
 
@@ -112,11 +136,17 @@ export function createKnowledge(room: KnowledgeRoom = createKnowledgeRoom()): Kn
     room.release(place);
   }
 
+  function clear(places: Map<unknown, Place>): void {
+    for (const place of places.values()) room.release(place);
+    places.clear();
+  }
+
   /** The room is needed for what was learnt later, for this caller or another one. */
-  function letGo({ call }: Fact): void {
+  function letGo(fact: Fact): void {
     revision = {};
-    if (call.kind === 'list') listings.delete(call.listing);
-    else animals.delete(call.id);
+    const { call } = fact;
+    if (call.kind === 'get') animals.delete(call.id);
+    else (listings.get(call.listing)?.fact === fact ? listings : outdated).delete(call.listing);
   }
 }
 

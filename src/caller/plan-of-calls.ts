@@ -3,12 +3,15 @@ import { LISTINGS, callKey } from './call.ts';
 import { ownCall } from './demand.ts';
 import type { Demand } from './demand.ts';
 import type { StoreSize } from './knowledge.ts';
+import type { RestingListings } from './listing-rests.ts';
 
 /** A demand that is not satisfied yet. */
 export interface OpenDemand {
   readonly demand: Demand;
   /** Listings that cannot help it: it has seen them already, or they failed. */
   readonly seen: ReadonlySet<ListingName>;
+  /** The listing that showed the animal when it was seen last, however long ago. Default: none. */
+  readonly shownIn?: ListingName | undefined;
   /** The calls under way that it may use the answers of, as `callKey` names them. */
   readonly joins: ReadonlySet<string>;
   /** Whether a get of it was answered that there is no such route: it is not sent again. Default: no. */
@@ -21,6 +24,8 @@ export interface StoreFacts {
   readonly askedInParts: boolean;
   /** Whether `GET /pets/{petId}` may be asked now. */
   readonly singleReadsWork: boolean;
+  /** Listings that did not come lately: others than who wants them wait for them only where they are so many. */
+  readonly resting: RestingListings;
 }
 
 export interface PlanOfCalls<Open extends OpenDemand> {
@@ -28,6 +33,8 @@ export interface PlanOfCalls<Open extends OpenDemand> {
   readonly calls: readonly { readonly call: Call; readonly waiting: readonly Open[] }[];
   /** Demands that no call can satisfy: every listing was seen, none proves that there is no such animal. */
   readonly unprovable: readonly Open[];
+  /** Whether everything that has not seen the listing of all animals waits for it. */
+  readonly allStandsIn: boolean;
 }
 
 /**
@@ -37,36 +44,69 @@ export interface PlanOfCalls<Open extends OpenDemand> {
  * 1. What a call under way may answer waits for it.
  * 2. A listing of all animals stands in for other calls where it is wanted anyway, where the store is known to be small
  *    (it costs the same and tells more), or where the size is not known and it may save at least one of two calls.
- *    It is tried once: a demand that has seen it goes its own way. So the calls for a set of demands are never more than
- *    one a demand, and this one.
- * 3. Of what is left, each listing is a call, and an animal waits for the listings of this plan that may show it.
- * 4. The animals that are left are a get each, or, where the upstream has no such route, the next listing.
+ *    It is tried once: a demand that has seen it goes its own way.
+ * 3. Of what is left, each listing is a call. So is a listing that has shown two of the animals, or one that a get cannot
+ *    find: for the price of a get it most likely shows them again, and as many others. That is tried once, too.
+ * 4. An animal waits for the listing of this plan that has shown it, or else for those that may.
+ * 5. The animals that are left are a get each, or, where the upstream has no such route, the next listing.
+ *
+ * So the calls for a set of demands are never more than one a demand, and one for each listing that is tried.
  */
 export function planCalls<Open extends OpenDemand>(open: readonly Open[], facts: StoreFacts): PlanOfCalls<Open> {
   const needy = open.filter((one) => !waitsForOneUnderWay(one));
   const helpedByAll = needy.filter(({ seen }) => !seen.has('all'));
-  const useAll = needy.some(wantsAll) || allMaySave(helpedByAll.length, facts);
+  const allStandsIn =
+    helpedByAll.length >= enoughFor('all', facts, 1) && (needy.some(wantsAll) || allMaySave(helpedByAll.length, facts));
   const calls = new Map<Open, Call>();
   const unprovable: Open[] = [];
   const rest: Open[] = [];
 
   for (const one of needy) {
-    if (useAll && !one.seen.has('all')) calls.set(one, ALL);
+    if (allStandsIn && !one.seen.has('all')) calls.set(one, ALL);
     else if (one.demand.kind === 'listing') calls.set(one, ownCall(one.demand));
     else rest.push(one);
   }
-  const listings = [...calls.values()];
+  const listings = listingsFor(rest, calls.values(), facts);
   for (const one of rest) {
     const call =
-      listings.find((listed) => mayShow(listed, one)) ??
+      listings.find((listed) => !one.seen.has(listed.listing) && listed.listing === one.shownIn) ??
+      listings.find((listed) => !one.seen.has(listed.listing)) ??
       (facts.singleReadsWork && !one.metNoRoute ? ownCall(one.demand) : nextListing(one));
     if (call) calls.set(one, call);
     else unprovable.push(one);
   }
-  return { calls: inOrder(needy, calls), unprovable };
+  return { calls: inOrder(needy, calls), unprovable, allStandsIn };
 }
 
-const ALL: Call = { kind: 'list', listing: 'all' };
+type ListCall = Extract<Call, { kind: 'list' }>;
+
+const ALL: ListCall = { kind: 'list', listing: 'all' };
+
+/** Those that animals wait for: what is called anyway, and what has shown enough of them. */
+function listingsFor(animals: readonly OpenDemand[], wanted: Iterable<Call>, facts: StoreFacts): ListCall[] {
+  const helps = new Map<ListingName, number>();
+  for (const call of wanted) if (call.kind === 'list') helps.set(call.listing, ENOUGH_FOR_A_LISTING);
+  for (const { seen, shownIn, metNoRoute } of animals) {
+    if (!shownIn || seen.has(shownIn)) continue;
+    helps.set(shownIn, (helps.get(shownIn) ?? 0) + (facts.singleReadsWork && !metNoRoute ? 1 : Infinity));
+  }
+  return LISTINGS.filter((name) => (helps.get(name) ?? 0) >= enoughFor(name, facts)).map((listing) => ({
+    kind: 'list',
+    listing,
+  }));
+}
+
+/** For so many animals that it has shown, a listing is worth a call. */
+const ENOUGH_FOR_A_LISTING = 2;
+
+/** How many a listing must help to be worth a call. */
+export function enoughFor(
+  listing: ListingName,
+  { resting }: Pick<StoreFacts, 'resting'>,
+  enough = ENOUGH_FOR_A_LISTING,
+): number {
+  return resting.get(listing) ?? enough;
+}
 
 /** Whether a call under way may answer it, so that it asks for none. */
 export function waitsForOneUnderWay({ demand, seen, joins }: OpenDemand): boolean {
@@ -90,7 +130,10 @@ function helpfulTo(demand: Demand): readonly ListingName[] {
 const ALL_ALONE: readonly ListingName[] = ['all'];
 
 /** Whether a listing of all animals is worth a call for so many demands that it may answer. */
-export function allMaySave(savable: number, { size, askedInParts }: StoreFacts): boolean {
+export function allMaySave(
+  savable: number,
+  { size, askedInParts }: Pick<StoreFacts, 'askedInParts' | 'size'>,
+): boolean {
   if (size === 'small') return savable >= 1;
   return size === 'unknown' && savable >= (askedInParts ? 1 : 2);
 }
@@ -98,10 +141,6 @@ export function allMaySave(savable: number, { size, askedInParts }: StoreFacts):
 /** Whether it is the listing of all animals itself that is wanted. */
 export function wantsAll({ demand }: Pick<OpenDemand, 'demand'>): boolean {
   return demand.kind === 'listing' && demand.listing === 'all';
-}
-
-function mayShow(call: Call, { seen }: OpenDemand): boolean {
-  return call.kind === 'list' && !seen.has(call.listing);
 }
 
 function nextListing({ seen }: OpenDemand): Call | undefined {

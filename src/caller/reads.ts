@@ -17,6 +17,7 @@ import { createFewATurn } from './few-a-turn.ts';
 import { notCachedError } from './freshness.ts';
 import type { Freshness } from './freshness.ts';
 import type { GetRoute } from './get-route.ts';
+import { createListingRests } from './listing-rests.ts';
 import { createKeptPlan } from './kept-plan.ts';
 import type { Plan, PlannedCall } from './kept-plan.ts';
 import type { Answer, Knowledge } from './knowledge.ts';
@@ -131,6 +132,7 @@ export function createReads(options: ReadsOptions): CallerReads {
   const waitingSet = createWaitingSet<Waiter>(clock, knowledge);
   const { open, flights } = waitingSet;
   const plan = createKeptPlan(waitingSet, facts);
+  const listingRests = createListingRests(clock);
   const fewATurn = createFewATurn(MOST_ANSWERS_A_TURN);
   const deadlines = createDeadlines<Due>(clock, (dues, deadlineMs) => void onDeadline(dues, deadlineMs));
   const ask = createAsk(options.petApi, getRoute, options.apiKey);
@@ -154,7 +156,7 @@ export function createReads(options: ReadsOptions): CallerReads {
     learn: learnFromOthers,
     wrote() {
       waitingSet.wrote();
-      knowledge.forget();
+      knowledge.outdate();
     },
   });
 
@@ -247,7 +249,7 @@ export function createReads(options: ReadsOptions): CallerReads {
 
   async function wrote(added: Fact | undefined): Promise<void> {
     waitingSet.wrote();
-    knowledge.forget();
+    knowledge.outdate();
     if (added) knowledge.learn(added);
     await shared?.wrote();
   }
@@ -281,6 +283,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       size: knowledge.size(),
       askedInParts: knowledge.askedInParts() || flights.size > 0,
       singleReadsWork: getRoute.mayBeAsked,
+      resting: listingRests.resting(),
     };
   }
 
@@ -351,9 +354,8 @@ export function createReads(options: ReadsOptions): CallerReads {
     if (!next) return undefined;
     const { call, waiting, isRetry } = next;
     if (isRetry) options.onRetry(call);
-    const [one] = waiting;
-    const [first] = one?.waiters ?? [];
-    first?.charge();
+    const [payer] = payerOf(call, waiting)?.waiters ?? [];
+    payer?.charge();
     allowance.spend();
     const flight = waitingSet.depart(call, { isRetry, sharedWrites: shared?.writes ?? '' });
     if (first) payers.set(flight, first);
@@ -413,6 +415,7 @@ export function createReads(options: ReadsOptions): CallerReads {
   function land(flight: Flight, fact: Fact): void {
     refusedKey.accept();
     if (mayBeOfNoRoute(flight, fact)) return goOnInListings(flight);
+    if (flight.call.kind === 'list') listingRests.came(flight.call.listing);
     if (waitingSet.isCurrent(flight)) {
       knowledge.learn(fact);
       shared?.share(fact, flight.sharedWrites);
@@ -429,6 +432,7 @@ export function createReads(options: ReadsOptions): CallerReads {
   function learnFromOthers(fact: Fact): void {
     knowledge.learn(fact);
     const { call, asOfMs } = fact;
+    if (call.kind === 'list') listingRests.came(call.listing);
     const ageMs = clock.elapsed() - asOfMs;
     for (const one of open) {
       const takers = [...one.waiters].filter(
@@ -466,6 +470,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       goOnInListings(flight);
     } else if (failure.kind !== 'rate-limited') {
       const scope = failureScope(failure);
+      if (call.kind === 'list') listingRests.failed(call.listing, scope);
       const concerned = [...waitingSet.concernedBy(call)].filter(
         (one) => waitingSet.accepts(one, flight) && mayAnswer(call, one),
       );
@@ -544,6 +549,17 @@ export function createReads(options: ReadsOptions): CallerReads {
     if (!answer || ageMs > freshness.maxStaleMs) return undefined;
     return served(answer, ageMs > freshness.maxAgeMs ? reason : undefined);
   }
+}
+
+/** Of those that wait for a call, one that announced it: what saves others may be theirs to pay, and is nobody else's. */
+function payerOf(call: Call, waiting: ReadonlySet<OpenRead>): OpenRead | undefined {
+  const key = callKey(call);
+  let payer: OpenRead | undefined;
+  for (const one of waiting) {
+    if (callKey(ownCall(one.demand)) === key) return one;
+    if (!payer || (call.kind === 'list' && payer.shownIn !== call.listing && one.shownIn === call.listing)) payer = one;
+  }
+  return payer;
 }
 
 function noteFailed({ waiters }: OpenRead, error: PetqlError): void {

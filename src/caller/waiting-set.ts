@@ -45,6 +45,8 @@ export interface Waiting {
 /** A demand, and all that wait for the same answer to it. */
 export interface Open<W extends Waiting> extends OpenDemand {
   readonly seen: Set<ListingName>;
+  /** What of that was known when the first one came. */
+  readonly known: ReadonlySet<ListingName>;
   joins: ReadonlySet<string>;
   metNoRoute: boolean;
   readonly waiters: Set<W>;
@@ -79,7 +81,7 @@ export interface Flight {
 
 export function createWaitingSet<W extends Waiting>(
   clock: Pick<Clock, 'elapsed'>,
-  knowledge: Pick<Knowledge, 'listed'>,
+  knowledge: Pick<Knowledge, 'lastShown' | 'listed'>,
 ): WaitingSet<W> {
   const open = new Set<Open<W>>();
   const byDemand = new Map<string, Open<W>[]>();
@@ -129,15 +131,19 @@ export function createWaitingSet<W extends Waiting>(
     let since = joinsSentMs === 0 ? sent : 0;
     for (const { number, sentAtMs } of flights) if (sentAtMs < sentSinceMs) since = Math.max(since, number);
     const others = byDemand.get(key) ?? [];
+    const known = knowledge.listed(clock.elapsed() - maxAgeMs);
     let one = others.find(
       (other) =>
         other.writes === writes &&
+        // A listing that is young enough for the others may be too old for this one.
+        other.known.isSubsetOf(known) &&
         !(isResting(other) && other.rest.untilMs > waiter.deadlineMs) &&
         (since <= other.since || isUntouched(other, since)),
     );
     if (!one) {
-      const seen = knowledge.listed(clock.elapsed() - maxAgeMs);
-      one = { ...UNTRIED, demand, seen, joins: new Set(), waiters: new Set(), since, writes };
+      const seen = new Set(known);
+      const shownIn = demand.kind === 'animal' ? knowledge.lastShown(demand.id) : undefined;
+      one = { ...UNTRIED, demand, known, seen, shownIn, joins: new Set(), waiters: new Set(), since, writes };
       open.add(one);
       byDemand.set(key, [...others, one]);
     }

@@ -1,12 +1,14 @@
+import type { Int64 } from '../int64.ts';
 import { LISTINGS } from './call.ts';
 import type { ListingName } from './call.ts';
 import { demandKey } from './demand.ts';
 import type { Demand } from './demand.ts';
-import { allMaySave, wantsAll } from './plan-of-calls.ts';
+import type { Knowledge } from './knowledge.ts';
+import { allMaySave } from './plan-of-calls.ts';
 import type { StoreFacts } from './plan-of-calls.ts';
 
 /** What is known when an operation comes. */
-export interface KnownFacts extends StoreFacts {
+export interface KnownFacts extends Omit<StoreFacts, 'resting'>, Pick<Knowledge, 'lastShown'> {
   /** Whether memory answers it as young as it is wanted. */
   knows(demand: Demand): boolean;
   /** Whether the upstream had no `GET /pets/{petId}` when it was asked last, and may have it again at any moment. */
@@ -17,18 +19,34 @@ export interface KnownFacts extends StoreFacts {
 
 /**
  * The most calls that reading all of these can take, retries aside, while the service goes on as it does. It follows from
- * `planCalls`: a call for each demand that memory does not answer, and one listing of all animals that tries to save them;
- * where there are no reads of single animals, the listings that are left, each once; and both where they may come back.
+ * `planCalls`, with whatever others may ask for meanwhile: a call for each demand that memory does not answer, and one for each
+ * listing that is tried to save them; where there are no reads of single animals, the listings that are left, each once; and
+ * both where they may come back.
  */
 export function worstCaseCalls(demands: readonly Demand[], facts: KnownFacts): number {
   const open = new Map<string, Demand>();
   for (const demand of demands) if (!facts.knows(demand)) open.set(demandKey(demand), demand);
   const needs = [...open.values()];
-  const animals = needs.filter(({ kind }) => kind === 'animal').length;
+  const animals = needs.filter((demand) => demand.kind === 'animal');
   const listings = LISTINGS.length - facts.listed.size;
-  if (animals > 0 && facts.singleReadsRest) return animals + listings;
-  if (animals > 0 && !facts.singleReadsWork) return listings;
-  const triesAll =
-    !facts.listed.has('all') && !needs.some((demand) => wantsAll({ demand })) && allMaySave(needs.length, facts);
-  return needs.length + (triesAll ? 1 : 0);
+  if (animals.length > 0 && !facts.singleReadsWork && !facts.singleReadsRest) return listings;
+  const own = new Set(needs.map((demand) => demandKey(demand)));
+  const maybeTried = LISTINGS.filter(
+    (listing) => !facts.listed.has(listing) && !own.has(listing) && mayBeTried(listing),
+  );
+  return needs.length + maybeTried.length;
+
+  function mayBeTried(listing: ListingName): boolean {
+    if (animals.some(({ id }) => facts.singleReadsRest || isBelowZero(id))) return true;
+    if (listing === 'all' && needs.length > 0 && allMaySave(needs.length + OF_OTHERS, facts)) return true;
+    return animals.some(({ id }) => facts.lastShown(id) === listing);
+  }
+}
+
+/** What others ask for at the same time. */
+const OF_OTHERS = 1;
+
+/** A router of the service's that takes digits alone has no route to such an animal. */
+function isBelowZero(id: Int64): boolean {
+  return id.startsWith('-');
 }

@@ -5,6 +5,8 @@ import { callKey } from '../../src/caller/call.ts';
 import type { Demand } from '../../src/caller/demand.ts';
 import { readFreshness } from '../../src/caller/freshness.ts';
 import { createKeptPlan } from '../../src/caller/kept-plan.ts';
+import { NONE_REST } from '../../src/caller/listing-rests.ts';
+import type { RestingListings } from '../../src/caller/listing-rests.ts';
 import { mayAnswer, planCalls } from '../../src/caller/plan-of-calls.ts';
 import type { StoreFacts } from '../../src/caller/plan-of-calls.ts';
 import { createWaitingSet, isResting } from '../../src/caller/waiting-set.ts';
@@ -16,7 +18,13 @@ const RUNS = Number(process.env['FUZZ_RUNS'] ?? 2_000);
 const DEFAULTS = { maxAgeMs: 1_000, maxStaleMs: 600_000 };
 
 type Step =
-  | { readonly kind: 'join'; readonly demand: Demand; readonly strict: boolean; readonly knows: readonly ListingName[] }
+  | {
+      readonly kind: 'join';
+      readonly demand: Demand;
+      readonly strict: boolean;
+      readonly knows: readonly ListingName[];
+      readonly shownIn: ListingName | undefined;
+    }
   /** By its place among those that may do this, as in all that follow. */
   | { readonly kind: 'answer' | 'fail' | 'leave' | 'wake'; readonly which: number }
   | { readonly kind: 'send' | 'write' }
@@ -31,6 +39,15 @@ const anyFacts: fc.Arbitrary<StoreFacts> = fc.record({
   size: fc.constantFrom('large', 'large', 'small', 'unknown'),
   askedInParts: fc.boolean(),
   singleReadsWork: fc.constantFrom(true, true, false),
+  resting: fc.constantFrom<RestingListings>(
+    NONE_REST,
+    NONE_REST,
+    new Map([['all', 4]]),
+    new Map([
+      ['sold', 4],
+      ['pending', 32],
+    ]),
+  ),
 });
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -40,6 +57,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       demand: demands,
       strict: fc.boolean(),
       knows: fc.subarray<ListingName>(['all', 'available', 'sold']),
+      shownIn: fc.option(anyListing, { nil: undefined }),
     }),
   },
   {
@@ -60,7 +78,11 @@ test('whatever comes and goes, the plan that is kept is the one that would be ma
     fc.property(anyFacts, fc.array(anyStep, { maxLength: 60 }), (firstFacts, steps) => {
       let facts = firstFacts;
       let knows: readonly ListingName[] = [];
-      const waitingSet = createWaitingSet<Waiting>({ elapsed: () => 0 }, { listed: () => new Set(knows) });
+      let shownIn: ListingName | undefined;
+      const waitingSet = createWaitingSet<Waiting>(
+        { elapsed: () => 0 },
+        { listed: () => new Set(knows), lastShown: () => shownIn },
+      );
       const { open, flights } = waitingSet;
       const plan = createKeptPlan(waitingSet, () => facts);
       const rests = new Set<{ over: boolean; untilMs: number }>();
@@ -72,7 +94,7 @@ test('whatever comes and goes, the plan that is kept is the one that would be ma
 
       function take(step: Step): void {
         if (step.kind === 'join') {
-          knows = step.knows;
+          ({ knows, shownIn } = step);
           const freshness = readFreshness(step.strict ? 'no-cache' : undefined, DEFAULTS);
           const one = waitingSet.join(step.demand, { freshness, deadlineMs: 1_000 });
           if (one.waiters.size === 1) plan.joined(one);
@@ -146,8 +168,11 @@ function pick<T>(all: ReadonlySet<T>, which: number): T | undefined {
 }
 
 test('a listing for one that met no route is not sent once that one has left', () => {
-  const facts = { size: 'large', askedInParts: false, singleReadsWork: true } as const;
-  const waitingSet = createWaitingSet<Waiting>({ elapsed: () => 0 }, { listed: () => new Set() });
+  const facts = { size: 'large', askedInParts: false, singleReadsWork: true, resting: NONE_REST } as const;
+  const waitingSet = createWaitingSet<Waiting>(
+    { elapsed: () => 0 },
+    { listed: () => new Set(), lastShown: () => undefined },
+  );
   const plan = createKeptPlan(waitingSet, () => facts);
   const join = (id: string) => {
     const freshness = readFreshness(undefined, DEFAULTS);

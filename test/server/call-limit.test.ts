@@ -3,6 +3,7 @@ import { parse } from 'graphql';
 import { expect, test } from 'vitest';
 import type { ListingName } from '../../src/caller/call.ts';
 import { worstCaseCalls } from '../../src/caller/worst-case.ts';
+import type { KnownFacts } from '../../src/caller/worst-case.ts';
 import type { Int64 } from '../../src/int64.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createCallLimit } from '../../src/server/call-limit.ts';
@@ -50,13 +51,15 @@ test('no operation costs more than its document can', async () => {
     askedInParts: fc.boolean(),
     singleReadsWork: fc.boolean(),
     singleReadsRest: fc.boolean(),
+    shownIn: fc.array(fc.constantFrom<ListingName | undefined>('all', 'sold', 'pending', undefined), { minLength: 1 }),
   });
   await fc.assert(
     fc.asyncProperty(fields('own'), fields('shared'), variables, facts, async (own, shared, variableValues, known) => {
       const document = parse(`query ($ids: [ID!]! = [], $status: PetStatus) { ${own.join(' ')} ...more ... { ...more } }
         fragment more on Query { ${shared.join(' ')} }`);
       const { wanted } = await findWanted({ schema, document, variableValues });
-      const calls = worstCaseCalls(wanted.demands, { ...known, knows: () => false, listed: new Set() });
+      const lastShown = (id: Int64) => known.shownIn[Number(id) % known.shownIn.length];
+      const calls = worstCaseCalls(wanted.demands, { ...known, lastShown, knows: () => false, listed: new Set() });
       fc.pre(calls > 0);
       expect(createCallLimit({ maxUpstreamCalls: calls - 1 }).concerns(document)).toBe(true);
     }),
@@ -74,8 +77,29 @@ test('where reads of single animals may come back, an operation may cost a call 
     askedInParts: true,
     knows: () => false,
     listed: new Set<ListingName>(['all']),
+    lastShown: () => undefined,
   } as const;
   const cost = (singleReadsWork: boolean, singleReadsRest: boolean) =>
     worstCaseCalls(demands, { ...facts, singleReadsWork, singleReadsRest });
   expect([cost(true, false), cost(true, true), cost(false, true), cost(false, false)]).toEqual([3, 6, 6, 3]);
+});
+
+test('what others ask for at the same time may have listings tried, and is announced', () => {
+  const cost = (id: string, facts: Partial<KnownFacts>) =>
+    worstCaseCalls([{ kind: 'animal', id: id as Int64 }], {
+      size: 'large',
+      askedInParts: false,
+      singleReadsWork: true,
+      singleReadsRest: false,
+      knows: () => false,
+      lastShown: () => undefined,
+      listed: new Set(),
+      ...facts,
+    });
+  expect(cost('1', {})).toBe(1);
+  expect(cost('1', { size: 'unknown' })).toBe(2);
+  expect(cost('1', { size: 'unknown', listed: new Set(['all']) })).toBe(1);
+  expect(cost('1', { lastShown: () => 'sold' })).toBe(2);
+  // A router that takes digits alone has no such route, and then it is looked for in each listing.
+  expect(cost('-1', {})).toBe(5);
 });

@@ -93,6 +93,38 @@ describe('in a store too large for one listing', () => {
     expect(gateway.sandbox.calls).toHaveLength(1);
   });
 
+  test.each([
+    ['all', '{ pets { id } }', idsFrom(1, 50)],
+    [
+      'the sold ones',
+      '{ pets(status: SOLD, limit: 100) { id } }',
+      Array.from({ length: 50 }, (_, n) => String(n * 3 + 3)),
+    ],
+  ])(
+    'ids that an aged listing of %s has shown cost that listing again, after a write too',
+    async (_what, list, ids) => {
+      await using gateway = await overStore(400, 0);
+      await gateway.query('{ pets { id } }', { headers: BUSINESS });
+      await gateway.query(list, { headers: BUSINESS });
+      for (const write of ['', 'mutation { createPet(input: { name: "Neo", categoryId: 1 }) { pet { id } } }']) {
+        if (write) await gateway.query(write, { headers: BUSINESS });
+        const { length } = gateway.sandbox.calls;
+        const { data } = await gateway.query(byIds, { variables: { ids }, headers: BUSINESS });
+        expect(data?.['petsById'].map(({ id }: { id: string }) => id)).toEqual(ids);
+        expect(gateway.sandbox.calls).toHaveLength(length + 1);
+      }
+    },
+  );
+
+  test('one that others wait for is paid by whoever asked for it', async () => {
+    await using gateway = await overStore(400, 0);
+    await gateway.query('{ pets { id } }', { headers: BUSINESS });
+    const answers = await Promise.all(
+      ['{ pet(id: "390") { id } }', '{ pets { id } }'].map((query) => gateway.query(query, { headers: BUSINESS })),
+    );
+    expect(answers.map(({ extensions }) => extensions?.['petql'].upstreamCalls)).toEqual([1, 1]);
+  });
+
   test('reads of one filter with different limits are one call, and its animals cost no other', async () => {
     await using gateway = await overStore(400);
     await gateway.query('{ pets { id } }');
@@ -189,6 +221,30 @@ describe('a call that fails inside a plan of calls', () => {
     expect(data?.['pets']).toHaveLength(6);
     expect(paths(gateway)[0]).toBe('/pets?limit=100');
     expect(gateway.sandbox.calls).toHaveLength(4);
+  });
+
+  test('that does not come again and again is left to those who want it, and asked for soon by those that it would save', async () => {
+    await using gateway = await overStore(400, 0);
+    gateway.sandbox.setFault(({ path }) => (path === '/pets?limit=100' ? { status: 503 } : undefined));
+    const failed: string[] = [];
+    for (const id of idsFrom(301, 12)) {
+      const { errors } = await gateway.query(`{ pet(id: "${id}") { id } }`, { headers: BUSINESS });
+      if (errors) failed.push(id);
+    }
+    expect(failed.length).toBeLessThanOrEqual(3);
+    expect((await gateway.query('{ pets(status: SOLD) { id } }', { headers: BUSINESS })).errors).toBeUndefined();
+    expect((await gateway.query('{ pets { id } }', { headers: BUSINESS })).errors).toHaveLength(1);
+  });
+
+  test('that breaks the contract costs a call now and then, and not one for each that it would save', async () => {
+    await using gateway = await overStore(400, 0);
+    const broken = { body: '[{"id":1,"name":"Ada","categoryId":1,"status":"adopted"}]' };
+    gateway.sandbox.setFault(({ path }) => (path === '/pets?limit=100' ? broken : undefined));
+    for (const id of idsFrom(301, 30)) {
+      const { errors } = await gateway.query(`{ pet(id: "${id}") { id } }`, { headers: BUSINESS });
+      expect(errors).toBeUndefined();
+    }
+    expect(paths(gateway).filter((path) => path === '/pets?limit=100').length).toBeLessThan(6);
   });
 
   test.each([
