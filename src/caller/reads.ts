@@ -358,7 +358,7 @@ export function createReads(options: ReadsOptions): CallerReads {
     payer?.charge();
     allowance.spend();
     const flight = waitingSet.depart(call, { isRetry, sharedWrites: shared?.writes ?? '' });
-    if (first) payers.set(flight, first);
+    if (payer) payers.set(flight, payer);
     plan.sent(call);
     review();
     return flight;
