@@ -6,8 +6,11 @@ import { modelPet } from '../caller/model-store.ts';
 
 const BUSINESS = { authorization: 'Bearer demo-business' };
 
-/** A gateway over a store of so many animals, whose ids are 1 and up. */
-/** @param maxAgeMs so long that a burst is answered by what it shares, however slowly it comes in. */
+/**
+ * A gateway over a store of so many animals, whose ids are 1 and up.
+ *
+ * @param maxAgeMs so long that a burst is answered by what it shares, however slowly it comes in.
+ */
 function overStore(animals: number, maxAgeMs = 1_000): Promise<TestGateway> {
   const seeds = Array.from({ length: animals }, (_, index) => {
     const { id: _taken, ...seed } = modelPet(index + 1, PET_STATUSES[index % 3]);
@@ -57,7 +60,7 @@ describe('in a store that one listing shows whole', () => {
   });
 
   test('asked for one thing after the other, it is known after two calls', async () => {
-    await using gateway = await overStore(50);
+    await using gateway = await overStore(50, 60_000);
     for (const id of idsFrom(1, 60)) await gateway.query(`{ pet(id: "${id}") { id } }`);
     await gateway.query('{ pets(status: SOLD) { id } }');
     expect(paths(gateway)).toEqual(['/pets/1', '/pets?limit=100']);
