@@ -1,5 +1,7 @@
 import type { Redis } from 'ioredis';
 import { loadedOnce } from '../loaded-once.ts';
+import { watchReplaced } from './redis-replaced.ts';
+import type { Replacement } from './redis-replaced.ts';
 import { StoreAway } from './store-away.ts';
 
 /** The one place that knows Redis. Every call ends soon, one way or the other. */
@@ -18,6 +20,8 @@ export interface RedisStore {
   subscribe(channel: string, listener: ChannelListener): () => void;
   /** Whether there is a connection. */
   readonly connected: boolean;
+  /** The last time that another Redis took the place of this one, each another object; undefined where none ever did. */
+  readonly replaced?: Replacement | undefined;
   /** Closes the connection at once. */
   close(): void;
 }
@@ -75,6 +79,9 @@ export function connectRedis(options: RedisStoreOptions): RedisStore {
   return {
     get connected() {
       return store?.connected ?? false;
+    },
+    get replaced() {
+      return store?.replaced;
     },
     async run(...command) {
       return (store ?? (await opened())).run(...command);
@@ -137,6 +144,7 @@ function openRedis(redis: Redis): RedisStore {
     // ioredis would go on, in database 0, which may be another deployment's.
     if (error.command?.name === 'select') redis.disconnect(true);
   });
+  const replaced = watchReplaced(redis);
   const defined = new Set<string>();
   // A Redis that nobody has spoken to yet is not away: who took it for that would go on without the other replicas.
   const firstContact = new Promise<unknown>((resolve) => {
@@ -148,6 +156,9 @@ function openRedis(redis: Redis): RedisStore {
   return {
     get connected() {
       return redis.status === 'ready';
+    },
+    get replaced() {
+      return replaced();
     },
     async run({ name, source }, key, ...args) {
       if (!defined.has(name)) {

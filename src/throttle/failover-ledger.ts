@@ -25,6 +25,10 @@ const UNSEEN_REPLICAS = 50;
 const ASKED_AGAIN_WITHIN_MS = 50_000;
 /** A caller that nobody has asked for in so long is forgotten here; Redis remembers its calls. */
 const FORGOTTEN_AFTER_MS = 600_000;
+/** What Redis was told so soon after an outage, by its clock, may be from before it, by that of the one in whose place it is. */
+const CLOCKS_APART_MS = 1_000;
+/** By so much, at most, an answer is older than it seems to whoever has just read it. */
+const LATE_ANSWER_MS = 2_000;
 /** How soon those that nobody asks for join, once Redis is back. */
 const JOIN_EVERY_MS = 1_000;
 const JOINING_AT_A_TIME = 100;
@@ -60,6 +64,13 @@ interface Attempt {
 interface Heard {
   readonly standing: Standing;
   readonly atMs: number;
+}
+
+/** What Redis has answered without knowing all that was known before. */
+interface Behind {
+  readonly standing: Standing;
+  readonly latest: Heard | undefined;
+  readonly wanted: number;
 }
 
 /** What is known here of one caller. */
@@ -98,6 +109,8 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   const forgetting = setInterval(forget, 60_000).unref();
   const joining = setInterval(() => void joinMore(), JOIN_EVERY_MS).unref();
   let isJoining = false;
+  /** The last outage after which Redis was told of all pauses that are known here. */
+  let pausesToldAfter: Outage | undefined;
   let closed = false;
 
   return {
@@ -148,19 +161,29 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     isJoining = false;
   }
 
-  /** What was spent alone is told for those too that nobody asks for any more: they may be asked for elsewhere. */
+  /**
+   * What was spent alone, and a pause that Redis may have lost, is told for those too that nobody asks for any more: they may be
+   * asked for elsewhere.
+   */
   async function joinAll(): Promise<void> {
-    const due = [...lonely];
+    const { outage } = replicas;
+    const due = [...(outage === pausesToldAfter ? lonely : accounts)].filter(([, account]) => isDue(account));
     for (let first = 0; first < due.length; first += JOINING_AT_A_TIME) {
       if (closed || !replicas.redisWorks) break;
       const batch = due.slice(first, first + JOINING_AT_A_TIME);
       await Promise.all(batch.map(([apiKey, account]) => join(apiKey, account)));
     }
+    if (!due.some(([, account]) => isDue(account))) pausesToldAfter = outage;
+  }
+
+  function isDue(account: Account): boolean {
+    const { alone, latest } = account;
+    return alone !== undefined || (latest !== undefined && hadOutage(account) && pausedForMs(latest) > 0);
   }
 
   async function join(apiKey: string, account: Account): Promise<void> {
     // It may have joined or been forgotten while others were waited for.
-    if (account.exchanging > 0 || lonely.get(apiKey) !== account) return;
+    if (account.exchanging > 0 || !isKept(apiKey, account) || !isDue(account)) return;
     if (hasSpentShare(account) && !hasUntold(account)) return;
     if (account.joining) return account.joining;
     account.askedAtMs = ownTime.elapsed();
@@ -180,6 +203,11 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     account.usedAtMs = clock.elapsed();
     account.askedAtMs = ownTime.elapsed();
     return account;
+  }
+
+  /** Of those that only look nothing is kept. */
+  function isKept(apiKey: string, account: Account): boolean {
+    return accounts.get(apiKey) === account;
   }
 
   /**
@@ -217,25 +245,42 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     const { alone: own, latest, underWay } = account;
     const { outage } = replicas;
     if (own) reports.push(memoryReport(withReports(own, request), account));
-    // Of those that only look nothing is kept.
-    else if (hadOutage(account) && accounts.get(apiKey) === account)
-      reports.push({ kind: 'adopted', calls: 0, underWay: 0, ...NOTHING_SPENT, ...outageOf(account) });
+    else if (hadOutage(account) && isKept(apiKey, account)) reports.push(outageReport(account));
     const standing = await exchangeInsisting(apiKey, account, newAttempt(account, { ...request, reports }));
     Object.assign(account, { alone: undefined, toldAlone: 0, outage });
     lonely.delete(apiKey);
     settle(account, request, standing);
-    if (!latest || latest.standing.generation === standing.generation || own) return standing;
-    // Redis has lost its state. What is remembered here makes up for it as far as it goes. What it has granted without knowing
-    // of that is given back: it may be in a pause, or of a day that is used up.
-    const granted = standing.grants.map(returned);
-    const leftAtLast = minuteLeft(latest);
-    const memory = { calls: 0, underWay: account.underWay - granted.length, ...spent(latest), ...leftAtLast };
-    const telling: Exchange = { reports: [...granted, { kind: 'adopted', ...memory }], wanted: request.wanted };
-    const restored = await exchangeInsisting(apiKey, account, newAttempt(account, telling)).catch((error: unknown) => {
+    const isBehind = latest !== undefined && !own && lacks(standing, latest);
+    // Another may have taken Redis's place while it was asked, and have answered without a word of that.
+    const wasReplaced = hadOutage(account) && isKept(apiKey, account);
+    if (!isBehind && !wasReplaced) return standing;
+    try {
+      return await tellAgain(apiKey, account, { standing, latest, wanted: request.wanted });
+    } catch (error) {
       // It is still to be told, and what is asked for now is asked for again.
       Object.assign(account, { latest, underWay });
       throw error;
-    });
+    }
+  }
+
+  /**
+   * Redis has lost its state, or the last of it. What is remembered here makes up for it as far as it goes. What it has granted
+   * without knowing of that is given back: it may be in a pause, or of a day that is used up.
+   */
+  async function tellAgain(apiKey: string, account: Account, { standing, latest, wanted }: Behind): Promise<Standing> {
+    const granted = standing.grants.map(returned);
+    const missing = latest ? missingFrom(standing, latest.standing) : 0;
+    const { outage } = replicas;
+    const memory: Memory = {
+      ...(latest ? spent(latest) : NOTHING_SPENT),
+      ...(latest && missing > 0 ? minuteLeft(latest) : {}),
+      ...outageOf(account),
+      calls: 0,
+      underWay: Math.min(missing, account.underWay - granted.length),
+    };
+    const telling: Exchange = { reports: [...granted, { kind: 'adopted', ...memory }], wanted };
+    const restored = await exchangeInsisting(apiKey, account, newAttempt(account, telling));
+    account.outage = outage;
     settle(account, telling, restored);
     return restored;
   }
@@ -300,8 +345,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   }
 
   function noteAlone(apiKey: string, account: Account): void {
-    // Of those that only look nothing is kept.
-    if (accounts.get(apiKey) !== account) return;
+    if (!isKept(apiKey, account)) return;
     lonely.delete(apiKey);
     lonely.set(apiKey, account);
     const [longestAgo = apiKey] = lonely.keys();
@@ -360,14 +404,31 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
     return mode === 'told' ? { minuteTold: { remaining, inMs: resetInMs, id: resetId } } : {};
   }
 
+  /** Whether it has not heard of all that was known before. Nobody ends a pause, and starts are never taken back. */
+  function lacks(standing: Standing, latest: Heard): boolean {
+    if (missingFrom(standing, latest.standing) > 0) return true;
+    return pausedForMs(latest) - standing.pausedForMs > LATE_ANSWER_MS;
+  }
+
+  function pausedForMs({ standing, atMs }: Heard): number {
+    return Math.max(0, standing.pausedForMs - (clock.elapsed() - atMs));
+  }
+
   /** Whether others may have called with it, alone, since Redis heard of it from here. */
   function hadOutage({ outage }: Account): boolean {
-    // Whom nobody has seen beside it in ten minutes was alone all the same.
-    return replicas.outage !== outage && replicas.most !== 1;
+    return replicas.outage !== outage;
+  }
+
+  /** What may have been lost in an outage. What was left of the minute it does not tell: others know better by now. */
+  function outageReport(account: Account): Report {
+    const { latest } = account;
+    const before = latest ? spent(latest) : NOTHING_SPENT;
+    return { kind: 'adopted', calls: 0, underWay: 0, ...before, ...outageOf(account) };
   }
 
   function outageOf(account: Account): Pick<Memory, 'awayForMs'> {
-    return replicas.outage && hadOutage(account) ? { awayForMs: replicas.outage.agoMs() } : {};
+    if (!replicas.outage || !hadOutage(account)) return {};
+    return { awayForMs: Math.max(0, replicas.outage.agoMs() - CLOCKS_APART_MS) };
   }
 
   function spent({ standing, atMs }: Heard): Past {
@@ -400,6 +461,11 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
 
 function returned(grant: Grant): Report {
   return { kind: 'returned', grant };
+}
+
+/** How many of the starts that were known of before it does not know, at most: another Redis may not have heard the last of it. */
+function missingFrom({ generation, started, grants }: Standing, before: Standing): number {
+  return generation === before.generation ? Math.max(0, before.started - started + grants.length) : Infinity;
 }
 
 function planOf({ planKnown, minute, day }: LedgerState | Standing): Pick<Memory, 'plan'> {

@@ -14,7 +14,10 @@ export interface Replicas {
   readonly most: number | undefined;
   /** False from the first failure on, until a heartbeat has come through again. */
   readonly redisWorks: boolean;
-  /** The last time that Redis was away, each another object; undefined where it never was. */
+  /**
+   * The last time that Redis was away, or that another took its place between two heartbeats, each another object; undefined
+   * where neither ever was.
+   */
   readonly outage: Outage | undefined;
   /** Somebody else found out that Redis does not do what it is asked, and why. */
   redisFailed(why: Error): void;
@@ -70,7 +73,9 @@ export function createReplicas(redis: RedisStore, replica: string, log: Log = si
       return works;
     },
     get outage() {
-      return outage;
+      const { replaced } = redis;
+      if (!replaced || !outage) return replaced ?? outage;
+      return replaced.agoMs() <= outage.agoMs() ? replaced : outage;
     },
     redisFailed: noteAway,
     close() {

@@ -40,7 +40,7 @@ interface Replica {
 
 async function startReplica(timeoutMs = 200): Promise<Replica> {
   const started = newReplica(timeoutMs);
-  await until(() => started.connected());
+  await until(() => started.connected() && started.replicas.most !== undefined);
   return started;
 }
 
