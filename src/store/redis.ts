@@ -56,6 +56,9 @@ const CONNECT_MS = 2_000;
  * is answered for so long is given up for another.
  */
 const SILENT_MS = 3_000;
+/** What a replica refuses with: it is not to be written to, or has lost its master. */
+const DEMOTED = /^(?:READONLY|MASTERDOWN)\b/;
+const RECONNECT_MS = 1_000;
 /** Whoever listens alone would never find out. */
 const PROBE_MS = 1_000;
 
@@ -130,7 +133,21 @@ function clientOf(Client: typeof Redis, { url, timeoutMs = 500 }: RedisStoreOpti
     connectTimeout: CONNECT_MS,
     socketTimeout: SILENT_MS,
     retryStrategy: (attempt) => Math.min(50 * attempt, 1_000),
+    reconnectOnError: createDemotion(),
   });
+}
+
+/**
+ * A master that changes places with its replica keeps its connections, and refuses to write for ever; a new one leads to the
+ * new master. Where it leads to the old one still, not every command that is refused asks for another.
+ */
+function createDemotion(): (error: Error) => boolean {
+  let lastMs = -Infinity;
+  return ({ message }) => {
+    if (!DEMOTED.test(message) || performance.now() - lastMs < RECONNECT_MS) return false;
+    lastMs = performance.now();
+    return true;
+  };
 }
 
 function openRedis(redis: Redis): RedisStore {
@@ -200,8 +217,9 @@ function openRedis(redis: Redis): RedisStore {
   };
 
   function whyFailed(error: RedisError): string {
-    if (redis.status !== 'ready') return trouble ?? 'there is no connection';
-    return refusalOf(error) ?? error.code ?? error.message;
+    const refusal = refusalOf(error);
+    if (refusal || redis.status === 'ready') return refusal ?? error.code ?? error.message;
+    return trouble ?? 'there is no connection';
   }
 }
 

@@ -178,7 +178,7 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
 
   function isDue(account: Account): boolean {
     const { alone, latest } = account;
-    return alone !== undefined || (latest !== undefined && hadOutage(account) && pausedForMs(latest) > 0);
+    return alone !== undefined || (latest !== undefined && hadOutage(account) && pauseLeftMs(latest) > 0);
   }
 
   async function join(apiKey: string, account: Account): Promise<void> {
@@ -407,10 +407,10 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
   /** Whether it has not heard of all that was known before. Nobody ends a pause, and starts are never taken back. */
   function lacks(standing: Standing, latest: Heard): boolean {
     if (missingFrom(standing, latest.standing) > 0) return true;
-    return pausedForMs(latest) - standing.pausedForMs > LATE_ANSWER_MS;
+    return pauseLeftMs(latest) - standing.pausedForMs > LATE_ANSWER_MS;
   }
 
-  function pausedForMs({ standing, atMs }: Heard): number {
+  function pauseLeftMs({ standing, atMs }: Heard): number {
     return Math.max(0, standing.pausedForMs - (clock.elapsed() - atMs));
   }
 
