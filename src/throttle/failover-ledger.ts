@@ -36,6 +36,8 @@ const JOINING_AT_A_TIME = 100;
 const FAREWELL_MS = 1_000;
 /** Of callers that Redis knows nothing of, at most; then the one that was asked for the longest ago is forgotten. */
 const MOST_ALONE = 20_000;
+/** Of callers that nobody asks for in their pause, at most. */
+const MOST_PAUSED = 10_000;
 
 /** What was known before the calls that are told of. */
 type Past = Omit<Memory, 'calls' | 'underWay'>;
@@ -453,8 +455,12 @@ export function createFailoverLedger({ shared, replicas, rules, clock, now }: Fa
 
   function forget(): void {
     const longAgoMs = clock.elapsed() - FORGOTTEN_AFTER_MS;
-    for (const [apiKey, account] of accounts) {
-      if (account.usedAtMs < longAgoMs && !account.alone) accounts.delete(apiKey);
+    let paused = 0;
+    for (const [apiKey, { usedAtMs, alone, latest }] of accounts) {
+      if (usedAtMs >= longAgoMs || alone) continue;
+      // Whoever calls in a pause that Redis has lost may be banned.
+      if (latest && pauseLeftMs(latest) > 0 && (paused += 1) <= MOST_PAUSED) continue;
+      accounts.delete(apiKey);
     }
   }
 }
