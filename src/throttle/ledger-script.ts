@@ -203,12 +203,19 @@ local function noteFewest(state, window, given, remaining)
   window.fewestSince = state.started
 end
 
+local function leftOfMinute(state) return math.max(0, state.minute.limit - sum(state.minuteStarts)) end
+
 local function applyReading(state, given, reading, nowMs)
   local window = state[reading.window]
   local other = reading.window == 'minute' and state.day or state.minute
   local limit = reading.limit or window.limit
+  if state.planKnown and not reading.otherLimit and limit ~= window.limit and limit == other.limit then
+    forgetFewest(window)
+    return
+  end
   local remaining = math.min(reading.remaining, limit)
-  local highest = state.started + remaining
+  local unsure = not state.planKnown and not reading.otherLimit and reading.window == 'minute'
+  local highest = state.started + (unsure and math.min(remaining, math.max(0, leftOfMinute(state) - 1)) or remaining)
   noteFewest(state, window, given, remaining)
   if given.generation ~= state.generation then
     if window.mode ~= 'told' then return end
@@ -369,10 +376,12 @@ end
 
 local function windowStanding(state, name, nowMs)
   local window = state[name]
-  local standing = { mode = window.mode, limit = window.limit, resetId = window.resetId }
-  if window.mode == 'unknown' and name == 'minute' then
+  local full = name == 'minute' and window.mode == 'unknown' and not state.planKnown and leftOfMinute(state) == 0
+  local mode = full and 'counted' or window.mode
+  local standing = { mode = mode, limit = window.limit, resetId = window.resetId }
+  if mode == 'unknown' and name == 'minute' then
     standing.used, standing.remaining, standing.resetInMs = 0, window.limit, 0
-  elseif window.mode == 'told' then
+  elseif mode == 'told' then
     standing.remaining = math.max(0, window.ceiling - state.started)
     standing.used = math.max(0, window.limit - standing.remaining)
     standing.resetInMs = math.max(0, window.resetAtMs - nowMs)

@@ -381,8 +381,13 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   const window = state[reading.window];
   const other = reading.window === 'minute' ? state.day : state.minute;
   const limit = reading.limit ?? window.limit;
+  // Read as what may be either window's, and now it is known to be the other's.
+  if (state.planKnown && reading.otherLimit === undefined && limit !== window.limit && limit === other.limit)
+    return forgetFewest(window);
   const remaining = Math.min(reading.remaining, limit);
-  const highest = state.started + remaining;
+  // While it may be the day's, the minute is counted here as well; but for one, which finds out after the reset.
+  const unsure = !state.planKnown && reading.otherLimit === undefined && reading.window === 'minute';
+  const highest = state.started + (unsure ? Math.min(remaining, Math.max(0, leftOfMinute(state) - 1)) : remaining);
   noteFewest(state, window, given, remaining);
   if (given.generation !== state.generation) {
     if (window.mode !== 'told') return;
@@ -590,7 +595,10 @@ function grant(state: LedgerState, probe: boolean, nowMs: number): Grant {
 }
 
 function windowStanding(state: LedgerState, name: WindowName, nowMs: number): WindowStanding {
-  const { mode, limit, ceiling, resetAtMs, resetId } = state[name];
+  const { limit, ceiling, resetAtMs, resetId } = state[name];
+  // Before the plan is known, the reset may have been the day's: the starts of the last minute are those of this one.
+  const full = name === 'minute' && state.minute.mode === 'unknown' && !state.planKnown && leftOfMinute(state) === 0;
+  const mode = full ? 'counted' : state[name].mode;
   // Of a minute that is not known, the starts of the last one say nothing. A day is the same until its reset was told.
   if (mode === 'unknown' && name === 'minute') return { mode, limit, used: 0, remaining: limit, resetInMs: 0, resetId };
   if (mode === 'told') {
@@ -602,6 +610,11 @@ function windowStanding(state: LedgerState, name: WindowName, nowMs: number): Wi
   const used = sum(starts);
   const remaining = Math.max(0, allowedWhenCounted(name, limit, state.replicas) - used);
   return { mode, limit, used, remaining, resetInMs: Math.max(0, firstFreeMs(starts, slots) - nowMs), resetId };
+}
+
+/** As it is counted here. */
+function leftOfMinute({ minute, minuteStarts, replicas }: LedgerState): number {
+  return Math.max(0, allowedWhenCounted('minute', minute.limit, replicas) - sum(minuteStarts));
 }
 
 function countOf(state: LedgerState, name: WindowName): [CountsBySlot, SlotShape] {

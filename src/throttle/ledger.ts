@@ -70,7 +70,10 @@ export interface Reading {
   readonly resetInMs: number;
   /** The reset as the upstream names it, to tell one window from the next. */
   readonly resetId: number;
-  /** The limit of the other window, by what this one's says of the plan; undefined where it says nothing that was not known. */
+  /**
+   * The limit of the other window, by what this one's says of the plan; undefined where it says nothing that was not known, or
+   * where it may be either window's.
+   */
   readonly otherLimit: number | undefined;
   /** How long ago it was told. Default 0. */
   readonly agoMs?: number;

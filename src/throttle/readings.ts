@@ -3,10 +3,9 @@ import type { Reading, Standing, WindowName } from './ledger.ts';
 import { isDayOfAPlan, perDayFor, perMinuteFor } from '../plan.ts';
 
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 } as const;
-/** A minute's reset is 60 s away at most, and clocks differ. */
-const LONGEST_MINUTE_MS = 65_000;
 /** A reset further away is the day's, even where Date is set by a proxy whose clock is behind the one that counts. */
 const SURELY_DAY_MS = 120_000;
+const LONGEST_MS = { minute: LENGTH_MS.minute, day: LENGTH_MS.day, either: SURELY_DAY_MS } as const;
 /** Further away than any day. */
 const LONGEST_DAY_MS = 90_000_000;
 const SAME_RESET_MS = 1_500;
@@ -24,35 +23,38 @@ export interface Times {
 }
 
 /** What is known of the caller's plan and windows before the response. */
-export type KnownPlan = Pick<Standing, 'day' | 'minute' | 'planKnown'>;
+export interface KnownPlan extends Pick<Standing, 'day' | 'minute' | 'planKnown'> {
+  /** Calls of the last hours that the upstream had surely counted when this one was sent. Default 0. */
+  readonly answered?: number;
+}
 
 /**
  * Which window a response's headers describe, and what they say of it. The contract (pet-api.md, "Rate-limit headers")
  * does not say which; so it is read off the reset and the limit. Headers that make no sense give no reading.
+ *
+ * What may be either window's is told of the minute, without what it would say of the plan. It holds back no longer than until
+ * its reset, which is right for both, and the ledger counts the minute and the day itself until the plan is known.
  */
 export function readWindows(headers: RateLimitHeaders, known: KnownPlan, times: Times): Reading[] {
-  const { remaining } = headers;
+  const { limit, remaining } = headers;
   // A limit of 0 is what a caller without a plan is told.
-  if (remaining === undefined || headers.limit === 0) return [];
+  if (remaining === undefined || limit === 0) return [];
   const reset = readReset(headers.reset, times);
   if (reset && reset.inMs <= -JUST_OVER_MS) return [];
-  const windows = describedWindows({ limit: headers.limit, remaining }, reset, known, times);
-  // What may mean either window tells of neither's limit, and must fit the minute's.
-  const ambiguous = windows.length > 1;
-  const [first = 'minute'] = windows;
+  const described = describedWindow({ limit, remaining }, reset, known, times);
+  const window = described === 'either' ? 'minute' : described;
   // Capped to what there can be, it would say on every answer that nothing is spent.
-  if (!ambiguous && remaining > (headers.limit ?? known[first].limit)) return [];
-  return windows.map((window) => {
-    const limit = ambiguous ? undefined : headers.limit;
-    return {
+  if (remaining > (limit ?? known[window].limit)) return [];
+  return [
+    {
       window,
       limit,
-      remaining: ambiguous && window === 'minute' ? Math.min(remaining, known.minute.limit) : remaining,
-      resetInMs: reset ? Math.min(Math.max(0, reset.inMs), LENGTH_MS[window]) : LENGTH_MS[window],
+      remaining,
+      resetInMs: reset ? Math.min(Math.max(0, reset.inMs), LONGEST_MS[described]) : LENGTH_MS[window],
       resetId: reset?.id ?? 0,
-      otherLimit: otherLimit(window, limit, known),
-    };
-  });
+      otherLimit: described === 'either' ? undefined : otherLimit(window, limit, known),
+    },
+  ];
 }
 
 interface Reset {
@@ -77,35 +79,40 @@ interface Told {
   readonly remaining: number;
 }
 
-function describedWindows(
+function describedWindow(
   { limit, remaining }: Told,
   reset: Reset | undefined,
-  { minute, day, planKnown }: KnownPlan,
+  known: KnownPlan,
   { upstreamNowMs }: Times,
-): WindowName[] {
+): WindowName | 'either' {
+  const { minute, day, planKnown } = known;
   const byLimit = windowWithLimit(limit, minute.limit, day.limit);
   // Without the upstream's clock a reset may be off by any amount; a limit that fits one window says more.
-  if (upstreamNowMs === undefined || !reset) return [byLimit ?? 'minute'];
-  if (reset.inMs > SURELY_DAY_MS) return ['day'];
+  if (upstreamNowMs === undefined || !reset) return byLimit ?? 'minute';
+  if (reset.inMs > SURELY_DAY_MS) return 'day';
   // At the day's end, or somebody's minute: 1,000 is Free's day and Business's minute, and a custom plan may have any.
-  // A reset that follows another in whole minutes is the minute's.
-  if (limit !== undefined && isDayOfAPlan(limit) && !planKnown) {
-    if (followsInMinutes(reset, minute.resetId)) return ['minute'];
-    return reset.inMs > LONGEST_MINUTE_MS ? ['day'] : ['minute', 'day'];
-  }
-  if (byLimit === 'day' && isAnotherPlansMinute(day.limit - remaining, reset, { minute, day })) return ['minute'];
-  if (byLimit) return [byLimit];
+  if (limit !== undefined && isDayOfAPlan(limit) && !planKnown)
+    return isNoDay(limit - remaining, reset, known) ? 'minute' : 'either';
+  if (byLimit === 'day' && isAnotherPlansMinute(day.limit - remaining, reset, known)) return 'minute';
+  if (byLimit) return byLimit;
   for (const window of ['minute', 'day'] as const) {
     const { mode, resetId } = window === 'minute' ? minute : day;
-    if (mode === 'told' && Math.abs(reset.id - resetId) <= SAME_RESET_MS) return [window];
+    if (mode === 'told' && Math.abs(reset.id - resetId) <= SAME_RESET_MS) return window;
   }
-  return ['minute'];
+  return 'minute';
 }
 
-function followsInMinutes({ id }: Reset, earlierId: number): boolean {
-  const laterMs = id - earlierId;
-  const offMs = laterMs % LENGTH_MS.minute;
-  return earlierId > 0 && laterMs > SAME_RESET_MS && Math.min(offMs, LENGTH_MS.minute - offMs) <= SAME_RESET_MS;
+/**
+ * Whether what resets so soon cannot be a day's.
+ *
+ * @param used calls of that window, the answered one with them.
+ */
+function isNoDay(used: number, { id }: Reset, { minute, answered = 0 }: KnownPlan): boolean {
+  // A day has those in it too that were answered before.
+  if (used < answered) return true;
+  // The day after one that has ended does not end as soon; and one that slides still has the call in it that told of the
+  // reset before, and an older one, which is the next to leave.
+  return minute.resetId > 0 && id - minute.resetId > SAME_RESET_MS && used <= 1;
 }
 
 /**

@@ -7,6 +7,7 @@ import { expectedWait } from './expected-wait.ts';
 import { ALONE_GOOD_MS } from './ledger.ts';
 import type { Grant, Ledger, Report, Standing } from './ledger.ts';
 import { readWindows } from './readings.ts';
+import { createRecentAnswers } from './recent-answers.ts';
 import { createSlots } from './slots.ts';
 import type { Slots } from './slots.ts';
 import type { UpstreamClock } from './upstream-clock.ts';
@@ -132,6 +133,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   /** Granted, and not yet in use. */
   const grants: Grant[] = [];
   const reports: Report[] = [];
+  const answers = createRecentAnswers(clock);
   /** For those who have to wait; whoever may go at once goes without it. */
   let places: Places | undefined;
   let idle: NodeJS.Timeout | undefined;
@@ -202,12 +204,13 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         async use(grant) {
           leave();
           const sentAtMs = clock.elapsed();
+          const answeredBefore = answers.count();
           try {
             const sending = send();
             if (!sending) return { report: { kind: 'returned', grant }, tell: () => resolve({ kind: 'unused' }) };
             options.onTurn?.({ kind: turn.kind, waitedMs: sentAtMs - askedAtMs });
             const answer = await sending;
-            const report = reportOf(grant, answer, clock.elapsed() - sentAtMs);
+            const report = reportOf(grant, answer, { tookMs: clock.elapsed() - sentAtMs, answeredBefore });
             return { report, tell: () => resolve({ kind: 'answered', answer }) };
           } catch (error) {
             return { report: { kind: 'lost', grant }, tell: () => reject(error) };
@@ -399,7 +402,11 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     return { kind: 'refused', reason: banned ? 'banned' : reason, retryAfterMs: Math.max(1_000, waitMs), window };
   }
 
-  function reportOf(grant: Grant, { outcome, rateLimit, sent }: UpstreamAnswer<unknown>, tookMs: number): Report {
+  function reportOf(
+    grant: Grant,
+    { outcome, rateLimit, sent }: UpstreamAnswer<unknown>,
+    { tookMs, answeredBefore }: { tookMs: number; answeredBefore: number },
+  ): Report {
     if (!sent) return { kind: 'returned', grant };
     if (!rateLimit) return { kind: 'lost', grant };
     if (rateLimit.dateMs !== undefined) upstreamClock.observe(rateLimit.dateMs, tookMs);
@@ -407,10 +414,18 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     const known = standing();
     const readings =
       known && outcome.kind !== 'unauthenticated'
-        ? readWindows(rateLimit, known, { upstreamNowMs: upstreamClock.now(), nowMs: clock.now() })
+        ? readWindows(
+            rateLimit,
+            { ...known, answered: answeredBefore },
+            { upstreamNowMs: upstreamClock.now(), nowMs: clock.now() },
+          )
         : [];
     const ban = outcome.kind === 'unauthenticated' || outcome.kind === 'forbidden';
-    if (!ban && outcome.kind !== 'rate-limited') return { kind: 'answered', grant, readings };
+    if (!ban && outcome.kind !== 'rate-limited') {
+      // Without what is left, it may be somebody's answer who has counted nothing.
+      if (readings.length > 0) answers.add();
+      return { kind: 'answered', grant, readings };
+    }
     const jitter = Math.floor(Math.random() * 1000) / 1000;
     const refused = { retryAfterMs: rateLimit.retryAfterMs ?? 0, ban, jitter };
     return { kind: 'refused', grant, readings, refusal: refused };

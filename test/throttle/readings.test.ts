@@ -38,16 +38,12 @@ describe('which window the headers describe', () => {
     ["the limit of the plan's day is the day before its last minute", headers(1_000, 10, inSeconds(66)), free, ['day']],
     ["the limit of the plan's minute is the minute", headers(60, 10, inSeconds(40)), free, ['minute']],
     ["the limit of the plan's day is the day, at the end of it too", headers(1_000, 10, inSeconds(40)), free, ['day']],
-    ['so is 1,000 where the plan is not known', headers(1_000, 999, inSeconds(66)), assumed, ['day']],
     [
       "1,000 is the minute of whoever is known to have Business's",
       headers(1_000, 10, inSeconds(40)),
       known(1_000, 100_000),
       ['minute'],
     ],
-    ['1,000 may be both where the plan is not known', headers(1_000, 900, inSeconds(40)), assumed, ['minute', 'day']],
-    ['so may the day of a larger plan', headers(10_000, 9_000, inSeconds(40)), assumed, ['minute', 'day']],
-    ['and 100,000', headers(100_000, 9_000, inSeconds(40)), assumed, ['minute', 'day']],
     [
       "a day's reset that is known is the day, whatever the limit",
       headers(700, 10, inSeconds(40)),
@@ -60,9 +56,42 @@ describe('which window the headers describe', () => {
     expect(windowsOf(given, plan, times)).toEqual(windows);
   });
 
-  test("1,000 is the minute once its reset has followed another in whole minutes: a day's would be a day later", () => {
-    const later = known(60, 1_000, { planKnown: false, minute: windowOf(60, NOW + 40_000 - 60_000) });
-    expect(windowsOf(headers(1_000, 900, inSeconds(40)), later, times)).toEqual(['minute']);
+  describe('1,000 where the plan is not known', () => {
+    const told = (more: Partial<KnownPlan> = {}) =>
+      known(60, 1_000, { planKnown: false, minute: windowOf(60, NOW + 40_000), ...more });
+    const limitsOf = (...given: Parameters<typeof readWindows>) =>
+      readWindows(...given).map(({ window, limit, otherLimit }) => ({ window, limit, otherLimit }));
+    const either = [{ window: 'minute', limit: 1_000, otherLimit: undefined }];
+    const minute = [{ window: 'minute', limit: 1_000, otherLimit: 100_000 }];
+
+    test.each<[string, RateLimitHeaders, KnownPlan, typeof either | typeof minute]>([
+      ['may be either', headers(1_000, 900, inSeconds(40)), assumed, either],
+      ['may be either while the clocks differ', headers(1_000, 999, inSeconds(66)), assumed, either],
+      ['may be either at the first call', headers(1_000, 999, inSeconds(40)), assumed, either],
+      ['may be either as long as all are in it', headers(1_000, 900, inSeconds(40)), told({ answered: 100 }), either],
+      [
+        'is the minute where calls are no longer in it',
+        headers(1_000, 901, inSeconds(40)),
+        told({ answered: 100 }),
+        minute,
+      ],
+      // The day after one that has ended ends a day later.
+      ['is the minute that begins with this call after another', headers(1_000, 999, inSeconds(100)), told(), minute],
+      // Calls that came once a minute yesterday leave a day that slides once a minute.
+      ['may be either where others were in it before', headers(1_000, 900, inSeconds(100)), told(), either],
+    ])('%s', (_name, given, plan, expected) => {
+      expect(limitsOf(given, plan, times)).toEqual(expected);
+    });
+
+    test.each([10_000, 100_000])('and %i, the day of a larger plan, may be either', (limit) => {
+      expect(readWindows(headers(limit, 9_000, inSeconds(40)), assumed, times)).toMatchObject([
+        { window: 'minute', remaining: 9_000, otherLimit: undefined },
+      ]);
+    });
+
+    test('holds back until its reset, which may be further away than a minute is long', () => {
+      expect(readWindows(headers(1_000, 0, inSeconds(110)), assumed, times)).toMatchObject([{ resetInMs: 110_000 }]);
+    });
   });
 
   describe("of what has the limit of the plan's day and resets about a minute from now", () => {
@@ -93,27 +122,6 @@ describe('which window the headers describe', () => {
         { window: 'minute', limit: 1_000, otherLimit: 100_000 },
       ]);
     });
-  });
-
-  test('what may be both keeps to the smaller minute, and tells of no limit', () => {
-    expect(readWindows(headers(1_000, 900, inSeconds(40)), assumed, times)).toEqual([
-      {
-        window: 'minute',
-        limit: undefined,
-        remaining: 60,
-        resetInMs: 40_000,
-        resetId: NOW + 40_000,
-        otherLimit: undefined,
-      },
-      {
-        window: 'day',
-        limit: undefined,
-        remaining: 900,
-        resetInMs: 40_000,
-        resetId: NOW + 40_000,
-        otherLimit: undefined,
-      },
-    ]);
   });
 
   test('a reset in the far future names no window', () => {

@@ -15,6 +15,8 @@ export interface Journey {
 
 export interface SimulationOptions {
   readonly upstream: StrictPlanOptions;
+  /** When the key was called with before, in milliseconds before the start, the oldest first. Default: never. */
+  readonly earlierMs?: readonly number[];
   /** Milliseconds that the upstream's clock is ahead of the ledger's. */
   readonly upstreamAheadMs: number;
   /** Milliseconds that each replica's clocks are ahead of the ledger's. */
@@ -54,6 +56,7 @@ export function simulate(options: SimulationOptions): SimulationResult {
   let sent = 0;
   let unsent = 0;
 
+  for (const beforeMs of options.earlierMs ?? []) upstream.arrive(START_MS + options.upstreamAheadMs - beforeMs);
   for (const aheadMs of options.replicasAheadMs) startReplica(aheadMs);
   events.runUntil(options.durationMs);
   return { arrivals: upstream.arrivals, granted, returned, sent, unsent };
@@ -68,6 +71,7 @@ export function simulate(options: SimulationOptions): SimulationResult {
     let known: Standing | undefined;
     let nextAskMs = -1;
     let underWay = 0;
+    let answered = 0;
     askAt(0);
 
     function ask(): void {
@@ -106,15 +110,18 @@ export function simulate(options: SimulationOptions): SimulationResult {
         return;
       }
       sent += 1;
+      const answeredBefore = answered;
       events.at(events.nowMs + thereMs, () => {
         const { status, headers } = upstream.arrive(START_MS + events.nowMs + options.upstreamAheadMs);
         if (fate !== 'answered' || thereMs + backMs > options.timeoutMs) return;
         events.at(events.nowMs + backMs, () => {
           if (headers.dateMs !== undefined) upstreamClock.observe(headers.dateMs, thereMs + backMs);
-          const readings = readWindows(headers, known as Standing, {
-            upstreamNowMs: upstreamClock.now(),
-            nowMs: clock.now(),
-          });
+          const readings = readWindows(
+            headers,
+            { ...(known as Standing), answered: answeredBefore },
+            { upstreamNowMs: upstreamClock.now(), nowMs: clock.now() },
+          );
+          if (status === 200 && readings.length > 0) answered += 1;
           report(
             status === 200
               ? { kind: 'answered', grant, readings }

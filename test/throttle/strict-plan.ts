@@ -21,6 +21,8 @@ export interface StrictPlanOptions {
   readonly perDay: number;
   /** Windows that begin with the clock's minutes and days, or that look back from each request. */
   readonly windows: 'fixed' | 'sliding';
+  /** The same of the day. Default: as the minute's. */
+  readonly days?: 'fixed' | 'sliding';
   /** Which window the headers tell of. `changing`: the one with fewer requests left. */
   readonly tells: 'changing' | 'day' | 'minute' | 'nothing';
   readonly resetAs?: 'delta' | 'milliseconds' | 'seconds';
@@ -32,7 +34,8 @@ export interface StrictPlanOptions {
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 };
 
 export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
-  const { perMinute, perDay, windows, tells, resetAs = 'seconds', sendsDate = true, banAt = Infinity } = options;
+  const { perMinute, perDay, tells, resetAs = 'seconds', sendsDate = true, banAt = Infinity } = options;
+  const shapes = { minute: options.windows, day: options.days ?? options.windows };
   const limits = { minute: perMinute, day: perDay };
   const counted: number[] = [];
   const arrivals: Arrival[] = [];
@@ -69,6 +72,7 @@ export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
 
   function look(name: 'day' | 'minute', nowMs: number) {
     const lengthMs = LENGTH_MS[name];
+    const windows = shapes[name];
     const startMs = windows === 'fixed' ? nowMs - (nowMs % lengthMs) : nowMs - lengthMs;
     // Counted from the end, since time only grows.
     let used = 0;

@@ -102,6 +102,17 @@ const statuses = () => upstream.arrivals.map(({ status }) => status);
 const elapse = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
 describe('the plan', () => {
+  // A reset that slides says nothing of itself; that calls answered before are no longer counted does.
+  test("that has the limit of another one's day is known once the first calls have left its minute", async () => {
+    const ledger = ledgerOf({ perMinute: 60, perDay: 1_000, known: false });
+    start({ perMinute: 1_000, perDay: 100_000, windows: 'sliding' }, { ledger });
+    for (let index = 0; index < 70; index += 1) {
+      void call('r');
+      await elapse(1_100);
+    }
+    expect(throttle.standing()).toMatchObject({ minute: { limit: 1_000 }, day: { limit: 100_000, used: 70 } });
+  });
+
   test('lets one call go first, whose answer opens the window for the others', async () => {
     start();
     const passages = names('r', 4).map((name) => call(name, { tookMs: 500 }));
