@@ -99,6 +99,16 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
     expect(result).toMatchObject({ refused: 0, believed: { perMinute: 60 } });
   });
 
+  // The reset was taken for the day's, and all that was counted of the day was dropped with it.
+  test.skipIf(skipped).each(['fixed', 'sliding'] as const)(
+    'the first calls of a Business key whose minutes are %s stay in its day',
+    async (windows) => {
+      const upstream = createStrictPlan({ ...PLANS.business, windows, tells: 'minute' });
+      const result = await saturate(place, upstream, MIDNIGHT + 9 * HOUR_MS + 50_000, 3);
+      expect(result).toMatchObject({ refused: 0, dayUsed: result.served });
+    },
+  );
+
   // The other replica was late to hear of it, and its answers still say what they said when the day had not ended.
   test.skipIf(skipped)('an answer that was read before the plan was known opens no minute after it', async () => {
     let nowMs = MIDNIGHT - 10_000;
