@@ -333,6 +333,7 @@ export function createReads(options: ReadsOptions): CallerReads {
       },
       // Nothing in a call throws but by a mistake of ours; whoever waits must not wait for ever because of it.
       (error: unknown) => {
+        forget();
         if (flight) waitingSet.arrive(flight);
         plan.changed();
         failAll(error as Error);

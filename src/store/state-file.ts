@@ -21,13 +21,19 @@ export interface OpenStateFile extends StateFile {
 }
 
 const KEY_SECRET = 'key-secret';
+/**
+ * What is added to what is kept, and can be missing or left unread, is no new format. A new one is what an older petql would
+ * misread; those before the first had none, and are read the same.
+ */
+const FORMAT = 1;
 
 /**
  * Opens the file, or makes it, for this process alone: two that spend from one memory would spend twice. `:memory:` is
  * none. A file that was there is written only where the process before left something open: it opens on a full disk too.
  *
  * @param now milliseconds since the epoch.
- * @throws Error when the file cannot be opened or written, is no database, is damaged, or is in use; it is not held open.
+ * @throws Error when the file cannot be opened or written, is no database, is damaged, is in use, or is of
+ * a newer petql; it is not held open.
  */
 export function openStateFile(path: string, now: () => number): OpenStateFile {
   // SQLite would read a file that it may not write, and tell of something else later.
@@ -43,9 +49,12 @@ export function openStateFile(path: string, now: () => number): OpenStateFile {
 }
 
 function makeReady(database: DatabaseSync): void {
+  database.exec('PRAGMA locking_mode = EXCLUSIVE');
+  const format = formatOf(database);
+  if (format > FORMAT) throw new Error(`it is of a newer petql (format ${format}, and this one knows ${FORMAT})`);
   // NORMAL: what was written outlives the process; a power cut may take the last moments.
   database.exec(`
-    PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+    PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
     BEGIN IMMEDIATE;
     CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL, set_at INTEGER NOT NULL) STRICT;
     COMMIT;
@@ -53,6 +62,19 @@ function makeReady(database: DatabaseSync): void {
   // Found now, damage is one clear line; found later, it would be the errors of those whose state it is.
   const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
   if (found !== 'ok') throw new Error(`it is damaged (${String(found).replaceAll('\n', ' ')})`);
+  if (format !== FORMAT) noteFormat(database);
+}
+
+function formatOf(database: DatabaseSync): number {
+  return Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
+}
+
+function noteFormat(database: DatabaseSync): void {
+  try {
+    database.exec(`PRAGMA user_version = ${FORMAT}`);
+  } catch {
+    // There is no room for it. The next start tries again, and reads all the same.
+  }
 }
 
 function stateFileIn(database: DatabaseSync, now: () => number): OpenStateFile {

@@ -39,6 +39,7 @@ const WHY_UNUSABLE: Readonly<Record<string, string>> = {
   'is full': 'there is no room on its disk; make some, or name another file',
   'disk I/O': 'its disk fails, or gives it no more room; make some, or name another file',
   malformed: `it is damaged; ${BEGIN_ANEW}`,
+  newer: `it was written by a newer petql; use that one, or ${BEGIN_ANEW}`,
   damaged: `it is damaged; ${BEGIN_ANEW}`,
   'not a database': `it is something else; name another, or ${BEGIN_ANEW}`,
 };

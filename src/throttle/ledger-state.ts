@@ -140,6 +140,8 @@ const STANDS_MS = 60_000;
 const LONGEST_PAUSE_MS = 366 * 86_400_000;
 /** A lost probe is followed by another after this, unless the gate was closed before it. */
 const LOST_PROBE_MS = 1_000;
+/** Of what cannot be made out, it is asked again after this. */
+const NOT_KNOWN_MS = 1_000;
 /** Of a window: no answer has told of it lately, or not every one. */
 const NOTHING_TOLD = { fewest: 0, fewestLately: 0, fewestSince: 0 } as const;
 /** What a crash may lose of a day that nobody but petql counts: one call in a hundred. */
@@ -256,8 +258,8 @@ function newWindow(limit: number): WindowState {
 /** Where somebody has set the clock back, what lay ahead lies as far ahead as it did. */
 function heedClock(state: LedgerState, nowMs: number): void {
   const backMs = state.seenMs - nowMs;
-  if (!(backMs >= SET_BACK_MS)) {
-    state.seenMs = Math.max(state.seenMs, nowMs) || nowMs;
+  if (backMs < SET_BACK_MS) {
+    state.seenMs = Math.max(state.seenMs, nowMs);
     return;
   }
   state.seenMs = nowMs;
@@ -279,9 +281,7 @@ function heedConfigured(state: LedgerState, { plan }: LedgerRules, nowMs: number
   if (!plan.known) return;
   const { minute, day } = state;
   const text = planText(plan);
-  // A state that was kept by an older version has neither.
-  const heeded = (state.heeded ??= '');
-  const lately = (state.configuredAtMs ??= {});
+  const { heeded, configuredAtMs: lately } = state;
   const isNew = nowMs - (lately[text] ?? -Infinity) >= LATELY_MS;
   const stands = nowMs - (lately[heeded] ?? -Infinity) < STANDS_MS;
   for (const [other, atMs] of Object.entries(lately)) if (nowMs - atMs >= LATELY_MS) delete lately[other];
@@ -565,6 +565,8 @@ function grantable(state: LedgerState, nowMs: number): Room {
   if (nowMs < state.pausedUntilMs) return closed('paused', state.pausedUntilMs - nowMs);
   const day = windowStanding(state, 'day', nowMs);
   const minute = windowStanding(state, 'minute', nowMs);
+  // By a mistake of ours. It is neither more than nothing nor less: whoever asks would ask again at once, for ever.
+  if (Number.isNaN(day.remaining + minute.remaining)) return closed('minute', NOT_KNOWN_MS);
   if (day.remaining <= 0) return usedUp('day', day);
   if (minute.remaining <= 0) return usedUp('minute', minute);
   if (state.mustProbe || minute.mode === 'unknown' || day.mode === 'unknown') {

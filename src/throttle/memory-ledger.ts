@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Log } from '../log.ts';
 import type { StateFile } from '../store/state-file.ts';
 import type { Exchange, Ledger } from './ledger.ts';
+import { readState } from './kept-state.ts';
 import { exchange, newLedgerState } from './ledger-state.ts';
 import type { LedgerRules, LedgerState } from './ledger-state.ts';
 import { createRestingStates } from './resting-states.ts';
@@ -40,6 +41,7 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
   let writing: NodeJS.Timeout | undefined;
   let riskTold = firstEver || kept !== undefined;
   let writes = true;
+  let reads = true;
   let triedAtMs = -Infinity;
   let closed = false;
   kept?.file.forget(FORGOTTEN_AFTER_MS);
@@ -71,8 +73,33 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
   function stateOf(apiKey: string): LedgerState {
     const known = states.get(apiKey);
     if (known) return known;
-    const stored = kept?.file.get(stateName(kept, apiKey));
-    return stored === undefined ? newLedgerState(generation, rules) : resumed(stored);
+    const fresh = newLedgerState(generation, rules);
+    const stored = kept && read(kept, apiKey);
+    if (stored === undefined) return fresh;
+    const { state, whole } = readState(stored, fresh);
+    if (!whole) {
+      log.warn({}, 'what the state file has of one key makes no sense; what was spent with it is found out anew');
+      // It is told once, and not to each that looks.
+      states.set(apiKey, state);
+    }
+    return resumed(state);
+  }
+
+  /** Where it fails, as where nothing was kept: a probe finds out what is left. */
+  function read(from: KeptStates, apiKey: string): string | undefined {
+    try {
+      const stored = from.file.get(stateName(from, apiKey));
+      reads = true;
+      return stored;
+    } catch (error) {
+      if (reads)
+        log.error(
+          { reason: (error as Error).message },
+          'the state file cannot be read; what was spent before is not known of keys that were not used since the start',
+        );
+      reads = false;
+      return undefined;
+    }
   }
 
   function keep(apiKey: string, { reports }: Exchange, startedBefore: number): void {
@@ -125,8 +152,7 @@ function stateName({ nameOf }: KeptStates, apiKey: string): string {
  * A state after a restart: what calls have found of the minute since it was written is not known. That nothing was left of it
  * stays true. The file is of one process, so that another plan than the last one is news, whenever it was had before.
  */
-function resumed(stored: string): LedgerState {
-  const state = JSON.parse(stored) as LedgerState;
+function resumed(state: LedgerState): LedgerState {
   const { minute, started } = state;
   if (minute.mode === 'told' && minute.ceiling > started) minute.mode = 'unknown';
   state.probeUntilMs = 0;

@@ -5,7 +5,7 @@ import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { agedStanding } from './aged-standing.ts';
 import { expectedWait } from './expected-wait.ts';
 import { ALONE_GOOD_MS } from './ledger.ts';
-import type { Grant, Ledger, Report, Standing } from './ledger.ts';
+import type { Exchange, Grant, Ledger, Report, Standing } from './ledger.ts';
 import { readWindows } from './readings.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 import { createSlots } from './slots.ts';
@@ -94,6 +94,7 @@ interface Waiter {
   /** Sends, and settles once it is known what became of the grant. */
   use(grant: Grant): Promise<Use>;
   refuse(refused: Refused): void;
+  fail(error: unknown): void;
 }
 
 /** What is counted of one limiter, so that what a forgotten one still lets go counts for nobody else. */
@@ -117,6 +118,8 @@ interface Use {
  */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 200;
+/** A ledger that fails, or says nothing that makes sense, is not asked for more before this. */
+const FAILED_MS = 1_000;
 
 /** How long a limiter is kept that has nothing to do. */
 const IDLE_MS = 1_000;
@@ -176,7 +179,8 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       for (const waiter of [...writes, ...reads]) waiter.refuse(refusal('stopping', 0));
       closing ??= new Promise((resolve) => {
         onClosed = resolve;
-        letGo();
+        // With what the ledger has not heard.
+        advance();
       });
       return closing;
     },
@@ -200,6 +204,10 @@ export function createThrottle(options: ThrottleOptions): Throttle {
         refuse(refused) {
           leave();
           resolve(refused);
+        },
+        fail(error) {
+          leave();
+          reject(error);
         },
         async use(grant) {
           leave();
@@ -249,7 +257,11 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     const wanted = Math.min(waiting, mostAtATime() - running) - grants.length;
     const closed = clock.elapsed() < closedUntilMs;
     const inDoubt = waiting > 0 && isInDoubt();
-    if (reports.length > 0 || (wanted > 0 && !closed) || inDoubt) return void exchangeOnce(wanted);
+    if (reports.length > 0 || (wanted > 0 && !closed) || inDoubt) {
+      // Whoever waits is told where it fails.
+      exchangeOnce(wanted).catch(() => {});
+      return;
+    }
     if (!exchanging) takePlaces();
     if (wanted > 0) wakeAt(closedUntilMs);
     else if (waiting > 0 && latest && isAlone(latest.received)) wakeAt(latest.atMs + ALONE_GOOD_MS);
@@ -276,9 +288,18 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   function exchangeOnce(wanted: number): Promise<Standing> {
     if (exchanging) return exchanging;
     exchanging = (async () => {
-      const received = await ledger.exchange(apiKey, { reports: reports.splice(0), wanted: Math.max(0, wanted) });
+      const told = reports.splice(0);
+      const asked = Math.max(0, wanted);
+      let received: Standing;
+      try {
+        received = await exchange({ reports: told, wanted: asked });
+      } catch (error) {
+        exchanging = undefined;
+        fail(error, told);
+        throw error;
+      }
       exchanging = undefined;
-      settle(received);
+      settle(received, asked);
       options.onChange?.();
       advance();
       return received;
@@ -286,14 +307,38 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     return exchanging;
   }
 
-  function settle(received: Standing): void {
+  /** Where the ledger throws at once, this rejects: by then it is noted that there is an exchange. */
+  function exchange(request: Exchange): Promise<Standing> {
+    try {
+      return ledger.exchange(apiKey, request);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /**
+   * The ledger has failed, which it never should. What was to be reported may have counted or not: it is not told again, and
+   * counts as spent. But a refusal is told until it is heard, or the key would go on calling in its pause.
+   */
+  function fail(error: unknown, told: readonly Report[]): void {
+    if (!stopping) reports.unshift(...told.filter(({ kind }) => kind === 'refused'));
+    closedUntilMs = clock.elapsed() + FAILED_MS;
+    for (const waiter of [...writes, ...reads]) waiter.fail(error);
+    if (reports.length > 0) wakeAt(closedUntilMs);
+    else letGo();
+  }
+
+  function settle(received: Standing, asked: number): void {
     const nowMs = clock.elapsed();
     latest = { received, atMs: nowMs };
     grants.push(...received.grants);
     probing ||= received.grants.some(({ probe }) => probe);
     polls = received.closed === 'probing' && !probing ? polls + 1 : 0;
     const pollMs = polls === 0 ? Infinity : Math.min(FIRST_POLL_MS * 2 ** (polls - 1), LONGEST_POLL_MS);
-    const waitMs = Math.min(pollMs, received.waitMs);
+    // One that grants nothing, and says neither why nor for how long, would be asked again at once, for ever.
+    const silent = asked > 0 && received.grants.length === 0 && !received.closed;
+    const toldMs = silent || Number.isNaN(received.waitMs) ? FAILED_MS : received.waitMs;
+    const waitMs = Math.min(pollMs, toldMs);
     // A ledger that answers at once, and says that it is closed for no time at all, would be asked for ever.
     closedUntilMs = nowMs + (received.closed ? Math.max(FIRST_POLL_MS, waitMs) : waitMs);
     useGrants();

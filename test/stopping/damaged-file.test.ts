@@ -2,6 +2,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openStateFile } from '../../src/store/state-file.ts';
@@ -78,4 +79,28 @@ test('a damaged file is not held open, so that it can be put right', async () =>
   const state = openStateFile(file, () => 0);
   expect(state.get('name 7')).toBe('name 7'.repeat(20));
   state.close();
+});
+
+// An older petql would misread it, and spend what the newer one has spent.
+test('a state file of a newer petql stops the start with one clear line, and is left as it is', async () => {
+  const database = new DatabaseSync(file);
+  database.exec('PRAGMA user_version = 999');
+  database.close();
+  const bytes = await readFile(file);
+  const { code, stderr } = await runPetql(['--port', '0', '--sandbox', '--state-file', file]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^petql: --state-file [^\n]+it was written by a newer petql; use that one, or move[^\n]+\n$/);
+  expect(await readFile(file)).toEqual(bytes);
+});
+
+test('a state file of before there were formats is taken as it is, and has one then', () => {
+  const database = new DatabaseSync(file);
+  database.exec('PRAGMA user_version = 0');
+  database.close();
+  const state = openStateFile(file, () => 0);
+  expect(state.get('name 7')).toBe('name 7'.repeat(20));
+  state.close();
+  const again = new DatabaseSync(file);
+  expect(again.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 });
+  again.close();
 });

@@ -8,9 +8,20 @@ import { createThrottle } from '../../src/throttle/throttle.ts';
 import type { Passage, Throttle, ThrottleOptions, Turn } from '../../src/throttle/throttle.ts';
 import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
 import type { UpstreamAnswer, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
+import type { RateLimitHeaders } from '../../src/upstream/rate-limit-headers.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 import { createStrictPlan } from './strict-plan.ts';
 import type { StrictPlan, StrictPlanOptions } from './strict-plan.ts';
+
+const NO_HEADERS: RateLimitHeaders = {
+  limit: undefined,
+  remaining: undefined,
+  reset: undefined,
+  retryAfterMs: undefined,
+  dateMs: undefined,
+};
+/** Ends what would go on for ever. */
+const NO_MORE = { closed: 'day', waitMs: 1_000_000 } as const;
 
 const PLAN: StrictPlanOptions = { perMinute: 5, perDay: 1_000, windows: 'fixed', tells: 'minute' };
 
@@ -629,4 +640,88 @@ test('a replica whose probe was given back looks after the probes of others', as
   const before = asked.length;
   await elapse(1_000);
   expect(asked.length - before).toBeGreaterThan(3);
+});
+
+describe('a ledger that fails', () => {
+  /** Throws at once, or rejects, as long as it is broken. */
+  function brokenLedger(how: 'rejects' | 'throws') {
+    const ledger = ledgerOf({ perMinute: 5, perDay: 1_000, known: true });
+    const state = { broken: false, asked: [] as Exchange[] };
+    const broken: Ledger = {
+      ...ledger,
+      exchange(apiKey, request) {
+        state.asked.push(request);
+        if (!state.broken) return ledger.exchange(apiKey, request);
+        if (how === 'throws') throw new Error('a mistake');
+        return Promise.reject(new Error('a mistake'));
+      },
+    };
+    return { broken, state };
+  }
+
+  // It ended the process, and where something caught it, the key was never asked for again.
+  test.each(['throws', 'rejects'] as const)('and %s costs those who wait an error, and nobody else', async (how) => {
+    const { broken, state } = brokenLedger(how);
+    start({}, { ledger: broken });
+    state.broken = true;
+    const passages = await Promise.allSettled([call('r1'), call('r2')]);
+    expect(passages.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await expect(throttle.refreshed()).rejects.toThrow('a mistake');
+    expect(throttle.isBusy()).toBe(false);
+    state.broken = false;
+    const later = call('r3');
+    await elapse(1_100);
+    expect(await settled([later])).toEqual(['ok']);
+  });
+
+  test('is told of a refusal until it hears it, and of nothing else twice', async () => {
+    const { broken, state } = brokenLedger('rejects');
+    start({}, { ledger: broken });
+    const probe = call('r0');
+    await elapse(100);
+    expect(await settled([probe])).toEqual(['ok']);
+    const refusal = { outcome: OUTCOMES[429](), sent: true, rateLimit: NO_HEADERS };
+    const calls = [call('r1'), call('r2', { answer: refusal })];
+    await elapse(5);
+    state.broken = true;
+    await elapse(2_500);
+    await Promise.allSettled(calls);
+    state.broken = false;
+    await elapse(1_000);
+    expect(throttle.standing()?.pausedForMs).toBeGreaterThan(0);
+    const kinds = state.asked.slice(-2).flatMap(({ reports }) => reports.map(({ kind }) => kind));
+    expect(kinds).toEqual(['refused', 'refused']);
+    await throttle.close();
+  });
+
+  test('does not keep the throttle from closing', async () => {
+    const { broken, state } = brokenLedger('rejects');
+    start({}, { ledger: broken });
+    const refusal = { outcome: OUTCOMES[429](), sent: true, rateLimit: NO_HEADERS };
+    const calls = [call('r1', { answer: refusal })];
+    await elapse(5);
+    state.broken = true;
+    await elapse(100);
+    const closing = throttle.close();
+    await elapse(3_000);
+    await closing;
+    await Promise.allSettled(calls);
+    expect(throttle.isBusy()).toBe(false);
+  });
+
+  // NaN calls are neither none nor one: it was asked again in every microtask, and nothing else ever ran.
+  test.each([
+    ['that nothing is closed', { closed: undefined, waitMs: 0 }],
+    ['no number to wait for', { closed: 'minute', waitMs: NaN }],
+  ] as const)('and grants nothing and says %s is asked again a second later', async (_name, said) => {
+    const ledger = ledgerOf({ perMinute: 5, perDay: 1_000, known: true });
+    const standing = await ledger.exchange('a key', { reports: [], wanted: 0 });
+    let asked = 0;
+    const exchange = () => Promise.resolve({ ...standing, ...said, ...((asked += 1) > 1_000 ? NO_MORE : {}) });
+    start({}, { ledger: { ...ledger, exchange } });
+    const passage = call('r1', { waitMs: 2_500 });
+    await elapse(2_600);
+    await passage;
+    expect(asked).toBeLessThan(5);
+  });
 });
