@@ -219,7 +219,7 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
   const replicas = createReplicas(redis, replica, log);
   opened.defer(() => replicas.close());
   const nameOf = keySecret === undefined ? createSharedCallerNames(redis) : createCallerNames(keySecret);
-  const shared = createRedisLedger({ redis, rules, nameOf, replica });
+  const shared = createRedisLedger({ redis, rules, nameOf, replica, log });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
   opened.defer(() => void ledger.close());
   const listings = createSharedListings({

@@ -5,6 +5,13 @@ import { REDIS_NOW } from '../store/redis-now.ts';
  * have the same rules under the same names; here helpers stand first, as Lua wants it. This one alone answers an exchange twice,
  * that one alone knows shares. test/throttle holds them to the same grants for the same history. Why it is as it is stands there.
  *
+ * A state that was kept is read as in kept-state.ts. Its `format` is raised when what is kept changes so that an older petql
+ * would misread it; what is merely added, that one leaves as it is. In a rolling update both work on one key, and neither may
+ * begin anew what the other spends by: the plan would be spent twice. So the older one leaves a state of a newer format alone:
+ * it grants nothing of that key, for a second at a time, while the newer ones serve it; what it has to report is lost, so that
+ * its calls count as spent. Once nobody has used it for LEFT_ALONE_MS they are gone, by a roll-back, and it begins anew with
+ * what it can read. `format` and `seenMs` mean the same in every format.
+ *
  * KEYS[1] holds the state as JSON. ARGV[1] is the exchange as JSON: `reports`, `wanted`, `rules`, the name of the
  * generation that begins when there is no state, and the exchange's `id` in its `replica`: an exchange that is sent again,
  * since its answer was lost on the way, is answered as it was and not carried out twice. ARGV[2] is the time in tests;
@@ -30,6 +37,9 @@ local LOST_PROBE_MS = 1000
 local DAY_RESERVE = 100
 local REPEATED_WITHIN_MS = 60000
 local FORGOTTEN_AFTER_MS = 26 * 3600000
+local FORMAT = 1
+local LEFT_ALONE_MS = 120000
+local ASK_AGAIN_MS = 1000
 
 local function slotOf(timeMs, lengthMs) return string.format('%.0f', math.floor(timeMs / lengthMs)) end
 
@@ -85,11 +95,103 @@ local function planText(plan) return string.format('%.0f/%.0f', plan.perMinute, 
 
 local function newLedgerState(generation, rules)
   return {
-    generation = generation, started = 0, counted = 0,
+    format = FORMAT, replies = {}, generation = generation, started = 0, counted = 0,
     minute = newWindow(rules.plan.perMinute), day = newWindow(rules.plan.perDay), planKnown = rules.plan.known,
     minuteStarts = {}, dayStarts = {}, unanswered = {},
     configuredAtMs = {}, heeded = '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false,
   }
+end
+
+-- More than any count, time or reset that a header can tell. Neither NaN nor infinity is less.
+local MOST = 1e18
+local function isText(value) return type(value) == 'string' end
+local function isFlag(value) return type(value) == 'boolean' end
+local function isNumber(value) return type(value) == 'number' and math.abs(value) <= MOST end
+local function isWhole(value) return isNumber(value) and value == math.floor(value) end
+local function isCount(value) return isWhole(value) and value >= 0 end
+local function isMode(value) return value == 'told' or value == 'counted' or value == 'unknown' end
+
+local function fits(value, checks)
+  if type(value) ~= 'table' then return false end
+  for name, check in pairs(checks) do
+    if not check(value[name]) then return false end
+  end
+  return true
+end
+
+local function isTable(value, isEntry)
+  if type(value) ~= 'table' then return false end
+  for name, entry in pairs(value) do
+    if type(name) ~= 'string' or not isEntry(name, entry) then return false end
+  end
+  return true
+end
+
+local function isBySlot(value)
+  return isTable(value, function(slot, count)
+    return #slot <= 16 and string.find(slot, '^%-?%d+$') ~= nil and isCount(count)
+  end)
+end
+
+local function isByPlan(value)
+  return isTable(value, function(_, atMs) return isNumber(atMs) end)
+end
+
+local REPLY = {
+  id = isText, granted = isCount, firstStart = isCount, countedBefore = isCount, grantedAtMs = isNumber, probe = isFlag,
+}
+local function isReplies(value)
+  return isTable(value, function(_, reply) return fits(reply, REPLY) end)
+end
+
+local WINDOW = {
+  mode = isMode, limit = isCount, ceiling = isWhole, cappedAt = isWhole, resetAtMs = isNumber, resetId = isNumber,
+  fewest = isWhole, fewestLately = isWhole, fewestSince = isWhole, toldAtMs = isNumber,
+}
+local function isWindow(value) return fits(value, WINDOW) end
+
+local STATE = {
+  format = isCount, replies = isReplies, generation = isText, started = isCount, counted = isCount,
+  minute = isWindow, day = isWindow, planKnown = isFlag, configuredAtMs = isByPlan, heeded = isText,
+  minuteStarts = isBySlot, dayStarts = isBySlot, unanswered = isBySlot, mustProbe = isFlag, probeUntilMs = isNumber,
+  pausedUntilMs = isNumber, pausedAtMs = isNumber, seenMs = isNumber, refusals = isCount, banned = isFlag,
+}
+
+local function complete(value, fresh, names)
+  if type(value) ~= 'table' then return end
+  for _, name in ipairs(names) do
+    if value[name] == nil then value[name] = fresh[name] end
+  end
+end
+
+local function anew(fresh, kept)
+  local function copy(names)
+    for _, name in ipairs(names) do
+      if STATE[name](kept[name]) then fresh[name] = kept[name] end
+    end
+  end
+  local minute, day = kept.minute, kept.day
+  if type(minute) == 'table' and type(day) == 'table' and isCount(minute.limit) and isCount(day.limit) then
+    fresh.minute.limit, fresh.day.limit = minute.limit, day.limit
+    copy({ 'planKnown', 'configuredAtMs', 'heeded', 'minuteStarts', 'dayStarts' })
+  end
+  copy({ 'pausedUntilMs', 'pausedAtMs', 'seenMs', 'refusals', 'banned' })
+  fresh.mustProbe = true
+  return fresh
+end
+
+-- The state, whether all that was kept could be used, and whether it is another version's and not to be touched.
+local function readState(text, fresh, nowMs)
+  local decoded, kept = pcall(cjson.decode, text)
+  if not decoded or type(kept) ~= 'table' then kept = {} end
+  local newer = isCount(kept.format) and kept.format > FORMAT
+  if newer and isNumber(kept.seenMs) and nowMs - kept.seenMs < LEFT_ALONE_MS then return fresh, true, true end
+  complete(kept, fresh, { 'format', 'replies', 'configuredAtMs', 'heeded', 'seenMs' })
+  for _, name in ipairs({ 'minute', 'day' }) do
+    complete(kept[name], fresh[name], { 'fewest', 'fewestLately', 'fewestSince', 'toldAtMs' })
+  end
+  if newer or not fits(kept, STATE) then return anew(fresh, kept), false, false end
+  return kept, true, false
 end
 
 local function hasReset(window, nowMs) return window.mode == 'told' and nowMs >= window.resetAtMs end
@@ -101,16 +203,15 @@ local function moved(starts, backMs, lengthMs)
 end
 
 local function heedClock(state, nowMs)
-  local seenMs = state.seenMs or 0
-  local backMs = seenMs - nowMs
+  local backMs = state.seenMs - nowMs
   if backMs < SET_BACK_MS then
-    state.seenMs = math.max(seenMs, nowMs)
+    state.seenMs = math.max(state.seenMs, nowMs)
     return
   end
   state.seenMs = nowMs
   for _, window in ipairs({ state.minute, state.day }) do
     window.resetAtMs = window.resetAtMs - backMs
-    window.toldAtMs = (window.toldAtMs or 0) - backMs
+    window.toldAtMs = window.toldAtMs - backMs
   end
   for _, name in ipairs({ 'probeUntilMs', 'pausedUntilMs', 'pausedAtMs' }) do state[name] = state[name] - backMs end
   state.minuteStarts = moved(state.minuteStarts, backMs, MINUTE_SLOTS.lengthMs)
@@ -121,8 +222,7 @@ end
 local function heedConfigured(state, plan, nowMs)
   if not plan.known then return end
   local minute, day = state.minute, state.day
-  local lately, text, heeded = state.configuredAtMs or {}, planText(plan), state.heeded or ''
-  state.configuredAtMs = lately
+  local lately, text, heeded = state.configuredAtMs, planText(plan), state.heeded
   local isNew = nowMs - (lately[text] or -math.huge) >= LATELY_MS
   local stands = nowMs - (lately[heeded] or -math.huge) < STANDS_MS
   for other, atMs in pairs(lately) do
@@ -235,7 +335,7 @@ local function applyReading(state, given, reading, nowMs)
   window.ceiling = math.min(ceiling, highest)
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS
   window.resetId = reading.resetId
-  window.toldAtMs = math.max(window.toldAtMs or 0, nowMs - (reading.agoMs or 0))
+  window.toldAtMs = math.max(window.toldAtMs, nowMs - (reading.agoMs or 0))
   if not reading.otherLimit then return end
   local assumed = other.mode ~= 'told' or not state.planKnown or other.limit == limit
   if assumed then other.limit = reading.otherLimit end
@@ -302,7 +402,6 @@ local function addMissing(starts, slot, used)
   if missing > 0 then add(starts, slot, missing) end
 end
 
--- States and replicas of an older version tell nothing of when.
 local function adoptMinute(state, memory, nowMs)
   local minute, started, minuteTold = state.minute, state.started, memory.minuteTold
   local starts = memory.calls + memory.underWay
@@ -315,7 +414,7 @@ local function adoptMinute(state, memory, nowMs)
     return
   end
   if told and minute.ceiling <= started then return end
-  local overtaken = memory.awayForMs and (minute.toldAtMs or 0) < nowMs - memory.awayForMs
+  local overtaken = memory.awayForMs and minute.toldAtMs < nowMs - memory.awayForMs
   if told and (starts > 0 or overtaken) then minute.mode = 'unknown' end
 end
 
@@ -424,13 +523,19 @@ end
 local request = cjson.decode(ARGV[1])
 local rules, wanted = request.rules, request.wanted
 local nowMs = tonumber(ARGV[2]) or redisNowMs()
-local stored = redis.call('GET', KEYS[1])
-local state = stored and cjson.decode(stored) or newLedgerState(request.generation, rules)
+local stored = redis.pcall('GET', KEYS[1])
+if type(stored) == 'table' then
+  -- What is no text at all is no state either.
+  if not string.find(stored.err, '^%-?WRONGTYPE') then return stored end
+  stored = ''
+end
+local state, whole, leftAlone = newLedgerState(request.generation, rules), true, false
+if stored then state, whole, leftAlone = readState(stored, state, nowMs) end
 
 heedClock(state, nowMs)
 heedConfigured(state, rules.plan, nowMs)
 passTime(state, rules, nowMs)
-state.replies = state.replies or {}
+if leftAlone then state.pausedUntilMs = nowMs + ASK_AGAIN_MS end
 local reply = state.replies[request.replica]
 if not reply or reply.id ~= request.id then
   for _, report in ipairs(request.reports) do applyReport(state, report, nowMs) end
@@ -456,10 +561,16 @@ local room = grantable(state, nowMs)
 local short = wanted > reply.granted
 
 -- Whoever only looks leaves nothing behind: keys that somebody made up take no room.
-local keeps = stored or #request.reports > 0 or reply.granted > 0
+local keeps = not leftAlone and (stored or #request.reports > 0 or reply.granted > 0)
 if keeps then
-  local keepMs = math.max(FORGOTTEN_AFTER_MS, state.pausedUntilMs - nowMs + FORGOTTEN_AFTER_MS)
-  redis.call('SET', KEYS[1], cjson.encode(state), 'PX', string.format('%.0f', keepMs))
+  local encoded, text = pcall(cjson.encode, state)
+  if not encoded then
+    -- What is not known here and was left as it is has a number in it that JSON does not have.
+    state, whole = anew(newLedgerState(request.generation, rules), state), false
+    text = cjson.encode(state)
+  end
+  local pausedForMs = math.min(math.max(0, state.pausedUntilMs - nowMs), LONGEST_PAUSE_MS)
+  redis.call('SET', KEYS[1], text, 'PX', string.format('%.0f', pausedForMs + FORGOTTEN_AFTER_MS))
 end
 
 return cjson.encode({
@@ -476,5 +587,6 @@ return cjson.encode({
   banned = state.banned,
   refusedLately = refusedLately(state, nowMs),
   planKnown = state.planKnown,
+  whole = whole, leftAlone = leftAlone,
 })
 `;

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { silentLog } from '../log.ts';
+import type { Log } from '../log.ts';
 import type { RedisStore } from '../store/redis.ts';
 import { LEDGER_SCRIPT } from './ledger-script.ts';
 import type { LedgerRules } from './ledger-state.ts';
@@ -13,6 +15,8 @@ export interface RedisLedgerOptions {
   nameOf(apiKey: string): Promise<string> | string;
   /** Which replica this is, among those that share the Redis. */
   readonly replica: string;
+  /** Default: none. */
+  readonly log?: Log;
   /** For tests that move time; Redis's own clock otherwise. */
   readonly now?: () => number;
 }
@@ -27,12 +31,23 @@ export interface RedisLedger extends Ledger {
 }
 
 /** The ledger of all replicas that share a Redis: one script an exchange, one round trip. */
-export function createRedisLedger({ redis, rules, nameOf, replica, now }: RedisLedgerOptions): RedisLedger {
+export function createRedisLedger(options: RedisLedgerOptions): RedisLedger {
+  const { redis, rules, nameOf, replica, log = silentLog, now } = options;
+  let leftAloneTold = false;
+
   return {
     async exchange(apiKey, exchange, id = randomUUID()) {
       const request = JSON.stringify({ ...exchange, rules, replica, id, generation: randomUUID() });
       const answer = await redis.run(SCRIPT, `petql:ledger:${await nameOf(apiKey)}`, request, now ? String(now()) : '');
-      return standingOf(JSON.parse(answer) as ScriptAnswer);
+      const { whole, leftAlone, ...said } = JSON.parse(answer) as ScriptAnswer;
+      if (!whole) {
+        log.warn({}, 'what Redis had of one key made no sense; what was spent with it is found out anew');
+      }
+      if (leftAlone && !leftAloneTold) {
+        log.warn({}, 'a newer petql keeps its calls in this Redis; the keys that it uses are left to it');
+        leftAloneTold = true;
+      }
+      return standingOf(said);
     },
     close: () => Promise.resolve(),
   };
@@ -45,6 +60,10 @@ interface ScriptAnswer extends Omit<Standing, 'closed' | 'grants'> {
   readonly countedBefore: number;
   readonly grantedAtMs: number;
   readonly probe: boolean;
+  /** Whether all that was kept could be used. */
+  readonly whole: boolean;
+  /** Whether what was kept is of a newer petql. */
+  readonly leftAlone: boolean;
 }
 
 function standingOf({
@@ -55,7 +74,7 @@ function standingOf({
   probe,
   closed,
   ...rest
-}: ScriptAnswer): Standing {
+}: Omit<ScriptAnswer, 'leftAlone' | 'whole'>): Standing {
   const { generation } = rest;
   const grants: Grant[] = Array.from({ length: granted }, (_, index) => ({
     generation,

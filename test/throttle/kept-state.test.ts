@@ -60,8 +60,8 @@ test('whatever is kept of a key, every exchange has an answer whose figures make
   );
 });
 
-test.each([
-  ...['null', '{}', '[]', '7', '"x"', 'xx', ''].map((text) => [`"${text}"`, text] as const),
+test.each<[string, string]>([
+  ...['null', '{}', '[]', '7', '"x"', 'xx', ''].map((text): [string, string] => [`"${text}"`, text]),
   ['a state without what is unanswered', without('unanswered')],
   ['a state without its limit', without('minute.limit')],
 ])('a key of which %s is kept begins with a probe, and the log says so once, without the key', async (_name, text) => {
