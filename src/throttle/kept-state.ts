@@ -31,11 +31,12 @@ function parsed(text: string): Kept {
 
 /** Fields that older versions did not have yet: without them, less is known, and nothing more is allowed. */
 function completed(kept: Kept, fresh: LedgerState): LedgerState {
-  const { configuredAtMs, heeded, seenMs, replicas } = fresh;
+  const { configuredAtMs, heeded, seenMs, dayInDoubt, replicas } = fresh;
   return {
     configuredAtMs,
     heeded,
     seenMs,
+    dayInDoubt,
     replicas,
     ...kept,
     minute: completedWindow(kept.minute, fresh.minute),
@@ -43,8 +44,9 @@ function completed(kept: Kept, fresh: LedgerState): LedgerState {
   } as LedgerState;
 }
 
-function completedWindow(kept: unknown, { fewest, fewestLately, fewestSince, leastLeft, toldAtMs }: WindowState) {
-  return { fewest, fewestLately, fewestSince, leastLeft, toldAtMs, ...(kept as object | null | undefined) };
+function completedWindow(kept: unknown, fresh: WindowState): unknown {
+  const { toldLimit, fewest, fewestLately, fewestSince, leastLeft, toldAtMs } = fresh;
+  return { toldLimit, fewest, fewestLately, fewestSince, leastLeft, toldAtMs, ...(kept as object | null | undefined) };
 }
 
 /**
@@ -91,6 +93,7 @@ const isByPlan = (value: unknown) => isTable(value, (_plan, atMs) => isNumber(at
 const WINDOW: Checks<WindowState> = {
   mode: (value) => MODES.includes(value),
   limit: isCount,
+  toldLimit: isCount,
   ceiling: isWhole,
   cappedAt: isWhole,
   resetAtMs: isNumber,
@@ -121,6 +124,7 @@ const STATE: Checks<LedgerState> = {
   seenMs: isNumber,
   refusals: isCount,
   banned: isFlag,
+  dayInDoubt: isFlag,
   replicas: (value) => isCount(value) && value !== 0,
 };
 

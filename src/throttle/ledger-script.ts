@@ -86,7 +86,7 @@ end
 local function forgetFewest(window) window.fewest, window.fewestLately, window.fewestSince = 0, 0, 0 end
 
 local function newWindow(limit)
-  local window = { mode = 'unknown', limit = limit, ceiling = 0, cappedAt = 0, resetAtMs = 0, resetId = 0, toldAtMs = 0 }
+  local window = { mode = 'unknown', limit = limit, toldLimit = 0, ceiling = 0, cappedAt = 0, resetAtMs = 0, resetId = 0, toldAtMs = 0 }
   forgetFewest(window)
   return window
 end
@@ -98,7 +98,7 @@ local function newLedgerState(generation, rules)
     format = FORMAT, replies = {}, generation = generation, started = 0, counted = 0,
     minute = newWindow(rules.plan.perMinute), day = newWindow(rules.plan.perDay), planKnown = rules.plan.known,
     minuteStarts = {}, dayStarts = {}, unanswered = {},
-    configuredAtMs = {}, heeded = '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false,
+    configuredAtMs = {}, heeded = '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false, dayInDoubt = false,
   }
 end
 
@@ -145,7 +145,7 @@ local function isReplies(value)
 end
 
 local WINDOW = {
-  mode = isMode, limit = isCount, ceiling = isWhole, cappedAt = isWhole, resetAtMs = isNumber, resetId = isNumber,
+  mode = isMode, limit = isCount, toldLimit = isCount, ceiling = isWhole, cappedAt = isWhole, resetAtMs = isNumber, resetId = isNumber,
   fewest = isWhole, fewestLately = isWhole, fewestSince = isWhole, toldAtMs = isNumber,
 }
 local function isWindow(value) return fits(value, WINDOW) end
@@ -154,7 +154,7 @@ local STATE = {
   format = isCount, replies = isReplies, generation = isText, started = isCount, counted = isCount,
   minute = isWindow, day = isWindow, planKnown = isFlag, configuredAtMs = isByPlan, heeded = isText,
   minuteStarts = isBySlot, dayStarts = isBySlot, unanswered = isBySlot, mustProbe = isFlag, probeUntilMs = isNumber,
-  pausedUntilMs = isNumber, pausedAtMs = isNumber, seenMs = isNumber, refusals = isCount, banned = isFlag,
+  pausedUntilMs = isNumber, pausedAtMs = isNumber, seenMs = isNumber, refusals = isCount, banned = isFlag, dayInDoubt = isFlag,
 }
 
 local function complete(value, fresh, names)
@@ -186,9 +186,9 @@ local function readState(text, fresh, nowMs)
   if not decoded or type(kept) ~= 'table' then kept = {} end
   local newer = isCount(kept.format) and kept.format > FORMAT
   if newer and isNumber(kept.seenMs) and nowMs - kept.seenMs < LEFT_ALONE_MS then return fresh, true, true end
-  complete(kept, fresh, { 'format', 'replies', 'configuredAtMs', 'heeded', 'seenMs' })
+  complete(kept, fresh, { 'format', 'replies', 'configuredAtMs', 'heeded', 'seenMs', 'dayInDoubt' })
   for _, name in ipairs({ 'minute', 'day' }) do
-    complete(kept[name], fresh[name], { 'fewest', 'fewestLately', 'fewestSince', 'toldAtMs' })
+    complete(kept[name], fresh[name], { 'toldLimit', 'fewest', 'fewestLately', 'fewestSince', 'toldAtMs' })
   end
   if newer or not fits(kept, STATE) then return anew(fresh, kept), false, false end
   return kept, true, false
@@ -219,6 +219,36 @@ local function heedClock(state, nowMs)
   state.unanswered = moved(state.unanswered, backMs, UNANSWERED_SLOT_MS)
 end
 
+local function allowedWhenCounted(name, limit)
+  return name == 'day' and limit - math.floor(limit / DAY_RESERVE) or limit
+end
+
+local function leftOfMinute(state) return math.max(0, state.minute.limit - sum(state.minuteStarts)) end
+
+local function windowStanding(state, name, nowMs)
+  local window = state[name]
+  local full = name == 'minute' and window.mode == 'unknown' and not state.planKnown and leftOfMinute(state) == 0
+  local mode = full and 'counted' or window.mode
+  local standing = { mode = mode, limit = window.limit, resetId = window.resetId }
+  if mode == 'unknown' and name == 'minute' then
+    standing.used, standing.remaining, standing.resetInMs = 0, window.limit, 0
+  elseif mode == 'told' then
+    standing.remaining = math.max(0, window.ceiling - state.started)
+    standing.used = math.max(0, window.limit - standing.remaining)
+    standing.resetInMs = math.max(0, window.resetAtMs - nowMs)
+  else
+    local starts = name == 'minute' and state.minuteStarts or state.dayStarts
+    local shape = name == 'minute' and MINUTE_SLOTS or DAY_SLOTS
+    local least = name == 'day' and window.mode == 'unknown' and state.dayInDoubt and 1 or 0
+    standing.used = sum(starts)
+    standing.remaining = math.max(least, allowedWhenCounted(name, window.limit) - standing.used)
+    standing.resetInMs = math.max(0, firstFreeMs(starts, shape) - nowMs)
+  end
+  return standing
+end
+
+local function toldLimit(window) return window.toldLimit == window.limit and window.limit or 0 end
+
 local function heedConfigured(state, plan, nowMs)
   if not plan.known then return end
   local minute, day = state.minute, state.day
@@ -229,12 +259,16 @@ local function heedConfigured(state, plan, nowMs)
     if nowMs - atMs >= LATELY_MS then lately[other] = nil end
   end
   lately[text] = nowMs
-  if text == heeded or (not isNew and stands) then return end
+  local contradicts = plan.perMinute < toldLimit(minute) or plan.perDay < toldLimit(day)
+  if text == heeded or (not isNew and (stands or contradicts)) then return end
   state.heeded = text
+  local wasOpen = windowStanding(state, 'day', nowMs).remaining > 0
   if day.mode == 'told' and day.limit ~= plan.perDay then day.mode = 'unknown' end
   minute.limit = plan.perMinute
   day.limit = plan.perDay
   state.planKnown = true
+  state.dayInDoubt = wasOpen and sum(state.dayStarts) >= allowedWhenCounted('day', day.limit)
+  if state.dayInDoubt then day.mode = 'unknown' end
 end
 
 local function passTime(state, rules, nowMs)
@@ -274,6 +308,7 @@ end
 local function openUntold(state)
   state.probeUntilMs = 0
   state.mustProbe = false
+  state.dayInDoubt = false
   if state.minute.mode == 'unknown' then state.minute.mode = 'counted' end
   if state.day.mode == 'unknown' then state.day.mode = 'counted' end
 end
@@ -302,8 +337,6 @@ local function noteFewest(state, window, given, remaining)
   window.fewestLately = remaining
   window.fewestSince = state.started
 end
-
-local function leftOfMinute(state) return math.max(0, state.minute.limit - sum(state.minuteStarts)) end
 
 local function applyReading(state, given, reading, nowMs)
   local window = state[reading.window]
@@ -336,9 +369,10 @@ local function applyReading(state, given, reading, nowMs)
   window.resetAtMs = nowMs + reading.resetInMs + GUARD_MS
   window.resetId = reading.resetId
   window.toldAtMs = math.max(window.toldAtMs, nowMs - (reading.agoMs or 0))
+  if reading.limit then window.toldLimit = reading.limit end
   if not reading.otherLimit then return end
   local assumed = other.mode ~= 'told' or not state.planKnown or other.limit == limit
-  if assumed then other.limit = reading.otherLimit end
+  if assumed then other.limit, other.toldLimit = reading.otherLimit, reading.otherLimit end
   window.limit = limit
   state.planKnown = true
 end
@@ -371,6 +405,7 @@ local function applyRefused(state, report, nowMs)
     if given.probe and given.generation == state.generation then openUntold(state) end
     return
   end
+  state.dayInDoubt = false
   local pauseMs = refusal.retryAfterMs
   for _, reading in ipairs(report.readings) do
     if reading.remaining == 0 then pauseMs = math.max(pauseMs, reading.resetInMs) end
@@ -471,28 +506,6 @@ local function applyReport(state, report, nowMs)
   elseif report.kind == 'refused' then applyRefused(state, report, nowMs)
   elseif report.kind == 'adopted' then applyAdopted(state, report, nowMs)
   end
-end
-
-local function windowStanding(state, name, nowMs)
-  local window = state[name]
-  local full = name == 'minute' and window.mode == 'unknown' and not state.planKnown and leftOfMinute(state) == 0
-  local mode = full and 'counted' or window.mode
-  local standing = { mode = mode, limit = window.limit, resetId = window.resetId }
-  if mode == 'unknown' and name == 'minute' then
-    standing.used, standing.remaining, standing.resetInMs = 0, window.limit, 0
-  elseif mode == 'told' then
-    standing.remaining = math.max(0, window.ceiling - state.started)
-    standing.used = math.max(0, window.limit - standing.remaining)
-    standing.resetInMs = math.max(0, window.resetAtMs - nowMs)
-  else
-    local starts = name == 'minute' and state.minuteStarts or state.dayStarts
-    local shape = name == 'minute' and MINUTE_SLOTS or DAY_SLOTS
-    local allowed = name == 'day' and window.limit - math.floor(window.limit / DAY_RESERVE) or window.limit
-    standing.used = sum(starts)
-    standing.remaining = math.max(0, allowed - standing.used)
-    standing.resetInMs = math.max(0, firstFreeMs(starts, shape) - nowMs)
-  end
-  return standing
 end
 
 local function usedUp(name, window)

@@ -79,6 +79,8 @@ export interface LedgerState {
   /** Refusals in a row. */
   refusals: number;
   banned: boolean;
+  /** Whether the day is used up by a limit that was merely configured, so that a probe may find out all the same. */
+  dayInDoubt: boolean;
   /**
    * Among how many replicas the upstream's windows are shared out without any of them knowing of the others' calls: 1 but
    * where Redis is away. The share of a window is taken once, when it opens; what is left of it later may be another's.
@@ -89,6 +91,8 @@ export interface LedgerState {
 export interface WindowState {
   mode: WindowStanding['mode'];
   limit: number;
+  /** The limit that the upstream told last, of this window or by the other one's; 0 for none. */
+  toldLimit: number;
   /** In units of `started`. */
   ceiling: number;
   /** How many had been started when the upper bound `started + R` last held the ceiling down. */
@@ -168,6 +172,7 @@ export function newLedgerState(generation: string, { plan }: LedgerRules): Ledge
     seenMs: 0,
     refusals: 0,
     banned: false,
+    dayInDoubt: false,
     replicas: 1,
   };
 }
@@ -245,6 +250,7 @@ function newWindow(limit: number): WindowState {
   return {
     mode: 'unknown',
     limit,
+    toldLimit: 0,
     ceiling: 0,
     cappedAt: 0,
     resetAtMs: 0,
@@ -275,7 +281,8 @@ function heedClock(state: LedgerState, nowMs: number): void {
 
 /**
  * Somebody has configured a plan that was not lately: it was bought, and holds until the upstream says otherwise. Replicas
- * that share a ledger may be told different plans for a while, so each is heeded once.
+ * that share a ledger may be told different plans for a while, so each is heeded once. One that is not new takes nothing back
+ * that the upstream has told: a process that lags behind knows no better.
  */
 function heedConfigured(state: LedgerState, { plan }: LedgerRules, nowMs: number): void {
   if (!plan.known) return;
@@ -287,13 +294,23 @@ function heedConfigured(state: LedgerState, { plan }: LedgerRules, nowMs: number
   for (const [other, atMs] of Object.entries(lately)) if (nowMs - atMs >= LATELY_MS) delete lately[other];
   lately[text] = nowMs;
   // Of two that processes have at the same time, each would take back what the other allows.
-  if (text === heeded || (!isNew && stands)) return;
+  const contradicts = plan.perMinute < toldLimit(minute) || plan.perDay < toldLimit(day);
+  if (text === heeded || (!isNew && (stands || contradicts))) return;
   state.heeded = text;
+  const wasOpen = windowStanding(state, 'day', nowMs).remaining > 0;
   // What is left of the day, a probe will tell. The minute is soon over, and may be used up by what the other plan allowed.
   if (day.mode === 'told' && day.limit !== plan.perDay) day.mode = 'unknown';
   minute.limit = plan.perMinute;
   day.limit = plan.perDay;
   state.planKnown = true;
+  // No header could say that it is wrong, since no call would go out for a day.
+  state.dayInDoubt = wasOpen && sum(state.dayStarts) >= allowedWhenCounted('day', day.limit, state.replicas);
+  if (state.dayInDoubt) day.mode = 'unknown';
+}
+
+/** The window's limit, where the upstream told it; 0 where another was configured since. */
+function toldLimit(window: WindowState): number {
+  return window.toldLimit === window.limit ? window.limit : 0;
 }
 
 function planText({ perMinute, perDay }: Plan): string {
@@ -367,6 +384,7 @@ function applyAnswered(state: LedgerState, { grant: given, readings }: Answered,
 function openUntold(state: LedgerState): void {
   state.probeUntilMs = 0;
   state.mustProbe = false;
+  state.dayInDoubt = false;
   for (const window of [state.minute, state.day]) if (window.mode === 'unknown') window.mode = 'counted';
 }
 
@@ -415,11 +433,12 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
   window.resetId = reading.resetId;
   window.leastLeft = same ? Math.min(window.leastLeft, remaining) : remaining;
   window.toldAtMs = Math.max(window.toldAtMs, nowMs - (reading.agoMs ?? 0));
+  if (reading.limit !== undefined) window.toldLimit = reading.limit;
   // A limit that its reader knew is no news. Where it is not the one here, another plan was configured meanwhile.
   if (reading.otherLimit === undefined) return;
   // What was told of the other window before the plan was known may have been this one's; with this one's limit, it was.
   const assumed = other.mode !== 'told' || !state.planKnown || other.limit === limit;
-  if (assumed) other.limit = reading.otherLimit;
+  if (assumed) other.limit = other.toldLimit = reading.otherLimit;
   window.limit = limit;
   state.planKnown = true;
 }
@@ -446,6 +465,8 @@ function applyRefused(state: LedgerState, report: Refused, nowMs: number): void 
     if (given.probe && given.generation === state.generation) openUntold(state);
     return;
   }
+  // Whatever the day's limit is, it will not be found out by calling on.
+  state.dayInDoubt = false;
   // A window that has something left is not the one that was overrun.
   const untilReset = Math.max(0, ...readings.map((reading) => (reading.remaining === 0 ? reading.resetInMs : 0)));
   let pauseMs = Math.max(refusal.retryAfterMs, untilReset);
@@ -610,7 +631,8 @@ function windowStanding(state: LedgerState, name: WindowName, nowMs: number): Wi
   }
   const [starts, slots] = countOf(state, name);
   const used = sum(starts);
-  const remaining = Math.max(0, allowedWhenCounted(name, limit, state.replicas) - used);
+  const least = name === 'day' && mode === 'unknown' && state.dayInDoubt ? 1 : 0;
+  const remaining = Math.max(least, allowedWhenCounted(name, limit, state.replicas) - used);
   return { mode, limit, used, remaining, resetInMs: Math.max(0, firstFreeMs(starts, slots) - nowMs), resetId };
 }
 
