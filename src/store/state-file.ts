@@ -10,6 +10,8 @@ export interface StateFile {
   setAll(entries: Iterable<readonly [name: string, value: string]>): void;
   /** Forgets what was not set for so long, in milliseconds; where it cannot be written, nothing. */
   forget(olderThanMs: number): void;
+  /** Whether the process before did not close it, so that the last it would have written may be missing. Default: false. */
+  readonly unclean?: boolean;
   /** Closes it; what is closed already stays so. */
   close(): void;
 }
@@ -21,6 +23,10 @@ export interface OpenStateFile extends StateFile {
 }
 
 const KEY_SECRET = 'key-secret';
+/** Is there while a process has the file open, and after one that did not close it. */
+const OPEN = 'open';
+/** What an unclean end leaves in doubt is out of every minute by then, however that is counted. */
+const IN_DOUBT_MS = 120_000;
 /**
  * What is added to what is kept, and can be missing or left unread, is no new format. A new one is what an older petql would
  * misread; those before the first had none, and are read the same.
@@ -62,28 +68,26 @@ function makeReady(database: DatabaseSync): void {
   // Found now, damage is one clear line; found later, it would be the errors of those whose state it is.
   const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
   if (found !== 'ok') throw new Error(`it is damaged (${String(found).replaceAll('\n', ' ')})`);
-  if (format !== FORMAT) noteFormat(database);
+  // Where there is no room for it, the next start tries again, and reads all the same.
+  if (format !== FORMAT) orNot(() => database.exec(`PRAGMA user_version = ${FORMAT}`));
 }
 
 function formatOf(database: DatabaseSync): number {
   return Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
 }
 
-function noteFormat(database: DatabaseSync): void {
-  try {
-    database.exec(`PRAGMA user_version = ${FORMAT}`);
-  } catch {
-    // There is no room for it. The next start tries again, and reads all the same.
-  }
-}
-
 function stateFileIn(database: DatabaseSync, now: () => number): OpenStateFile {
   const select = database.prepare('SELECT value FROM state WHERE name = ?');
   const upsert = database.prepare('INSERT OR REPLACE INTO state VALUES (?, ?, ?)');
-  const remove = database.prepare(`DELETE FROM state WHERE set_at < ? AND name <> '${KEY_SECRET}'`);
+  const remove = database.prepare(`DELETE FROM state WHERE set_at < ? AND name NOT IN ('${KEY_SECRET}', '${OPEN}')`);
+  const removeOpen = database.prepare(`DELETE FROM state WHERE name = '${OPEN}'`);
   const get = (name: string) => select.get(name)?.['value'] as string | undefined;
+  const unclean = get(OPEN) !== undefined;
+  const openedAtMs = now();
+  orNot(() => upsert.run(OPEN, '', openedAtMs));
   return {
     get,
+    unclean,
     setAll(entries) {
       database.exec('BEGIN');
       try {
@@ -96,11 +100,7 @@ function stateFileIn(database: DatabaseSync, now: () => number): OpenStateFile {
       }
     },
     forget(olderThanMs) {
-      try {
-        remove.run(now() - olderThanMs);
-      } catch {
-        // To forget takes room too. What is kept for longer harms nobody.
-      }
+      orNot(() => remove.run(now() - olderThanMs));
     },
     keySecret(make) {
       const known = get(KEY_SECRET);
@@ -110,8 +110,20 @@ function stateFileIn(database: DatabaseSync, now: () => number): OpenStateFile {
       return made;
     },
     close() {
-      if (database.isOpen) database.close();
+      if (!database.isOpen) return;
+      // Whoever ends at once, its port in use for one, has found out nothing of what is in doubt.
+      if (!unclean || now() - openedAtMs >= IN_DOUBT_MS) orNot(() => removeOpen.run());
+      database.close();
     },
     records: createKeptRecords({ database, now }),
   };
+}
+
+/** Where there is no room to write: what is kept for longer, or not noted, keeps nobody from going on. */
+function orNot(write: () => unknown): void {
+  try {
+    write();
+  } catch {
+    // As said.
+  }
 }

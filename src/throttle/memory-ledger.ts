@@ -6,6 +6,7 @@ import { readState } from './kept-state.ts';
 import { exchange, newLedgerState } from './ledger-state.ts';
 import type { LedgerRules, LedgerState } from './ledger-state.ts';
 import { createRestingStates } from './resting-states.ts';
+import { add, MINUTE_SLOTS, slotOf } from './slot-counts.ts';
 
 export interface MemoryLedgerOptions {
   readonly rules: LedgerRules;
@@ -35,6 +36,7 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
   const states = createRestingStates(rules, now);
   /** States are lost with the process, all of them at once: one name does for what every caller's has been since. */
   const generation = randomUUID();
+  const startedAtMs = now();
   const forgetting = setInterval(() => states.forget(), 3_600_000).unref();
   /** Changed since they were written, with what had been started by then. */
   const unwritten = new Map<string, number>();
@@ -82,7 +84,7 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
       // It is told once, and not to each that looks.
       states.set(apiKey, state);
     }
-    return resumed(state);
+    return kept?.file.unclean ? afterUncleanEnd(resumed(state), startedAtMs) : resumed(state);
   }
 
   /** Where it fails, as where nothing was kept: a probe finds out what is left. */
@@ -107,8 +109,7 @@ export function createMemoryLedger({ rules, now, log, kept, firstEver = false }:
     const startedWhenWritten = unwritten.get(apiKey) ?? startedBefore;
     unwritten.set(apiKey, startedWhenWritten);
     const urgent =
-      state.started - startedWhenWritten >= Math.max(1, Math.floor(state.day.limit / UNWRITTEN_SHARE)) ||
-      reports.some(({ kind }) => kind === 'refused');
+      state.started - startedWhenWritten > mostUnwritten(state) || reports.some(({ kind }) => kind === 'refused');
     // A file that cannot be written is not tried again for each call.
     if (urgent && (writes || now() - triedAtMs >= WRITE_AFTER_MS)) write();
     else writing ??= setTimeout(write, WRITE_AFTER_MS).unref();
@@ -157,5 +158,21 @@ function resumed(state: LedgerState): LedgerState {
   if (minute.mode === 'told' && minute.ceiling > started) minute.mode = 'unknown';
   state.probeUntilMs = 0;
   state.configuredAtMs = {};
+  return state;
+}
+
+/** Starts that may be lost with the process, where the file can be written. */
+function mostUnwritten({ day }: LedgerState): number {
+  return Math.max(1, Math.floor(day.limit / UNWRITTEN_SHARE)) - 1;
+}
+
+/**
+ * What was started last is not in the state. Of a day that is counted, a reserve makes up for it; of a minute, it counts as
+ * started when the process after it began; and of what was told, a probe finds out before anything else is sent.
+ */
+function afterUncleanEnd(state: LedgerState, startedAtMs: number): LedgerState {
+  const lost = mostUnwritten(state);
+  if (lost > 0) add(state.minuteStarts, slotOf(startedAtMs, MINUTE_SLOTS.lengthMs), lost);
+  state.mustProbe = true;
   return state;
 }

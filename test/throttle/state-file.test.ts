@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -22,16 +22,32 @@ describe('a ledger with a state file', () => {
   const rules: LedgerRules = { plan: { perMinute: 60, perDay: 1_000, known: true }, probeMs: 5_000 };
   const { log, lines } = createMemoryLog();
   let nowMs = Date.UTC(2026, 10, 21, 12);
+  let copies = 0;
 
-  function open(plan = rules.plan): Ledger {
+  const open = (plan = rules.plan): Ledger => openAt(join(folder, 'state.db'), plan);
+
+  function openAt(path: string, plan: LedgerRules['plan']): Ledger {
     const now = () => nowMs;
-    const file = openStateFile(join(folder, 'state.db'), now);
+    const file = openStateFile(path, now);
     return createMemoryLedger({
       rules: { ...rules, plan },
       now,
       log,
       kept: { file, nameOf: createCallerNames('a secret of the test') },
     });
+  }
+
+  /** What is on the disk, as a kill would leave it now, with how many calls of the day are known there. */
+  async function copyOf(name: string): Promise<{ path: string; used: number }> {
+    copies += 1;
+    const path = join(folder, `copy ${copies}.db`);
+    for (const part of ['', '-wal']) await copyFile(join(folder, name + part), path + part);
+    const look = join(folder, `look ${copies}.db`);
+    for (const part of ['', '-wal']) await copyFile(path + part, look + part);
+    const file = openStateFile(look, () => nowMs);
+    const text = file.get(`ledger:${createCallerNames('a secret of the test')('a key')}`);
+    file.close();
+    return { path, used: text === undefined ? 0 : (JSON.parse(text) as { started: number }).started };
   }
 
   async function spend(ledger: Ledger, calls: number): Promise<void> {
@@ -128,6 +144,35 @@ describe('a ledger with a state file', () => {
     expect(second.get('ledger:somebody')).toBeUndefined();
     expect(second.keySecret(() => 'made anew')).toBe('made once');
     second.close();
+  });
+
+  // Where headers tell of the day alone, the calls that a kill had lost were sent once more in the same minute.
+  test.each([
+    ['free', 60, 1_000, 4],
+    ['business', 1_000, 100_000, 499],
+  ])('of %s keeps to a counted minute where the process was killed', async (_name, perMinute, perDay, unwritten) => {
+    const killed = open({ perMinute, perDay, known: true });
+    const [probe] = (await killed.exchange('a key', { reports: [], wanted: 1 })).grants as [Grant];
+    await killed.exchange('a key', { reports: [answered(probe)], wanted: 0 });
+    await expect.poll(() => copyOf('state.db').then(({ used }) => used)).toBe(1);
+    await killed.exchange('a key', { reports: [], wanted: unwritten });
+    const left = await copyOf('state.db');
+    await killed.close();
+    expect(left.used).toBe(1);
+    const next = openAt(left.path, { perMinute, perDay, known: true });
+    const first = await next.exchange('a key', { reports: [], wanted: perMinute });
+    expect(first.grants).toMatchObject([{ probe: true }]);
+    const second = await next.exchange('a key', { reports: first.grants.map(answered), wanted: perMinute });
+    expect(1 + unwritten + 1 + second.grants.length).toBe(perMinute);
+    // Ended at once, it leaves that in doubt for the next; and a minute later it counts no more.
+    await next.close();
+    nowMs += 75_000;
+    const last = openAt(left.path, { perMinute, perDay, known: true });
+    nowMs += 75_000;
+    const [again] = (await last.exchange('a key', { reports: [], wanted: perMinute })).grants as [Grant];
+    const { grants } = await last.exchange('a key', { reports: [answered(again)], wanted: perMinute });
+    expect(grants).toHaveLength(perMinute - 1);
+    await last.close();
   });
 
   test('writes later what it could not write', async () => {
