@@ -22,7 +22,7 @@ test('after a place in the plan has failed, whoever comes next gets another', as
     refusedKey: createRefusedKey(clock),
     getRoute: steadyRoute(true),
     knowledge: createKnowledge(),
-    allowance: { allows: () => true, spend: () => undefined },
+    allowance: { allows: () => true, spend: () => undefined, refund: () => undefined },
     clock,
     retryQuota: { called: () => undefined, room: 1, take: () => true },
     share: () => ({
@@ -43,6 +43,7 @@ test('after a place in the plan has failed, whoever comes next gets another', as
         deadlineMs: Infinity,
         signal: new AbortController().signal,
         charge: () => undefined,
+        refund: () => undefined,
       },
     );
   await expect(wait()).rejects.toThrow('a mistake');
