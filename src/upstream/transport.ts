@@ -1,6 +1,7 @@
-import { Pool, errors } from 'undici';
+import { Pool, buildConnector, errors } from 'undici';
 import type { Dispatcher } from 'undici';
 import { createGrowingBuffer } from '../growing-buffer.ts';
+import { smallReads } from './small-reads.ts';
 
 export interface TransportOptions {
   /** The base address, with its version segment. */
@@ -57,7 +58,7 @@ export function createTransport(options: TransportOptions): Transport {
   const basePath = baseUrl.pathname.replace(/\/+$/, '');
   const pool = new Pool(baseUrl.origin, {
     connections,
-    connectTimeout: timeoutMs,
+    connect: createConnector(timeoutMs),
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
     keepAliveTimeout: 4_000,
@@ -75,6 +76,13 @@ export function createTransport(options: TransportOptions): Transport {
       }),
     close: () => pool.destroy(),
   };
+}
+
+/** What undici does without one, but for the small reads. */
+function createConnector(timeoutMs: number): buildConnector.connector {
+  const connect = buildConnector({ allowH2: false, timeout: timeoutMs });
+  return (options, done) =>
+    connect(options, (...[error, socket]) => (socket ? done(null, smallReads(socket)) : done(error, null)));
 }
 
 interface ExchangeOptions {
