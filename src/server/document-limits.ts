@@ -2,8 +2,10 @@ import { Kind } from 'graphql';
 import type { DocumentNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import { fieldsAt, setsBelow } from './fields-at.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { Fragments } from './fragments.ts';
+import { introspectedFields } from './introspected-fields.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { LimitName } from './limit-exceeded.ts';
 
@@ -30,6 +32,12 @@ const OF_OPERATIONS = ['depth', 'rootFields', 'aliases', 'fields', 'nesting'] as
 /** Of one field at one place of the answer; a hundred fragments of components may each ask for it. */
 const MOST_REPEATS = 100;
 
+/**
+ * Fields of the answer that tell of the schema. All of it, as GraphiQL asks for it, are 1,400; nobody needs a key for them,
+ * and an operation of 8 KB could show it in fifty thousand.
+ */
+const MOST_INTROSPECTED = 5_000;
+
 type Measure = Record<keyof typeof MEASURED, number>;
 
 /**
@@ -40,6 +48,8 @@ type Measure = Record<keyof typeof MEASURED, number>;
 export function documentLimitError(document: DocumentNode, limits: Limits): PetqlError | undefined {
   const fragments = fragmentsOf(document);
   const measureOf = createMeasure(fragments);
+  // Of all operations: which one of them is to run, whoever sends a document says beside it.
+  let introspected = 0;
   for (const definition of document.definitions) {
     // A fragment that nothing uses is validated all the same.
     if (definition.kind !== Kind.OPERATION_DEFINITION && definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
@@ -51,6 +61,9 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
     }
     const repeats = mostRepeats(definition.selectionSet, fragments, limits.maxFields);
     if (repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, repeats);
+    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+    introspected += introspectedFields(definition, fragments, MOST_INTROSPECTED);
+    if (introspected > MOST_INTROSPECTED) return limitExceeded('introspection', MOST_INTROSPECTED);
   }
   return undefined;
 }
@@ -66,29 +79,12 @@ function mostRepeats(root: SelectionSetNode, fragments: Fragments, most: number)
   let looked = 0;
   const open: SelectionSetNode[][] = [[root]];
   for (let sets = open.pop(); sets && looked <= most; sets = open.pop()) {
-    const below = new Map<string, { count: number; readonly sets: SelectionSetNode[] }>();
-    const spread = new Set<string>();
-    for (const set of sets) {
-      // The list grows by its fragments while it is gone through.
-      for (const selection of set.selections) {
-        if (selection.kind === Kind.INLINE_FRAGMENT) sets.push(selection.selectionSet);
-        else if (selection.kind === Kind.FRAGMENT_SPREAD) {
-          const { value } = selection.name;
-          const fragment = spread.has(value) ? undefined : fragments.get(value);
-          if (fragment) sets.push(fragment.selectionSet);
-          spread.add(value);
-        } else {
-          looked += 1;
-          const key = (selection.alias ?? selection.name).value;
-          const same = below.get(key) ?? { count: 0, sets: [] };
-          below.set(key, same);
-          same.count += 1;
-          if (selection.selectionSet) same.sets.push(selection.selectionSet);
-          repeats = Math.max(repeats, same.count);
-        }
-      }
+    for (const fields of fieldsAt(sets, fragments).values()) {
+      looked += fields.length;
+      repeats = Math.max(repeats, fields.length);
+      const lower = setsBelow(fields);
+      if (lower.length > 0) open.push(lower);
     }
-    for (const { sets: lower } of below.values()) if (lower.length > 0) open.push(lower);
   }
   return repeats;
 }

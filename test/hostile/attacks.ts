@@ -43,6 +43,9 @@ const DOCUMENTS: readonly string[] = [
   `{ ${'\n'.repeat(100_000)} ${times(100, (k) => `x${k}`)} }`,
   `query (${times(700, (k) => `$v${k}: Int`)}) { pets(limit: $v0) { id } }`,
   `{ ${'pets'.repeat(50_000)} }`,
+  `{ __schema { ${times(150, (k) => `a${k}: types { name fields { name type { name fields { name } } } }`)} } }`,
+  // As much of the schema as anybody is shown.
+  `{ __schema { ${times(14, (k) => `a${k}: types { name fields { name type { name fields { name } } } }`)} } }`,
   // Of these each operation, and each list of ids, could be gone through on its own.
   times(990, (k) => `query o${k} { __typename }`),
   `${times(600, (k) => `query o${k} { pets { ...f } }`)} fragment f on Pet { ${times(199, (k) => `a${k}: id`)} }`,

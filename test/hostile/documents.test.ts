@@ -38,6 +38,15 @@ const BOMBS: Record<string, [document: string, limit: string]> = {
     'repeats',
   ],
   'one field in a thousand places at once': [`{ ${'pets { id id id id id } '.repeat(30)} }`, 'repeats'],
+  // A tenth of a second for each request, and nobody needs a key: its lists make fifty thousand fields of 750.
+  'lists of the schema in lists': [
+    `{ __schema { ${times(150, (k) => `a${k}: types { name fields { name type { name fields { name } } } }`)} } }`,
+    'introspection',
+  ],
+  'types that variables name': [
+    `query ($n: String!) { ${times(150, (k) => `a${k}: __type(name: $n) { fields { name } }`)} }`,
+    'introspection',
+  ],
   'a fragment that nothing uses': [`{ pets { id } } fragment f on Query { ${'pets { id } '.repeat(500)} }`, 'repeats'],
 };
 
