@@ -6,8 +6,9 @@ import { petStatus } from './pet-status.ts';
 import { pet } from './pet.ts';
 import { rateLimit } from './rate-limit.ts';
 
-const DEFAULT_LIMIT = 20;
-const HIGHEST_LIMIT = 100;
+/** Animals of one `pets`. */
+export const DEFAULT_LIMIT = 20;
+export const HIGHEST_LIMIT = 100;
 /** Of one `petsById`. */
 export const MOST_IDS = 100;
 

@@ -8,6 +8,7 @@ import type { Fragments } from './fragments.ts';
 import { introspectedFields } from './introspected-fields.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { LimitName } from './limit-exceeded.ts';
+import { listedFields } from './listed-fields.ts';
 
 /** What of a document is measured once it is parsed, and which limit each of it is held against. */
 const MEASURED = {
@@ -38,6 +39,9 @@ const MOST_REPEATS = 100;
  */
 const MOST_INTROSPECTED = 5_000;
 
+/** Fields of animals in lists: fifty full ones with four fields each, while there are four that differ. */
+const MOST_LISTED = 20_000;
+
 type Measure = Record<keyof typeof MEASURED, number>;
 
 /**
@@ -62,7 +66,10 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
     const repeats = mostRepeats(definition.selectionSet, fragments, limits.maxFields);
     if (repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, repeats);
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
-    introspected += introspectedFields(definition, fragments, MOST_INTROSPECTED);
+    const root = fieldsAt([definition.selectionSet], fragments);
+    const listed = listedFields(root, fragments);
+    if (listed > MOST_LISTED) return limitExceeded('listedFields', MOST_LISTED, listed);
+    introspected += introspectedFields(root, fragments, MOST_INTROSPECTED);
     if (introspected > MOST_INTROSPECTED) return limitExceeded('introspection', MOST_INTROSPECTED);
   }
   return undefined;

@@ -2,14 +2,13 @@ import { Kind } from 'graphql';
 import type { FieldNode, SelectionSetNode } from 'graphql';
 import type { Fragments } from './fragments.ts';
 
+/** The fields at one place of the answer by the names that they have there. */
+export type FieldsAt = ReadonlyMap<string, readonly FieldNode[]>;
+
 /**
- * The fields at one place of the answer by the names that they have there, of a document that may not be valid: each that a
- * `@skip` or `@include` could leave out is among them.
+ * Collects them from a document that may not be valid: each field that a `@skip` or `@include` could leave out is among them.
  */
-export function fieldsAt(
-  sets: readonly SelectionSetNode[],
-  fragments: Fragments,
-): ReadonlyMap<string, readonly FieldNode[]> {
+export function fieldsAt(sets: readonly SelectionSetNode[], fragments: Fragments): FieldsAt {
   const fields = new Map<string, FieldNode[]>();
   const spread = new Set<string>();
   const open = [...sets];

@@ -1,14 +1,8 @@
 import { Kind, __Schema, __Type, getNamedType, isObjectType } from 'graphql';
-import type {
-  FieldNode,
-  GraphQLField,
-  GraphQLObjectType,
-  GraphQLResolveInfo,
-  OperationDefinitionNode,
-  SelectionSetNode,
-} from 'graphql';
+import type { FieldNode, GraphQLField, GraphQLObjectType, GraphQLResolveInfo, SelectionSetNode } from 'graphql';
 import { schema } from '../schema/schema.ts';
 import { fieldsAt, setsBelow } from './fields-at.ts';
+import type { FieldsAt } from './fields-at.ts';
 import type { Fragments } from './fragments.ts';
 
 /** What of the schema stands at one place of the answer, in all lists around it, and what is selected of each. */
@@ -22,15 +16,12 @@ interface Shown {
  * How many fields of an operation's answer tell of the schema. Its lists make many of few, so that it is gone through as
  * the operation would, deprecated things among the others.
  *
+ * @param root the operation's own fields.
  * @param most once there are more, the rest is not looked at.
  */
-export function introspectedFields(
-  { selectionSet }: OperationDefinitionNode,
-  fragments: Fragments,
-  most: number,
-): number {
+export function introspectedFields(root: FieldsAt, fragments: Fragments, most: number): number {
   let count = 0;
-  const open = rootOf(selectionSet, fragments);
+  const open = shownAt(root);
   for (let shown = open.pop(); shown && count <= most; shown = open.pop()) {
     const { type, values, sets } = shown;
     for (const fields of fieldsAt(sets, fragments).values()) {
@@ -49,9 +40,9 @@ export function introspectedFields(
   return count;
 }
 
-function rootOf(selectionSet: SelectionSetNode, fragments: Fragments): Shown[] {
+function shownAt(root: FieldsAt): Shown[] {
   const shown: Shown[] = [];
-  for (const fields of fieldsAt([selectionSet], fragments).values()) {
+  for (const fields of root.values()) {
     const [first] = fields;
     const sets = setsBelow(fields);
     if (first?.name.value === '__schema') shown.push({ type: __Schema, values: [schema], sets });

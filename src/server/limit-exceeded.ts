@@ -22,6 +22,7 @@ const WORDS = {
   aliases: 'The document is past a limit: at most # aliases',
   fields: 'The document is past a limit: at most # fields',
   repeats: 'The document is past a limit: at most # times the same field at one place',
+  listedFields: 'The document is past a limit: at most # fields of animals that `pets` can show',
   introspection: 'The document is past a limit: at most # fields of the answer that tell of the schema',
   ids: 'The operation is past a limit: at most # ids in all its lists',
   answer: 'The answer is past a limit: at most # characters of data',

@@ -43,6 +43,11 @@ const BOMBS: Record<string, [document: string, limit: string]> = {
     `{ __schema { ${times(150, (k) => `a${k}: types { name fields { name type { name fields { name } } } }`)} } }`,
     'introspection',
   ],
+  // Half as long, and megabytes of an answer for no call.
+  'listings of the same animals': [
+    `{ ${times(200, (k) => `a${k}: pets(limit: 100) { id name categoryId status }`)} }`,
+    'listedFields',
+  ],
   'types that variables name': [
     `query ($n: String!) { ${times(150, (k) => `a${k}: __type(name: $n) { fields { name } }`)} }`,
     'introspection',
