@@ -26,7 +26,7 @@ import { connectRedis } from './store/redis.ts';
 import { openStateFile } from './store/state-file.ts';
 import type { OpenStateFile } from './store/state-file.ts';
 import { whyUnusable } from './store/unusable-file.ts';
-import { createCallerNames, createSharedCallerNames, newSecret } from './throttle/caller-names.ts';
+import { createCallerNames, createSharedCallerNames } from './throttle/caller-names.ts';
 import type { CallerNames } from './throttle/caller-names.ts';
 import { createFailoverLedger } from './throttle/failover-ledger.ts';
 import type { LedgerRules } from './throttle/ledger-state.ts';
@@ -34,6 +34,8 @@ import type { Ledger } from './throttle/ledger.ts';
 import { createMemoryLedger } from './throttle/memory-ledger.ts';
 import { createRedisLedger } from './throttle/redis-ledger.ts';
 import { createReplicas } from './throttle/replicas.ts';
+import { secretOfFile } from './throttle/secret-of-file.ts';
+import { createSecretWatch } from './throttle/secret-watch.ts';
 import { createUpstreamClock } from './throttle/upstream-clock.ts';
 import { observedPetApi } from './upstream/observed-pet-api.ts';
 import { createPetApi } from './upstream/pet-api.ts';
@@ -92,7 +94,7 @@ function putTogether(checked: CheckedOptions, trusted: TrustedDocuments | undefi
   const { petApiUrl, petApiKey, endpoint, graphiqlKey, plan, log, clock } = checked;
   const { upstreamTimeoutMs, maxWaitMs, maxAgeMs, maxStaleMs, heedCacheControl } = checked;
   const { graphiql, introspection, corsOrigins } = checked;
-  const { ledger, replicas, listings, records, nameOf, redis } = openStores(
+  const { ledger, replicas, listings, records, nameOf, redis, secretsDiffer } = openStores(
     { ...checked, rules: { plan, probeMs: upstreamTimeoutMs } },
     opened,
   );
@@ -168,6 +170,7 @@ function putTogether(checked: CheckedOptions, trusted: TrustedDocuments | undefi
     return {
       draining,
       redis: redis(),
+      secretsDiffer: secretsDiffer(),
       gatesClosed: gatesClosed(),
       singleReadsWork: callers.singleReadsWork,
       nearSunsetMs: callers.nearSunsetMs,
@@ -196,6 +199,8 @@ interface Stores {
   readonly listings?: SharedListings;
   /** Whether Redis does what it is asked; undefined without one. */
   redis(): Health['redis'];
+  /** Whether others share them under another key secret. */
+  secretsDiffer(): boolean;
 }
 
 /** Where spent calls and submits are kept: in Redis for many replicas, in a file or in memory for one process. */
@@ -210,7 +215,7 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
     const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
     opened.defer(() => void ledger.close());
     const records = createInsistentRecords(file.records);
-    return { ledger, replicas: () => 1, records, nameOf, redis: () => undefined };
+    return { ledger, replicas: () => 1, records, nameOf, redis: () => undefined, secretsDiffer: () => false };
   }
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since there is a Redis');
   const redis = connectRedis({ url: redisUrl });
@@ -219,6 +224,8 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
   const replicas = createReplicas(redis, replica, log);
   opened.defer(() => replicas.close());
   const nameOf = keySecret === undefined ? createSharedCallerNames(redis) : createCallerNames(keySecret);
+  const secrets = createSecretWatch(redis, nameOf, log);
+  opened.defer(() => secrets.close());
   const shared = createRedisLedger({ redis, rules, nameOf, replica, log });
   const ledger = createFailoverLedger({ shared, replicas, rules, clock, now });
   opened.defer(() => void ledger.close());
@@ -233,6 +240,7 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
   opened.defer(() => listings.close());
   const close = async () => {
     listings.close();
+    secrets.close();
     replicas.close();
     await ledger.close();
     redis.close();
@@ -245,6 +253,7 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
     nameOf,
     replicas: () => replicas.count,
     redis: () => (replicas.redisWorks ? 'connected' : 'away'),
+    secretsDiffer: () => secrets.differs,
   };
 }
 
@@ -253,7 +262,7 @@ function openFile(path: string, now: () => number, given: string | undefined): {
   let file: OpenStateFile | undefined;
   try {
     file = openStateFile(path, now);
-    return { file, secret: given ?? file.keySecret(newSecret) };
+    return { file, secret: secretOfFile(file, given) };
   } catch (error) {
     file?.close();
     const why = whyUnusable(path, error, 'what was spent today');

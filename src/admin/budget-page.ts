@@ -65,10 +65,11 @@ function meter(window: BudgetWindow | undefined): string {
   return `<meter max="${limit}" high="${limit * 0.8}" value="${used}"></meter> ${used} of ${limit}${reset}`;
 }
 
-function stateOf({ draining, redis, gatesClosed, singleReadsWork }: Health): string {
+function stateOf({ draining, redis, secretsDiffer, gatesClosed, singleReadsWork }: Health): string {
   const parts = [
     draining ? 'Stopping.' : 'Running.',
     redis === undefined ? 'No Redis: one process.' : `Redis: ${redis}.`,
+    ...(secretsDiffer ? ['Others use another key secret: each counts for itself.'] : []),
     `Gates closed: ${gatesClosed}.`,
     ...(singleReadsWork ? [] : ['The service does not answer for single animals.']),
   ];

@@ -4,6 +4,8 @@ export interface Health {
   readonly draining: boolean;
   /** Undefined where none is configured. */
   readonly redis: 'away' | 'connected' | undefined;
+  /** Whether another process counts in the same Redis under another key secret, and so for itself. */
+  readonly secretsDiffer: boolean;
   /** Callers with whose keys nothing is called at the moment, after a 429. */
   readonly gatesClosed: number;
   /** Whether the upstream answers for single animals, as far as is known; where not, ids are looked for in listings. */
@@ -21,13 +23,13 @@ export interface Health {
 export function healthAnswer(path: string, health: () => Health): Response | undefined {
   if (path === '/health/live') return answer(200, { status: 'ok' });
   if (path !== '/health/ready') return undefined;
-  const { draining, redis, gatesClosed, singleReadsWork, nearSunsetMs } = health();
+  const { draining, redis, secretsDiffer, gatesClosed, singleReadsWork, nearSunsetMs } = health();
   const alone = redis === 'away';
-  const status = draining ? 'draining' : alone ? 'degraded' : 'ok';
+  const status = draining ? 'draining' : alone || secretsDiffer ? 'degraded' : 'ok';
   return answer(draining ? 503 : 200, {
     status,
     redis: redis ?? 'none',
-    ledger: alone ? 'alone' : redis === undefined ? 'own' : 'shared',
+    ledger: alone ? 'alone' : redis === undefined ? 'own' : secretsDiffer ? 'split' : 'shared',
     upstream: {
       gatesClosed,
       singleReads: singleReadsWork,

@@ -22,7 +22,8 @@ export interface OpenStateFile extends StateFile {
   keySecret(make: () => string): string;
 }
 
-const KEY_SECRET = 'key-secret';
+/** The name of this file's secret. What is kept under it, or a name that begins with it, is never forgotten. */
+export const KEY_SECRET = 'key-secret';
 /** Is there while a process has the file open, and after one that did not close it. */
 const OPEN = 'open';
 /** What an unclean end leaves in doubt is out of every minute by then, however that is counted. */
@@ -79,7 +80,9 @@ function formatOf(database: DatabaseSync): number {
 function stateFileIn(database: DatabaseSync, now: () => number): OpenStateFile {
   const select = database.prepare('SELECT value FROM state WHERE name = ?');
   const upsert = database.prepare('INSERT OR REPLACE INTO state VALUES (?, ?, ?)');
-  const remove = database.prepare(`DELETE FROM state WHERE set_at < ? AND name NOT IN ('${KEY_SECRET}', '${OPEN}')`);
+  const remove = database.prepare(
+    `DELETE FROM state WHERE set_at < ? AND name NOT LIKE '${KEY_SECRET}%' AND name <> '${OPEN}'`,
+  );
   const removeOpen = database.prepare(`DELETE FROM state WHERE name = '${OPEN}'`);
   const get = (name: string) => select.get(name)?.['value'] as string | undefined;
   const unclean = get(OPEN) !== undefined;

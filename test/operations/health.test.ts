@@ -74,4 +74,29 @@ describe.runIf(redisIsHere)('with Redis', () => {
       await redis.close();
     }
   });
+
+  // Under another secret a caller has another name: each secret spent the whole plan, and nobody was told.
+  test('processes with different key secrets say so, until one secret is left', async () => {
+    const redis = await startRedis();
+    try {
+      await using one = await startGateway({ gateway: { redisUrl: redis.url, keySecret: 'the one secret of all' } });
+      const degraded = { status: 200, body: { status: 'degraded', redis: 'connected', ledger: 'split' } };
+      const shared = { status: 200, body: { status: 'ok', redis: 'connected', ledger: 'shared' } };
+      await expect.poll(() => ready(one), PATIENCE).toMatchObject(shared);
+      const other = await startGateway({ gateway: { redisUrl: redis.url } });
+      try {
+        await expect.poll(() => ready(one), PATIENCE).toMatchObject(degraded);
+        await expect.poll(() => ready(other), PATIENCE).toMatchObject(degraded);
+      } finally {
+        await other[Symbol.asyncDispose]();
+      }
+      await expect.poll(() => ready(one), { timeout: 20_000 }).toMatchObject(shared);
+      const told = one.logLines.filter(({ msg }) => String(msg).includes('key secret'));
+      expect(told.map(({ level }) => level)).toEqual([40, 30]);
+      expect(await redis.command('EXISTS', 'petql:key-secrets')).toBe(':1\r\n');
+      expect(await redis.command('ZRANGE', 'petql:key-secrets', '0', '-1')).not.toContain('the one secret');
+    } finally {
+      await redis.close();
+    }
+  }, 60_000);
 });
