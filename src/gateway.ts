@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { createAdmin } from './admin/admin.ts';
@@ -208,7 +209,7 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
   const { redisUrl, stateFile, keySecret, rules, clock, log, freshUpstream = false } = options;
   const now = steadyTime(clock);
   if (redisUrl === undefined) {
-    const { file, secret } = openFile(stateFile ?? ':memory:', now, keySecret);
+    const { file, secret } = openFile(stateFile, now, keySecret);
     opened.defer(() => file.close());
     const nameOf = createCallerNames(secret);
     const kept = stateFile === undefined ? {} : { kept: { file, nameOf } };
@@ -258,13 +259,19 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
 }
 
 /** With the secret that hashes API keys in it. */
-function openFile(path: string, now: () => number, given: string | undefined): { file: OpenStateFile; secret: string } {
+function openFile(
+  path: string | undefined,
+  now: () => number,
+  given: string | undefined,
+): { file: OpenStateFile; secret: string } {
   let file: OpenStateFile | undefined;
   try {
-    file = openStateFile(path, now);
+    // Resolved: some names, and all that begin with `file:`, mean something else to SQLite, such as a file in memory.
+    file = openStateFile(path === undefined ? ':memory:' : resolve(path), now);
     return { file, secret: secretOfFile(file, given) };
   } catch (error) {
     file?.close();
+    if (path === undefined) throw error;
     const why = whyUnusable(path, error, 'what was spent today');
     throw new Error(`createGateway: stateFile: cannot use ${path}: ${why}`, { cause: error });
   }

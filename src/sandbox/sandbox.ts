@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { resolve as resolvePath } from 'node:path';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import { httpOrigin } from '../http-origin.ts';
@@ -66,7 +67,9 @@ const ANYWHERE = 'http://sandbox.invalid/';
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { host = '127.0.0.1', port = 0, keys = DEMO_KEYS, clock = systemClock, onCall } = options;
-  const animals = openAnimals(options.file, options.seeds);
+  // Resolved: some names, and all that begin with `file:`, mean something else to SQLite, such as a file in memory.
+  const file = options.file === undefined ? undefined : resolvePath(options.file);
+  const animals = openAnimals(file, options.seeds);
   const usage = new Map<string, KeyUsage>();
   let faultOf: Parameters<Sandbox['setFault']>[0];
 
