@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 
 /**
  * Why a database cannot be kept under this path, and what to do about it, in words that fit behind "cannot use FILE:".
@@ -11,6 +11,8 @@ export function whyUnusable(path: string, error: unknown, lost: string): string 
   if (isSomethingElse(path)) return 'it is no plain file; name another';
   // What the operating system says has the path in it, which may hold any word.
   if (code.startsWith('E') && !code.startsWith('ERR_')) return WHY_REFUSED[code] ?? message;
+  // SQLite says that of a file that it may not write, and of a folder where it may make none beside it.
+  if (message.includes('readonly')) return isWritable(path) ? FOLDER_REFUSED : (WHY_REFUSED['EACCES'] ?? message);
   const why = Object.entries(WHY_UNUSABLE).find(([sign]) => message.includes(sign))?.[1];
   return why ? why.replace(BEGIN_ANEW, `${BEGIN_ANEW}, without ${lost}`) : message;
 }
@@ -23,6 +25,18 @@ function isSomethingElse(path: string): boolean {
     return false;
   }
 }
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const FOLDER_REFUSED =
+  'its folder may not be written, and SQLite makes files beside it; give the folder to the user that petql runs as';
 
 /** By the operating system's code. */
 const WHY_REFUSED: Readonly<Record<string, string>> = {

@@ -1,12 +1,11 @@
-import { execFile, execFileSync } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openStateFile } from '../../src/store/state-file.ts';
-import { MAIN, runPetql } from '../support/run-petql.ts';
+import { runPetql } from '../support/run-petql.ts';
 
 let folder: string;
 let file: string;
@@ -60,16 +59,32 @@ function makePipe(): Promise<string> {
 
 test('a state file that cannot be written stops the start with one clear line', async () => {
   await chmod(file, 0o444);
-  // Root may write everywhere, unless it gives that up.
-  const asAnybody = process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
-  const words = [...asAnybody, process.execPath, MAIN, '--port', '0', '--sandbox', '--state-file', file];
-  const failed = await promisify(execFile)('env', words).then(
-    () => undefined,
-    (error: { code: number; stderr: string }) => error,
-  );
-  expect(failed?.code).toBe(1);
-  expect(failed?.stderr).toMatch(/^petql: --state-file [^\n]+it cannot be written; give it and its folder to[^\n]+\n$/);
+  expect(await lineOfAnybody('--state-file', file)).toMatch(/it cannot be written; give it and its folder to[^\n]+\n$/);
 });
+
+// SQLite says "attempt to write a readonly database" of it, and whoever looked at the file saw that it can be written.
+test.each(['--state-file', '--sandbox-file'])(
+  'a %s that may be written, in a folder that may not, stops the start with a line that says so',
+  async (flag) => {
+    const shut = join(folder, 'shut');
+    await mkdir(shut);
+    await copyFile(file, join(shut, 'there.db'));
+    await chmod(shut, 0o555);
+    expect(await lineOfAnybody(flag, join(shut, 'there.db'))).toMatch(
+      /: its folder may not be written, and SQLite makes files beside it; give the folder to[^\n]+\n$/,
+    );
+  },
+);
+
+/** What is said to a user without rights, whose start it stops. */
+async function lineOfAnybody(flag: string, path: string): Promise<string> {
+  // Root may write everywhere, unless it gives that up.
+  const under = process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
+  const { code, stdout, stderr } = await runPetql(['--port', '0', '--sandbox', flag, path], { under });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toMatch(/^petql: --(state|sandbox)-file \([^\n]+\n$/);
+  return stderr;
+}
 
 test('a damaged file is not held open, so that it can be put right', async () => {
   const bytes = await readFile(file);
