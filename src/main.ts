@@ -23,6 +23,9 @@ const { version } = createRequire(import.meta.url)('../package.json') as { versi
 /** Containers are killed ten seconds after SIGTERM. */
 const GRACE_MS = 7_000;
 
+/** One Ctrl-C may come twice: a terminal tells the whole process group, and npm, which is in it, passes on what it is told. */
+const SAME_SIGNAL_MS = 1_000;
+
 interface Service {
   /** What a person sees once it runs. */
   readonly banner: string;
@@ -175,12 +178,15 @@ function describeSandbox({ url, stagingUrl }: Sandbox): string {
 }
 
 function stopOnSignal(service: Service): void {
-  let stopping = false;
+  let stoppingSinceMs: number | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      // Whoever asks twice is in a hurry, and told the way shells tell it.
-      if (stopping) process.exit(128 + constants.signals[signal]);
-      stopping = true;
+      if (stoppingSinceMs !== undefined) {
+        if (performance.now() - stoppingSinceMs < SAME_SIGNAL_MS) return;
+        // Whoever asks twice is in a hurry, and told the way shells tell it.
+        process.exit(128 + constants.signals[signal]);
+      }
+      stoppingSinceMs = performance.now();
       service.stop().then(
         () => process.exit(0),
         (error: unknown) => {

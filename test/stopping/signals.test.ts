@@ -149,17 +149,23 @@ test(
   TIMEOUT_MS,
 );
 
+/** petql over a service that answers a creation after so long, and a creation that is on its way there. */
+async function createSlowly(delayMs: number) {
+  const sandbox = await startRecordedSandbox();
+  const petql = await start('--pet-api-url', sandbox.url, '--upstream-timeout-ms', '60000');
+  sandbox.setFault(() => ({ delayMs }));
+  const told = create(petql, 'Pet of the slow').catch(() => 'lost');
+  await until(() => sandbox.calls.length > 0 || petql.output.stderr !== '');
+  return { sandbox, petql, told };
+}
+
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)(
   'a second %s ends it at once, with exit code %i',
   async (signal, code) => {
-    const sandbox = await startRecordedSandbox();
-    const petql = await start('--pet-api-url', sandbox.url, '--upstream-timeout-ms', '60000');
-    sandbox.setFault(() => ({ delayMs: 60_000 }));
-    const lost = create(petql, 'Pet of nobody').catch(() => 'lost');
-    await until(() => sandbox.calls.length > 0 || petql.output.stderr !== '');
+    const { sandbox, petql, told } = await createSlowly(60_000);
     petql.kill(signal);
     // It has heard the first once it takes no connections any more.
     await until(() =>
@@ -168,9 +174,30 @@ test.each([
         () => true,
       ),
     );
-    petql.kill(signal);
+    const asking = setInterval(() => petql.kill(signal), 100);
+    const asked = performance.now();
     expect(await petql.exited).toBe(code);
-    expect(await lost).toBe('lost');
+    clearInterval(asking);
+    // The grace would have been seven.
+    expect(performance.now() - asked).toBeLessThan(6_000);
+    expect(await told).toBe('lost');
+    await sandbox.close();
+  },
+  TIMEOUT_MS,
+);
+
+// Where npm's shell is bash, Ctrl-C reaches petql from the terminal and from npm: that cut running creations.
+test(
+  'a signal that comes twice in one moment is one: what runs goes on to its end',
+  async () => {
+    const { sandbox, petql, told } = await createSlowly(2_000);
+    petql.kill('SIGINT');
+    await new Promise((resolve) => {
+      setTimeout(resolve, 5);
+    });
+    petql.kill('SIGINT');
+    expect(await told).toMatch(/^\d+$/);
+    expect(await petql.exited).toBe(0);
     await sandbox.close();
   },
   TIMEOUT_MS,
