@@ -41,6 +41,7 @@ import { createUpstreamClock } from './throttle/upstream-clock.ts';
 import { observedPetApi } from './upstream/observed-pet-api.ts';
 import { createPetApi } from './upstream/pet-api.ts';
 import { createTransport } from './upstream/transport.ts';
+import { watchedTransport } from './upstream/watched-transport.ts';
 
 export interface Gateway {
   /** Answers GraphQL over HTTP: a standard fetch handler, for frameworks and for tests. */
@@ -99,7 +100,8 @@ function putTogether(checked: CheckedOptions, trusted: TrustedDocuments | undefi
     { ...checked, rules: { plan, probeMs: upstreamTimeoutMs } },
     opened,
   );
-  const transport = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
+  const connections = createTransport({ baseUrl: petApiUrl, timeoutMs: upstreamTimeoutMs });
+  const transport = watchedTransport(connections, clock, log);
   opened.defer(() => void transport.close());
   let draining = false;
   let closing: Promise<void> | undefined;

@@ -41,6 +41,8 @@ export interface TransportFailure {
   readonly kind: 'failure';
   readonly reason: 'broken' | 'timeout' | 'too-large' | 'unreachable';
   readonly sent: boolean;
+  /** What Node or undici call it, such as `ENOTFOUND` or `CERT_HAS_EXPIRED`: for the log, and never an address. */
+  readonly code?: string;
   /** What came before it went wrong: a status and what is said of the plan hold, whatever becomes of the body. */
   readonly head?: ResponseHead;
 }
@@ -111,8 +113,8 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
     controller?.abort(stopped);
   }
 
-  function fail(reason: TransportFailure['reason']) {
-    settle({ kind: 'failure', reason, sent: controller !== undefined, ...(head && { head }) });
+  function fail(reason: TransportFailure['reason'], code?: string) {
+    settle({ kind: 'failure', reason, sent: controller !== undefined, ...(code && { code }), ...(head && { head }) });
   }
 
   return {
@@ -140,7 +142,7 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
     },
     onResponseError(_controller, error) {
       clearTimeout(timeout);
-      fail(controller ? reasonOf(error) : unreachableReason(error));
+      fail(controller ? reasonOf(error) : unreachableReason(error), codeOf(error));
     },
   };
 }
@@ -158,4 +160,10 @@ function reasonOf(error: Error): TransportFailure['reason'] {
 
 function unreachableReason(error: Error): TransportFailure['reason'] {
   return error instanceof errors.ConnectTimeoutError ? 'timeout' : 'unreachable';
+}
+
+/** undici's own errors may have a cause that says more. */
+function codeOf(error: Error): string | undefined {
+  const codes = [error.cause, error].map((each) => (each as NodeJS.ErrnoException | undefined)?.code);
+  return codes.find((code) => typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code));
 }

@@ -59,7 +59,12 @@ test('calls go below the base address and reuse their connections', async () => 
 
 test('an upstream that is not there is unreachable, and nothing was sent', async () => {
   const transport = createTransport({ baseUrl: new URL('http://127.0.0.1:9/v1'), timeoutMs: 300 });
-  expect(await transport.send(GET)).toEqual({ kind: 'failure', reason: 'unreachable', sent: false });
+  expect(await transport.send(GET)).toEqual({
+    kind: 'failure',
+    reason: 'unreachable',
+    sent: false,
+    code: 'ECONNREFUSED',
+  });
   await transport.close();
 });
 
