@@ -46,8 +46,9 @@ async function main(args: readonly string[]): Promise<void> {
     args[0] === 'sandbox' ? ['sandbox', args.slice(1)] : ['gateway', args];
   const config = readConfig(command, rest, process.env);
   const service = command === 'sandbox' ? await runSandbox(config) : await runGateway(config);
-  console.log(service.banner);
   stopOnSignal(service);
+  // Whoever reads that it runs may stop it at once.
+  console.log(service.banner);
 }
 
 async function runSandbox(config: Config): Promise<Service> {
