@@ -92,6 +92,8 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       connection.busy = false;
       // The next answer on it may wait for the plan. Where there is none, Node has set how long it is kept.
       if (unsent.forget(socket) && connection.latest !== response) socket.setTimeout(0);
+      // It holds its request with all of its headers, and a connection can idle for as long as it is kept.
+      if (connection.latest === response) connection.latest = undefined;
       connection.readBytes = socket.bytesRead;
       const next = connection.waiting.shift();
       // It may have been promised more before.
@@ -113,7 +115,7 @@ interface Connection {
   busy: boolean;
   /** What had been read of it when the last answer was out. */
   readBytes: number;
-  /** Answers leave in the order of their requests, and the last of them closes it. */
+  /** Answers leave in the order of their requests, and the last of them closes it. Undefined once all of them are out. */
   latest: ServerResponse | undefined;
   readonly waiting: Waiting[];
   /** What those hold together. */

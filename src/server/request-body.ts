@@ -72,7 +72,10 @@ export function createBodyReader(options: BodyReaderOptions): ReadBodyOf {
     incoming.on('end', () => {
       if (tooLong) return;
       held.release(incoming);
-      use({ bytes: more?.bytes() ?? first ?? NO_BYTES });
+      const bytes = more?.bytes() ?? first ?? NO_BYTES;
+      // The request keeps its listeners, and whoever waits for the service keeps the request.
+      first = more = undefined;
+      use({ bytes });
     });
     if (tooLong) use({ tooLong: announced });
 
