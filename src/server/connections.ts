@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { RequestHandler } from './listener.ts';
 import { hasSeveralHosts, takeTarget } from './request-target.ts';
+import { hasTooManyHeaders } from './too-many-headers.ts';
 import { createUnsentAnswers } from './unsent-answers.ts';
 import type { UnsentAnswersOptions } from './unsent-answers.ts';
 
@@ -18,8 +19,10 @@ export interface Connections {
 const MOST_WAITING = 1_000;
 /** What all that wait may hold, in bytes. Past that, the connection that holds most of it is cut off. */
 const MOST_WAITING_BYTES = 67_108_864;
-/** A request without its body. */
+/** A request without its headers and its body. */
 const REQUEST_BYTES = 4_096;
+/** A header's name or its value, besides its text. */
+const HEADER_PART_BYTES = 100;
 /** What Node reads of a body that nobody asks for. */
 const UNREAD_BODY_BYTES = 65_536;
 
@@ -95,6 +98,8 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       // It holds its request with all of its headers, and a connection can idle for as long as it is kept.
       if (connection.latest === response) connection.latest = undefined;
       connection.readBytes = socket.bytesRead;
+      // That was said to be the last one (RFC 9112, section 9.6).
+      if (socket.writableEnded) return letGo(socket);
       const next = connection.waiting.shift();
       // It may have been promised more before.
       if (!next) return void (stopping && socket.end());
@@ -102,6 +107,7 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       waitingBytes -= next.bytes;
       begin(connection, next.request, next.response);
     });
+    if (hasTooManyHeaders(request)) return void response.writeHead(431, REFUSED).end();
     if (hasSeveralHosts(request)) return void response.writeHead(400, REFUSED).end();
     takeTarget(request);
     handler(request, response);
@@ -129,8 +135,9 @@ interface Waiting {
   readonly bytes: number;
 }
 
-function bytesOf({ headers }: IncomingMessage): number {
+function bytesOf({ headers, rawHeaders }: IncomingMessage): number {
   const inPieces = headers['transfer-encoding'] !== undefined;
   const announced = inPieces ? UNREAD_BODY_BYTES : Number(headers['content-length'] ?? 0);
-  return REQUEST_BYTES + Math.min(announced, UNREAD_BODY_BYTES);
+  const headerBytes = rawHeaders.reduce((bytes, part) => bytes + part.length + HEADER_PART_BYTES, 0);
+  return REQUEST_BYTES + headerBytes + Math.min(announced, UNREAD_BODY_BYTES);
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { httpOrigin } from '../http-origin.ts';
 import { createConnections } from './connections.ts';
+import { MOST_KEPT_HEADERS } from './too-many-headers.ts';
 
 export interface Listener {
   /** The origin that it can be reached at, such as http://127.0.0.1:4000. */
@@ -54,7 +55,7 @@ const KEEP_ALIVE_MS = 65_000;
  */
 const MOST_CONNECTIONS = 15_000;
 
-/** What browsers and proxies send is far below. It bounds the number of headers, too. */
+/** What browsers and proxies send is far below. */
 const MOST_HEADER_BYTES = 16_384;
 
 /**
@@ -80,8 +81,7 @@ export async function listen(
   );
   server.on('connection', connections.opened);
   server.maxConnections = MOST_CONNECTIONS;
-  // Node drops what is past a number of headers in silence, a second Authorization among it.
-  server.maxHeadersCount = 0;
+  server.maxHeadersCount = MOST_KEPT_HEADERS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, host, resolve);
   });

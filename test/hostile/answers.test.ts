@@ -54,6 +54,20 @@ test('whoever sends more requests ahead than anybody needs is cut off, and none 
   expect(begun).toBe(1);
 });
 
+// A server answers nothing behind an answer that it said to be the last one (RFC 9112, section 9.6).
+test('what came ahead does not begin behind an answer that closes the connection', async () => {
+  const begun: string[] = [];
+  const open = await start(({ url = '' }, response) => {
+    begun.push(url);
+    setImmediate(() => response.writeHead(200, { connection: 'close' }).end());
+  });
+  const socket = open().resume();
+  socket.write(ASKED + ASKED.replace('/', '/later').repeat(5));
+  await expect.poll(() => socket.closed).toBe(true);
+  await setTimeout(50);
+  expect(begun).toEqual(['/']);
+});
+
 test('what waits of a connection that is gone does not begin', async () => {
   let begun = 0;
   let answer = () => {};
@@ -160,6 +174,15 @@ test('when too much waits behind answers, whoever holds most of it is cut off, a
   await setTimeout(200);
   expect(honest.closed).toBe(false);
   expect(crowd.filter(({ closed }) => closed).length).toBeLessThan(10);
+});
+
+// An empty header of two letters weighs as much as one of a hundred: requests of five kilobytes took thirty.
+test('what waits behind answers counts with each of its headers', async () => {
+  const open = await start(() => {});
+  const asked = ASKED.replace('\r\n\r\n', `\r\n${'ab:\r\n'.repeat(140)}\r\n`);
+  const crowd = Array.from({ length: 4 }, () => open());
+  for (const socket of crowd) socket.write(asked.repeat(900));
+  await expect.poll(() => crowd.filter(({ closed }) => closed).length).toBeGreaterThan(0);
 });
 
 test("GraphiQL's script has one body for all who ask for it", async () => {

@@ -83,6 +83,37 @@ test.each(['Host: petql\r\nHost: other', 'Host: petql\r\nhost: petql'])('several
   expect(await post({ host })).toMatch(/^HTTP\/1\.1 400 .*^connection: close/ims);
 });
 
+// Thousands of empty ones fit into 16 KiB, and take milliseconds and a quarter of a megabyte.
+describe('headers', () => {
+  /** Beside the four that each request here has. */
+  const others = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}:`);
+
+  test('may be 150', async () => {
+    expect(await post({ headers: others(146) })).toMatch(ANSWERED);
+  });
+
+  test.each([151, 152, 200, 3_000])('are too many when they are %i', async (count) => {
+    const refused = /^HTTP\/1\.1 431 .*^connection: close/ims;
+    expect(await post({ headers: others(count - 4) })).toMatch(refused);
+  });
+
+  test('that never end are refused once they are too many', async () => {
+    const answer = await exchange(`GET / HTTP/1.1\r\nHost: petql\r\n${'ab:\r\n'.repeat(3_000)}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 431 /);
+  });
+
+  test('are never dropped in silence: a key at their end counts, or all are refused', async () => {
+    for (let count = 135; count < 155; count += 1) {
+      const key = 'Authorization: Bearer demo-free';
+      const answer = await post({
+        headers: [key, ...others(count), key],
+        body: '{"query":"{ pets(limit: 1) { id } }"}',
+      });
+      expect(answer).toMatch(/^HTTP\/1\.1 4[03]1 /);
+    }
+  });
+});
+
 test('the answer to a browser that asks first says no length of a body that it cannot have', async () => {
   const lines = [
     'Host: petql',
