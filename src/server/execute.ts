@@ -8,14 +8,16 @@ import type {
 } from 'graphql';
 import type { GraphQLParams, YogaServer } from 'graphql-yoga';
 import type { ServerKey } from '../gateway-options.ts';
+import type { Limits } from '../limits.ts';
 import { readTraceContext } from '../trace-context.ts';
 import { givenApiKey } from './api-key.ts';
-import { plainError } from './error-answers.ts';
+import { graphqlError, plainError } from './error-answers.ts';
 import type { Execute, Operation, TypedText } from './operation.ts';
 import { checkArguments } from './operation-arguments.ts';
 import type { OperationReports } from './operation-reports.ts';
 import { paramsError } from './params-error.ts';
 import type { RequestTerms } from './request-terms.ts';
+import { variableLimitError } from './variable-limits.ts';
 
 export interface ExecuteOptions {
   /** The steps of an operation, with all that petql adds to each of them. */
@@ -26,9 +28,10 @@ export interface ExecuteOptions {
   maskError(error: unknown): GraphQLError;
   readonly reports: OperationReports;
   readonly serverKey: ServerKey | undefined;
+  readonly limits: Pick<Limits, 'maxTokens'>;
 }
 
-export function createExecute({ envelop, maskError, reports, serverKey }: ExecuteOptions): Execute {
+export function createExecute({ envelop, maskError, reports, serverKey, limits }: ExecuteOptions): Execute {
   const texts = new WeakMap<object, string>();
   return (operation) => executeAny(operation as AnyOperation);
 
@@ -59,6 +62,8 @@ export function createExecute({ envelop, maskError, reports, serverKey }: Execut
     const error = paramsError(params);
     if (error) return { result: { errors: [error] } };
     const { query, variables: variableValues, operationName } = params;
+    const tooMany = variableLimitError(variableValues, limits);
+    if (tooMany) return { result: { errors: [graphqlError(tooMany)] } };
     const { schema, parse, validate, contextFactory, execute } = envelop({ params, terms });
     let node: Answered['node'];
     try {

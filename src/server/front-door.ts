@@ -60,6 +60,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
       callers,
       endpoint,
       schema,
+      limits,
       serverKey,
       heedCacheControl,
       requireTrusted,

@@ -36,6 +36,7 @@ import { setResponseHeaders } from './response-headers.ts';
 import { requestedDocument } from './trusted-documents.ts';
 import type { DocumentParams, TrustedDocuments } from './trusted-documents.ts';
 import { mostVariableErrors } from './variable-errors.ts';
+import { variableLimitError } from './variable-limits.ts';
 
 export interface GraphqlServerOptions {
   readonly requestContext: CreateRequestContext;
@@ -114,7 +115,13 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       setResponseHeaders(response, cors.headers(request.headers.get('origin')));
       return response;
     },
-    execute: createExecute({ envelop: (context) => yoga.getEnveloped(context), maskError, reports, serverKey }),
+    execute: createExecute({
+      envelop: (context) => yoga.getEnveloped(context),
+      maskError,
+      reports,
+      serverKey,
+      limits,
+    }),
   };
 }
 
@@ -191,6 +198,8 @@ function useGraphqlRequests({ limits, serverKey, trusted, requireTrusted }: Grap
     onParams({ params, setParams }) {
       const error = paramsError(params);
       if (error) throw error;
+      const tooMany = variableLimitError(params.variables, limits);
+      if (tooMany) throw graphqlError(tooMany);
       const query = requestedDocument(params as DocumentParams, trusted, requireTrusted);
       if (query !== undefined && query !== params.query) setParams({ ...params, query });
     },

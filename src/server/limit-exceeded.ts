@@ -25,6 +25,7 @@ const WORDS = {
   listedFields: 'The document is past a limit: at most # fields of animals that `pets` can show',
   introspection: 'The document is past a limit: at most # fields of the answer that tell of the schema',
   ids: 'The operation is past a limit: at most # ids in all its lists',
+  variables: 'The variables are past a limit: at most # values, with those in lists and objects',
   answer: 'The answer is past a limit: at most # characters of data',
   upstreamCalls: 'The operation is past a limit: at most # upstream calls in the worst case',
   batch: 'The request is past a limit: at most # operations',

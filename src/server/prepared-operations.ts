@@ -1,5 +1,6 @@
 import { Kind, getOperationAST } from 'graphql';
 import type { DocumentNode, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type { Limits } from '../limits.ts';
 import type { CallLimit } from './call-limit.ts';
 import { createOperationCompiler } from './compiled-operation.ts';
 import type { CompiledOperation, OperationRun } from './compiled-operation.ts';
@@ -8,6 +9,7 @@ import { createDocumentCache } from './document-cache.ts';
 import { inexactVariableError } from './exact-variables.ts';
 import type { OperationAnswers, RememberedAnswers } from './remembered-answers.ts';
 import type { TextMemory } from './text-memory.ts';
+import { variableLimitError } from './variable-limits.ts';
 
 /** What a request's body asks for, ready to be run. */
 export interface Prepared {
@@ -19,6 +21,7 @@ export interface Prepared {
 
 export interface PreparationOptions {
   readonly schema: GraphQLSchema;
+  readonly limits: Pick<Limits, 'maxTokens'>;
   /** A document that was checked and is valid. @throws whatever is wrong with it. */
   checkedDocument(params: FastParams): DocumentNode;
   readonly callLimit: CallLimit;
@@ -46,13 +49,16 @@ type PreparedDocument = Prepared & Pick<CompiledDocument, 'tokens'>;
 
 /** Longer bodies are read anew each time. */
 const LONGEST_REMEMBERED = 16_384;
+/** No document of the default size needs as much. What is longer is for the server, and is not parsed here before. */
+const LONGEST_READ = 65_536;
 
 /** Made once for each body: most requests are the same to the byte as an earlier one, but for whose they are. */
 export function createPreparation(options: PreparationOptions): (body: Buffer) => Prepared | undefined {
-  const { rememberedAnswers } = options;
+  const { rememberedAnswers, limits } = options;
   const compiled = createCompiler(options);
   const known = createDocumentCache<PreparedDocument>(({ tokens }) => tokens);
   return (body) => {
+    if (body.length > LONGEST_READ) return undefined;
     if (body.length > LONGEST_REMEMBERED) return prepare(body);
     // A character a byte: no two bodies have the same text.
     const text = body.toString('latin1');
@@ -65,7 +71,8 @@ export function createPreparation(options: PreparationOptions): (body: Buffer) =
 
   function prepare(body: Buffer): PreparedDocument | undefined {
     const params = readParams(body);
-    if (!params || inexactVariableError(params.variables)) return undefined;
+    if (!params || variableLimitError(params.variables, limits) || inexactVariableError(params.variables))
+      return undefined;
     const { operations, tokens } = compiled(params);
     const operation = operations.get(params.operationName ?? '');
     const run = operation?.withVariables(params.variables);

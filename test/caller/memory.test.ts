@@ -1,5 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { createIdempotency } from '../../src/caller/idempotency.ts';
 import { createCallers } from '../../src/caller/callers.ts';
@@ -12,15 +10,13 @@ import { createFailoverLedger } from '../../src/throttle/failover-ledger.ts';
 import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
 import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
 import type { PetApi } from '../../src/upstream/pet-api.ts';
+import { collectGarbage } from '../support/collect-garbage.ts';
 import { modelPet } from './model-store.ts';
 
 /** A hundred thousand take a minute on a slow machine, and say the same. */
 const KEYS = 40_000;
 const MOST_MEGABYTES = 50;
 const AT_A_TIME = 500;
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 function heapMegabytes(): number {
   collectGarbage();

@@ -8,6 +8,7 @@ test('what is prepared for costly documents is bounded by what the documents tak
   const checked: string[] = [];
   const prepared = createPreparation({
     schema,
+    limits: { maxTokens: 5_000 },
     checkedDocument({ query }) {
       checked.push(query);
       return parse(query);

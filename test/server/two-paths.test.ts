@@ -109,6 +109,8 @@ const BODIES: Record<string, Sent['body']> = {
   'a prototype': '{"__proto__":{"query":"{ __typename }"}}',
   'variables with a prototype': `{"query":${JSON.stringify(LIST)},"variables":{"__proto__":{"limit":1}}}`,
   'no body': '',
+  'more values of variables than there may be': { query: LIST, variables: { other: Array(5_001).fill(0) } },
+  'a body of a hundred kilobytes': { query: `{ pets(limit: 2) { id } } #${'x'.repeat(100_000)}` },
   'a body past a limit': { query: `{ __typename } #${'x'.repeat(300_000)}` },
   'a subscription': { query: 'subscription { pets { id } }' },
   'a mutation that is refused': {
