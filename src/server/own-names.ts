@@ -20,11 +20,13 @@ export function underOwnNames(handler: RequestHandler, origins: readonly string[
     const { url = '', headers } = request;
     const isGood = !hasReboundName(request) || hosts.has(headers.host?.toLowerCase() ?? '');
     // Health spends nothing, and is asked for under all kinds of names.
-    if (isGood || url.startsWith('/health/')) return handler(request, response);
+    if (isGood || HEALTH.test(url)) return handler(request, response);
     response.writeHead(421, { 'content-type': 'text/plain', connection: 'close' });
     return response.end(MISDIRECTED);
   };
 }
+
+const HEALTH = /^\/health\/(?:live|ready)(?:\?|$)/;
 
 const MISDIRECTED =
   'With a server-side API key, expected the name localhost or 127.0.0.1 here. A proxy on the same machine sends one of them ' +

@@ -39,7 +39,10 @@ test('a page that leads its own name to this machine gets nothing for the key of
   for (const strange of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
     expect(await statusUnder(strange)).toBe(421);
     expect(await statusUnder(strange, '/health/live')).not.toBe(421);
-    expect(await statusUnder(strange, '/graphql/graphiql')).toBe(421);
+    expect(await statusUnder(strange, '/health/ready?x')).not.toBe(421);
+    for (const path of ['/graphql/graphiql', '/health/', '/health/x', '/health/lively', '/health/../graphql']) {
+      expect(await statusUnder(strange, path)).toBe(421);
+    }
   }
 });
 
