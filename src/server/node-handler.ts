@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastAnswer, FastPath } from './fast-path.ts';
+import { createHeldTogether } from './held-together.ts';
 import type { RequestHandler } from './listener.ts';
 import { createBodyReader } from './request-body.ts';
 import type { ReadBody, ReadIncoming } from './request-body.ts';
@@ -9,6 +10,9 @@ import { createTurns } from './turns.ts';
 
 /** What a fetch handler needs from its surroundings to serve Node's http server. It answers its own faults itself. */
 export type FetchHandler = (request: Request) => Promise<Response> | Response;
+
+/** What bodies may hold together, in bytes, that nobody needs but where an operation fails as nobody foresaw. */
+const MOST_SPARE_BYTES = 67_108_864;
 
 /**
  * Lets a fetch handler answer Node's requests, and what stands before it answer those that it can. Bodies are read here
@@ -24,6 +28,7 @@ export function createNodeHandler(
 ): RequestHandler {
   const inTurn = createTurns();
   const readBody = createBodyReader({ maxBodyBytes });
+  const spare = createHeldTogether<Exchange>(MOST_SPARE_BYTES, (oldest) => (oldest.body = undefined));
   return (incoming, outgoing) => {
     try {
       readBody(incoming, (body) =>
@@ -40,20 +45,28 @@ export function createNodeHandler(
 
   /** @returns whether it is for `handle`, which does nearly all its work in promises that are there at once. */
   function answer(exchange: Exchange): boolean {
-    const { incoming, outgoing, body, signal } = exchange;
-    const fast =
-      'bytes' in body && !isCoded(exchange) && fastPath({ incoming, path: pathOf(incoming), body: body.bytes, signal });
+    const { incoming, outgoing, signal } = exchange;
+    const bytes = exchange.body && 'bytes' in exchange.body && !isCoded(exchange) ? exchange.body.bytes : undefined;
+    const fast = bytes && fastPath({ incoming, path: pathOf(incoming), body: bytes, signal });
     // Most answers are there at once, and wait for no promise on their way out.
     if (!fast) void answerByFetch(exchange);
     else if (fast instanceof Promise) {
-      void fast.then((come) => (come ? send(outgoing, come) : answerByFetch(exchange)));
+      spare.hold(exchange, bytes?.length ?? 0);
+      void fast.then((come) => {
+        spare.release(exchange);
+        return come ? send(outgoing, come) : answerByFetch(exchange);
+      });
     } else send(outgoing, fast);
     return !fast;
   }
 
   async function answerByFetch(exchange: Exchange): Promise<void> {
-    const { incoming, outgoing, body, signal } = exchange;
-    const request = requestOf(incoming, body, signal());
+    const { incoming, outgoing } = exchange;
+    if (!exchange.body) return refuse(outgoing, 500);
+    const isTooLong = 'tooLong' in exchange.body;
+    const request = requestOf(exchange);
+    // The exchange waits for the answer, and those who parse the body need it no longer than that takes.
+    exchange.body = undefined;
     if (!request) return refuse(outgoing, 400);
     try {
       const response = await handle(request);
@@ -62,7 +75,7 @@ export function createNodeHandler(
       // All of it is there, and goes out in one piece: an answer that says both is one that a proxy may take for two.
       const { 'transfer-encoding': _inPieces, ...headers } = Object.fromEntries(response.headers);
       const whole = { status: response.status, headers: withLength(headers, bytes.length, response.status), bytes };
-      if ('tooLong' in body && !incoming.complete) sendAndClose(exchange, whole);
+      if (isTooLong && !incoming.complete) sendAndClose(exchange, whole);
       else outgoing.writeHead(whole.status, whole.headers).end(bytes);
     } catch {
       // The client is gone, a framework got tired of waiting and answered, or the handler cannot even say what is wrong.
@@ -111,7 +124,8 @@ interface WholeAnswer {
 interface Exchange {
   readonly incoming: ReadIncoming;
   readonly outgoing: ServerResponse;
-  readonly body: ReadBody;
+  /** Undefined once it is handed on, or given up for what all of them hold. */
+  body: ReadBody | undefined;
   /** Aborts when the client is gone. */
   readonly signal: () => AbortSignal;
 }
@@ -147,9 +161,9 @@ function pathOf({ originalUrl, url = '/' }: ReadIncoming): string {
 const SEVERAL = 'several';
 
 /** @returns undefined where the client sent no address or header that a Request can be made of. */
-function requestOf(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal): Request | undefined {
+function requestOf({ incoming, body, signal }: Exchange): Request | undefined {
   try {
-    return toRequest(incoming, body, signal);
+    return body && toRequest(incoming, body, signal());
   } catch {
     return undefined;
   }
@@ -170,6 +184,22 @@ function toRequest(incoming: ReadIncoming, body: ReadBody, signal: AbortSignal):
     method,
     headers,
     signal,
-    ...(hasBody ? { body: new Uint8Array(body.bytes) } : {}),
+    ...(hasBody ? requestBody(body.bytes) : {}),
   });
+}
+
+/** Not worth a stream. */
+const SHORT_BODY_BYTES = 4_096;
+
+/** A Request keeps the bytes that it is made of for as long as it lives, and a stream of them only until they are read. */
+function requestBody(bytes: Buffer): { body: BodyInit; duplex?: 'half' } {
+  if (bytes.length <= SHORT_BODY_BYTES) return { body: new Uint8Array(bytes) };
+  const left = [bytes];
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(left.pop() ?? []));
+      controller.close();
+    },
+  });
+  return { body, duplex: 'half' };
 }
