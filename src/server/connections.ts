@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { RequestHandler } from './listener.ts';
+import { createReadTurns } from './read-turns.ts';
 import { hasSeveralHosts, takeTarget } from './request-target.ts';
 import { hasTooManyHeaders } from './too-many-headers.ts';
 import { createUnsentAnswers } from './unsent-answers.ts';
@@ -23,7 +24,13 @@ const MOST_WAITING_BYTES = 67_108_864;
 const REQUEST_BYTES = 4_096;
 /** A header's name or its value, besides its text. */
 const HEADER_PART_BYTES = 100;
-/** What Node reads of a body that nobody asks for. */
+/** What a request costs that came ahead, in pieces of a body. */
+const PIECES_A_REQUEST = 4;
+/** What one read of a socket brings of a body that waits, and whose pieces nobody counts. */
+const PIECES_A_READ = 10_922;
+/** What those take in memory. No client that is known sends a body in pieces ahead. */
+const UNREAD_PIECES_BYTES = 3_000_000;
+/** What Node reads of another body that nobody asks for. */
 const UNREAD_BODY_BYTES = 65_536;
 
 /**
@@ -34,6 +41,7 @@ const UNREAD_BODY_BYTES = 65_536;
 export function createConnections(handler: RequestHandler, options: UnsentAnswersOptions): Connections {
   const connections = new Map<Socket, Connection>();
   const unsent = createUnsentAnswers(options);
+  const turns = createReadTurns({ sockets: () => connections.keys(), mayGoOn });
   let waitingBytes = 0;
   let stopping = false;
 
@@ -51,6 +59,9 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       connection.latest = response;
       if (stopping) response.shouldKeepAlive = false;
       if (!connection.busy) return begin(connection, request, response);
+      // Node goes on with it when somebody asks for the body.
+      if (isInPieces(request)) socket.pause();
+      turns.read(socket, isInPieces(request) ? PIECES_A_READ : PIECES_A_REQUEST);
       const bytes = bytesOf(request);
       connection.waiting.push({ request, response, bytes });
       connection.waitingBytes += bytes;
@@ -67,6 +78,12 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       }
     },
   };
+
+  /** Whether it does not wait with a body in pieces, of which Node would keep 64 KiB with some hundred bytes for each. */
+  function mayGoOn(socket: Socket): boolean {
+    const last = connections.get(socket)?.waiting.at(-1)?.request;
+    return !last || last.complete || !isInPieces(last);
+  }
 
   function cut(socket: Socket): void {
     letGo(socket);
@@ -110,6 +127,7 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
     if (hasTooManyHeaders(request)) return void response.writeHead(431, REFUSED).end();
     if (hasSeveralHosts(request)) return void response.writeHead(400, REFUSED).end();
     takeTarget(request);
+    if (isInPieces(request)) request.on('data', () => turns.read(socket, 1));
     handler(request, response);
   }
 }
@@ -135,9 +153,13 @@ interface Waiting {
   readonly bytes: number;
 }
 
-function bytesOf({ headers, rawHeaders }: IncomingMessage): number {
-  const inPieces = headers['transfer-encoding'] !== undefined;
-  const announced = inPieces ? UNREAD_BODY_BYTES : Number(headers['content-length'] ?? 0);
+function isInPieces({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined;
+}
+
+function bytesOf(request: IncomingMessage): number {
+  const { headers, rawHeaders } = request;
   const headerBytes = rawHeaders.reduce((bytes, part) => bytes + part.length + HEADER_PART_BYTES, 0);
-  return REQUEST_BYTES + headerBytes + Math.min(announced, UNREAD_BODY_BYTES);
+  const announced = Math.min(Number(headers['content-length'] ?? 0), UNREAD_BODY_BYTES);
+  return REQUEST_BYTES + headerBytes + (isInPieces(request) ? UNREAD_PIECES_BYTES : announced);
 }

@@ -42,7 +42,7 @@ test('a connection that idles holds nothing of its last request', async () => {
     request.resume().once('end', () => response.end('.'));
   });
   await expect.poll(() => come.answers, PATIENT).toBe(CONNECTIONS);
-  await expect.poll(() => heldOf(requests)).toBe(0);
+  await expect.poll(() => heldOf(requests), PATIENT).toBe(0);
 });
 
 // A request is held while its operation waits for the service, and with it what listens to it.
@@ -51,7 +51,7 @@ test('a request that waits for its answer holds nothing of a body that was used'
   const readBody = createBodyReader({ maxBodyBytes: BODY_BYTES });
   await start((request) => readBody(request, (body) => 'bytes' in body && bodies.push(new WeakRef(body.bytes.buffer))));
   await expect.poll(() => bodies.length, PATIENT).toBe(CONNECTIONS);
-  await expect.poll(() => heldOf(bodies)).toBe(0);
+  await expect.poll(() => heldOf(bodies), PATIENT).toBe(0);
 });
 
 // What waits for a slow service was bounded by the number of connections alone, with a quarter of a megabyte for each.
@@ -84,7 +84,7 @@ test('operations that wait for the service hold nothing of long bodies', async (
   const before = heldBytes();
   for (let key = 1; key <= CONNECTIONS; key += 1) ask(key);
   await expect.poll(() => waiting, PATIENT).toBe(1 + CONNECTIONS);
-  await expect.poll(() => heldBytes() - before).toBeLessThan((CONNECTIONS * BODY_BYTES) / 4);
+  await expect.poll(() => heldBytes() - before, PATIENT).toBeLessThan((CONNECTIONS * BODY_BYTES) / 4);
 });
 
 test('bodies that are kept for an operation that may run again are given up when they are too many', async () => {
@@ -112,11 +112,13 @@ test('bodies that are kept for an operation that may run again are given up when
   });
   await expect.poll(() => bodies.length, PATIENT).toBe(40);
   // 64 MiB of them.
-  await expect.poll(() => heldOf(bodies)).toBeLessThan(35);
+  await expect.poll(() => heldOf(bodies), PATIENT).toBeLessThan(35);
   expect(heldOf(bodies)).toBeGreaterThan(30);
   for (const settle of settled) settle();
-  await expect.poll(() => handled.length + responses.filter(({ statusCode }) => statusCode === 500).length).toBe(40);
+  await expect
+    .poll(() => handled.length + responses.filter(({ statusCode }) => statusCode === 500).length, PATIENT)
+    .toBe(40);
   expect(handled.at(-1)).toBe('39');
   expect(responses[0]?.statusCode).toBe(500);
-  await expect.poll(() => heldOf(bodies)).toBe(0);
+  await expect.poll(() => heldOf(bodies), PATIENT).toBe(0);
 });
