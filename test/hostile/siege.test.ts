@@ -104,7 +104,7 @@ describe('an answer', () => {
   });
 });
 
-test('headers are read however many there are, up to what is too much', async () => {
+test('a hundred headers and more are read, and thousands are refused', async () => {
   const counted: number[] = [];
   const listener = await listen(
     ({ rawHeaders }, response) => {
@@ -114,9 +114,10 @@ test('headers are read however many there are, up to what is too much', async ()
     { host: '127.0.0.1', port: 0 },
   );
   const headers = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}`, '']));
-  const sent = await fetch(listener.origin, { headers: headers(1_990) });
+  const sent = await fetch(listener.origin, { headers: headers(140) });
   expect(sent.status).toBe(200);
-  expect(counted[0]).toBeGreaterThanOrEqual(1_990);
-  expect((await fetch(listener.origin, { headers: headers(4_000) })).status).toBe(431);
+  expect(counted[0]).toBeGreaterThanOrEqual(140);
+  expect((await fetch(listener.origin, { headers: headers(1_990) })).status).toBe(431);
+  expect(counted).toHaveLength(1);
   await listener.stop(0);
 });
