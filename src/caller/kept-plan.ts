@@ -1,7 +1,7 @@
 import { LISTINGS, callKey } from './call.ts';
 import type { Call, ListingName } from './call.ts';
 import { ownCall } from './demand.ts';
-import { enoughFor, planCalls, waitsForOneUnderWay } from './plan-of-calls.ts';
+import { enoughFor, listingToTry, planCalls, waitsForOneUnderWay } from './plan-of-calls.ts';
 import type { StoreFacts } from './plan-of-calls.ts';
 import { isResting } from './waiting-set.ts';
 import type { Open, Waiting, WaitingSet } from './waiting-set.ts';
@@ -50,6 +50,7 @@ interface Kept<O> extends Plan<O> {
   readonly calls: Map<string, Entry<O>>;
   readonly entryOf: Map<O, Entry<O>>;
   readonly allStandsIn: boolean;
+  readonly helps: Map<ListingName, number>;
   readonly facts: StoreFacts;
 }
 
@@ -102,14 +103,14 @@ export function createKeptPlan<W extends Waiting>(
   function made(factsNow: StoreFacts): Kept<Open<W>> {
     waitingSet.noteJoins();
     const open = [...waitingSet.open].filter((one) => !isResting(one));
-    const { calls, unprovable, allStandsIn } = planCalls(open, factsNow);
+    const { calls, unprovable, ...helped } = planCalls(open, factsNow);
     number += 1;
     const plan: Kept<Open<W>> = {
       number,
       calls: new Map(),
       entryOf: new Map(),
       unprovable,
-      allStandsIn,
+      ...helped,
       facts: factsNow,
     };
     for (const { call, waiting } of calls) {
@@ -128,15 +129,8 @@ export function createKeptPlan<W extends Waiting>(
     if (!entry) return;
     kept.entryOf.delete(one);
     entry.waiting.delete(one);
-    if (entry.call.kind === 'get') {
-      if (entry.waiting.size === 0) kept.calls.delete(entry.key);
-    } else if (
-      one.demand.kind === 'listing' ||
-      one.metNoRoute ||
-      !staysWanted(entry.call.listing, entry.waiting, one, kept.facts)
-    ) {
-      changed();
-    }
+    if (entry.call.kind === 'get' && entry.waiting.size === 0) kept.calls.delete(entry.key);
+    if (!staysAsItIs(one, entry, kept)) changed();
   }
 
   /** Whether it needs a call, and the plan has none for it. */
@@ -147,45 +141,53 @@ export function createKeptPlan<W extends Waiting>(
   }
 }
 
-/** Whether a listing is planned for those that still wait for it whatever else is known, now that this one is gone. */
-function staysWanted<O extends Open<Waiting>>(
-  listing: ListingName,
-  waiting: ReadonlySet<O>,
-  gone: O,
-  facts: StoreFacts,
+/** Whether nothing changes for the others now that this one is gone, which waited for this call; it is counted no more. */
+function staysAsItIs<O extends Open<Waiting>>(
+  one: O,
+  { call, waiting }: Entry<O>,
+  { facts, allStandsIn, helps }: Pick<Kept<O>, 'allStandsIn' | 'facts' | 'helps'>,
 ): boolean {
-  const enough = enoughFor(listing, facts);
-  if (waiting.size < enough) return false;
-  if (gone.shownIn !== listing) return true;
-  let shown = 0;
-  for (const { shownIn } of waiting) {
-    if (shownIn === listing) shown += 1;
-    if (shown === enough) return true;
+  if (call.kind === 'list') {
+    if (one.demand.kind === 'listing' || one.metNoRoute) return false;
+    // Fewer may be better off without it.
+    if (waiting.size < enoughFor(call.listing, facts)) return false;
   }
-  return false;
+  const listing = listingToTry(one);
+  if (!listing || (allStandsIn && !one.seen.has('all'))) return true;
+  const count = helps.get(listing) ?? 0;
+  if (!facts.singleReadsWork || count === enoughFor(listing, facts)) return false;
+  helps.set(listing, count - 1);
+  return true;
 }
 
 /** What a newcomer waits for, where it changes nothing for the others; undefined where it may. It follows `planCalls`. */
 function placeOf<O extends Open<Waiting>>(
   one: O,
-  { calls, facts, allStandsIn }: Pick<Kept<O>, 'allStandsIn' | 'calls' | 'facts'>,
+  { calls, facts, allStandsIn, helps }: Pick<Kept<O>, 'allStandsIn' | 'calls' | 'facts' | 'helps'>,
 ): Entry<O> | undefined {
-  const { demand, seen, shownIn } = one;
+  const { demand, seen } = one;
   // Without gets, each animal may want another listing, and any listing may show it.
   if (!facts.singleReadsWork) return undefined;
   if (!seen.has('all')) {
     if (allStandsIn) return calls.get(ALL);
     // With one more that it may save, it may be worth a call.
-    if (facts.size !== 'large') return undefined;
+    if (facts.size !== 'large' || (facts.resting.has('all') && calls.has(ALL))) return undefined;
   }
   // With a listing more, animals may wait for that instead.
   if (demand.kind === 'listing') return undefined;
-  // With one more that it has shown, that listing may be worth a call, too.
-  if (shownIn && !seen.has(shownIn)) return facts.resting.has(shownIn) ? undefined : calls.get(listKey(shownIn));
+  const shownIn = listingToTry(one);
+  if (shownIn) {
+    const count = (helps.get(shownIn) ?? 0) + 1;
+    const enough = enoughFor(shownIn, facts);
+    // With this one, it is.
+    if (count === enough) return undefined;
+    helps.set(shownIn, count);
+    if (count > enough) return calls.get(listKey(shownIn));
+  }
   for (const listing of LISTINGS) {
     const listed = seen.has(listing) ? undefined : calls.get(listKey(listing));
-    // One that rests may be somebody's own call, and nothing that others wait for.
-    if (listed) return facts.resting.has(listing) ? undefined : listed;
+    // Or it is somebody's own call, and nothing that others wait for.
+    if (listed && (helps.get(listing) ?? 0) >= enoughFor(listing, facts)) return listed;
   }
   const call = ownCall(demand);
   const key = callKey(call);

@@ -35,6 +35,8 @@ export interface PlanOfCalls<Open extends OpenDemand> {
   readonly unprovable: readonly Open[];
   /** Whether everything that has not seen the listing of all animals waits for it. */
   readonly allStandsIn: boolean;
+  /** How many of the others each listing helps for sure: where they are enough, all that it may show wait for it. */
+  readonly helps: Map<ListingName, number>;
 }
 
 /**
@@ -66,34 +68,43 @@ export function planCalls<Open extends OpenDemand>(open: readonly Open[], facts:
     else if (one.demand.kind === 'listing') calls.set(one, ownCall(one.demand));
     else rest.push(one);
   }
-  const listings = listingsFor(rest, calls.values(), facts);
+  const helps = helpsOf(rest, calls.values(), facts);
+  const listings = LISTINGS.filter((name) => (helps.get(name) ?? 0) >= enoughFor(name, facts));
   for (const one of rest) {
-    const call =
-      listings.find((listed) => !one.seen.has(listed.listing) && listed.listing === one.shownIn) ??
-      listings.find((listed) => !one.seen.has(listed.listing)) ??
-      (facts.singleReadsWork && !one.metNoRoute ? ownCall(one.demand) : nextListing(one));
+    const helpful = listings.filter((name) => !one.seen.has(name));
+    const listing = helpful.find((name) => name === one.shownIn) ?? helpful[0];
+    const call = listing
+      ? listCall(listing)
+      : facts.singleReadsWork && !one.metNoRoute
+        ? ownCall(one.demand)
+        : nextListing(one);
     if (call) calls.set(one, call);
     else unprovable.push(one);
   }
-  return { calls: inOrder(needy, calls), unprovable, allStandsIn };
+  return { calls: inOrder(needy, calls), unprovable, allStandsIn, helps };
 }
 
-type ListCall = Extract<Call, { kind: 'list' }>;
+const ALL = listCall('all');
 
-const ALL: ListCall = { kind: 'list', listing: 'all' };
-
-/** Those that animals wait for: what is called anyway, and what has shown enough of them. */
-function listingsFor(animals: readonly OpenDemand[], wanted: Iterable<Call>, facts: StoreFacts): ListCall[] {
+/** Whoever wants a listing makes it one that others wait for, unless it rests. */
+function helpsOf(
+  animals: readonly OpenDemand[],
+  wanted: Iterable<Call>,
+  { singleReadsWork }: StoreFacts,
+): Map<ListingName, number> {
   const helps = new Map<ListingName, number>();
   for (const call of wanted) if (call.kind === 'list') helps.set(call.listing, ENOUGH_FOR_A_LISTING);
-  for (const { seen, shownIn, metNoRoute } of animals) {
-    if (!shownIn || seen.has(shownIn)) continue;
-    helps.set(shownIn, (helps.get(shownIn) ?? 0) + (facts.singleReadsWork && !metNoRoute ? 1 : Infinity));
+  for (const one of animals) {
+    const listing = listingToTry(one);
+    if (!listing) continue;
+    helps.set(listing, (helps.get(listing) ?? 0) + (singleReadsWork && !one.metNoRoute ? 1 : Infinity));
   }
-  return LISTINGS.filter((name) => (helps.get(name) ?? 0) >= enoughFor(name, facts)).map((listing) => ({
-    kind: 'list',
-    listing,
-  }));
+  return helps;
+}
+
+/** The listing that has shown it, and may show it again. */
+export function listingToTry({ seen, shownIn }: Pick<OpenDemand, 'seen' | 'shownIn'>): ListingName | undefined {
+  return shownIn && !seen.has(shownIn) ? shownIn : undefined;
 }
 
 /** For so many animals that it has shown, a listing is worth a call. */
@@ -145,7 +156,11 @@ export function wantsAll({ demand }: Pick<OpenDemand, 'demand'>): boolean {
 
 function nextListing({ seen }: OpenDemand): Call | undefined {
   const listing = LISTINGS.find((name) => !seen.has(name));
-  return listing && { kind: 'list', listing };
+  return listing && listCall(listing);
+}
+
+function listCall(listing: ListingName): Call {
+  return { kind: 'list', listing };
 }
 
 /** Equal calls once, in the order of the demands that they are for. */

@@ -124,7 +124,10 @@ test('whatever comes and goes, the plan that is kept is the one that would be ma
           if (!waitingSet.accepts(one, flight) || !mayAnswer(call, one)) continue;
           if (good && (call.kind === 'get' || one.demand.kind === 'listing')) leave(one);
           else if (call.kind === 'list') one.seen.add(call.listing);
-          else if (flight.number % 2 === 0) {
+          else if (flight.number % 3 === 0) {
+            one.metNoRoute = true;
+            plan.changed();
+          } else if (flight.number % 2 === 0) {
             const rest = { over: false, untilMs: 10 };
             one.rest = rest;
             rests.add(rest);
@@ -189,4 +192,39 @@ test('a listing for one that met no route is not sent once that one has left', (
   for (const waiter of first.waiters) waitingSet.leave(first, waiter);
   plan.left(first);
   expect([...plan.now().calls.keys()].toSorted()).toEqual(['get 1', 'get 2']);
+});
+
+// With thousands waiting, a plan made anew for each newcomer takes seconds.
+test('newcomers change nothing beside a listing that rests and is wanted, nor those that alone were shown in one', () => {
+  const facts: StoreFacts = {
+    size: 'large',
+    askedInParts: false,
+    singleReadsWork: true,
+    resting: new Map([['sold', 128]]),
+  };
+  let shownIn: ListingName | undefined;
+  const waitingSet = createWaitingSet<Waiting>(
+    { elapsed: () => 0 },
+    { listed: () => new Set(), lastShown: () => shownIn },
+  );
+  const plan = createKeptPlan(waitingSet, () => facts);
+  const join = (demand: Demand) => {
+    const one = waitingSet.join(demand, { freshness: readFreshness(undefined, DEFAULTS), deadlineMs: 1_000 });
+    plan.joined(one);
+    return one;
+  };
+  join({ kind: 'listing', listing: 'sold' });
+  const { number } = plan.now();
+  for (let id = 0; id < 500; id += 1) {
+    join({ kind: 'animal', id: String(id) as Int64 });
+    expect(plan.now().number).toBe(number);
+  }
+  shownIn = 'pending';
+  for (let visit = 0; visit < 50; visit += 1) {
+    const one = join({ kind: 'animal', id: '900' as Int64 });
+    expect(plan.now()).toMatchObject({ number, calls: { size: 502 } });
+    for (const waiter of one.waiters) waitingSet.leave(one, waiter);
+    plan.left(one);
+  }
+  expect(plan.now()).toMatchObject({ number, calls: { size: 501 } });
 });
