@@ -31,12 +31,13 @@ function parsed(text: string): Kept {
 
 /** Fields that older versions did not have yet: without them, less is known, and nothing more is allowed. */
 function completed(kept: Kept, fresh: LedgerState): LedgerState {
-  const { configuredAtMs, heeded, seenMs, dayInDoubt, replicas } = fresh;
+  const { configuredAtMs, heeded, seenMs, dayInDoubt, dayAtLeast, replicas } = fresh;
   return {
     configuredAtMs,
     heeded,
     seenMs,
     dayInDoubt,
+    dayAtLeast,
     replicas,
     ...kept,
     minute: completedWindow(kept.minute, fresh.minute),
@@ -125,6 +126,7 @@ const STATE: Checks<LedgerState> = {
   refusals: isCount,
   banned: isFlag,
   dayInDoubt: isFlag,
+  dayAtLeast: isWhole,
   replicas: (value) => isCount(value) && value !== 0,
 };
 

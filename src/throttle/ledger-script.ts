@@ -98,7 +98,7 @@ local function newLedgerState(generation, rules)
     format = FORMAT, replies = {}, generation = generation, started = 0, counted = 0,
     minute = newWindow(rules.plan.perMinute), day = newWindow(rules.plan.perDay), planKnown = rules.plan.known,
     minuteStarts = {}, dayStarts = {}, unanswered = {},
-    configuredAtMs = {}, heeded = '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false, dayInDoubt = false,
+    configuredAtMs = {}, heeded = '', mustProbe = false, probeUntilMs = 0, pausedUntilMs = 0, pausedAtMs = 0, seenMs = 0, refusals = 0, banned = false, dayInDoubt = false, dayAtLeast = 0,
   }
 end
 
@@ -154,7 +154,7 @@ local STATE = {
   format = isCount, replies = isReplies, generation = isText, started = isCount, counted = isCount,
   minute = isWindow, day = isWindow, planKnown = isFlag, configuredAtMs = isByPlan, heeded = isText,
   minuteStarts = isBySlot, dayStarts = isBySlot, unanswered = isBySlot, mustProbe = isFlag, probeUntilMs = isNumber,
-  pausedUntilMs = isNumber, pausedAtMs = isNumber, seenMs = isNumber, refusals = isCount, banned = isFlag, dayInDoubt = isFlag,
+  pausedUntilMs = isNumber, pausedAtMs = isNumber, seenMs = isNumber, refusals = isCount, banned = isFlag, dayInDoubt = isFlag, dayAtLeast = isWhole,
 }
 
 local function complete(value, fresh, names)
@@ -186,7 +186,7 @@ local function readState(text, fresh, nowMs)
   if not decoded or type(kept) ~= 'table' then kept = {} end
   local newer = isCount(kept.format) and kept.format > FORMAT
   if newer and isNumber(kept.seenMs) and nowMs - kept.seenMs < LEFT_ALONE_MS then return fresh, true, true end
-  complete(kept, fresh, { 'format', 'replies', 'configuredAtMs', 'heeded', 'seenMs', 'dayInDoubt' })
+  complete(kept, fresh, { 'format', 'replies', 'configuredAtMs', 'heeded', 'seenMs', 'dayInDoubt', 'dayAtLeast' })
   for _, name in ipairs({ 'minute', 'day' }) do
     complete(kept[name], fresh[name], { 'toldLimit', 'fewest', 'fewestLately', 'fewestSince', 'toldAtMs' })
   end
@@ -225,6 +225,11 @@ end
 
 local function leftOfMinute(state) return math.max(0, state.minute.limit - sum(state.minuteStarts)) end
 
+local function leastOfDay(state, mode)
+  if not state.planKnown then return math.min(math.max(0, state.dayAtLeast - state.started), state.day.limit) end
+  return mode == 'unknown' and state.dayInDoubt and 1 or 0
+end
+
 local function windowStanding(state, name, nowMs)
   local window = state[name]
   local full = name == 'minute' and window.mode == 'unknown' and not state.planKnown and leftOfMinute(state) == 0
@@ -239,7 +244,7 @@ local function windowStanding(state, name, nowMs)
   else
     local starts = name == 'minute' and state.minuteStarts or state.dayStarts
     local shape = name == 'minute' and MINUTE_SLOTS or DAY_SLOTS
-    local least = name == 'day' and window.mode == 'unknown' and state.dayInDoubt and 1 or 0
+    local least = name == 'day' and leastOfDay(state, mode) or 0
     standing.used = sum(starts)
     standing.remaining = math.max(least, allowedWhenCounted(name, window.limit) - standing.used)
     standing.resetInMs = math.max(0, firstFreeMs(starts, shape) - nowMs)
@@ -358,6 +363,7 @@ local function applyReading(state, given, reading, nowMs)
     window.cappedAt = state.started
     return
   end
+  if unsure then state.dayAtLeast = given.countedBefore + 1 + remaining end
   local told = window.mode == 'told'
   if told and reading.resetId < window.resetId - SAME_RESET_MS then return end
   local same = told and reading.resetId <= window.resetId + SAME_RESET_MS
@@ -546,8 +552,8 @@ local state, whole, leftAlone = newLedgerState(request.generation, rules), true,
 if stored then state, whole, leftAlone = readState(stored, state, nowMs) end
 
 heedClock(state, nowMs)
-heedConfigured(state, rules.plan, nowMs)
 passTime(state, rules, nowMs)
+heedConfigured(state, rules.plan, nowMs)
 if leftAlone then state.pausedUntilMs = nowMs + ASK_AGAIN_MS end
 local reply = state.replies[request.replica]
 if not reply or reply.id ~= request.id then

@@ -82,6 +82,11 @@ export interface LedgerState {
   /** Whether the day is used up by a limit that was merely configured, so that a probe may find out all the same. */
   dayInDoubt: boolean;
   /**
+   * How many starts the day has room for in all, by the last answer before the plan was known that told of a day or of a minute:
+   * where it was the minute, its day is a hundred times as long. 0 where there was none.
+   */
+  dayAtLeast: number;
+  /**
    * Among how many replicas the upstream's windows are shared out without any of them knowing of the others' calls: 1 but
    * where Redis is away. The share of a window is taken once, when it opens; what is left of it later may be another's.
    */
@@ -173,6 +178,7 @@ export function newLedgerState(generation: string, { plan }: LedgerRules): Ledge
     refusals: 0,
     banned: false,
     dayInDoubt: false,
+    dayAtLeast: 0,
     replicas: 1,
   };
 }
@@ -220,8 +226,8 @@ export function exchange(
   nowMs: number,
 ): Standing {
   heedClock(state, nowMs);
-  heedConfigured(state, rules, nowMs);
   passTime(state, rules, nowMs);
+  heedConfigured(state, rules, nowMs);
   for (const report of reports) applyReport(state, report, nowMs);
   const grants: Grant[] = [];
   const room = grantable(state, nowMs);
@@ -417,6 +423,7 @@ function applyReading(state: LedgerState, given: Grant, reading: Reading, nowMs:
     window.cappedAt = state.started;
     return;
   }
+  if (unsure) state.dayAtLeast = given.countedBefore + 1 + Math.floor(remaining / state.replicas);
   const told = window.mode === 'told';
   if (told && reading.resetId < window.resetId - SAME_RESET_MS) return;
   const same = told && reading.resetId <= window.resetId + SAME_RESET_MS;
@@ -631,9 +638,18 @@ function windowStanding(state: LedgerState, name: WindowName, nowMs: number): Wi
   }
   const [starts, slots] = countOf(state, name);
   const used = sum(starts);
-  const least = name === 'day' && mode === 'unknown' && state.dayInDoubt ? 1 : 0;
+  const least = name === 'day' ? leastOfDay(state, mode) : 0;
   const remaining = Math.max(least, allowedWhenCounted(name, limit, state.replicas) - used);
   return { mode, limit, used, remaining, resetInMs: Math.max(0, firstFreeMs(starts, slots) - nowMs), resetId };
+}
+
+/** What is left of a day for sure, or worth a call to find out, whatever is counted here against a plan that may not be it. */
+function leastOfDay(
+  { started, dayAtLeast, dayInDoubt, planKnown, day }: LedgerState,
+  mode: WindowState['mode'],
+): number {
+  if (!planKnown) return Math.min(Math.max(0, dayAtLeast - started), day.limit);
+  return mode === 'unknown' && dayInDoubt ? 1 : 0;
 }
 
 /** As it is counted here. */

@@ -110,9 +110,10 @@ function describedWindow(
 function isNoDay(used: number, { id }: Reset, { minute, answered = 0 }: KnownPlan): boolean {
   // A day has those in it too that were answered before.
   if (used < answered) return true;
-  // The day after one that has ended does not end as soon; and one that slides still has the call in it that told of the
+  // The day after one that has ended lately does not end as soon; and one that slides still has the call in it that told of the
   // reset before, and an older one, which is the next to leave.
-  return minute.resetId > 0 && id - minute.resetId > SAME_RESET_MS && used <= 1;
+  const laterMs = id - minute.resetId;
+  return minute.resetId > 0 && laterMs > SAME_RESET_MS && laterMs < LENGTH_MS.day / 2 && used <= 1;
 }
 
 /**

@@ -39,7 +39,14 @@ const makers = {
 };
 
 /** All that there is, on one key, every half a second; two calls of each replica are under way while the next two are asked for. */
-async function saturate(place: keyof typeof makers, upstream: StrictPlan, fromMs: number, minutes: number) {
+async function saturate(
+  place: keyof typeof makers,
+  upstream: StrictPlan,
+  fromMs: number,
+  minutes: number,
+  /** Calls of others with the key, each half a second. */
+  ofOthers = 0,
+) {
   let nowMs = fromMs;
   const key = randomUUID();
   const replicas = makers[place](() => nowMs).map((ledger) => ({
@@ -49,6 +56,7 @@ async function saturate(place: keyof typeof makers, upstream: StrictPlan, fromMs
   }));
   const calls = { served: 0, refused: 0 };
   for (; nowMs < fromMs + minutes * MINUTE_MS; nowMs += 500) {
+    for (let call = 0; call < ofOthers; call += 1) upstream.arrive(nowMs);
     for (const replica of replicas) {
       const known = await replica.ledger.exchange(key, { reports: replica.reports.splice(0), wanted: 12 });
       const answeredBefore = replica.answered;
@@ -147,6 +155,17 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
   });
 
   test.skipIf(skipped).each(['fixed', 'sliding'] as const)(
+    'a Business key whose minutes are %s is not shut for the day while others call with it, and found out',
+    async (windows) => {
+      const upstream = createStrictPlan({ ...PLANS.business, windows, tells: 'minute' });
+      // What the others spend between two answers may be what was left: some are refused.
+      const result = await saturate(place, upstream, MIDNIGHT + 9 * HOUR_MS, 30, 5);
+      expect(result.believed).toEqual(PLANS.business);
+      expect(result.served).toBeGreaterThan(2_000);
+    },
+  );
+
+  test.skipIf(skipped).each(['fixed', 'sliding'] as const)(
     'a Business key whose minutes are %s has its plan after a minute',
     async (windows) => {
       const upstream = createStrictPlan({ ...PLANS.business, windows, tells: 'minute' });
@@ -158,6 +177,27 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
       expect(result.served).toBeGreaterThan(2_700);
     },
   );
+});
+
+test('a Pro key that is only used as its day ends is not taken for Business the next night', async () => {
+  const upstream = createStrictPlan({ ...PLANS.pro, windows: 'fixed', tells: 'day' });
+  let nowMs = MIDNIGHT;
+  const ledger = createMemoryLedger({ rules, now: () => nowMs, log: createMemoryLog().log });
+  let reports: Report[] = [];
+  const statuses = new Set<number>();
+  for (let night = 0; night < 3; night += 1) {
+    nowMs = MIDNIGHT + night * DAY_MS - 100_000;
+    for (; nowMs < MIDNIGHT + night * DAY_MS - 5_000; nowMs += 500) {
+      const known = await ledger.exchange('key', { reports, wanted: 12 });
+      reports = known.grants.map((grant): Report => {
+        const { status, headers } = upstream.arrive(nowMs);
+        statuses.add(status);
+        const readings = readWindows(headers, known, { upstreamNowMs: nowMs, nowMs });
+        return { kind: 'answered', grant, readings };
+      });
+    }
+  }
+  expect([...statuses]).toEqual([200]);
 });
 
 test('no plan is overrun that is found out, whatever the windows are and whenever it begins', () => {
