@@ -26,10 +26,12 @@ const REQUEST_BYTES = 4_096;
 const HEADER_PART_BYTES = 100;
 /** What a request costs that came ahead, in pieces of a body. */
 const PIECES_A_REQUEST = 4;
-/** What one read of a socket brings of a body that waits, and whose pieces nobody counts. */
-const PIECES_A_READ = 10_922;
-/** What those take in memory. No client that is known sends a body in pieces ahead. */
-const UNREAD_PIECES_BYTES = 3_000_000;
+/** A piece of one byte with what stands around it. Those of a body that waits, nobody counts. */
+const LEAST_BYTES_OF_A_PIECE = 6;
+/** What one read of a socket brings of them at most, since it is the last one before somebody asks for the body. */
+const MOST_PIECES_A_READ = 10_922;
+/** What each of them takes in memory. */
+const UNREAD_PIECE_BYTES = 275;
 /** What Node reads of another body that nobody asks for. */
 const UNREAD_BODY_BYTES = 65_536;
 
@@ -41,13 +43,20 @@ const UNREAD_BODY_BYTES = 65_536;
 export function createConnections(handler: RequestHandler, options: UnsentAnswersOptions): Connections {
   const connections = new Map<Socket, Connection>();
   const unsent = createUnsentAnswers(options);
-  const turns = createReadTurns({ sockets: () => connections.keys(), mayGoOn });
+  const turns = createReadTurns({ connections, mayGoOn });
   let waitingBytes = 0;
   let stopping = false;
 
   return {
     opened(socket) {
-      const connection: Connection = { busy: false, readBytes: 0, latest: undefined, waiting: [], waitingBytes: 0 };
+      const connection: Connection = {
+        busy: false,
+        readBytes: 0,
+        countedBytes: 0,
+        latest: undefined,
+        waiting: [],
+        waitingBytes: 0,
+      };
       connections.set(socket, connection);
       socket.once('close', () => letGo(socket));
     },
@@ -61,8 +70,10 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       if (!connection.busy) return begin(connection, request, response);
       // Node goes on with it when somebody asks for the body.
       if (isInPieces(request)) socket.pause();
-      turns.read(socket, isInPieces(request) ? PIECES_A_READ : PIECES_A_REQUEST);
-      const bytes = bytesOf(request);
+      const pieces = isInPieces(request) ? mostPieces(socket.bytesRead - connection.countedBytes) : 0;
+      connection.countedBytes = socket.bytesRead;
+      turns.read(socket, PIECES_A_REQUEST + pieces);
+      const bytes = bytesOf(request) + pieces * UNREAD_PIECE_BYTES;
       connection.waiting.push({ request, response, bytes });
       connection.waitingBytes += bytes;
       waitingBytes += bytes;
@@ -139,6 +150,8 @@ interface Connection {
   busy: boolean;
   /** What had been read of it when the last answer was out. */
   readBytes: number;
+  /** What had been read of it when the last request came that had to wait: pieces in that are counted. */
+  countedBytes: number;
   /** Answers leave in the order of their requests, and the last of them closes it. Undefined once all of them are out. */
   latest: ServerResponse | undefined;
   readonly waiting: Waiting[];
@@ -160,6 +173,10 @@ function isInPieces({ headers }: IncomingMessage): boolean {
 function bytesOf(request: IncomingMessage): number {
   const { headers, rawHeaders } = request;
   const headerBytes = rawHeaders.reduce((bytes, part) => bytes + part.length + HEADER_PART_BYTES, 0);
-  const announced = Math.min(Number(headers['content-length'] ?? 0), UNREAD_BODY_BYTES);
-  return REQUEST_BYTES + headerBytes + (isInPieces(request) ? UNREAD_PIECES_BYTES : announced);
+  return REQUEST_BYTES + headerBytes + Math.min(Number(headers['content-length'] ?? 0), UNREAD_BODY_BYTES);
+}
+
+/** In what was read since pieces were counted last. */
+function mostPieces(bytes: number): number {
+  return Math.min(MOST_PIECES_A_READ, Math.ceil(bytes / LEAST_BYTES_OF_A_PIECE));
 }

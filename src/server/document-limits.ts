@@ -2,7 +2,8 @@ import { Kind } from 'graphql';
 import type { DocumentNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { fieldsAt, setsBelow } from './fields-at.ts';
+import { createFieldsAt, setsBelow } from './fields-at.ts';
+import type { CollectFields } from './fields-at.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { Fragments } from './fragments.ts';
 import { introspectedFields } from './introspected-fields.ts';
@@ -52,6 +53,7 @@ type Measure = Record<keyof typeof MEASURED, number>;
 export function documentLimitError(document: DocumentNode, limits: Limits): PetqlError | undefined {
   const fragments = fragmentsOf(document);
   const measureOf = createMeasure(fragments);
+  const fieldsAt = createFieldsAt(fragments);
   // Of all operations: which one of them is to run, whoever sends a document says beside it.
   let introspected = 0;
   for (const definition of document.definitions) {
@@ -63,13 +65,13 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
       const most = limits[SETTINGS[limit]];
       if (measure[measured] > most) return limitExceeded(limit, most, measure[measured]);
     }
-    const repeats = mostRepeats(definition.selectionSet, fragments, limits.maxFields);
+    const repeats = mostRepeats(definition.selectionSet, fieldsAt, limits.maxFields);
     if (repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, repeats);
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
-    const root = fieldsAt([definition.selectionSet], fragments);
-    const listed = listedFields(root, fragments);
+    const root = fieldsAt([definition.selectionSet]);
+    const listed = listedFields(root, fieldsAt);
     if (listed > MOST_LISTED) return limitExceeded('listedFields', MOST_LISTED, listed);
-    introspected += introspectedFields(root, fragments, MOST_INTROSPECTED);
+    introspected += introspectedFields(root, fieldsAt, MOST_INTROSPECTED);
     if (introspected > MOST_INTROSPECTED) return limitExceeded('introspection', MOST_INTROSPECTED);
   }
   return undefined;
@@ -81,12 +83,12 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
  *
  * @param most fields are looked at; only fragments of themselves have more, and validation refuses them for that.
  */
-function mostRepeats(root: SelectionSetNode, fragments: Fragments, most: number): number {
+function mostRepeats(root: SelectionSetNode, fieldsAt: CollectFields, most: number): number {
   let repeats = 0;
   let looked = 0;
   const open: SelectionSetNode[][] = [[root]];
   for (let sets = open.pop(); sets && looked <= most; sets = open.pop()) {
-    for (const fields of fieldsAt(sets, fragments).values()) {
+    for (const fields of fieldsAt(sets).values()) {
       looked += fields.length;
       repeats = Math.max(repeats, fields.length);
       const lower = setsBelow(fields);

@@ -1,9 +1,8 @@
 import { Kind, __Schema, __Type, getNamedType, isObjectType } from 'graphql';
 import type { FieldNode, GraphQLField, GraphQLObjectType, GraphQLResolveInfo, SelectionSetNode } from 'graphql';
 import { schema } from '../schema/schema.ts';
-import { fieldsAt, setsBelow } from './fields-at.ts';
-import type { FieldsAt } from './fields-at.ts';
-import type { Fragments } from './fragments.ts';
+import { setsBelow } from './fields-at.ts';
+import type { CollectFields, FieldsAt } from './fields-at.ts';
 
 /** What of the schema stands at one place of the answer, in all lists around it, and what is selected of each. */
 interface Shown {
@@ -19,12 +18,12 @@ interface Shown {
  * @param root the operation's own fields.
  * @param most once there are more, the rest is not looked at.
  */
-export function introspectedFields(root: FieldsAt, fragments: Fragments, most: number): number {
+export function introspectedFields(root: FieldsAt, fieldsAt: CollectFields, most: number): number {
   let count = 0;
   const open = shownAt(root);
   for (let shown = open.pop(); shown && count <= most; shown = open.pop()) {
     const { type, values, sets } = shown;
-    for (const fields of fieldsAt(sets, fragments).values()) {
+    for (const fields of fieldsAt(sets).values()) {
       count += values.length;
       if (count > most) break;
       const field = type.getFields()[fields[0]?.name.value ?? ''];

@@ -1,20 +1,19 @@
 import { Kind } from 'graphql';
 import type { FieldNode } from 'graphql';
 import { DEFAULT_LIMIT, HIGHEST_LIMIT } from '../schema/query.ts';
-import { fieldsAt, setsBelow } from './fields-at.ts';
-import type { FieldsAt } from './fields-at.ts';
-import type { Fragments } from './fragments.ts';
+import { setsBelow } from './fields-at.ts';
+import type { CollectFields, FieldsAt } from './fields-at.ts';
 
 /**
  * How many fields of animals an operation's `pets` can show at most. Two hundred of them may cost one call together, or none.
  *
  * @param root the operation's own fields.
  */
-export function listedFields(root: FieldsAt, fragments: Fragments): number {
+export function listedFields(root: FieldsAt, fieldsAt: CollectFields): number {
   let count = 0;
   for (const fields of root.values()) {
     const [first] = fields;
-    if (first?.name.value === 'pets') count += mostAnimals(first) * fieldsAt(setsBelow(fields), fragments).size;
+    if (first?.name.value === 'pets') count += mostAnimals(first) * fieldsAt(setsBelow(fields)).size;
   }
   return count;
 }

@@ -9,17 +9,20 @@ export interface ReadTurns {
   read(socket: Socket, pieces: number): void;
 }
 
-/** Some ten milliseconds; and what the last connection sent is read to its end. Only ever reached by attacks. */
+/**
+ * Some ten milliseconds; and what the last connection sent is read to its end. Only ever reached by attacks. To pause a socket and
+ * go on with it costs as much as a few pieces, and all are paused: with many open, more has to be read before.
+ */
 const MOST_PIECES = 4_096;
 
 export interface ReadTurnsOptions {
-  /** All that are open. */
-  sockets(): Iterable<Socket>;
+  /** All that are open, by their sockets. */
+  readonly connections: ReadonlyMap<Socket, unknown>;
   /** Whether one that was paused here is not to stay so for other reasons. */
   mayGoOn(socket: Socket): boolean;
 }
 
-export function createReadTurns({ sockets, mayGoOn }: ReadTurnsOptions): ReadTurns {
+export function createReadTurns({ connections, mayGoOn }: ReadTurnsOptions): ReadTurns {
   const readNow = new Set<Socket>();
   let pieces = 0;
   let paused: Socket[] = [];
@@ -29,13 +32,13 @@ export function createReadTurns({ sockets, mayGoOn }: ReadTurnsOptions): ReadTur
       if (pieces === 0) setImmediate(nextTurn);
       pieces += more;
       readNow.add(socket);
-      if (pieces >= MOST_PIECES && paused.length === 0) pauseAll();
+      if (pieces >= Math.max(MOST_PIECES, connections.size) && paused.length === 0) pauseAll();
     },
   };
 
   function pauseAll(): void {
     // Node pauses some itself, whose clients do not take their answers, and goes on with them when they do.
-    paused = [...sockets()].filter((socket) => !socket.isPaused());
+    paused = [...connections.keys()].filter((socket) => !socket.isPaused());
     for (const socket of paused) socket.pause();
   }
 

@@ -18,12 +18,16 @@ const LOOK_MS = 2_000;
 /** As long as a replica that is gone is counted. */
 const IN_USE_S = 10;
 
-/** Redis tells how many seconds ago another secret was last in use, for a day; or nothing. */
+/** Secrets that are agreed on may differ until all have agreed again. */
+const ENOUGH_SIGHTINGS = 2;
+
+/** Takes the fingerprint, and the one before where that was another. Redis tells how many seconds ago another secret was last in use, for a day; or nothing. */
 const SECRETS: RedisScript = {
   name: 'petqlKeySecrets',
   source: `
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREM', KEYS[1], ARGV[2])
 -- Of later ones somebody has set the clock back since; those in use come again.
 redis.call('ZREMRANGEBYSCORE', KEYS[1], now + 1, '+inf')
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 86400)
@@ -42,6 +46,8 @@ return ''
  */
 export function createSecretWatch(redis: RedisStore, nameOf: CallerNames, log: Log = silentLog): SecretWatch {
   let differs = false;
+  let sightings = 0;
+  let latest = '';
   let looked = false;
   let closed = false;
   const timer = setInterval(look, LOOK_MS).unref();
@@ -62,12 +68,17 @@ export function createSecretWatch(redis: RedisStore, nameOf: CallerNames, log: L
   }
 
   async function ask(): Promise<string> {
-    return redis.run(SECRETS, 'petql:key-secrets', await secretFingerprint(nameOf));
+    const fingerprint = await secretFingerprint(nameOf);
+    const before = fingerprint === latest ? '' : latest;
+    latest = fingerprint;
+    return redis.run(SECRETS, 'petql:key-secrets', fingerprint, before);
   }
 
   function note(otherAgoS: string): void {
     if (closed) return;
-    const inUse = otherAgoS !== '' && Number(otherAgoS) <= IN_USE_S;
+    const seen = otherAgoS !== '' && Number(otherAgoS) <= IN_USE_S;
+    sightings = seen ? sightings + 1 : 0;
+    const inUse = seen && (differs || sightings >= ENOUGH_SIGHTINGS);
     if (inUse && !differs) {
       log.warn(
         {},
@@ -76,7 +87,7 @@ export function createSecretWatch(redis: RedisStore, nameOf: CallerNames, log: L
       );
     } else if (!inUse && differs) {
       log.info({}, 'no other key secret is in use with this Redis any more');
-    } else if (!inUse && otherAgoS !== '' && !looked) {
+    } else if (!seen && otherAgoS !== '' && !looked) {
       log.warn(
         { lastUsedSecondsAgo: Number(otherAgoS) },
         'another key secret was in use with this Redis within the last day: what was spent and created under it is not known',

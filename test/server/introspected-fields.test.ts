@@ -4,7 +4,7 @@ import { LIMITS } from '../../src/limits.ts';
 import type { Limits } from '../../src/limits.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { documentLimitError } from '../../src/server/document-limits.ts';
-import { fieldsAt } from '../../src/server/fields-at.ts';
+import { createFieldsAt } from '../../src/server/fields-at.ts';
 import { fragmentsOf } from '../../src/server/fragments.ts';
 import { introspectedFields } from '../../src/server/introspected-fields.ts';
 
@@ -25,8 +25,8 @@ function countOf(query: string, most = Infinity): number {
   const document = parse(query);
   const operation = getOperationAST(document);
   if (!operation) throw new Error('expected an operation');
-  const fragments = fragmentsOf(document);
-  return introspectedFields(fieldsAt([operation.selectionSet], fragments), fragments, most);
+  const fieldsAt = createFieldsAt(fragmentsOf(document));
+  return introspectedFields(fieldsAt([operation.selectionSet]), fieldsAt, most);
 }
 
 function fieldsIn(value: unknown): number {

@@ -38,15 +38,16 @@ const makers = {
     ),
 };
 
+interface Span {
+  readonly fromMs: number;
+  readonly minutes: number;
+  /** Calls of others with the key, each half a second. Default 0. */
+  readonly ofOthers?: number;
+}
+
 /** All that there is, on one key, every half a second; two calls of each replica are under way while the next two are asked for. */
-async function saturate(
-  place: keyof typeof makers,
-  upstream: StrictPlan,
-  fromMs: number,
-  minutes: number,
-  /** Calls of others with the key, each half a second. */
-  ofOthers = 0,
-) {
+async function saturate(place: keyof typeof makers, upstream: StrictPlan, span: Span) {
+  const { fromMs, minutes, ofOthers = 0 } = span;
   let nowMs = fromMs;
   const key = randomUUID();
   const replicas = makers[place](() => nowMs).map((ledger) => ({
@@ -86,7 +87,7 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
     'a Free key keeps to its minute where the headers tell of a day that ends in %d s',
     async (seconds) => {
       const upstream = createStrictPlan({ ...PLANS.free, windows: 'sliding', days: 'fixed', tells: 'day' });
-      const result = await saturate(place, upstream, MIDNIGHT - seconds * 1_000, 5);
+      const result = await saturate(place, upstream, { fromMs: MIDNIGHT - seconds * 1_000, minutes: 5 });
       expect(result).toMatchObject({ refused: 0, believed: PLANS.free });
       expect(result.served).toBeGreaterThan(200);
     },
@@ -95,7 +96,7 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
   test.skipIf(skipped)('a Free key keeps to what is left of a day that is about to end', async () => {
     const upstream = createStrictPlan({ ...PLANS.free, windows: 'fixed', tells: 'day' });
     for (let call = 0; call < 990; call += 1) upstream.arrive(MIDNIGHT - 20 * HOUR_MS + call * 2_000);
-    const result = await saturate(place, upstream, MIDNIGHT - 110_000, 1);
+    const result = await saturate(place, upstream, { fromMs: MIDNIGHT - 110_000, minutes: 1 });
     expect(result).toMatchObject({ refused: 0, served: 10 });
   });
 
@@ -103,7 +104,7 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
   test.skipIf(skipped)('a Free key is not taken for Business by a day that slides in whole minutes', async () => {
     const upstream = createStrictPlan({ ...PLANS.free, windows: 'sliding', tells: 'day' });
     for (let minute = 0; minute < 300; minute += 1) upstream.arrive(MIDNIGHT - DAY_MS + (minute + 0.7) * MINUTE_MS);
-    const result = await saturate(place, upstream, MIDNIGHT, 8);
+    const result = await saturate(place, upstream, { fromMs: MIDNIGHT, minutes: 8 });
     expect(result).toMatchObject({ refused: 0, believed: { perMinute: 60 } });
   });
 
@@ -112,7 +113,7 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
     'the first calls of a Business key whose minutes are %s stay in its day',
     async (windows) => {
       const upstream = createStrictPlan({ ...PLANS.business, windows, tells: 'minute' });
-      const result = await saturate(place, upstream, MIDNIGHT + 9 * HOUR_MS + 50_000, 3);
+      const result = await saturate(place, upstream, { fromMs: MIDNIGHT + 9 * HOUR_MS + 50_000, minutes: 3 });
       expect(result).toMatchObject({ refused: 0, dayUsed: result.served });
     },
   );
@@ -159,7 +160,7 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
     async (windows) => {
       const upstream = createStrictPlan({ ...PLANS.business, windows, tells: 'minute' });
       // What the others spend between two answers may be what was left: some are refused.
-      const result = await saturate(place, upstream, MIDNIGHT + 9 * HOUR_MS, 30, 5);
+      const result = await saturate(place, upstream, { fromMs: MIDNIGHT + 9 * HOUR_MS, minutes: 30, ofOthers: 5 });
       expect(result.believed).toEqual(PLANS.business);
       expect(result.served).toBeGreaterThan(2_000);
     },
@@ -170,7 +171,7 @@ describe.each(['memory', 'Redis'] as const)('in %s', (place) => {
     async (windows) => {
       const upstream = createStrictPlan({ ...PLANS.business, windows, tells: 'minute' });
       const fromMs = MIDNIGHT + 9 * HOUR_MS + 7_000;
-      const result = await saturate(place, upstream, fromMs, 4);
+      const result = await saturate(place, upstream, { fromMs, minutes: 4 });
       expect(result).toMatchObject({ refused: 0, believed: PLANS.business });
       const afterMs = fromMs + MINUTE_MS + 12_000;
       expect(upstream.arrivals.filter(({ atMs }) => atMs > fromMs && atMs < afterMs).length).toBeGreaterThan(100);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openStateFile } from '../../src/store/state-file.ts';
+import type { OpenStateFile } from '../../src/store/state-file.ts';
 import { createCallerNames } from '../../src/throttle/caller-names.ts';
 import { secretOfFile } from '../../src/throttle/secret-of-file.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
@@ -39,8 +40,29 @@ test('without one given, the file keeps its own, and none but that fits', () => 
   const own = secretWith();
   expect(secretWith()).toBe(own);
   expect(secretWith(own)).toBe(own);
-  expect(() => secretWith(ONE)).toThrow(/Give none: that one is in the file, or name another file/);
+  expect(() => secretWith(ONE)).toThrow(
+    /Give that one, or none where none was given: it is in the file, or name another file/,
+  );
   expect(secretWith()).toBe(own);
+});
+
+test('a file of an older version, which does not say what it was kept with, is kept with the secret given', () => {
+  const file = openStateFile(path, Date.now);
+  file.keySecret(() => OTHER);
+  file.close();
+  expect(secretWith(ONE)).toBe(ONE);
+  expect(secretWith(ONE)).toBe(ONE);
+  expect(() => secretWith()).toThrow(/kept with a key secret, and none is given/);
+});
+
+test('a file on a full disk is opened all the same', () => {
+  const full = {
+    get: () => undefined,
+    setAll() {
+      throw new Error('database or disk is full');
+    },
+  };
+  expect(secretOfFile(full as unknown as OpenStateFile, ONE)).toBe(ONE);
 });
 
 test('a file that was long unused still knows what it was kept with, and tells nothing of it', async () => {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { RedisAway } from '../../src/store/redis.ts';
 import type { RedisStore } from '../../src/store/redis.ts';
 import { createCallerNames } from '../../src/throttle/caller-names.ts';
+import type { CallerNames } from '../../src/throttle/caller-names.ts';
 import { createSecretWatch } from '../../src/throttle/secret-watch.ts';
 import type { SecretWatch } from '../../src/throttle/secret-watch.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
@@ -24,7 +25,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function start(): SecretWatch {
+function start(nameOf: CallerNames = createCallerNames(SECRET)): SecretWatch {
   const redis: RedisStore = {
     connected: true,
     async run(_script, key, ...args) {
@@ -35,7 +36,7 @@ function start(): SecretWatch {
     subscribe: () => () => {},
     close() {},
   };
-  watch = createSecretWatch(redis, createCallerNames(SECRET), logged.log);
+  watch = createSecretWatch(redis, nameOf, logged.log);
   return watch;
 }
 
@@ -70,7 +71,7 @@ test('a process that starts with another secret than that of the last day says s
 test('a Redis that is away says nothing of secrets', async () => {
   otherAgoS = '1';
   start();
-  await elapse(0);
+  await elapse(2_000);
   otherAgoS = undefined;
   await elapse(60_000);
   expect(watch).toMatchObject({ differs: true });
@@ -81,5 +82,22 @@ test('what Redis is told is not the secret', async () => {
   otherAgoS = '';
   start();
   await elapse(2_000);
-  expect(new Set(asked)).toEqual(new Set(['petql:key-secrets', expect.stringMatching(/^[\w-]{32}$/)]));
+  expect(new Set(asked)).toEqual(new Set(['petql:key-secrets', expect.stringMatching(/^[\w-]{32}$/), '']));
+});
+
+// In a Redis that was emptied, those that agree on a secret may differ for a moment.
+test('a secret that was agreed on anew takes the place of the one before, and is no other', async () => {
+  otherAgoS = '';
+  let nameOf = createCallerNames(SECRET);
+  start((apiKey) => nameOf(apiKey));
+  await elapse(1_000);
+  nameOf = createCallerNames('the one that is agreed on now');
+  otherAgoS = '0';
+  await elapse(1_000);
+  otherAgoS = '';
+  await elapse(10_000);
+  expect(told()).toEqual([]);
+  const [, first, , , second, before] = asked;
+  expect(second).not.toBe(first);
+  expect(before).toBe(first);
 });
