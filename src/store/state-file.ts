@@ -114,8 +114,10 @@ function stateFileIn(database: DatabaseSync, now: () => number): OpenStateFile {
     },
     close() {
       if (!database.isOpen) return;
-      // Whoever ends at once, its port in use for one, has found out nothing of what is in doubt.
-      if (!unclean || now() - openedAtMs >= IN_DOUBT_MS) orNot(() => removeOpen.run());
+      orNot(() => {
+        // Whoever ends at once, its port in use for one, has found out nothing of what is in doubt.
+        if (!unclean || now() - openedAtMs >= IN_DOUBT_MS) removeOpen.run();
+      });
       database.close();
     },
     records: createKeptRecords({ database, now }),

@@ -13,9 +13,9 @@ async function price(gateway: TestGateway, query: string, options: QueryOptions 
 
 describe('a dry run', () => {
   test.each<[string, string, number]>([
-    ['a listing', '{ pets(status: SOLD) { id } }', 1],
+    ['a listing, with that of all which may save it with what others want', '{ pets(status: SOLD) { id } }', 2],
     ['the same listing twice', '{ a: pets(limit: 1) { id } b: pets(limit: 2) { id } }', 1],
-    ['an animal', '{ pet(id: "1") { id } }', 1],
+    ['an animal, with the same', '{ pet(id: "1") { id } }', 2],
     ['two animals, with the listing that may save both', '{ petsById(ids: ["1", "2", "1"]) { id } }', 3],
     ['all and an animal in it', '{ pets { id } pet(id: "1") { id } }', 2],
     ['what is skipped', '{ pets @skip(if: true) { id } rateLimit { plan } }', 0],
