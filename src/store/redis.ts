@@ -20,6 +20,8 @@ export interface RedisStore {
   subscribe(channel: string, listener: ChannelListener): () => void;
   /** Whether there is a connection. */
   readonly connected: boolean;
+  /** How many connections have stood, one after the other. What was true of Redis on an earlier one need not be now. */
+  readonly connections?: number;
   /** The last time that another Redis took the place of this one, each another object; undefined where none ever did. */
   readonly replaced?: Replacement | undefined;
   /** Closes the connection at once. */
@@ -82,6 +84,9 @@ export function connectRedis(options: RedisStoreOptions): RedisStore {
   return {
     get connected() {
       return store?.connected ?? false;
+    },
+    get connections() {
+      return store?.connections ?? 0;
     },
     get replaced() {
       return store?.replaced;
@@ -153,8 +158,10 @@ function createDemotion(): (error: Error) => boolean {
 function openRedis(redis: Redis): RedisStore {
   /** Why there is no connection, as far as that is known. */
   let trouble: string | undefined;
+  let connections = 0;
   redis.on('ready', () => {
     trouble = undefined;
+    connections += 1;
   });
   redis.on('error', (error: RedisError) => {
     trouble = refusalOf(error) ?? error.code ?? trouble;
@@ -173,6 +180,9 @@ function openRedis(redis: Redis): RedisStore {
   return {
     get connected() {
       return redis.status === 'ready';
+    },
+    get connections() {
+      return connections;
     },
     get replaced() {
       return replaced();

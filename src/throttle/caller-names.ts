@@ -29,7 +29,8 @@ const AGREED_FOR_MS = 1_000;
 
 /**
  * With the secret that the replicas have agreed on in Redis: the first of them makes it. They agree again once a second, at
- * nobody's cost: in a Redis that was emptied, a replica that starts would make another one, and count for itself.
+ * nobody's cost: in a Redis that was emptied, a replica that starts would make another one, and count for itself. On a new
+ * connection, which may lead to such a Redis, nobody has a name before they have.
  */
 export function createSharedCallerNames(
   redis: RedisStore,
@@ -37,7 +38,9 @@ export function createSharedCallerNames(
 ): CallerNames {
   let agreed: { readonly secret: string; readonly nameOf: (apiKey: string) => string } | undefined;
   let askedAtMs = 0;
+  let connection: number | undefined;
   return async (apiKey) => {
+    if (connection !== redis.connections) await agree();
     // Of a Redis that is away, the exchange itself finds out.
     if (agreed && elapsed() - askedAtMs >= AGREED_FOR_MS) agree().catch(() => {});
     const { nameOf } = agreed ?? (await agree());
@@ -46,7 +49,10 @@ export function createSharedCallerNames(
 
   async function agree() {
     askedAtMs = elapsed();
+    const asked = redis.connections;
     const secret = await redis.run(AGREE, 'petql:key-secret', agreed?.secret ?? newSecret());
+    // Where it was asked on the way from one connection to the next, the next call asks again.
+    connection = asked;
     if (secret !== agreed?.secret) agreed = { secret, nameOf: createCallerNames(secret) };
     return agreed;
   }

@@ -4,10 +4,11 @@ import { createSharedCallerNames } from '../../src/throttle/caller-names.ts';
 import { until } from '../support/until.ts';
 
 /** As much of Redis as the names need: one value, which the first to come sets. */
-function fakeRedis(): RedisStore & { stored: string | undefined } {
+function fakeRedis(): RedisStore & { stored: string | undefined; connections: number } {
   return {
     stored: undefined,
     connected: true,
+    connections: 1,
     async run(_script, _key, secret = '') {
       return (this.stored ??= secret);
     },
@@ -49,4 +50,16 @@ test('a replica takes over the secret that another one has made meanwhile', asyn
   time.ms += 1_000;
   await until(async () => (await early('a key')) === next);
   expect(await early('a key')).toBe(await late('a key'));
+});
+
+// For a second it would keep what the other does not find: an idempotency key was two animals.
+test('on a new connection a replica has no name for anybody before it has agreed with the others', async () => {
+  const redis = fakeRedis();
+  const early = createSharedCallerNames(redis);
+  const name = await early('a key');
+  redis.stored = undefined;
+  redis.connections = 2;
+  const next = await createSharedCallerNames(redis)('a key');
+  expect(next).not.toBe(name);
+  expect(await early('a key')).toBe(next);
 });
