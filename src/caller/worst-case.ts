@@ -31,6 +31,7 @@ export function worstCaseCalls(demands: readonly Demand[], facts: KnownFacts): n
   const listings = LISTINGS.length - facts.listed.size;
   if (animals.length > 0 && !facts.singleReadsWork && !facts.singleReadsRest) return listings;
   const own = new Set(needs.map((demand) => demandKey(demand)));
+  const shownIn = new Set(animals.map(({ id }) => facts.lastShown(id)));
   const maybeTried = LISTINGS.filter(
     (listing) => !facts.listed.has(listing) && !own.has(listing) && mayBeTried(listing),
   );
@@ -39,7 +40,7 @@ export function worstCaseCalls(demands: readonly Demand[], facts: KnownFacts): n
   function mayBeTried(listing: ListingName): boolean {
     if (animals.some(({ id }) => facts.singleReadsRest || isBelowZero(id))) return true;
     if (listing === 'all' && needs.length > 0 && allMaySave(needs.length + OF_OTHERS, facts)) return true;
-    return animals.some(({ id }) => facts.lastShown(id) === listing);
+    return shownIn.has(listing);
   }
 }
 

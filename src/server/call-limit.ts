@@ -6,7 +6,6 @@ import type {
   ExecutionResult,
   FieldNode,
   OperationDefinitionNode,
-  SelectionSetNode,
   ValueNode,
 } from 'graphql';
 import { LISTINGS } from '../caller/call.ts';
@@ -14,8 +13,9 @@ import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { MOST_IDS } from '../schema/query.ts';
 import { graphqlError } from './error-answers.ts';
+import { createFieldsAt } from './fields-at.ts';
+import type { CollectFields } from './fields-at.ts';
 import { fragmentsOf } from './fragments.ts';
-import type { Fragments } from './fragments.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import type { RequestContext } from './request-context.ts';
 import { findWanted } from './wanted.ts';
@@ -86,33 +86,30 @@ function idsError({ document, operationName, variableValues }: ExecutionArgs): P
     given.set(name, value === undefined ? lengthOf(defaultValue) : Array.isArray(value) ? value.length : 1);
   }
   // Fields that come twice under one name are one field.
-  const lists = new Map<string, number>();
-  for (const field of rootFields(selectionSet, fragmentsOf(document))) {
-    if (field.name.value !== 'petsById') continue;
-    lists.set(
-      (field.alias ?? field.name).value,
-      mostIds(field, (variable) => given.get(variable) ?? 0),
-    );
+  const fieldsAt = createFieldsAt(fragmentsOf(document));
+  let all = 0;
+  for (const fields of fieldsAt([selectionSet]).values()) {
+    const field = fields.findLast(({ name }) => name.value === 'petsById');
+    if (field) all += mostIds(field, (variable) => given.get(variable) ?? 0);
   }
-  const all = lists.values().reduce((sum, length) => sum + length, 0);
   return all > MOST_IDS_IN_ALL ? limitExceeded('ids', MOST_IDS_IN_ALL, all) : undefined;
 }
 
 /** A bound that costs nothing to find: of any operation of the document, whatever its variables are and what is known. */
 function mostCalls(document: DocumentNode): number {
-  const fragments = fragmentsOf(document);
+  const fieldsAt = createFieldsAt(fragmentsOf(document));
   let most = FEWEST_CALLS;
   for (const definition of document.definitions) {
-    if (definition.kind === Kind.OPERATION_DEFINITION) most = Math.max(most, mostCallsOf(definition, fragments));
+    if (definition.kind === Kind.OPERATION_DEFINITION) most = Math.max(most, mostCallsOf(definition, fieldsAt));
   }
   return most;
 }
 
 /** A call for each listing that there is and for each animal, and a listing that tries to save them. */
-function mostCallsOf({ selectionSet }: OperationDefinitionNode, fragments: Fragments): number {
+function mostCallsOf({ selectionSet }: OperationDefinitionNode, fieldsAt: CollectFields): number {
   let animals = 0;
   let listings = 0;
-  for (const field of rootFields(selectionSet, fragments)) {
+  for (const field of fieldsAt([selectionSet]).values().toArray().flat()) {
     const name = field.name.value;
     if (name === 'pets') listings += 1;
     else if (name === 'petsById') animals += mostIds(field, () => MOST_IDS);
@@ -132,24 +129,4 @@ function mostIds({ arguments: [ids] = [] }: FieldNode, lengthOfVariable: (name: 
 function lengthOf(value: ConstValueNode | ValueNode | undefined): number {
   if (!value) return 0;
   return value.kind === Kind.LIST ? value.values.length : 1;
-}
-
-/** Each fragment once. */
-function rootFields(selectionSet: SelectionSetNode, fragments: Fragments): FieldNode[] {
-  const fields: FieldNode[] = [];
-  const seen = new Set<string>();
-  const sets = [selectionSet];
-  for (const { selections } of sets) {
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) fields.push(selection);
-      // The list grows by its fragments while it is gone through.
-      else if (selection.kind === Kind.INLINE_FRAGMENT) sets.push(selection.selectionSet);
-      else if (!seen.has(selection.name.value)) {
-        seen.add(selection.name.value);
-        const fragment = fragments.get(selection.name.value);
-        if (fragment) sets.push(fragment.selectionSet);
-      }
-    }
-  }
-  return fields;
 }

@@ -36,11 +36,12 @@ const FORMAT = 1;
 
 /**
  * Opens the file, or makes it, for this process alone: two that spend from one memory would spend twice. `:memory:` is
- * none. A file that was there is written only where the process before left something open: it opens on a full disk too.
+ * none. What is written to a file that was there, so that the next start knows how this one ended, is left out on a full disk:
+ * it opens there too.
  *
  * @param now milliseconds since the epoch.
- * @throws Error when the file cannot be opened or written, is no database, is damaged, is in use, or is of
- * a newer petql; it is not held open.
+ * @throws Error when the file cannot be opened or written, is no database, is damaged, is in use, or is of a newer petql; it is
+ *   not held open.
  */
 export function openStateFile(path: string, now: () => number): OpenStateFile {
   // SQLite would read a file that it may not write, and tell of something else later.
