@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** The suites of `startGateway` that ask over HTTP for what both ways answer. */
@@ -26,12 +27,24 @@ export default defineConfig(({ mode }) => ({
     hookTimeout: 60_000,
     // `npm run contract` alone speaks to a service of the outside, even where one is named for petql itself.
     env: mode === 'contract' ? {} : { PET_API_URL: '', PET_API_KEY: '' },
+    // Tests wait for processes, sockets and Redis as long as they compute.
+    maxWorkers: availableParallelism() + 1,
     projects: [
       {
         extends: true,
         test: { name: 'petql', include: ['test/**/*.test.ts'], exclude: [...BY_REAL_CLOCKS, '**/node_modules/**'] },
       },
-      { extends: true, test: { name: 'real clocks', include: BY_REAL_CLOCKS, retry: 1 } },
+      {
+        extends: true,
+        test: {
+          name: 'real clocks',
+          include: BY_REAL_CLOCKS,
+          retry: 1,
+          // When the others are through: they leave no processor idle.
+          sequence: { groupOrder: 1 },
+          maxWorkers: availableParallelism(),
+        },
+      },
       // What most requests take is a way past Yoga: the same tests hold without it.
       {
         extends: true,
