@@ -28,15 +28,24 @@ export function readRateLimitHeaders(headers: ResponseHeaders, receivedAtMs: num
     limit: wholeNumber(single(headers['x-ratelimit-limit'])),
     remaining: wholeNumber(single(headers['x-ratelimit-remaining'])),
     reset: wholeNumber(single(headers['x-ratelimit-reset'])),
-    retryAfterMs: retryAfter(single(headers['retry-after']), dateMs ?? receivedAtMs),
+    retryAfterMs: retryAfter(headers['retry-after'], dateMs ?? receivedAtMs),
     dateMs,
   };
 }
 
-/** Seconds or a date (RFC 9110, section 10.2.3); a date in the past is no wait. */
-function retryAfter(value: string | undefined, nowMs: number): number | undefined {
-  const seconds = wholeNumber(value);
-  if (seconds !== undefined) return seconds * 1000;
+/**
+ * Seconds or a date (RFC 9110, section 10.2.3); a date in the past is no wait. Whoever calls too early may be banned, so the longest
+ * of several counts, and a part of a second is a whole one.
+ */
+function retryAfter(value: string | string[] | undefined, nowMs: number): number | undefined {
+  const values = [value ?? []].flat().flatMap((each) => [each, ...each.split(',')]);
+  const waitsMs = values.map((each) => waitMs(each.trim(), nowMs)).filter((wait) => wait !== undefined);
+  return waitsMs.length > 0 ? Math.max(...waitsMs) : undefined;
+}
+
+function waitMs(value: string, nowMs: number): number | undefined {
+  const [, whole, part] = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(value) ?? [];
+  if (whole !== undefined) return (Number(whole) + (Number(part) > 0 ? 1 : 0)) * 1000;
   const date = httpDate(value);
   return date === undefined ? undefined : Math.max(0, date - nowMs);
 }

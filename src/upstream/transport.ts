@@ -48,7 +48,7 @@ export interface TransportFailure {
 }
 
 export interface Transport {
-  /** Sends one call, and never throws: what goes wrong is a failure with its reason. Redirects are not followed, nothing is retried. */
+  /** Sends one call, and never throws: what goes wrong is a failure with its reason. Redirects are not followed, and nothing is sent twice. */
   send(request: TransportRequest): Promise<TransportResponse | TransportFailure>;
   /** Closes every connection, and cuts whatever is still under way. */
   close(): Promise<void>;
@@ -73,8 +73,9 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     send: ({ path, isPlain, ...request }) =>
       new Promise((settle) => {
-        const exchange = createExchange({ timeoutMs, maxBodyBytes, isPlain, settle });
-        pool.dispatch({ ...request, path: basePath + path }, exchange);
+        const begin = () => void pool.dispatch({ ...request, path: basePath + path }, exchange);
+        const exchange = createExchange({ timeoutMs, maxBodyBytes, isPlain, begin, settle });
+        begin();
       }),
     close: () => pool.destroy(),
   };
@@ -91,15 +92,24 @@ interface ExchangeOptions {
   readonly isPlain: TransportRequest['isPlain'];
   readonly timeoutMs: number;
   readonly maxBodyBytes: number;
+  /** Asks for a connection to be sent on. */
+  begin(): void;
   /** Only the first result counts. */
   settle(result: TransportResponse | TransportFailure): void;
 }
 
-function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOptions): Dispatcher.DispatchHandler {
+function createExchange({
+  timeoutMs,
+  maxBodyBytes,
+  isPlain,
+  begin,
+  settle,
+}: ExchangeOptions): Dispatcher.DispatchHandler {
   let controller: Dispatcher.DispatchController | undefined;
   let stopped: Error | undefined;
   let head: ResponseHead | undefined;
   let plain = false;
+  let resets = 0;
   const body = createGrowingBuffer({ mostBytes: maxBodyBytes });
   // undici's own timeouts watch a phase each and are coarse; this one bounds the whole call.
   let timeout = setTimeout(() => {
@@ -115,6 +125,16 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
 
   function fail(reason: TransportFailure['reason'], code?: string) {
     settle({ kind: 'failure', reason, sent: controller !== undefined, ...(code && { code }), ...(head && { head }) });
+  }
+
+  /**
+   * Whether the connection was reset that it was about to be written to: the service let it go while it was kept. Where such a
+   * connection merely ends, undici takes another one by itself.
+   */
+  function isResetBefore(error: Error): boolean {
+    if (controller || stopped || codeOf(error) !== 'ECONNRESET') return false;
+    resets += 1;
+    return resets <= MOST_RESETS;
   }
 
   return {
@@ -141,12 +161,15 @@ function createExchange({ timeoutMs, maxBodyBytes, isPlain, settle }: ExchangeOp
       if (head) settle({ kind: 'response', ...head, body: body.bytes() });
     },
     onResponseError(_controller, error) {
+      if (isResetBefore(error)) return queueMicrotask(begin);
       clearTimeout(timeout);
       fail(controller ? reasonOf(error) : unreachableReason(error), codeOf(error));
     },
   };
 }
 
+/** Another kept connection may have been reset at the same moment. One that is being made may be, too, and no more than a few are tried. */
+const MOST_RESETS = 2;
 const NO_BYTES = Buffer.alloc(0);
 /** A connection is worth this wait for the rest of an answer that nobody reads. Bodies that never end would take the whole pool. */
 const REST_OF_PLAIN_MS = 250;

@@ -38,7 +38,7 @@ describe('Retry-After as a date', () => {
   });
 });
 
-test.each(['-1', '1.5', '1e3', 'abc', '', '99999999999999999999', '0x10', '60, 60', '∞'])(
+test.each(['-1', '1e3', 'abc', '', '99999999999999999999', '0x10', '∞', '1.', '.5', '1.5.2'])(
   'the value %j makes no sense and is as good as none',
   (value) => {
     const { limit, remaining, reset, retryAfterMs } = readRateLimitHeaders(
@@ -48,6 +48,26 @@ test.each(['-1', '1.5', '1e3', 'abc', '', '99999999999999999999', '0x10', '60, 6
     expect([limit, remaining, reset, retryAfterMs]).toEqual([undefined, undefined, undefined, undefined]);
   },
 );
+
+test.each(['1.5', '60, 60'])('no number of calls is %j', (value) => {
+  const { limit, remaining, reset } = readRateLimitHeaders(
+    { 'x-ratelimit-limit': value, 'x-ratelimit-remaining': value, 'x-ratelimit-reset': value },
+    NOW,
+  );
+  expect([limit, remaining, reset]).toEqual([undefined, undefined, undefined]);
+});
+
+test.each<[string | string[], number]>([
+  ['35.0', 35_000],
+  ['34.2', 35_000],
+  ['0.001', 1_000],
+  ['1, 35', 35_000],
+  [['1', '35'], 35_000],
+  [['soon', '35'], 35_000],
+  [['2', 'Sat, 21 Nov 2026 12:00:10 GMT'], 10_000],
+])('of Retry-After %j the longest wait is kept, to the next second', (value, waitMs) => {
+  expect(readRateLimitHeaders({ 'retry-after': value }, NOW).retryAfterMs).toBe(waitMs);
+});
 
 test('a header that comes twice counts when both agree', () => {
   expect(readRateLimitHeaders({ 'x-ratelimit-limit': ['60', '60'] }, NOW).limit).toBe(60);

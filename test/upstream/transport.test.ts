@@ -15,6 +15,7 @@ afterEach(async () => {
 });
 
 const GET = { method: 'GET', path: '/pets', headers: {} } as const;
+const POST = { method: 'POST', path: '/pets', headers: {}, body: '{}' } as const;
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]';
 
 /** An upstream made of bytes: `answer` gets each request's text and its socket. */
@@ -55,6 +56,40 @@ test('calls go below the base address and reuse their connections', async () => 
   expect(requests.every((request) => request.startsWith('GET /v1/pets HTTP/1.1\r\n'))).toBe(true);
   // undici frees a connection a moment after the answer, so that the next call may find it busy.
   expect(connections()).toBeLessThanOrEqual(2);
+});
+
+test('a connection that is reset while it is kept costs the next call nothing, and nothing is sent twice', async () => {
+  let latest: Socket | undefined;
+  const { transport, requests } = await startUpstream((socket) => {
+    latest = socket;
+    socket.write(OK);
+  });
+  for (let call = 0; call < 30; call += 1) {
+    expect(await transport.send(call % 2 === 0 ? GET : POST)).toMatchObject({ kind: 'response', status: 200 });
+    // undici has given the connection back by then, and does not know of its end when the next call takes it.
+    await new Promise((resolve) => setImmediate(resolve));
+    latest?.resetAndDestroy();
+  }
+  expect(requests).toHaveLength(30);
+});
+
+test('an upstream that resets every new connection is unreachable after three of them, and nothing was sent', async () => {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.resetAndDestroy();
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as { port: number };
+  const transport = createTransport({ baseUrl: new URL(`https://127.0.0.1:${port}`), timeoutMs: 300 });
+  cleanups.push(
+    () => new Promise((resolve) => server.close(resolve)),
+    () => transport.close(),
+  );
+  expect(await transport.send(GET)).toMatchObject({ kind: 'failure', reason: 'unreachable', sent: false });
+  expect(connections).toBe(3);
 });
 
 test('an upstream that is not there is unreachable, and nothing was sent', async () => {
