@@ -15,8 +15,8 @@ export interface Replicas {
   /** False from the first failure on, until a heartbeat has come through again. */
   readonly redisWorks: boolean;
   /**
-   * The last time that Redis was away, or that another took its place between two heartbeats, each another object; undefined
-   * where neither ever was.
+   * The last time that Redis was away, that another took its place between two heartbeats, or that it lost what it held, each
+   * another object; undefined where none of that ever was.
    */
   readonly outage: Outage | undefined;
   /** Somebody else found out that Redis does not do what it is asked, and why. */
@@ -32,6 +32,10 @@ export interface Outage {
 const HEARTBEAT_MS = 1_000;
 const LAST_BEATS = 10;
 const REMEMBERED_BEATS = 600;
+/** In Redis a replica is gone after this, by its clock. */
+const GONE_S = 10;
+/** By so much Redis's clock may seem ahead of ours between two heartbeats, which count its whole seconds and take a moment each. */
+const CLOCK_AHEAD_MS = 3_000;
 /** A Redis that takes heartbeats and nothing else would be back, and away, once a second in the log. */
 const STEADY_BEATS = 3;
 
@@ -41,10 +45,11 @@ const HEARTBEAT: RedisScript = {
   source: `
 redis.call('PUBLISH', 'petql:replicas', ARGV[1])
 local now = tonumber(redis.call('TIME')[1])
+local last = redis.call('ZSCORE', KEYS[1], ARGV[1])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 10)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ${GONE_S})
 redis.call('EXPIRE', KEYS[1], 60)
-return tostring(redis.call('ZCARD', KEYS[1]))
+return redis.call('ZCARD', KEYS[1]) .. ' ' .. (last and now - last or '')
 `,
 };
 
@@ -59,6 +64,7 @@ export function createReplicas(redis: RedisStore, replica: string, log: Log = si
   let beatsSinceTold: number | undefined;
   let closed = false;
   let outage: Outage | undefined;
+  let last: { readonly sentAtMs: number; readonly connection: number | undefined } | undefined;
   const ownTime = createOwnTime();
   const timer = setInterval(beat, HEARTBEAT_MS).unref();
   beat();
@@ -86,11 +92,31 @@ export function createReplicas(redis: RedisStore, replica: string, log: Log = si
   };
 
   function beat(): void {
+    const sentAtMs = performance.now();
     // The first connection may take longer than an answer.
-    (counts.length === 0 ? tell() : insist(tell, { ownTime, onFailure: noteLost })).then((counted) => {
+    (counts.length === 0 ? tell() : insist(tell, { ownTime, onFailure: noteLost })).then((answer) => {
+      const [counted, lastAgoS] = answer.split(' ');
+      noteEmptied(lastAgoS, sentAtMs);
       counts = [Number(counted), ...counts].slice(0, REMEMBERED_BEATS);
       noteBack();
     }, noteAway);
+  }
+
+  /**
+   * Redis does not know the last heartbeat any more, or takes it for longer ago than it is: somebody has emptied it, or set its
+   * clock, and pauses that it held are lost, or over too soon. What comes of a new connection is noticed elsewhere.
+   *
+   * @param lastAgoS how many seconds ago it was by Redis's clock; empty where it is not known.
+   */
+  function noteEmptied(lastAgoS: string | undefined, sentAtMs: number): void {
+    const before = last;
+    last = { sentAtMs, connection: redis.connections };
+    if (!before || !works || before.connection !== last.connection) return;
+    const agoMs = sentAtMs - before.sentAtMs;
+    const isLost = lastAgoS === '' && agoMs < (GONE_S * 1_000) / 2;
+    if (!isLost && !(Number(lastAgoS) * 1_000 > agoMs + CLOCK_AHEAD_MS)) return;
+    outage = { agoMs: () => performance.now() - before.sentAtMs };
+    log.warn({}, 'Redis was emptied, or its clock set ahead; it is told again what is known here');
   }
 
   /** What was under way when it was closed fails, and says nothing of Redis. */

@@ -70,8 +70,9 @@ export function createSecretWatch(redis: RedisStore, nameOf: CallerNames, log: L
   async function ask(): Promise<string> {
     const fingerprint = await secretFingerprint(nameOf);
     const before = fingerprint === latest ? '' : latest;
+    const otherAgoS = await redis.run(SECRETS, 'petql:key-secrets', fingerprint, before);
     latest = fingerprint;
-    return redis.run(SECRETS, 'petql:key-secrets', fingerprint, before);
+    return otherAgoS;
   }
 
   function note(otherAgoS: string): void {

@@ -11,6 +11,8 @@ export interface RedisPair {
   connections(): number;
   /** Ends all connections; the next ones lead where these did. */
   cut(): void;
+  /** The master loses all that it holds, and connections stand. */
+  empty(): Promise<void>;
   /** From now on nothing is replicated any more: it is what a failover loses. */
   part(): Promise<void>;
   /** The master dies, and the replica takes its place. */
@@ -47,6 +49,7 @@ export async function startRedisPair(): Promise<RedisPair> {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
     connections: () => connections,
     cut,
+    empty: async () => void (await master.command('FLUSHALL')),
     part,
     async failOver() {
       await part();

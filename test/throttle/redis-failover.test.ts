@@ -88,6 +88,21 @@ describe.skipIf(!redisIsHere)('when Redis fails over between two heartbeats', ()
   });
 });
 
+describe.skipIf(!redisIsHere)('when Redis is emptied, and connections stand', () => {
+  test('a pause that one replica knows of is told to the others though nobody asks it', async () => {
+    const { one, other } = await startTwo();
+    const [grant] = (await one.ask(1)).grants as [Grant];
+    const refusal = { retryAfterMs: 600_000, ban: false, jitter: 0 };
+    expect(await one.ask(5, { kind: 'refused', grant, readings: [], refusal })).toMatchObject({ closed: 'paused' });
+    await pair.empty();
+    await until(async () => (await other.ask(0)).pausedForMs > 0);
+    expect(await other.ask(5)).toMatchObject({ grants: [], closed: 'paused' });
+    expect(one.lines.map(({ msg }) => msg)).toEqual([
+      'Redis was emptied, or its clock set ahead; it is told again what is known here',
+    ]);
+  });
+});
+
 describe.skipIf(!redisIsHere)('a connection that was merely dropped', () => {
   // A proxy may drop it every few seconds, and one call at a time would go out after each.
   test('costs no probe, and is no outage', async () => {

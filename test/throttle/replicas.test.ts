@@ -12,7 +12,7 @@ let logged: ReturnType<typeof createMemoryLog>;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  answer = '3';
+  answer = '3 1';
   logged = createMemoryLog();
   replicas = start();
 });
@@ -51,6 +51,42 @@ test('how many there are is not known where Redis was never heard of', async () 
   replicas = start();
   await elapse(10);
   expect(replicas).toMatchObject({ count: 1, most: undefined, redisWorks: false });
+});
+
+test.each([
+  ['does not know the last heartbeat', '3 '],
+  ['takes the last heartbeat for a minute ago', '3 60'],
+])('a Redis that %s has lost something, and that is told once', async (_what, first) => {
+  await elapse(5_000);
+  expect(replicas.outage).toBeUndefined();
+  answer = first;
+  await elapse(1_000);
+  answer = '3 1';
+  await elapse(5_000);
+  const { outage } = replicas;
+  expect(outage?.agoMs()).toBe(6_000);
+  await elapse(5_000);
+  expect(replicas.outage).toBe(outage);
+  expect(replicas.redisWorks).toBe(true);
+  expect(logged.lines).toMatchObject([{ level: 40, msg: expect.stringContaining('emptied') }]);
+});
+
+test.each([
+  ['its clock is set back', '3 -3600'],
+  ['it counts two seconds for one', '3 3'],
+])('nothing is lost where %s', async (_what, next) => {
+  await elapse(5_000);
+  answer = next;
+  await elapse(1_000);
+  expect(replicas.outage).toBeUndefined();
+});
+
+test('a process that stood still for as long as Redis remembers it takes nothing for lost', async () => {
+  vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 30_000);
+  answer = '2 ';
+  await elapse(1_000);
+  vi.restoreAllMocks();
+  expect(replicas.outage).toBeUndefined();
 });
 
 test('that Redis fails is told once, with the reason, and once that it works again', async () => {
