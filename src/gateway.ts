@@ -5,6 +5,7 @@ import type { GraphQLSchema } from 'graphql';
 import { createAdmin } from './admin/admin.ts';
 import { createMetrics } from './admin/metrics.ts';
 import { createCallers } from './caller/callers.ts';
+import { createNamedRecords } from './caller/named-records.ts';
 import { createSharedListings } from './caller/shared-listings.ts';
 import type { SharedListings } from './caller/shared-listings.ts';
 import { steadyTime } from './clock.ts';
@@ -117,7 +118,8 @@ function putTogether(checked: CheckedOptions, trusted: TrustedDocuments | undefi
     ledger,
     replicas,
     ...(listings ? { listings } : {}),
-    submits: { records, nameOf, leaseMs: upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
+    submits: { records, leaseMs: upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
+    nameOf,
     upstreamClock: createUpstreamClock(clock),
     idleMs: maxStaleMs,
     clock,
@@ -217,7 +219,7 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
     const kept = stateFile === undefined ? {} : { kept: { file, nameOf } };
     const ledger = createMemoryLedger({ rules, now, log, firstEver: freshUpstream, ...kept });
     opened.defer(() => void ledger.close());
-    const records = createInsistentRecords(file.records);
+    const records = createInsistentRecords(createNamedRecords(file.records, nameOf));
     return { ledger, replicas: () => 1, records, nameOf, redis: () => undefined, secretsDiffer: () => false };
   }
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since there is a Redis');
@@ -248,7 +250,7 @@ function openStores(options: StoreOptions, opened: DisposableStack): Stores {
     await ledger.close();
     redis.close();
   };
-  const records = createInsistentRecords(createRedisRecords(redis));
+  const records = createInsistentRecords(createNamedRecords(createRedisRecords(redis), nameOf));
   return {
     ledger: { ...ledger, close },
     listings,

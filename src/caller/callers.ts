@@ -10,6 +10,7 @@ import type { RequestWait, Spans } from '../spans.ts';
 import { RECORDS_LIVE_MS } from '../store/records.ts';
 import { openStateFile } from '../store/state-file.ts';
 import { createCallerNames, newSecret } from '../throttle/caller-names.ts';
+import type { CallerNames } from '../throttle/caller-names.ts';
 import type { Ledger } from '../throttle/ledger.ts';
 import { createThrottle } from '../throttle/throttle.ts';
 import type { UpstreamClock } from '../throttle/upstream-clock.ts';
@@ -34,6 +35,7 @@ import { createKnowledgeRoom } from './knowledge-room.ts';
 import type { KnowledgeRoom } from './knowledge-room.ts';
 import { createLeftKnowledge } from './left-knowledge.ts';
 import type { LeftKnowledge } from './left-knowledge.ts';
+import { createNamedRecords } from './named-records.ts';
 import { createPets } from './pets.ts';
 import type { AccountedPets, RequestLife } from './pets.ts';
 import { createReads } from './reads.ts';
@@ -106,6 +108,8 @@ export interface CallersOptions {
   readonly listings?: SharedListings;
   /** Where submits with an idempotency key are kept. Default: in memory, for the callers of this object. */
   readonly submits?: Submits;
+  /** What callers are called where they are shown and kept. Default: with a secret of its own. */
+  readonly nameOf?: CallerNames;
   /** Who counts what happens. Default: nobody. */
   readonly events?: Events | undefined;
   /** Default: those of the SDK that is set up in this process. */
@@ -120,7 +124,8 @@ export function createCallers(options: CallersOptions): Callers {
     upstreamClock,
     log = silentLog,
     idleMs = SHORTEST_IDLE_MS,
-    submits = submitsInMemory(clock),
+    nameOf = createCallerNames(newSecret()),
+    submits = submitsInMemory(clock, nameOf),
     spans = createSpans(),
   } = options;
   const rememberedMs = Math.max(idleMs, SHORTEST_IDLE_MS);
@@ -137,7 +142,7 @@ export function createCallers(options: CallersOptions): Callers {
   let closing = false;
   return {
     withKey(apiKey) {
-      const caller = callers.get(apiKey, () => createCaller(apiKey, together, { ...options, submits, spans }));
+      const caller = callers.get(apiKey, () => createCaller(apiKey, together, { ...options, nameOf, submits, spans }));
       if (closing) void caller.close();
       return caller;
     },
@@ -181,7 +186,7 @@ interface Together {
 function createCaller(
   apiKey: string,
   { getRoute, retryQuota, firstAnimals, knowledgeRoom, leftKnowledge, rememberedMs }: Together,
-  options: CallersOptions & { readonly submits: Submits; readonly spans: Spans },
+  options: CallersOptions & Required<Pick<CallersOptions, 'nameOf' | 'spans' | 'submits'>>,
 ): KnownCaller {
   const { petApi, clock, listings, events, spans, replicas = () => 1 } = options;
   const refusedKey = createRefusedKey(clock);
@@ -248,7 +253,7 @@ function createCaller(
     },
     view() {
       const latest = budget.latest();
-      return latest && { name: async () => options.submits.nameOf(apiKey), budget: latest, made, saved };
+      return latest && { name: async () => options.nameOf(apiKey), budget: latest, made, saved };
     },
     async close() {
       closed = true;
@@ -341,9 +346,9 @@ interface Reading {
   spend(): void;
 }
 
-function submitsInMemory(clock: Clock): Submits {
+function submitsInMemory(clock: Clock, nameOf: CallerNames): Submits {
   const { records } = openStateFile(':memory:', steadyTime(clock));
-  return { records, nameOf: createCallerNames(newSecret()), leaseMs: RECORDS_LIVE_MS };
+  return { records: createNamedRecords(records, nameOf), leaseMs: RECORDS_LIVE_MS };
 }
 
 /** Before a first call nothing is known that could be refreshed. */

@@ -6,7 +6,6 @@ import { pause } from '../pause.ts';
 import type { NewPet } from '../pet.ts';
 import type { Attempt, Records } from '../store/records.ts';
 import { StoreAway } from '../store/store-away.ts';
-import type { CallerNames } from '../throttle/caller-names.ts';
 import { createBoundedWait } from './bounded-wait.ts';
 import type { Patience } from './bounded-wait.ts';
 import type { Claim } from './claim.ts';
@@ -35,9 +34,8 @@ export interface Submit extends Patience {
 
 /** Where submits are kept, for all callers. */
 export interface Submits {
+  /** They are given API keys and animals as they are, and keep neither so. */
   readonly records: Records;
-  /** Turns what must not be kept as it is into a name. */
-  readonly nameOf: CallerNames;
   /** How long a POST can take, from its record to its answer, in milliseconds. */
   readonly leaseMs: number;
 }
@@ -71,7 +69,7 @@ const LATE = Symbol('late');
 const TAKEN = new Error('another submit began meanwhile');
 
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
-  const { apiKey, records, nameOf, leaseMs, clock, onForeign } = options;
+  const { apiKey, records, leaseMs, clock, onForeign } = options;
   const running = new Map<string, Running>();
   // Every caller has one, and most never create anything: a cache that takes its room beforehand would be most of a caller.
   const familiar = new Set<string>();
@@ -111,12 +109,8 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
 
   async function decide(submit: Submit, input: string, send: (claim: Claim) => Promise<Created>): Promise<Created> {
     try {
-      // Neither key stands in a name, and no hash can be made without the secret. API keys have no spaces.
-      const named = `${apiKey} ${submit.key}`;
-      const [ours, name, hash] = await patiently(submit, () =>
-        Promise.all([nameOf(apiKey), nameOf(named), nameOf(`${named} ${input}`)]),
-      );
-      return await sendOnce(`${ours}:${name}`, hash, { submit, send });
+      // What it is called in the store may change while it is under way; here it has one name.
+      return await sendOnce(`${apiKey} ${submit.key}`, input, { submit, send });
     } catch (error) {
       throw error instanceof StoreAway ? unavailableError(clock.now()) : error;
     }
@@ -128,10 +122,9 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     { submit, send }: { submit: Submit; send: (claim: Claim) => Promise<Created> },
   ): Promise<Created> {
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LONGEST_POLL_MS)) {
-      const kept = await patiently(submit, () => records.find(name));
-      // Names say nothing of the store: they are remembered.
+      const kept = await patiently(submit, () => records.find(name, input));
       awaySinceMs = undefined;
-      if (kept && kept.input !== input) throw otherInputError();
+      if (kept && !kept.isSame) throw otherInputError();
       if (kept?.outcome !== undefined) return given(name, outcomeAgain(kept.outcome, submit.pet));
       // Whoever began it is gone, and nobody else knows whether it was sent.
       if (kept?.openForMs === 0) return given(name, { unknown: {} });

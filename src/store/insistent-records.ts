@@ -1,3 +1,4 @@
+import { inTime } from '../in-time.ts';
 import type { Attempt, Records } from './records.ts';
 import { StoreAway } from './store-away.ts';
 
@@ -5,6 +6,14 @@ import { StoreAway } from './store-away.ts';
 const TRY_AGAIN_MS = 250;
 /** Unwritten ones at most; of one that is dropped, the store will tell that nobody knows what came of it. */
 const MOST_UNWRITTEN = 10_000;
+/** What is kept of them in memory at most, some 60 MB: an animal's name may be as long as a request. */
+const MOST_CHARACTERS = 30_000_000;
+const WRITING_AT_A_TIME = 100;
+/**
+ * For how long, at most, whoever closes them waits until all is written: where the store is slow, what was spent is to be
+ * written too before the process is killed.
+ */
+const FAREWELL_MS = 1_000;
 
 interface Unwritten {
   readonly name: string;
@@ -23,18 +32,21 @@ export function createInsistentRecords(records: Records): Records {
    * list is empty.
    */
   const unwritten = new Map<string, Unwritten[]>();
+  /** By name, what is being written of it: one after the other, whoever asks. */
+  const underWay = new Map<string, Promise<void>>();
   let count = 0;
+  let characters = 0;
   let writing: NodeJS.Timeout | undefined;
   let closed = false;
 
   return {
-    async find(name) {
+    async find(name, input) {
       const settled = unwritten.get(name)?.find(({ outcome }) => outcome !== undefined);
       if (settled?.outcome !== undefined) {
-        return { input: settled.attempt.input, outcome: settled.outcome, openForMs: 0 };
+        return { isSame: settled.attempt.input === input, outcome: settled.outcome, openForMs: 0 };
       }
       await write(name);
-      return records.find(name);
+      return records.find(name, input);
     },
     async begin(name, attempt) {
       await write(name);
@@ -45,7 +57,7 @@ export function createInsistentRecords(records: Records): Records {
     async close() {
       closed = true;
       clearTimeout(writing);
-      await writeAll();
+      await inTime(writeAll(), FAREWELL_MS, undefined);
       await records.close();
     },
   };
@@ -56,21 +68,42 @@ export function createInsistentRecords(records: Records): Records {
     if (others) others.push(one);
     else unwritten.set(name, [one]);
     count += 1;
+    characters += lengthOf(one);
     try {
       await write(name);
     } catch (error) {
       if (!(error instanceof StoreAway)) throw error;
-      const [[oldest] = []] = unwritten.values();
-      if (oldest && count > MOST_UNWRITTEN) drop(oldest);
+      makeRoom();
       writeLater();
     }
   }
 
   async function write(name: string): Promise<void> {
-    for (let one = unwritten.get(name)?.[0]; one; one = unwritten.get(name)?.[0]) {
-      const { attempt, outcome } = one;
-      await (outcome === undefined ? records.release(name, attempt) : records.settle(name, attempt, outcome));
-      drop(one);
+    if (!unwritten.has(name)) return;
+    const ending = underWay.get(name) ?? writeInOrder(name);
+    underWay.set(name, ending);
+    await ending;
+  }
+
+  async function writeInOrder(name: string): Promise<void> {
+    try {
+      for (let one = unwritten.get(name)?.[0]; one; one = unwritten.get(name)?.[0]) {
+        const { attempt, outcome } = one;
+        await (outcome === undefined ? records.release(name, attempt) : records.settle(name, attempt, outcome));
+        drop(one);
+      }
+    } finally {
+      underWay.delete(name);
+    }
+  }
+
+  /** For which the oldest go. */
+  function makeRoom(): void {
+    for (const all of unwritten.values()) {
+      for (const one of all) {
+        if (count <= MOST_UNWRITTEN && characters <= MOST_CHARACTERS) return;
+        drop(one);
+      }
     }
   }
 
@@ -78,7 +111,9 @@ export function createInsistentRecords(records: Records): Records {
   function drop(one: Unwritten): void {
     const all = unwritten.get(one.name) ?? [];
     const others = all.filter((other) => other !== one);
-    count -= all.length - others.length;
+    if (others.length === all.length) return;
+    count -= 1;
+    characters -= lengthOf(one);
     if (others.length > 0) unwritten.set(one.name, others);
     else unwritten.delete(one.name);
   }
@@ -91,12 +126,19 @@ export function createInsistentRecords(records: Records): Records {
     }, TRY_AGAIN_MS).unref();
   }
 
-  /** In their order, up to the first that the store does not take. */
+  /** In their order, many at a time, up to the first that the store does not take. */
   async function writeAll(): Promise<void> {
+    const names = [...unwritten.keys()];
     try {
-      for (const name of unwritten.keys()) await write(name);
+      for (let first = 0; first < names.length; first += WRITING_AT_A_TIME) {
+        await Promise.all(names.slice(first, first + WRITING_AT_A_TIME).map(write));
+      }
     } catch {
       writeLater();
     }
   }
+}
+
+function lengthOf({ name, attempt, outcome }: Unwritten): number {
+  return name.length + attempt.input.length + (outcome?.length ?? 0);
 }

@@ -38,13 +38,17 @@ export function createKeptRecords({ database, now, most = MOST_RECORDS }: KeptRe
   let kept = counted().records;
 
   return {
-    find: (name) =>
+    find: (name, input) =>
       step(() => {
         forgetOld();
         const row = select.get(name);
         if (!row) return undefined;
-        const { input, outcome, openUntilMs } = row as unknown as Row;
-        return { input, outcome: outcome ?? undefined, openForMs: Math.max(0, openUntilMs - now()) };
+        const { input: before, outcome, openUntilMs } = row as unknown as Row;
+        return {
+          isSame: before === input,
+          outcome: outcome ?? undefined,
+          openForMs: Math.max(0, openUntilMs - now()),
+        };
       }),
     begin: (name, { id, input, leaseMs }) =>
       step((): Begun => {

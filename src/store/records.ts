@@ -5,7 +5,8 @@
  * Every promise rejects with StoreAway where the store cannot be reached or written.
  */
 export interface Records {
-  find(name: string): Promise<Kept | undefined>;
+  /** @param input what is submitted under the name now. */
+  find(name: string, input: string): Promise<Kept | undefined>;
   /** Writes that an attempt begins, where nothing is kept under the name. */
   begin(name: string, attempt: Attempt): Promise<Begun>;
   /** Writes what came of it; again where the store has lost it, but never over another attempt. */
@@ -18,14 +19,15 @@ export interface Records {
 export interface Attempt {
   /** Its own among all attempts there ever are. */
   readonly id: string;
-  /** What was submitted, as a hash: another submit under this name can be told from a repeated one. */
+  /** What was submitted: another submit under this name can be told from a repeated one. */
   readonly input: string;
   /** Whoever makes it has settled or released it by then, or is gone; in milliseconds from its beginning. */
   readonly leaseMs: number;
 }
 
 export interface Kept {
-  readonly input: string;
+  /** Whether what was submitted under the name before is the same. */
+  readonly isSame: boolean;
   /** Undefined while nothing came of it. */
   readonly outcome: string | undefined;
   /** How long something may still come of it, in milliseconds; 0 where whoever began it is gone. */

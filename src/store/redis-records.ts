@@ -1,14 +1,16 @@
 import { RECORDS_LIVE_MS } from './records.ts';
-import type { Kept, Records } from './records.ts';
+import type { Records } from './records.ts';
 import { REDIS_NOW } from './redis-now.ts';
 import type { RedisScript, RedisStore } from './redis.ts';
 
 /** The records of all replicas that share a Redis, by its clock. It keeps as many as its memory holds, then refuses. */
 export function createRedisRecords(redis: RedisStore): Records {
   return {
-    async find(name) {
-      const kept = await redis.run(FIND, keyOf(name));
-      return kept ? (JSON.parse(kept) as Kept) : undefined;
+    async find(name, input) {
+      const found = await redis.run(FIND, keyOf(name));
+      if (!found) return undefined;
+      const kept = JSON.parse(found) as Found;
+      return { isSame: kept.input === input, outcome: kept.outcome, openForMs: kept.openForMs };
     },
     async begin(name, { id, input, leaseMs }) {
       const begun = await redis.run(BEGIN, keyOf(name), id, input, String(leaseMs), LIVE_MS);
@@ -22,6 +24,13 @@ export function createRedisRecords(redis: RedisStore): Records {
     },
     close: () => Promise.resolve(),
   };
+}
+
+/** As the script says it. */
+interface Found {
+  readonly input: string;
+  readonly outcome?: string;
+  readonly openForMs: number;
 }
 
 const LIVE_MS = String(RECORDS_LIVE_MS);

@@ -7,6 +7,7 @@ import { readFreshness } from '../../src/caller/freshness.ts';
 import { createKnowledge } from '../../src/caller/knowledge.ts';
 import { createLeftKnowledge } from '../../src/caller/left-knowledge.ts';
 import type { LeftKnowledge } from '../../src/caller/left-knowledge.ts';
+import { createNamedRecords } from '../../src/caller/named-records.ts';
 import type { SharedListings } from '../../src/caller/shared-listings.ts';
 import { systemClock as clock, steadyTime } from '../../src/clock.ts';
 import type { Int64 } from '../../src/int64.ts';
@@ -85,7 +86,7 @@ test('whoever comes back after a creation of its own knows of it', async () => {
 test('whoever is in the midst of a creation is not forgotten, however long its record takes', async () => {
   const { records } = openStateFile(':memory:', steadyTime(clock));
   const { promise, resolve } = Promise.withResolvers<string>();
-  callers = start({ submits: { records, nameOf: () => promise, leaseMs: 5_000 } });
+  callers = start({ submits: { records: createNamedRecords(records, () => promise), leaseMs: 5_000 } });
   const request = pets('a');
   await request.list(undefined, 20);
   const creating = request.create(REX, 'once');

@@ -24,7 +24,7 @@ function heapMegabytes(): number {
 }
 
 test('what makes creations happen once holds nothing of the request that it was made for', async () => {
-  const options = { apiKey: 'key', clock, records: {} as any, nameOf: () => '', leaseMs: 1, onForeign() {} };
+  const options = { apiKey: 'key', clock, records: {} as any, leaseMs: 1, onForeign() {} };
   const made: unknown[] = [];
   const makeIn = () => {
     const request = { body: 'of a stranger' };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { Submits } from '../../src/caller/idempotency.ts';
+import { createNamedRecords } from '../../src/caller/named-records.ts';
 import type { Int64 } from '../../src/int64.ts';
 import { createInsistentRecords } from '../../src/store/insistent-records.ts';
 import type { Records } from '../../src/store/records.ts';
@@ -84,8 +84,8 @@ async function play({ journeys: travels, clients, kills }: Scenario, records: Re
   let over = false;
   const fine: Journey = { fate: 'ok', thereMs: 1, backMs: 1 };
   const upstream = createSimulatedUpstream(() => (over ? fine : (travels[(turn += 1) % travels.length] ?? fine)));
-  const submits: Submits = { records, nameOf: createCallerNames(randomUUID()), leaseMs: 7_000 };
-  const start = () => startReplica(upstream, { ...submits, records: createInsistentRecords(records) });
+  const named = createNamedRecords(records, createCallerNames(randomUUID()));
+  const start = () => startReplica(upstream, { records: createInsistentRecords(named), leaseMs: 7_000 });
   const replicas: SimulatedReplica[] = [start(), start(), start()];
   const told: Told[] = [];
 
@@ -197,7 +197,7 @@ function unreliable({ store }: Scenario): Records {
     return answer;
   };
   return {
-    find: (name) => ask(() => records.find(name)),
+    find: (name, input) => ask(() => records.find(name, input)),
     begin: (name, attempt) => ask(() => records.begin(name, attempt)),
     settle: (name, attempt, outcome) => ask(() => records.settle(name, attempt, outcome)),
     release: (name, attempt) => ask(() => records.release(name, attempt)),

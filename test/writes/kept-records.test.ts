@@ -23,9 +23,9 @@ test('a record lives for a day from its beginning', async () => {
   nowMs += 4_000;
   await records.settle('name', attempt('a'), '"ours"');
   nowMs += DAY_MS - 4_001;
-  expect(await records.find('name')).toMatchObject({ outcome: '"ours"' });
+  expect(await records.find('name', 'input')).toMatchObject({ outcome: '"ours"' });
   nowMs += 1;
-  expect(await records.find('name')).toBeUndefined();
+  expect(await records.find('name', 'input')).toBeUndefined();
   expect(await records.begin('name', attempt('b'))).toEqual({ kind: 'begun' });
 });
 
@@ -36,7 +36,7 @@ test('a full store refuses what is new rather than forget what lives, and says w
   await records.begin('two', attempt('b'));
   expect(await records.begin('two', attempt('c'))).toEqual({ kind: 'taken' });
   expect(await records.begin('three', attempt('d'))).toEqual({ kind: 'full', freeInMs: DAY_MS - 1_000 });
-  expect(await records.find('one')).toBeDefined();
+  expect(await records.find('one', 'input')).toBeDefined();
   await records.release('one', attempt('a'));
   expect(await records.begin('three', attempt('d'))).toEqual({ kind: 'begun' });
   expect(await records.begin('four', attempt('e'))).toMatchObject({ kind: 'full' });
@@ -50,8 +50,8 @@ test('a store that is opened again is as full as it was, and knows that nobody i
   await before.settle('settled', attempt('a'), '"ours"');
   await before.begin('begun', attempt('b'));
   const after = open(2);
-  expect(await after.find('settled')).toMatchObject({ outcome: '"ours"' });
-  expect(await after.find('begun')).toEqual({ input: 'input', outcome: undefined, openForMs: 0 });
+  expect(await after.find('settled', 'input')).toMatchObject({ outcome: '"ours"' });
+  expect(await after.find('begun', 'input')).toEqual({ isSame: true, outcome: undefined, openForMs: 0 });
   expect(await after.begin('new', attempt('c'))).toMatchObject({ kind: 'full' });
 });
 

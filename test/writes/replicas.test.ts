@@ -176,6 +176,26 @@ describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
     expect(await create(one)).toEqual(first);
     expect(posts()).toBe(1);
   });
+
+  test('know it too where another replica has made another key secret by then', async () => {
+    await kill(other);
+    sandbox.setFault(() => ({ delayMs: 500 }));
+    const creating = create(one);
+    await until(() => posts() === 1);
+    await redis.kill();
+    const first = await creating;
+    expect(first.errors).toBeUndefined();
+    one.kill('SIGSTOP');
+    await redis.start();
+    const fresh = await start('--redis-url', redis.url);
+    await until(async () => /petql:key-secret/.test(await redis.command('KEYS', 'petql:key-secret')));
+    one.kill('SIGCONT');
+    await until(async () => /petql:record:/.test(await redis.command('KEYS', 'petql:record:*')));
+    await until(async () => codeOf(await create(one)) !== 'IDEMPOTENCY_UNAVAILABLE');
+    expect(await create(one)).toEqual(first);
+    expect(await create(fresh)).toEqual(first);
+    expect(posts()).toBe(1);
+  }, 40_000);
 });
 
 describe('one process with a state file', () => {

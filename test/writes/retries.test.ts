@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createNamedRecords } from '../../src/caller/named-records.ts';
 import type { Int64 } from '../../src/int64.ts';
 import { createKeptRecords } from '../../src/store/kept-records.ts';
 import { createInsistentRecords } from '../../src/store/insistent-records.ts';
@@ -26,8 +27,9 @@ function startCaller(...fates: Fate[]) {
 
 function startCallerOver(records: Records, nextFate: () => Fate) {
   const upstream = createSimulatedUpstream(() => ({ fate: nextFate(), thereMs: 1, backMs: 1 }));
-  const submits = { records, nameOf: createCallerNames(randomUUID()), leaseMs: 7_000 };
-  return { upstream, caller: startReplica(upstream, submits).withKey('a key') };
+  const named = createNamedRecords(records, createCallerNames(randomUUID()));
+  const submits = { records: createInsistentRecords(named), leaseMs: 7_000 };
+  return { upstream, caller: startReplica(upstream, submits).withKey('a-key') };
 }
 
 async function inTime<T>(promise: Promise<T>): Promise<T> {
@@ -54,13 +56,13 @@ test('its idempotency key is free too where the store went away before the next 
   let away = false;
   const store = openStateFile(':memory:', Date.now).records;
   const unlessAway = <T>(ask: () => Promise<T>) => (away ? Promise.reject(new StoreAway('away')) : ask());
-  const records = createInsistentRecords({
+  const records: Records = {
     find: (...args) => unlessAway(() => store.find(...args)),
     begin: (...args) => unlessAway(() => store.begin(...args)),
     settle: (...args) => unlessAway(() => store.settle(...args)),
     release: (...args) => unlessAway(() => store.release(...args)),
     close: () => store.close(),
-  });
+  };
   const { upstream, caller } = startCallerOver(records, () => {
     away = upstream.posts.length === 0;
     return away ? 'unreachable' : 'ok';

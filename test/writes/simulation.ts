@@ -118,7 +118,7 @@ export function startReplica({ petApi }: SimulatedUpstream, submits: Submits): S
   const ask = <T>(call: () => Promise<T>): Promise<T> => alive(killed ? new Promise<T>(() => {}) : call());
   const { records } = submits;
   const mine: Records = {
-    find: (name) => ask(() => records.find(name)),
+    find: (name, input) => ask(() => records.find(name, input)),
     begin: (name, attempt) => ask(() => records.begin(name, attempt)),
     settle: (name, attempt, outcome) => ask(() => records.settle(name, attempt, outcome)),
     release: (name, attempt) => ask(() => records.release(name, attempt)),

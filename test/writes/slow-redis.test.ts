@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createCallers } from '../../src/caller/callers.ts';
 import type { Callers } from '../../src/caller/callers.ts';
 import { readFreshness } from '../../src/caller/freshness.ts';
+import { createNamedRecords } from '../../src/caller/named-records.ts';
 import { createSharedListings } from '../../src/caller/shared-listings.ts';
 import { steadyTime, systemClock } from '../../src/clock.ts';
 import type { PetqlError } from '../../src/errors.ts';
@@ -68,7 +69,11 @@ function start(): Callers {
     petApi: { ...upstream.petApi, listPets },
     ledger: createFailoverLedger({ shared: ledgerInRedis(), replicas, rules, clock: systemClock, now }),
     listings,
-    submits: { records: createInsistentRecords(createRedisRecords(store)), nameOf, leaseMs: 5_000 },
+    submits: {
+      records: createInsistentRecords(createNamedRecords(createRedisRecords(store), nameOf)),
+      leaseMs: 5_000,
+    },
+    nameOf,
     upstreamClock: createUpstreamClock(systemClock),
     clock: systemClock,
   });

@@ -1,3 +1,4 @@
+import type { Kept } from '../../src/store/records.ts';
 import { openStateFile } from '../../src/store/state-file.ts';
 import { RedisAway } from '../../src/store/redis.ts';
 import type { RedisStore } from '../../src/store/redis.ts';
@@ -7,6 +8,8 @@ export interface StallingRedis {
   readonly store: RedisStore;
   /** From now on an answer takes so long; Infinity for one that hangs. What was sent is carried out half way. */
   setLatency(ms: number): void;
+  /** Another one takes its place, on a new connection: it knows nothing but the key secret that others have agreed on there. */
+  replace(secret: string): void;
   /** petql asks for a script. */
   onAsked: (name: string) => void;
   /** The names of the scripts that were asked for, in their order; without the heartbeats. */
@@ -19,7 +22,10 @@ export interface StallingRedis {
 export const COMMAND_MS = 500;
 
 export function createStallingRedis(): StallingRedis {
-  const { records } = openStateFile(':memory:', Date.now);
+  let { records } = openStateFile(':memory:', Date.now);
+  const inputs = new Map<string, string>();
+  let secret = 'a secret';
+  let connections = 1;
   const asked: string[] = [];
   const givenUp: string[] = [];
   let latencyMs = 0;
@@ -30,8 +36,17 @@ export function createStallingRedis(): StallingRedis {
     setLatency(ms) {
       latencyMs = ms;
     },
+    replace(another) {
+      ({ records } = openStateFile(':memory:', Date.now));
+      inputs.clear();
+      secret = another;
+      connections += 1;
+    },
     store: {
       connected: true,
+      get connections() {
+        return connections;
+      },
       async run({ name }, key, ...args) {
         if (name === 'petqlHeartbeat') return within(() => '1', latencyMs, name);
         asked.push(name);
@@ -66,12 +81,16 @@ export function createStallingRedis(): StallingRedis {
     const attempt = { id, input: second, leaseMs: Number(third) };
     switch (name) {
       case 'petqlKeySecret':
-        return 'a secret';
+        return secret;
       case 'petqlFindRecord':
-        return JSON.stringify(await records.find(key)) ?? '';
-      case 'petqlBeginRecord':
-        return (await records.begin(key, attempt)).kind === 'begun' ? 'begun' : '';
+        return found(key, await records.find(key, ''));
+      case 'petqlBeginRecord': {
+        const { kind } = await records.begin(key, attempt);
+        if (kind === 'begun') inputs.set(key, second);
+        return kind === 'begun' ? 'begun' : '';
+      }
       case 'petqlSettleRecord':
+        inputs.set(key, second);
         await records.settle(key, attempt, third);
         return '';
       case 'petqlReleaseRecord':
@@ -80,5 +99,9 @@ export function createStallingRedis(): StallingRedis {
       default:
         return '';
     }
+  }
+
+  function found(key: string, kept: Kept | undefined): string {
+    return kept ? JSON.stringify({ input: inputs.get(key), outcome: kept.outcome, openForMs: kept.openForMs }) : '';
   }
 }
