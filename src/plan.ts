@@ -55,6 +55,11 @@ export function isDayOfAPlan(calls: number): boolean {
   return Object.values<Plan>(PLANS).some(({ perDay }) => perDay === calls);
 }
 
+/** The same a minute. */
+export function isMinuteOfAPlan(calls: number): boolean {
+  return Object.values<Plan>(PLANS).some(({ perMinute }) => perMinute === calls);
+}
+
 function largest(fits: (plan: Plan) => boolean): Plan {
   return Object.values<Plan>(PLANS).findLast(fits) ?? PLANS.free;
 }

@@ -1,13 +1,13 @@
 import type { RateLimitHeaders } from '../upstream/rate-limit-headers.ts';
 import type { Reading, Standing, WindowName } from './ledger.ts';
-import { isDayOfAPlan, perDayFor, perMinuteFor } from '../plan.ts';
+import { isDayOfAPlan, isMinuteOfAPlan, perDayFor, perMinuteFor } from '../plan.ts';
 
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 } as const;
 /** A reset further away is the day's, even where Date is set by a proxy whose clock is behind the one that counts. */
 const SURELY_DAY_MS = 120_000;
 const LONGEST_MS = { minute: LENGTH_MS.minute, day: LENGTH_MS.day, either: SURELY_DAY_MS } as const;
-/** Further away than any day. */
-const LONGEST_DAY_MS = 90_000_000;
+/** Further away than any day, by a clock that may be some hours behind. */
+const LONGEST_DAY_MS = 36 * 3_600_000;
 const SAME_RESET_MS = 1_500;
 /**
  * A sliding window's reset, the end of its oldest call, is often only just ahead. Cut to a whole second, and with the
@@ -39,7 +39,7 @@ export function readWindows(headers: RateLimitHeaders, known: KnownPlan, times: 
   const { limit, remaining } = headers;
   // A limit of 0 is what a caller without a plan is told.
   if (remaining === undefined || limit === 0) return [];
-  const reset = readReset(headers.reset, times);
+  const reset = readReset(headers, times);
   if (reset && reset.inMs <= -JUST_OVER_MS) return [];
   const described = describedWindow({ limit, remaining }, reset, known, times);
   const window = described === 'either' ? 'minute' : described;
@@ -60,10 +60,12 @@ export function readWindows(headers: RateLimitHeaders, known: KnownPlan, times: 
 interface Reset {
   readonly inMs: number;
   readonly id: number;
+  /** Whether a clock that may be the one that counts is two minutes or less before it. */
+  readonly mayBeNear: boolean;
 }
 
 /** A Unix timestamp by the contract; milliseconds and seconds-from-now are read as well, since others send those. */
-function readReset(value: number | undefined, { upstreamNowMs, nowMs }: Times): Reset | undefined {
+function readReset({ reset: value, dateMs }: RateLimitHeaders, { upstreamNowMs, nowMs }: Times): Reset | undefined {
   if (value === undefined) return undefined;
   const now = upstreamNowMs ?? nowMs;
   const isDelta = value < 1e9;
@@ -71,7 +73,11 @@ function readReset(value: number | undefined, { upstreamNowMs, nowMs }: Times): 
   const inMs = Math.round(atMs - now);
   // Further away than any day it names no window, and all true ones would be before it. Without the upstream's clock, nobody knows.
   const isKnown = isDelta || upstreamNowMs !== undefined;
-  return isKnown && inMs > LONGEST_DAY_MS ? undefined : { inMs, id: atMs };
+  if (isKnown && inMs > LONGEST_DAY_MS) return undefined;
+  // Date is one backend's, and the limits are counted by a clock that they share: an answer that is dated wrong tells its reset right.
+  const clocks = isDelta ? [now] : [now, dateMs ?? now, nowMs];
+  const mayBeNear = clocks.some((clockMs) => atMs - clockMs > -JUST_OVER_MS && atMs - clockMs <= SURELY_DAY_MS);
+  return { inMs, id: atMs, mayBeNear };
 }
 
 interface Told {
@@ -89,7 +95,8 @@ function describedWindow(
   const byLimit = windowWithLimit(limit, minute.limit, day.limit);
   // Without the upstream's clock a reset may be off by any amount; a limit that fits one window says more.
   if (upstreamNowMs === undefined || !reset) return byLimit ?? 'minute';
-  if (reset.inMs > SURELY_DAY_MS) return 'day';
+  const mayBeMinute = reset.mayBeNear || isNextMinute(reset, minute) || isMinutesLimit(limit, planKnown, byLimit);
+  if (!mayBeMinute) return 'day';
   // At the day's end, or somebody's minute: 1,000 is Free's day and Business's minute, and a custom plan may have any.
   if (limit !== undefined && isDayOfAPlan(limit) && !planKnown)
     return isNoDay(limit - remaining, reset, known) ? 'minute' : 'either';
@@ -100,6 +107,18 @@ function describedWindow(
     if (mode === 'told' && Math.abs(reset.id - resetId) <= SAME_RESET_MS) return window;
   }
   return 'minute';
+}
+
+/** Whether no plan's day is as small as what the minute of this one holds, or, before that is known, the minute of one. */
+function isMinutesLimit(limit: number | undefined, planKnown: boolean, byLimit: WindowName | undefined): boolean {
+  if (limit === undefined || isDayOfAPlan(limit)) return false;
+  return byLimit === 'minute' || (!planKnown && isMinuteOfAPlan(limit));
+}
+
+/** Whether it is the reset that was told of the minute, or that of the minute after it, which is so whatever any clock says. */
+function isNextMinute({ id }: Reset, { resetId }: Pick<Standing['minute'], 'resetId'>): boolean {
+  const laterMs = id - resetId;
+  return resetId > 0 && laterMs >= -SAME_RESET_MS && laterMs <= LENGTH_MS.minute + SAME_RESET_MS;
 }
 
 /**

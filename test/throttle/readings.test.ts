@@ -17,6 +17,7 @@ function known(perMinute: number, perDay: number, more: Partial<KnownPlan> = {})
 }
 
 const free = known(60, 1_000);
+const business = known(1_000, 100_000);
 const assumed = known(60, 1_000, { planKnown: false });
 
 function headers(limit?: number, remaining?: number, reset?: number): RateLimitHeaders {
@@ -27,7 +28,27 @@ const windowsOf = (...given: Parameters<typeof readWindows>) => readWindows(...g
 
 describe('which window the headers describe', () => {
   test.each<[string, RateLimitHeaders, KnownPlan, string[]]>([
-    ['a reset more than two minutes away is the day', headers(60, 10, inSeconds(121)), free, ['day']],
+    ['a reset more than two minutes away is the day', headers(700, 10, inSeconds(121)), free, ['day']],
+    [
+      "the limit of the plan's minute is the minute, however far away its reset seems",
+      headers(60, 10, inSeconds(7_000)),
+      free,
+      ['minute'],
+    ],
+    ["so is that of a plan's, while none is known", headers(300, 10, inSeconds(7_000)), assumed, ['minute']],
+    ["1,000, which is a plan's day as well, is the day", headers(1_000, 10, inSeconds(121)), business, ['day']],
+    [
+      'but for the reset that was told of the minute',
+      headers(1_000, 10, inSeconds(121)),
+      known(1_000, 100_000, { minute: windowOf(1_000, NOW + 121_000) }),
+      ['minute'],
+    ],
+    [
+      'and for that of the minute after it',
+      headers(1_000, 999, inSeconds(181)),
+      known(1_000, 100_000, { minute: windowOf(1_000, NOW + 121_000) }),
+      ['minute'],
+    ],
     [
       "the limit of the plan's minute is the minute while the clocks differ",
       headers(60, 10, inSeconds(66)),
@@ -122,6 +143,15 @@ describe('which window the headers describe', () => {
         { window: 'minute', limit: 1_000, otherLimit: 100_000 },
       ]);
     });
+  });
+
+  test.each([
+    ["the answer's own", { dateMs: NOW + 90_000 }, times],
+    ['our own', {}, { ...times, nowMs: NOW + 90_000 }],
+  ])('a reset is not surely the day that is two minutes away or less by %s clock', (_whose, dated, now) => {
+    const given = { ...headers(1_000, 10, inSeconds(140)), ...dated };
+    expect(windowsOf(given, business, times)).toEqual('dateMs' in dated ? ['minute'] : ['day']);
+    expect(windowsOf(given, business, now)).toEqual(['minute']);
   });
 
   test('a reset in the far future names no window', () => {

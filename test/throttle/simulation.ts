@@ -2,6 +2,7 @@ import type { Clock } from '../../src/clock.ts';
 import type { Exchange, Grant, Report, Standing } from '../../src/throttle/ledger.ts';
 import { readWindows } from '../../src/throttle/readings.ts';
 import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
+import type { RateLimitHeaders } from '../../src/upstream/rate-limit-headers.ts';
 import { createStrictPlan } from './strict-plan.ts';
 import type { Arrival, StrictPlanOptions } from './strict-plan.ts';
 
@@ -29,6 +30,8 @@ export interface SimulationOptions {
   /** The ledger that all replicas share. */
   exchange(exchange: Exchange, nowMs: number): Standing;
   journey(grant: Grant): Journey;
+  /** What is added to the Date of an answer, in milliseconds. Default: nothing. */
+  dateOffMs?(): number;
   /** How long after an answer or a wait a replica asks again. */
   thinkMs(): number;
   readonly timeoutMs: number;
@@ -112,7 +115,8 @@ export function simulate(options: SimulationOptions): SimulationResult {
       sent += 1;
       const answeredBefore = answered;
       events.at(events.nowMs + thereMs, () => {
-        const { status, headers } = upstream.arrive(START_MS + events.nowMs + options.upstreamAheadMs);
+        const { status, headers: sentHeaders } = upstream.arrive(START_MS + events.nowMs + options.upstreamAheadMs);
+        const headers = dated(sentHeaders);
         if (fate !== 'answered' || thereMs + backMs > options.timeoutMs) return;
         events.at(events.nowMs + backMs, () => {
           if (headers.dateMs !== undefined) upstreamClock.observe(headers.dateMs, thereMs + backMs);
@@ -142,6 +146,11 @@ export function simulate(options: SimulationOptions): SimulationResult {
           askAt(events.nowMs);
         });
       }
+    }
+
+    function dated(headers: RateLimitHeaders): RateLimitHeaders {
+      const { dateMs } = headers;
+      return dateMs === undefined ? headers : { ...headers, dateMs: dateMs + (options.dateOffMs?.() ?? 0) };
     }
 
     function report(what: Report): void {
