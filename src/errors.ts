@@ -37,7 +37,11 @@ export class PetqlError extends Error {
   readonly httpHeaders: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, message: string, options: PetqlErrorOptions = {}) {
+    const { stackTraceLimit } = Error;
+    // It is set where intrinsics are not frozen; there may be a thousand of these in an answer, and nobody is shown their stacks.
+    Reflect.set(Error, 'stackTraceLimit', 0);
     super(message);
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
     this.code = code;
     this.details = options.details ?? {};
     this.httpStatus = options.httpStatus;

@@ -64,6 +64,15 @@ function shortened(message: string): string {
   return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
 }
 
+/**
+ * An error as Yoga answers it. Of a field it is what a client reads: Yoga would look for its place anew, and Yoga has to see
+ * only those that say something of the HTTP status.
+ */
+export function answeredError(error: GraphQLError): GraphQLError | GraphQLFormattedError {
+  const finished = finishedError(error);
+  return finished.extensions.http ? finished : finished.toJSON();
+}
+
 /** An error as a client reads it in the answer's JSON. */
 export function plainError(error: GraphQLError): GraphQLFormattedError {
   const { extensions: { http: _forTheTransport, ...extensions } = {}, ...rest } = finishedError(error).toJSON();
@@ -98,10 +107,19 @@ function rootCause(error: unknown): unknown {
   return error instanceof GraphQLError && error.originalError ? rootCause(error.originalError) : error;
 }
 
-/** An error where another one is: that was looked for once, which takes longer than all the rest of it. */
+/**
+ * An error where another one is: that was looked for once, which takes longer than all the rest of it. So would the stack that
+ * an error notes as it is made; a copy has none, since there may be a thousand and nobody is shown one.
+ */
 function errorAt(at: GraphQLError | undefined, message: string, extensions: GraphQLErrorExtensions): GraphQLError {
-  const error = new GraphQLError(message, { path: at?.path, extensions });
-  if (!at) return error;
-  const { nodes, source, positions, locations } = at;
-  return Object.assign(error, { nodes, source, positions, locations });
+  if (!at) return new GraphQLError(message, { extensions });
+  const { name, path, nodes, source, positions, locations } = at;
+  const hidden = {
+    name: { value: name },
+    nodes: { value: nodes },
+    source: { value: source },
+    positions: { value: positions },
+  };
+  const copy = Object.create(GraphQLError.prototype, hidden) as GraphQLError;
+  return Object.assign(copy, { message, path, locations, extensions });
 }

@@ -17,7 +17,7 @@ import type { CheckedDocuments } from './checked-documents.ts';
 import type { Cors } from './cors.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { dryRun } from './dry-run.ts';
-import { badRequest, finishedError, graphqlError, unknownOperation } from './error-answers.ts';
+import { answeredError, badRequest, graphqlError, unknownOperation } from './error-answers.ts';
 import { inexactVariableError } from './exact-variables.ts';
 import { createExecute } from './execute.ts';
 import { forgedRequestError } from './forged-request.ts';
@@ -321,7 +321,7 @@ function useAnswerHeaders(): ServerPlugin {
 }
 
 function withErrors(result: ExecutionResult): ExecutionResult {
-  return result.errors ? { ...result, errors: result.errors.map(finishedError) } : result;
+  return result.errors ? { ...result, errors: result.errors.map(answeredError) as GraphQLError[] } : result;
 }
 
 const NOT_ACCEPTABLE = 'Expected an Accept header that allows application/json or application/graphql-response+json.';
