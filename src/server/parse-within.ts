@@ -20,13 +20,15 @@ export function parseWithin(text: string, limits: Limits): DocumentNode {
 }
 
 /**
- * Each error of a document looks for its line from the text's start, and there may be a thousand. In a longer text none is told
- * where it is.
+ * Each error of a document looks for its line from the text's start, up to the end of a line, and there may be a thousand. In a
+ * longer text none is told where it is.
  */
 const MOST_LOCATED_LINES = 500;
+const MOST_LOCATED_CHARACTERS = 10_000;
 const LINE_END = /\r\n|[\n\r]/g;
 
 function isLong(text: string): boolean {
+  if (text.length > MOST_LOCATED_CHARACTERS) return true;
   return (
     text
       .matchAll(LINE_END)
