@@ -43,6 +43,14 @@ const MOST_INTROSPECTED = 5_000;
 /** Fields of animals in lists: fifty full ones with four fields each, while there are four that differ. */
 const MOST_LISTED = 20_000;
 
+/**
+ * Fields and spreads at all places of all operations and fragments, and those places: three times what the longest operation has.
+ * Each of a few hundred operations, or of their places, may spread a thicket of fragments, which costs their product.
+ */
+const MOST_SELECTIONS = 20_000;
+/** Where more fields are allowed. */
+const SELECTIONS_OF_FIELD = 10;
+
 type Measure = Record<keyof typeof MEASURED, number>;
 
 /**
@@ -53,7 +61,9 @@ type Measure = Record<keyof typeof MEASURED, number>;
 export function documentLimitError(document: DocumentNode, limits: Limits): PetqlError | undefined {
   const fragments = fragmentsOf(document);
   const measureOf = createMeasure(fragments);
-  const fieldsAt = createFieldsAt(fragments);
+  const mostSelections = Math.max(MOST_SELECTIONS, SELECTIONS_OF_FIELD * limits.maxFields);
+  const looks = { left: mostSelections };
+  const fieldsAt = createFieldsAt(fragments, looks);
   // Of all operations: which one of them is to run, whoever sends a document says beside it.
   let introspected = 0;
   for (const definition of document.definitions) {
@@ -67,12 +77,14 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
     }
     const repeats = mostRepeats(definition.selectionSet, fieldsAt, limits.maxFields);
     if (repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, repeats);
-    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+    if (looks.left < 0) return limitExceeded('selections', mostSelections);
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) continue;
     const root = fieldsAt([definition.selectionSet]);
     const listed = listedFields(root, fieldsAt);
     if (listed > MOST_LISTED) return limitExceeded('listedFields', MOST_LISTED, listed);
     introspected += introspectedFields(root, fieldsAt, MOST_INTROSPECTED);
     if (introspected > MOST_INTROSPECTED) return limitExceeded('introspection', MOST_INTROSPECTED);
+    if (looks.left < 0) return limitExceeded('selections', mostSelections);
   }
   return undefined;
 }

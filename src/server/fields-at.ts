@@ -1,5 +1,5 @@
 import { Kind } from 'graphql';
-import type { FieldNode, SelectionNode, SelectionSetNode } from 'graphql';
+import type { FieldNode, FragmentSpreadNode, SelectionSetNode } from 'graphql';
 import type { Fragments } from './fragments.ts';
 
 /** The fields at one place of the answer by the names that they have there. */
@@ -8,19 +8,48 @@ export type FieldsAt = ReadonlyMap<string, readonly FieldNode[]>;
 /** Collects what is selected there: each field that a `@skip` or `@include` could leave out is among them. */
 export type CollectFields = (sets: readonly SelectionSetNode[]) => FieldsAt;
 
+/** How much is still looked at of a document: its places, and the fields and spreads at each of them. */
+export interface Looks {
+  /** Below zero once there was more to look at; nothing is collected then. */
+  left: number;
+}
+
+const NOTHING: FieldsAt = new Map();
+
 /** For a document that need not be valid. */
-export function createFieldsAt(fragments: Fragments): CollectFields {
+export function createFieldsAt(fragments: Fragments, looks: Looks = { left: Infinity }): CollectFields {
   /** A set may be part of thousands of places, and hold thousands of the same spread. */
-  const distinct = new Map<SelectionSetNode, readonly SelectionNode[]>();
-  return (sets) => {
+  const distinct = new Map<SelectionSetNode, readonly (FieldNode | FragmentSpreadNode)[]>();
+  /** Of sets that are alone at their place, as most are: thousands of operations may spread the same fragment. */
+  const alone = new Map<SelectionSetNode, FieldsAt>();
+  return fieldsAt;
+
+  function fieldsAt(sets: readonly SelectionSetNode[]): FieldsAt {
+    looks.left -= 1;
+    const [only] = sets;
+    if (!only || sets.length > 1) return collected(sets);
+    const known = alone.get(only);
+    if (known) return known;
+    // Stands meanwhile, so that a fragment of nothing but itself ends.
+    alone.set(only, NOTHING);
+    const [first, ...others] = distinctOf(only);
+    const fragment =
+      first?.kind === Kind.FRAGMENT_SPREAD && others.length === 0 ? fragments.get(first.name.value) : undefined;
+    const found = fragment ? fieldsAt([fragment.selectionSet]) : collected(sets);
+    alone.set(only, found);
+    return found;
+  }
+
+  function collected(sets: readonly SelectionSetNode[]): FieldsAt {
     const fields = new Map<string, FieldNode[]>();
     const spread = new Set<string>();
-    const open = [...sets];
+    const open = looks.left < 0 ? [] : [...sets];
     // The list grows by its fragments while it is gone through.
     for (const set of open) {
-      for (const selection of distinctOf(set)) {
-        if (selection.kind === Kind.INLINE_FRAGMENT) open.push(selection.selectionSet);
-        else if (selection.kind === Kind.FRAGMENT_SPREAD) {
+      const selections = distinctOf(set);
+      looks.left -= selections.length;
+      for (const selection of selections) {
+        if (selection.kind === Kind.FRAGMENT_SPREAD) {
           const { value } = selection.name;
           const fragment = spread.has(value) ? undefined : fragments.get(value);
           if (fragment) open.push(fragment.selectionSet);
@@ -34,19 +63,25 @@ export function createFieldsAt(fragments: Fragments): CollectFields {
       }
     }
     return fields;
-  };
+  }
 
-  function distinctOf(set: SelectionSetNode): readonly SelectionNode[] {
+  /** With what inline fragments hold, and without spreads that add nothing. */
+  function distinctOf(set: SelectionSetNode): readonly (FieldNode | FragmentSpreadNode)[] {
     const known = distinct.get(set);
     if (known) return known;
     const spread = new Set<string>();
-    const found = set.selections.filter((selection) => {
-      if (selection.kind !== Kind.FRAGMENT_SPREAD) return true;
-      const { value } = selection.name;
-      const isFirst = fragments.has(value) && !spread.has(value);
-      spread.add(value);
-      return isFirst;
-    });
+    const found: (FieldNode | FragmentSpreadNode)[] = [];
+    const open = [set];
+    for (const { selections } of open) {
+      for (const selection of selections) {
+        if (selection.kind === Kind.INLINE_FRAGMENT) open.push(selection.selectionSet);
+        else if (selection.kind === Kind.FIELD) found.push(selection);
+        else if (fragments.has(selection.name.value) && !spread.has(selection.name.value)) {
+          spread.add(selection.name.value);
+          found.push(selection);
+        }
+      }
+    }
     distinct.set(set, found);
     return found;
   }

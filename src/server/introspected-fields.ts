@@ -47,7 +47,7 @@ function shownAt(root: FieldsAt): Shown[] {
     if (first?.name.value === '__schema') shown.push({ type: __Schema, values: [schema], sets });
     if (first?.name.value === '__type') shown.push({ type: __Type, values: typesOf(first), sets });
   }
-  return shown;
+  return shown.filter(({ values }) => values.length > 0);
 }
 
 /** The type that is asked for; it may be any where a variable names it. */

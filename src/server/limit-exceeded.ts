@@ -22,6 +22,8 @@ const WORDS = {
   aliases: 'The document is past a limit: at most # aliases',
   fields: 'The document is past a limit: at most # fields',
   repeats: 'The document is past a limit: at most # times the same field at one place',
+  selections:
+    'The document is past a limit: at most # selections, at all places where its operations and fragments put them',
   listedFields: 'The document is past a limit: at most # fields of animals that `pets` can show',
   introspection: 'The document is past a limit: at most # fields of the answer that tell of the schema',
   ids: 'The operation is past a limit: at most # ids in all its lists',

@@ -14,6 +14,13 @@ const times = (count: number, one: (index: number) => string) =>
   Array.from({ length: count }, (_, k) => one(k)).join(' ');
 const fragments = (count: number, spreads: (index: number) => string) =>
   `{ pets { ...f0 } } ${times(count, (k) => `fragment f${k} on Pet { ${spreads(k)} }`)}`;
+/** Fragments in layers, each of which spreads all of the layers below it; the lowest spread one that there is not. */
+const thicket = (layers: number, wide: number) =>
+  times(layers * wide, (k) => {
+    const layer = Math.floor(k / wide);
+    const lower = times((layers - layer - 1) * wide, (j) => `...g${(layer + 1) * wide + j}`);
+    return `fragment g${k} on Pet { ${lower || '...none'} }`;
+  });
 
 /** Each of a few kilobytes, and within the limit of tokens; what it costs where nobody looks is said behind it. */
 const BOMBS: Record<string, [document: string, limit: string]> = {
@@ -50,6 +57,15 @@ const BOMBS: Record<string, [document: string, limit: string]> = {
   'types that variables name': [
     `query ($n: String!) { ${times(150, (k) => `a${k}: __type(name: $n) { fields { name } }`)} }`,
     'introspection',
+  ],
+  // Two seconds: their product, and no field of it is ever found.
+  'operations over places over a thicket of fragments': [
+    `${'{...f} '.repeat(400)} fragment f on Query { ${times(190, (k) => `a${k} { ...g0 ...g1 }`)} } ${thicket(18, 2)}`,
+    'selections',
+  ],
+  'operations with the same hundreds of fields': [
+    `${times(600, (k) => `query q${k} { __typename ...f }`)} fragment f on Query { ${times(50, (k) => `a${k}: pets(limit: 1) { id }`)} }`,
+    'selections',
   ],
   'a fragment that nothing uses': [`{ pets { id } } fragment f on Query { ${'pets { id } '.repeat(500)} }`, 'repeats'],
 };

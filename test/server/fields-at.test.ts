@@ -46,3 +46,40 @@ test('what a fragment spreads over and over is looked at once, however many plac
   for (const sets of places) expect([...fieldsAt(sets).keys()]).toEqual(['id']);
   expect(looks).toBe(1);
 });
+
+test('of a set that is alone at its place, the fields are collected once, whoever spreads it', () => {
+  const { selectionSet, fieldsAt } = collected(
+    '{ ...A } fragment A on Query { ...B } fragment B on Query { pets { id } }',
+  );
+  const document = parse('{ ...B }');
+  expect([...fieldsAt([selectionSet]).keys()]).toEqual(['pets']);
+  expect(fieldsAt([selectionSet])).toBe(fieldsAt([selectionSet]));
+  const fragments = fragmentsOf(parse('fragment A on Query { ...B } fragment B on Query { pets { id } }'));
+  const both = createFieldsAt(fragments);
+  const [{ selectionSet: other }] = document.definitions as [OperationDefinitionNode];
+  expect(both([selectionSet])).toBe(both([other]));
+});
+
+test('a fragment of nothing but itself has no fields', () => {
+  const { selectionSet, fieldsAt } = collected('{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }');
+  expect([...fieldsAt([selectionSet])]).toEqual([]);
+});
+
+test('nothing is collected any more once as much was looked at as may be', () => {
+  const document = parse('{ a { ...F } b { ...F } c { ...F } } fragment F on Pet { id name status }');
+  const looks = { left: 12 };
+  const fieldsAt = createFieldsAt(fragmentsOf(document), looks);
+  const [{ selectionSet }] = document.definitions as [OperationDefinitionNode];
+  const places = [...fieldsAt([selectionSet]).values()].map((fields) => [...fieldsAt(setsBelow(fields)).keys()]);
+  expect(looks.left).toBeLessThan(12);
+  // The same fragment is the same place, so that all three are had for the first one's looks.
+  expect(places).toEqual(Array.from({ length: 3 }, () => ['id', 'name', 'status']));
+  const wide = parse(`{ ${'a { id ...F } '.repeat(9)} b { id ...F } } fragment F on Pet { id name status }`);
+  const few = { left: 12 };
+  const narrow = createFieldsAt(fragmentsOf(wide), few);
+  const [{ selectionSet: root }] = wide.definitions as [OperationDefinitionNode];
+  const [first = [], second = []] = [...narrow([root]).values()];
+  expect(narrow(setsBelow(first)).size).toBe(3);
+  expect(few.left).toBeLessThan(0);
+  expect(narrow(setsBelow(second)).size).toBe(0);
+});
