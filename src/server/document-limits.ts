@@ -2,8 +2,8 @@ import { Kind } from 'graphql';
 import type { DocumentNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { createFieldsAt, setsBelow } from './fields-at.ts';
-import type { CollectFields } from './fields-at.ts';
+import { createComparisons } from './comparisons.ts';
+import { createFieldsAt } from './fields-at.ts';
 import { fragmentsOf } from './fragments.ts';
 import type { Fragments } from './fragments.ts';
 import { introspectedFields } from './introspected-fields.ts';
@@ -51,6 +51,9 @@ const MOST_SELECTIONS = 20_000;
 /** Where more fields are allowed. */
 const SELECTIONS_OF_FIELD = 10;
 
+/** Of a document, in validation's pairs: a hundred components that ask for the same ten fields of a list have 60,000. */
+const MOST_COMPARISONS = 80_000;
+
 type Measure = Record<keyof typeof MEASURED, number>;
 
 /**
@@ -64,6 +67,8 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
   const mostSelections = Math.max(MOST_SELECTIONS, SELECTIONS_OF_FIELD * limits.maxFields);
   const looks = { left: mostSelections };
   const fieldsAt = createFieldsAt(fragments, looks);
+  const compare = createComparisons(fieldsAt, limits.maxFields);
+  let comparisons = 0;
   // Of all operations: which one of them is to run, whoever sends a document says beside it.
   let introspected = 0;
   for (const definition of document.definitions) {
@@ -75,8 +80,10 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
       const most = limits[SETTINGS[limit]];
       if (measure[measured] > most) return limitExceeded(limit, most, measure[measured]);
     }
-    const repeats = mostRepeats(definition.selectionSet, fieldsAt, limits.maxFields);
-    if (repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, repeats);
+    const compared = compare(definition.selectionSet);
+    if (compared.repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, compared.repeats);
+    comparisons += compared.comparisons;
+    if (comparisons > MOST_COMPARISONS) return limitExceeded('comparisons', MOST_COMPARISONS);
     if (looks.left < 0) return limitExceeded('selections', mostSelections);
     if (definition.kind === Kind.FRAGMENT_DEFINITION) continue;
     const root = fieldsAt([definition.selectionSet]);
@@ -87,27 +94,6 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
     if (looks.left < 0) return limitExceeded('selections', mostSelections);
   }
   return undefined;
-}
-
-/**
- * How often the field that stands most often at one place of the answer is asked for there. Validation compares each of them
- * with each other, and what is below them too.
- *
- * @param most fields are looked at; only fragments of themselves have more, and validation refuses them for that.
- */
-function mostRepeats(root: SelectionSetNode, fieldsAt: CollectFields, most: number): number {
-  let repeats = 0;
-  let looked = 0;
-  const open: SelectionSetNode[][] = [[root]];
-  for (let sets = open.pop(); sets && looked <= most; sets = open.pop()) {
-    for (const fields of fieldsAt(sets).values()) {
-      looked += fields.length;
-      repeats = Math.max(repeats, fields.length);
-      const lower = setsBelow(fields);
-      if (lower.length > 0) open.push(lower);
-    }
-  }
-  return repeats;
 }
 
 /** Each fragment is measured once, so that fragments of fragments cost no more than they are long. */

@@ -3,7 +3,10 @@ import type { FieldNode, FragmentSpreadNode, SelectionSetNode } from 'graphql';
 import type { Fragments } from './fragments.ts';
 
 /** The fields at one place of the answer by the names that they have there. */
-export type FieldsAt = ReadonlyMap<string, readonly FieldNode[]>;
+export interface FieldsAt extends ReadonlyMap<string, readonly FieldNode[]> {
+  /** How often the sets there spread fragments, each of them each fragment once; not what fragments spread. */
+  readonly spreads: number;
+}
 
 /** Collects what is selected there: each field that a `@skip` or `@include` could leave out is among them. */
 export type CollectFields = (sets: readonly SelectionSetNode[]) => FieldsAt;
@@ -14,7 +17,7 @@ export interface Looks {
   left: number;
 }
 
-const NOTHING: FieldsAt = new Map();
+const NOTHING: FieldsAt = Object.assign(new Map<string, readonly FieldNode[]>(), { spreads: 0 });
 
 /** For a document that need not be valid. */
 export function createFieldsAt(fragments: Fragments, looks: Looks = { left: Infinity }): CollectFields {
@@ -43,13 +46,15 @@ export function createFieldsAt(fragments: Fragments, looks: Looks = { left: Infi
   function collected(sets: readonly SelectionSetNode[]): FieldsAt {
     const fields = new Map<string, FieldNode[]>();
     const spread = new Set<string>();
+    let spreads = 0;
     const open = looks.left < 0 ? [] : [...sets];
     // The list grows by its fragments while it is gone through.
-    for (const set of open) {
+    for (const [index, set] of open.entries()) {
       const selections = distinctOf(set);
       looks.left -= selections.length;
       for (const selection of selections) {
         if (selection.kind === Kind.FRAGMENT_SPREAD) {
+          if (index < sets.length) spreads += 1;
           const { value } = selection.name;
           const fragment = spread.has(value) ? undefined : fragments.get(value);
           if (fragment) open.push(fragment.selectionSet);
@@ -62,7 +67,7 @@ export function createFieldsAt(fragments: Fragments, looks: Looks = { left: Infi
         }
       }
     }
-    return fields;
+    return Object.assign(fields, { spreads });
   }
 
   /** With what inline fragments hold, and without spreads that add nothing. */

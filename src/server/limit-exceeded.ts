@@ -22,6 +22,7 @@ const WORDS = {
   aliases: 'The document is past a limit: at most # aliases',
   fields: 'The document is past a limit: at most # fields',
   repeats: 'The document is past a limit: at most # times the same field at one place',
+  comparisons: 'The document is past a limit: at most # comparisons of fields and fragments that are at one place',
   selections:
     'The document is past a limit: at most # selections, at all places where its operations and fragments put them',
   listedFields: 'The document is past a limit: at most # fields of animals that `pets` can show',

@@ -67,6 +67,20 @@ const BOMBS: Record<string, [document: string, limit: string]> = {
     `${times(600, (k) => `query q${k} { __typename ...f }`)} fragment f on Query { ${times(50, (k) => `a${k}: pets(limit: 1) { id }`)} }`,
     'selections',
   ],
+  // A tenth of a second and more: each field of a place is compared with each, and places are below one another.
+  'a hundred chains of fields': [`{ ${`${'a { '.repeat(13)}a ${'} '.repeat(13)}`.repeat(100)} }`, 'comparisons'],
+  'chains that differ at their ends': [
+    `{ ${times(100, (k) => `${'a { '.repeat(13)}a(x: ${k}) ${'} '.repeat(13)}`)} }`,
+    'comparisons',
+  ],
+  'chains that are valid': [
+    `{ __schema { types { ${`${'ofType { '.repeat(12)}name ${'} '.repeat(12)}`.repeat(100)} } } }`,
+    'comparisons',
+  ],
+  'hundreds of fragments at one place': [
+    `{ pets { ${times(400, (k) => `...f${k}`)} } } ${times(400, (k) => `fragment f${k} on Pet { x${k} }`)}`,
+    'comparisons',
+  ],
   'a fragment that nothing uses': [`{ pets { id } } fragment f on Query { ${'pets { id } '.repeat(500)} }`, 'repeats'],
 };
 

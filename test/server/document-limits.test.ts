@@ -66,3 +66,13 @@ test('the selections of all operations and fragments count together', () => {
   expect(documentLimitError(document(100), limits)).toBeUndefined();
   expect(documentLimitError(document(150), limits)?.details).toEqual({ limit: 'selections', most: 20_000 });
 });
+
+test('comparisons of all places and definitions count together, and those of a fragment once', () => {
+  const list = (name: string) => `${name}: pets { ${'id name status '.repeat(90)} }`;
+  const shared = (operations: number) =>
+    parse(`${times(operations, (k) => `query q${k} { ...F }`)} fragment F on Query { ${list('a')} ${list('b')} }`);
+  expect(documentLimitError(shared(20), limits)).toBeUndefined();
+  const own = (operations: number) => parse(times(operations, (k) => `query q${k} { ${list('a')} ${list('b')} }`));
+  expect(documentLimitError(own(3), limits)).toBeUndefined();
+  expect(documentLimitError(own(4), limits)?.details).toEqual({ limit: 'comparisons', most: 80_000 });
+});
