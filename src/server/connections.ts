@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { RequestHandler } from './listener.ts';
 import { createReadTurns } from './read-turns.ts';
-import { hasSeveralHosts, takeTarget } from './request-target.ts';
+import { expectsTheUnknown } from './request-expectation.ts';
+import { hasSeveralHosts, lacksHost, takeTarget } from './request-target.ts';
 import { hasTooManyHeaders } from './too-many-headers.ts';
 import { createUnsentAnswers } from './unsent-answers.ts';
 import type { UnsentAnswersOptions } from './unsent-answers.ts';
@@ -135,8 +136,8 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
       waitingBytes -= next.bytes;
       begin(connection, next.request, next.response);
     });
-    if (hasTooManyHeaders(request)) return void response.writeHead(431, REFUSED).end();
-    if (hasSeveralHosts(request)) return void response.writeHead(400, REFUSED).end();
+    const refusal = refusalOf(request);
+    if (refusal) return void response.writeHead(refusal, REFUSED).end();
     takeTarget(request);
     if (isInPieces(request)) request.on('data', () => turns.read(socket, 1));
     handler(request, response);
@@ -164,6 +165,13 @@ interface Waiting {
   readonly response: ServerResponse;
   /** What it takes in memory at most. */
   readonly bytes: number;
+}
+
+/** The status of what no handler is to see. */
+function refusalOf(request: IncomingMessage): 400 | 417 | 431 | undefined {
+  if (hasTooManyHeaders(request)) return 431;
+  if (lacksHost(request) || hasSeveralHosts(request)) return 400;
+  return expectsTheUnknown(request) ? 417 : undefined;
 }
 
 function isInPieces({ headers }: IncomingMessage): boolean {

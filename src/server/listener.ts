@@ -76,9 +76,12 @@ export async function listen(
       connectionsCheckingInterval: patience.lookEveryMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MOST_HEADER_BYTES,
+      // What Node refuses itself is answered out of turn, however many of them come, and nobody knows of its connection.
+      requireHostHeader: false,
     },
     connections.answer,
   );
+  server.on('checkExpectation', connections.answer);
   server.on('connection', connections.opened);
   server.maxConnections = MOST_CONNECTIONS;
   server.maxHeadersCount = MOST_KEPT_HEADERS;

@@ -32,3 +32,8 @@ export function hasSeveralHosts({ rawHeaders }: Pick<IncomingMessage, 'rawHeader
   }
   return hosts > 1;
 }
+
+/** Whether it names none, as it has to since HTTP/1.1 (RFC 9112, section 3.2), the whole address or not. */
+export function lacksHost({ headers, httpVersion }: Pick<IncomingMessage, 'headers' | 'httpVersion'>): boolean {
+  return httpVersion === '1.1' && headers.host === undefined;
+}

@@ -83,6 +83,30 @@ test.each(['Host: petql\r\nHost: other', 'Host: petql\r\nhost: petql'])('several
   expect(await post({ host })).toMatch(/^HTTP\/1\.1 400 .*^connection: close/ims);
 });
 
+// Node would refuse these itself, past all that bounds what a connection may ask for.
+describe('what Node would refuse itself is refused like all else', () => {
+  const refused = (status: number) =>
+    new RegExp(`^HTTP/1\\.1 ${status} .*^connection: close\r\ncontent-length: 0`, 'ims');
+
+  test.each(['/graphql', 'http://petql/graphql'])(
+    'no host for %s, but for HTTP/1.0, which knew of none',
+    async (target) => {
+      expect(await post({ target, host: 'X: petql' })).toMatch(refused(400));
+      expect(await exchange('GET /health/live HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /);
+    },
+  );
+
+  test('what a client expects that nobody knows', async () => {
+    expect(await post({ headers: ['Expect: a-miracle'] })).toMatch(refused(417));
+    expect(await exchange('GET /health/live HTTP/1.0\r\nExpect: a-miracle\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  test('whoever expects to be told to go on is told so', async () => {
+    const answer = await post({ headers: ['Expect: 100-continue'] });
+    expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 .*"__typename":"Query"/s);
+  });
+});
+
 // Thousands of empty ones fit into 16 KiB, and take milliseconds and a quarter of a megabyte.
 describe('headers', () => {
   /** Beside the four that each request here has. */

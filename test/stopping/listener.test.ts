@@ -60,6 +60,17 @@ test('connections with nothing under way are closed at once', async () => {
   await expect.poll(() => used.closed && unused.closed).toBe(true);
 });
 
+// It was taken for one with a request under way, for as long as a stop may take.
+test('a connection whose request was refused before anybody saw it is closed at once', async () => {
+  const { listener, open } = await start(() => expect.unreachable());
+  const socket = open();
+  const come = read(socket);
+  socket.write(ASKED.replace('\r\n\r\n', '\r\nExpect: a-miracle\r\n\r\n'));
+  await expect.poll(() => come.end).toContain('HTTP/1.1 417');
+  await listener.stop(LONG_MS);
+  await expect.poll(() => socket.closed).toBe(true);
+});
+
 test('a request that is on its way, and those that wait behind an answer, are answered', async () => {
   const answers: (() => void)[] = [];
   const { listener, open } = await start((_request, response) => answers.push(() => response.end('.')));
