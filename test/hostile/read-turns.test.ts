@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -7,6 +8,8 @@ import { listen } from '../../src/server/listener.ts';
 import type { RequestHandler } from '../../src/server/listener.ts';
 import { createReadTurns } from '../../src/server/read-turns.ts';
 
+/** Node tells of each request that it makes there, whoever answers it. */
+const MADE = 'http.server.request.start';
 const PATIENT = { timeout: 15_000 };
 const ASKED = 'GET / HTTP/1.1\r\nHost: petql\r\n\r\n';
 const IN_PIECES = 'POST / HTTP/1.1\r\nHost: petql\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -27,6 +30,14 @@ async function start(handler: RequestHandler) {
     socket.on('data', (bytes) => (come.text += bytes.toString('latin1')));
     return { socket, come };
   };
+}
+
+/** Some whose connections stand on both sides: each is taken in a turn of its own, and what it sends read in the next one. */
+async function openCrowd(open: Awaited<ReturnType<typeof start>>) {
+  const crowd = await Promise.all(Array.from({ length: 12 }, open));
+  for (const { socket } of crowd) socket.write(ASKED);
+  await expect.poll(() => crowd.filter(({ come }) => come.text !== '').length, PATIENT).toBe(crowd.length);
+  return crowd;
 }
 
 /** Counts what happens within a turn of the event loop. */
@@ -80,6 +91,35 @@ test('requests that many connections send ahead are read in several turns, and a
   for (const { socket } of crowd) socket.write(ASKED.replace('/', '/ahead').repeat(990));
   await expect.poll(() => answered(991), PATIENT).toBe(crowd.length);
   expect(connections.count.most).toBeLessThanOrEqual(3);
+});
+
+// With a read of 64 KiB one connection brings more than three thousand, and ten of them held the process for a second.
+test.each([
+  ['no host', 'GET / HTTP/1.1\r\n\r\n', 3_600],
+  ['an unknown expectation', 'GET / HTTP/1.1\r\nHost:a\r\nExpect:x\r\n\r\n', 1_600],
+  ['several hosts', 'GET / HTTP/1.1\r\nHost:a\r\nHost:b\r\n\r\n', 1_800],
+  ['nothing wrong but their number', 'GET / HTTP/1.1\r\nHost:a\r\n\r\n', 2_400],
+])('requests with %s count before and after their connection is cut off', async (_name, asked, count) => {
+  const crowd = await openCrowd(await start((_request, response) => setImmediate(() => response.end('.'))));
+  const requests = createTurnCount();
+  subscribe(MADE, requests.add);
+  onTestFinished(() => void unsubscribe(MADE, requests.add));
+  for (const { socket } of crowd) socket.write(asked.repeat(count));
+  await expect.poll(() => crowd.filter(({ socket }) => socket.closed).length, PATIENT).toBe(crowd.length);
+  for (const { come } of crowd) expect(come.text.split('HTTP/1.1 ').length - 1).toBeLessThanOrEqual(2);
+  // What one read brings, and what there is room for before it.
+  expect(requests.count.most).toBeLessThanOrEqual(count + 256);
+});
+
+test('the body of a request that is refused is counted like any other', async () => {
+  const crowd = await openCrowd(await start((_request, response) => response.end('.')));
+  const refused = createTurnCount();
+  subscribe(MADE, refused.add);
+  onTestFinished(() => void unsubscribe(MADE, refused.add));
+  const head = IN_PIECES.replace('Host', 'Host: a\r\nHost');
+  for (const { socket } of crowd) socket.write(`${head}${CRUMB.repeat(CRUMBS)}`);
+  await expect.poll(() => crowd.filter(({ socket }) => socket.closed).length, PATIENT).toBe(crowd.length);
+  expect(refused.count.most).toBe(1);
 });
 
 // Node keeps 64 KiB of a body that nobody asks for yet, be it in pieces of one byte with hundreds around each.
