@@ -4,6 +4,7 @@ import type { RequestHandler } from './listener.ts';
 import { createReadTurns } from './read-turns.ts';
 import { expectsTheUnknown } from './request-expectation.ts';
 import { hasSeveralHosts, lacksHost, takeTarget } from './request-target.ts';
+import { resetWithoutStacks } from './resets-without-stacks.ts';
 import { hasTooManyHeaders } from './too-many-headers.ts';
 import { createUnsentAnswers } from './unsent-answers.ts';
 import type { UnsentAnswersOptions } from './unsent-answers.ts';
@@ -59,6 +60,7 @@ export function createConnections(handler: RequestHandler, options: UnsentAnswer
         waitingBytes: 0,
       };
       connections.set(socket, connection);
+      resetWithoutStacks(socket);
       socket.once('close', () => letGo(socket));
     },
     answer(request, response) {

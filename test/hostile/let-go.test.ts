@@ -45,6 +45,23 @@ test('a connection that idles holds nothing of its last request', async () => {
   await expect.poll(() => heldOf(requests), PATIENT).toBe(0);
 });
 
+// Node makes two errors for each, which took ten times as long as to read what a crowd had sent ahead.
+test('the errors of requests whose connection closes have no stacks, and all others have theirs', async () => {
+  const stacks: (string | undefined)[] = [];
+  const listener = await listen((request) => request.once('error', ({ stack }) => stacks.push(stack)), {
+    host: '127.0.0.1',
+    port: 0,
+  });
+  onTestFinished(() => listener.stop(0));
+  const { hostname, port } = new URL(listener.origin);
+  const before = Error.stackTraceLimit;
+  const socket = connect(Number(port), hostname, () => {
+    socket.write(ASKED.slice(0, 100), () => socket.destroy());
+  });
+  await expect.poll(() => stacks, PATIENT).toEqual(['Error: aborted']);
+  expect(Error.stackTraceLimit).toBe(before);
+});
+
 // A request is held while its operation waits for the service, and with it what listens to it.
 test('a request that waits for its answer holds nothing of a body that was used', async () => {
   const bodies: WeakRef<object>[] = [];
