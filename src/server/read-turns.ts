@@ -15,15 +15,18 @@ export interface ReadTurns {
  */
 const MOST_PIECES = 4_096;
 
-export interface ReadTurnsOptions {
-  /** All that are open, by their sockets. */
-  readonly connections: ReadonlyMap<Socket, unknown>;
+export interface ReadTurnsOptions<T> {
+  /** All that are open, by their sockets, in the order in which they have their turns: whoever had one goes to its end. */
+  readonly connections: Map<Socket, T>;
   /** Whether one that was paused here is not to stay so for other reasons. */
   mayGoOn(socket: Socket): boolean;
 }
 
-export function createReadTurns({ connections, mayGoOn }: ReadTurnsOptions): ReadTurns {
+export function createReadTurns<T>({ connections, mayGoOn }: ReadTurnsOptions<T>): ReadTurns {
   const readNow = new Set<Socket>();
+  /** Those that were read before. */
+  const readOnce = new WeakSet<Socket>();
+  let newestFirst = false;
   let pieces = 0;
   let paused: Socket[] = [];
 
@@ -42,13 +45,28 @@ export function createReadTurns({ connections, mayGoOn }: ReadTurnsOptions): Rea
     for (const socket of paused) socket.pause();
   }
 
-  /** They are read in the order in which they go on: those last that had their turn. */
+  /**
+   * They are read in the order in which they go on: those last that had their turn. A crowd that has sent much already would
+   * have whoever comes behind it wait for all of it, so that every other time those that have not been read here go before
+   * it, and the newest of them first; the other times nobody comes before those that wait for longer.
+   */
   function nextTurn(): void {
     pieces = 0;
     const others = paused.filter((socket) => !readNow.has(socket));
     const last = paused.filter((socket) => readNow.has(socket));
-    for (const socket of [...others, ...last]) if (mayGoOn(socket)) socket.resume();
+    const first = newestFirst ? others.filter((socket) => !readOnce.has(socket)).toReversed() : [];
+    if (paused.length > 0) newestFirst = !newestFirst;
+    // Those that go on already do so only once.
+    for (const socket of new Set([...first, ...others, ...last])) if (mayGoOn(socket)) socket.resume();
     paused = [];
+    for (const socket of readNow) toTheEnd(socket);
     readNow.clear();
+  }
+
+  function toTheEnd(socket: Socket): void {
+    readOnce.add(socket);
+    const connection = connections.get(socket) as T;
+    // What is closed by now has no more turns.
+    if (connections.delete(socket)) connections.set(socket, connection);
   }
 }

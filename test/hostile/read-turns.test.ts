@@ -186,3 +186,37 @@ test('once a turn has had its pieces all others wait for the next one, and go on
   turns.read(two, 4_095);
   expect(done).toHaveLength(5);
 });
+
+/** Sockets that have their turns, each with more than there is room for in one. */
+function createGreedy(count: number) {
+  const { done, sockets } = createSockets(count);
+  const connections = new Map(sockets.map((socket) => [socket, undefined]));
+  const turns = createReadTurns({ connections, mayGoOn: () => true });
+  return {
+    /** @returns in which order they go on after that. */
+    async read(index: number): Promise<string> {
+      done.length = 0;
+      turns.read(sockets[index] as Socket, 10_000);
+      await nextTurn();
+      return done.flatMap((one) => (one.startsWith('resume') ? one.slice(7) : [])).join(' ');
+    },
+  };
+}
+
+// Two that always had more to send took turns with each other alone.
+test('whoever was read goes behind all others, those too that were read before', async () => {
+  const greedy = createGreedy(4);
+  expect(await greedy.read(0)).toBe('1 2 3 0');
+  expect(await greedy.read(1)).toMatch(/0 1$/);
+  expect(await greedy.read(2)).toBe('3 0 1 2');
+  expect(await greedy.read(0)).toMatch(/1 2 0$/);
+  expect(await greedy.read(3)).toBe('1 2 0 3');
+});
+
+test('every other time the newest of those that were never read go first', async () => {
+  const greedy = createGreedy(5);
+  expect(await greedy.read(0)).toBe('1 2 3 4 0');
+  expect(await greedy.read(1)).toBe('4 3 2 0 1');
+  expect(await greedy.read(4)).toBe('2 3 0 1 4');
+  expect(await greedy.read(2)).toBe('3 0 1 4 2');
+});
