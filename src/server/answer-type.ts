@@ -1,15 +1,20 @@
 const JSON_TYPE = 'application/json; charset=utf-8';
 const GRAPHQL_TYPE = 'application/graphql-response+json; charset=utf-8';
 
+/** What weighs nothing is not accepted (RFC 9110, section 12.4.2). */
+const WEIGHS_NOTHING = /;\s*q\s*=\s*0(?:\.0*)?\s*(?:[;,]|$)/i;
+
 /**
  * The content type of an answer to whoever accepts this, as Yoga chooses it: the first type that it has, whatever the
  * weights.
  *
- * @returns undefined where it is something else, or names a character set, so that Yoga has to be asked.
+ * @returns undefined where it is something else, names a character set, or refuses something, so that Yoga has to be asked.
  */
 export function answerType(accept: string | undefined): string | undefined {
   if (accept === undefined || accept === '*/*' || accept === 'application/json') return JSON_TYPE;
-  if (accept.length > LONGEST || accept.toLowerCase().includes('charset')) return undefined;
+  if (accept.length > LONGEST || accept.toLowerCase().includes('charset') || WEIGHS_NOTHING.test(accept)) {
+    return undefined;
+  }
   for (const part of accept.split(',')) {
     const [type = ''] = part.split(';', 1);
     const asked = type.replaceAll(/\s/g, '').toLowerCase();
@@ -30,6 +35,7 @@ export function isAcceptable(accept: string | null): boolean {
     const [kind, format] = type.split('/');
     return (
       charset === UTF_8 &&
+      !WEIGHS_NOTHING.test(part) &&
       (kind === '*' || kind === 'application') &&
       (format === '*' || format === 'json' || format === 'graphql-response+json')
     );
