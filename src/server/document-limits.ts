@@ -52,7 +52,9 @@ const MOST_SELECTIONS = 20_000;
 const SELECTIONS_OF_FIELD = 10;
 
 /** Of a document, in validation's pairs: a hundred components that ask for the same ten fields of a list have 60,000. */
-const MOST_COMPARISONS = 80_000;
+const MOST_COMPARISONS = 120_000;
+/** Where more fields are allowed. */
+const COMPARISONS_OF_FIELD = 80;
 
 type Measure = Record<keyof typeof MEASURED, number>;
 
@@ -68,6 +70,7 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
   const looks = { left: mostSelections };
   const fieldsAt = createFieldsAt(fragments, looks);
   const compare = createComparisons(fieldsAt, limits.maxFields);
+  const mostComparisons = Math.max(MOST_COMPARISONS, COMPARISONS_OF_FIELD * limits.maxFields);
   let comparisons = 0;
   // Of all operations: which one of them is to run, whoever sends a document says beside it.
   let introspected = 0;
@@ -83,7 +86,7 @@ export function documentLimitError(document: DocumentNode, limits: Limits): Petq
     const compared = compare(definition.selectionSet);
     if (compared.repeats > MOST_REPEATS) return limitExceeded('repeats', MOST_REPEATS, compared.repeats);
     comparisons += compared.comparisons;
-    if (comparisons > MOST_COMPARISONS) return limitExceeded('comparisons', MOST_COMPARISONS);
+    if (comparisons > mostComparisons) return limitExceeded('comparisons', mostComparisons);
     if (looks.left < 0) return limitExceeded('selections', mostSelections);
     if (definition.kind === Kind.FRAGMENT_DEFINITION) continue;
     const root = fieldsAt([definition.selectionSet]);

@@ -62,6 +62,8 @@ interface Reset {
   readonly id: number;
   /** Whether a clock that may be the one that counts is two minutes or less before it. */
   readonly mayBeNear: boolean;
+  /** Whether the clocks agree. Seconds from now need none. */
+  readonly isSure: boolean;
 }
 
 /** A Unix timestamp by the contract; milliseconds and seconds-from-now are read as well, since others send those. */
@@ -77,7 +79,8 @@ function readReset({ reset: value, dateMs }: RateLimitHeaders, { upstreamNowMs, 
   // Date is one backend's, and the limits are counted by a clock that they share: an answer that is dated wrong tells its reset right.
   const clocks = isDelta ? [now] : [now, dateMs ?? now, nowMs];
   const mayBeNear = clocks.some((clockMs) => atMs - clockMs > -JUST_OVER_MS && atMs - clockMs <= SURELY_DAY_MS);
-  return { inMs, id: atMs, mayBeNear };
+  const isSure = Math.max(...clocks) - Math.min(...clocks) <= SURELY_DAY_MS;
+  return { inMs, id: atMs, mayBeNear, isSure };
 }
 
 interface Told {
@@ -95,7 +98,8 @@ function describedWindow(
   const byLimit = windowWithLimit(limit, minute.limit, day.limit);
   // Without the upstream's clock a reset may be off by any amount; a limit that fits one window says more.
   if (upstreamNowMs === undefined || !reset) return byLimit ?? 'minute';
-  const mayBeMinute = reset.mayBeNear || isNextMinute(reset, minute) || isMinutesLimit(limit, planKnown, byLimit);
+  const isByLimit = !reset.isSure && isMinutesLimit(limit, planKnown, byLimit);
+  const mayBeMinute = reset.mayBeNear || isNextMinute(reset, minute) || isByLimit;
   if (!mayBeMinute) return 'day';
   // At the day's end, or somebody's minute: 1,000 is Free's day and Business's minute, and a custom plan may have any.
   if (limit !== undefined && isDayOfAPlan(limit) && !planKnown)
@@ -109,16 +113,23 @@ function describedWindow(
   return 'minute';
 }
 
-/** Whether no plan's day is as small as what the minute of this one holds, or, before that is known, the minute of one. */
+/**
+ * Whether it is the limit of a published plan's minute, and of no day: of this one, or, before that is known, of any. Of another
+ * plan nobody knows whether what was read as its minute is one.
+ */
 function isMinutesLimit(limit: number | undefined, planKnown: boolean, byLimit: WindowName | undefined): boolean {
   if (limit === undefined || isDayOfAPlan(limit)) return false;
-  return byLimit === 'minute' || (!planKnown && isMinuteOfAPlan(limit));
+  return isMinuteOfAPlan(limit) && (byLimit === 'minute' || !planKnown);
 }
 
-/** Whether it is the reset that was told of the minute, or that of the minute after it, which is so whatever any clock says. */
-function isNextMinute({ id }: Reset, { resetId }: Pick<Standing['minute'], 'resetId'>): boolean {
+/**
+ * Whether it is the reset that was told of the minute, or that of the minute after it, which is so whatever any clock says. What was
+ * read before the plan was known may have been the day's.
+ */
+function isNextMinute({ id }: Reset, { mode, resetId }: Pick<Standing['minute'], 'mode' | 'resetId'>): boolean {
   const laterMs = id - resetId;
-  return resetId > 0 && laterMs >= -SAME_RESET_MS && laterMs <= LENGTH_MS.minute + SAME_RESET_MS;
+  if (Math.abs(laterMs) <= SAME_RESET_MS) return mode === 'told';
+  return resetId > 0 && laterMs > 0 && laterMs <= LENGTH_MS.minute + SAME_RESET_MS;
 }
 
 /**

@@ -38,10 +38,13 @@ export function readRateLimitHeaders(headers: ResponseHeaders, receivedAtMs: num
  * of several counts, and a part of a second is a whole one.
  */
 function retryAfter(value: string | string[] | undefined, nowMs: number): number | undefined {
-  const values = [value ?? []].flat().flatMap((each) => [each, ...each.split(',')]);
+  const values = [value ?? []].flat().flatMap((each) => each.split(BETWEEN_VALUES));
   const waitsMs = values.map((each) => waitMs(each.trim(), nowMs)).filter((wait) => wait !== undefined);
   return waitsMs.length > 0 ? Math.max(...waitsMs) : undefined;
 }
+
+/** A date has a comma too, after its weekday. */
+const BETWEEN_VALUES = /(?<![A-Z][a-z]{2,8}),/;
 
 function waitMs(value: string, nowMs: number): number | undefined {
   const [, whole, part] = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(value) ?? [];

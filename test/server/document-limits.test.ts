@@ -73,6 +73,7 @@ test('comparisons of all places and definitions count together, and those of a f
     parse(`${times(operations, (k) => `query q${k} { ...F }`)} fragment F on Query { ${list('a')} ${list('b')} }`);
   expect(documentLimitError(shared(20), limits)).toBeUndefined();
   const own = (operations: number) => parse(times(operations, (k) => `query q${k} { ${list('a')} ${list('b')} }`));
-  expect(documentLimitError(own(3), limits)).toBeUndefined();
-  expect(documentLimitError(own(4), limits)?.details).toEqual({ limit: 'comparisons', most: 80_000 });
+  expect(documentLimitError(own(4), limits)).toBeUndefined();
+  expect(documentLimitError(own(5), limits)?.details).toEqual({ limit: 'comparisons', most: 120_000 });
+  expect(documentLimitError(own(5), { ...limits, maxFields: 3_000 })).toBeUndefined();
 });

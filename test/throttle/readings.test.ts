@@ -29,13 +29,13 @@ const windowsOf = (...given: Parameters<typeof readWindows>) => readWindows(...g
 describe('which window the headers describe', () => {
   test.each<[string, RateLimitHeaders, KnownPlan, string[]]>([
     ['a reset more than two minutes away is the day', headers(700, 10, inSeconds(121)), free, ['day']],
+    ["so is one with the limit of the plan's minute", headers(60, 10, inSeconds(7_000)), free, ['day']],
     [
-      "the limit of the plan's minute is the minute, however far away its reset seems",
-      headers(60, 10, inSeconds(7_000)),
-      free,
-      ['minute'],
+      "so is one with the limit of a plan's minute, while none is known",
+      headers(300, 10, inSeconds(7_000)),
+      assumed,
+      ['day'],
     ],
-    ["so is that of a plan's, while none is known", headers(300, 10, inSeconds(7_000)), assumed, ['minute']],
     ["1,000, which is a plan's day as well, is the day", headers(1_000, 10, inSeconds(121)), business, ['day']],
     [
       'but for the reset that was told of the minute',
@@ -75,6 +75,26 @@ describe('which window the headers describe', () => {
     ['no limit at all is the minute', headers(undefined, 10, inSeconds(40)), free, ['minute']],
   ])('%s', (_name, given, plan, windows) => {
     expect(windowsOf(given, plan, times)).toEqual(windows);
+  });
+
+  test.each<[string, RateLimitHeaders, KnownPlan, string[]]>([
+    ["the limit of the plan's minute is the minute", headers(60, 10, inSeconds(7_000)), free, ['minute']],
+    ["so is that of a plan's, while none is known", headers(300, 10, inSeconds(7_000)), assumed, ['minute']],
+    [
+      'the limit of a minute that is no published one is the day',
+      headers(200, 10, inSeconds(7_000)),
+      known(200, 1e6),
+      ['day'],
+    ],
+    // Read as the minute's before the plan was known.
+    [
+      'the reset that was told of a minute which is no longer told is the day',
+      headers(700, 10, inSeconds(7_000)),
+      known(60, 1_000, { minute: { ...windowOf(60, NOW + 7_000_000), mode: 'unknown' } }),
+      ['day'],
+    ],
+  ])('however far away its reset seems where the clocks differ, %s', (_name, given, plan, windows) => {
+    expect(windowsOf(given, plan, { ...times, nowMs: NOW + 3_600_000 })).toEqual(windows);
   });
 
   describe('1,000 where the plan is not known', () => {

@@ -33,17 +33,19 @@ function each(offMs: (answer: number) => number): () => number {
 
 interface Saturated {
   readonly upstream: StrictPlanOptions;
+  readonly earlierMs?: readonly number[];
   readonly plan: AssumedPlan;
   readonly minutes: number;
   readonly ownAheadMs?: number;
   dateOffMs?(): number;
 }
 
-function saturate({ upstream, plan, minutes, ownAheadMs = 0, dateOffMs = () => 0 }: Saturated) {
+function saturate({ upstream, plan, minutes, earlierMs = [], ownAheadMs = 0, dateOffMs = () => 0 }: Saturated) {
   const rules = { plan, probeMs: 5_000 };
   const state = newLedgerState('first', rules);
   const { arrivals } = simulate({
     upstream,
+    earlierMs,
     upstreamAheadMs: 0,
     replicasAheadMs: [ownAheadMs],
     durationMs: minutes * MINUTE_MS,
@@ -71,6 +73,41 @@ const cases = (['free', 'pro', 'business'] as const).flatMap((name) =>
       ] as const
     ).map((shape) => ({ name, how, ...shape })),
   ),
+);
+
+describe('where all clocks are right', () => {
+  // The oldest of yesterday's calls leaves the day within two minutes, which a minute's reset would.
+  test('a custom plan that was taken for another by the first answer is known by the next', () => {
+    const result = saturate({
+      upstream: { perMinute: 200, perDay: 5_000, windows: 'sliding', tells: 'day' },
+      earlierMs: [86_400_000 - MINUTE_MS],
+      plan: AUTO,
+      minutes: 6,
+    });
+    expect(result.believed.perDay).toBe(5_000);
+    expect(result.refused).toBeLessThan(10);
+  });
+
+  test.each<Plan>([
+    { perMinute: 60, perDay: 300 },
+    { perMinute: 100, perDay: 300 },
+    { perMinute: 60, perDay: 60 },
+  ])("a day of $perDay, which is a published plan's minute, is a day", (plan) => {
+    const upstream = { ...plan, windows: 'fixed', tells: 'day', banAt: 3 } as const;
+    const result = saturate({ upstream, plan: AUTO, minutes: 8 });
+    expect(result).toMatchObject({ refused: 0, served: plan.perDay });
+  });
+});
+
+// The simulation begins 47 seconds before noon, which such a clock takes for midnight.
+test.each(['pro', 'business'] as const)(
+  'a clock of ours that is half a day wrong does not hold a key of %s to the minute of Free',
+  (name) => {
+    const upstream = { ...PLANS[name], windows: 'fixed', tells: 'day', banAt: 3 } as const;
+    const result = saturate({ upstream, plan: AUTO, minutes: 4, ownAheadMs: 43_200_000 });
+    expect(result).toMatchObject({ refused: 0, believed: PLANS[name] });
+    expect(result.served).toBeGreaterThan(2 * PLANS[name].perMinute);
+  },
 );
 
 describe.each(Object.entries(dates))('where the Date of %s is wrong', (_which, dateOff) => {

@@ -65,6 +65,8 @@ test.each<[string | string[], number]>([
   [['1', '35'], 35_000],
   [['soon', '35'], 35_000],
   [['2', 'Sat, 21 Nov 2026 12:00:10 GMT'], 10_000],
+  ['2, Sat, 21 Nov 2026 12:00:10 GMT', 10_000],
+  ['Saturday, 21-Nov-26 12:00:10 GMT, Sat, 21 Nov 2026 12:04:00 GMT', 240_000],
 ])('of Retry-After %j the longest wait is kept, to the next second', (value, waitMs) => {
   expect(readRateLimitHeaders({ 'retry-after': value }, NOW).retryAfterMs).toBe(waitMs);
 });
