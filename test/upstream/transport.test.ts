@@ -236,7 +236,8 @@ test('a redirect is an answer like any other and is not followed', async () => {
 });
 
 test('a call that waits for a connection and runs out of time was never sent', async () => {
-  const { transport, requests } = await startUpstream(() => {}, { connections: 1 });
+  // Enough for a connection on a busy machine.
+  const { transport, requests } = await startUpstream(() => {}, { connections: 1, timeoutMs: 1_500 });
   const first = transport.send({ ...GET, path: '/first' });
   const second = transport.send({ ...GET, path: '/second' });
   expect([await first, await second]).toEqual([
