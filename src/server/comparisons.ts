@@ -15,7 +15,7 @@ export interface Compared {
 
 /** Fields with arguments, directives or selections are compared by these too. Measured; a pair of others is one. */
 const PAIR_OF_FIELDS = 10;
-const PAIR_OF_FRAGMENTS = 2;
+const PAIR_OF_FRAGMENTS = 3;
 
 /**
  * Counts for one definition of a document after the other.
