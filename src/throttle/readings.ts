@@ -101,8 +101,8 @@ function describedWindow(
   const isByLimit = !reset.isSure && isMinutesLimit(limit, planKnown, byLimit);
   const mayBeMinute = reset.mayBeNear || isNextMinute(reset, minute) || isByLimit;
   if (!mayBeMinute) return 'day';
-  // At the day's end, or somebody's minute: 1,000 is Free's day and Business's minute, and a custom plan may have any in either.
-  if (limit !== undefined && (isDayOfAPlan(limit) || !isMinuteOfAPlan(limit)) && !planKnown)
+  // At the day's end, or somebody's minute: 1,000 is Free's day and Business's minute, and a custom plan may have any.
+  if (limit !== undefined && isDayOfAPlan(limit) && !planKnown)
     return isNoDay(limit - remaining, reset, known) ? 'minute' : 'either';
   if (byLimit === 'day' && isAnotherPlansMinute(day.limit - remaining, reset, known)) return 'minute';
   if (byLimit) return byLimit;

@@ -222,19 +222,10 @@ describe('the plan', () => {
   test.each([
     [60, 1_000],
     [300, 10_000],
+    [1_500, 100_000],
+    [30, 1_000],
   ])('of %i a minute has %i a day, as far as the minute tells', (perMinute, perDay) => {
     const [reading] = readWindows(headers(perMinute, 1, inSeconds(10)), assumed, times);
-    expect(reading).toMatchObject({ window: 'minute', limit: perMinute, otherLimit: perDay });
-  });
-  // Of a plan that is no published one, the day may be about to end.
-  test.each([
-    [1_500, 100_000],
-    [200, 1_000],
-    [30, 1_000],
-  ])('of %i a minute has %i a day once it is no day, and until then it may be one', (perMinute, perDay) => {
-    const soon = headers(perMinute, 1, inSeconds(10));
-    expect(readWindows(soon, assumed, times)).toMatchObject([{ window: 'minute', otherLimit: undefined }]);
-    const [reading] = readWindows(soon, { ...assumed, answered: perMinute }, times);
     expect(reading).toMatchObject({ window: 'minute', limit: perMinute, otherLimit: perDay });
   });
   test('that is known already keeps its other window', () => {
