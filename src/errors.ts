@@ -1,3 +1,5 @@
+import { setStackTraceLimit } from './stack-trace-limit.ts';
+
 /** Every code that a client can find in `errors[].extensions.code`; the README's table says when each one comes. */
 export type ErrorCode =
   | 'BAD_USER_INPUT'
@@ -37,11 +39,10 @@ export class PetqlError extends Error {
   readonly httpHeaders: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, message: string, options: PetqlErrorOptions = {}) {
-    const { stackTraceLimit } = Error;
-    // It is set where intrinsics are not frozen; there may be a thousand of these in an answer, and nobody is shown their stacks.
-    Reflect.set(Error, 'stackTraceLimit', 0);
+    // There may be a thousand of these in an answer.
+    const limit = setStackTraceLimit(0);
     super(message);
-    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+    setStackTraceLimit(limit);
     this.code = code;
     this.details = options.details ?? {};
     this.httpStatus = options.httpStatus;

@@ -11,16 +11,16 @@ import type { CallerNames } from '../throttle/caller-names.ts';
 export function createNamedRecords(records: Records, nameOf: CallerNames): Records {
   return {
     async find(name, input) {
-      const [hashed, inputHash] = await Promise.all([hashOf(name), hashOfInput(name, input)]);
-      return records.find(hashed, inputHash);
+      const hashed = await hashesOf(name, input);
+      return records.find(hashed.name, hashed.input);
     },
     async begin(name, attempt) {
-      const [hashed, input] = await Promise.all([hashOf(name), hashOfInput(name, attempt.input)]);
-      return records.begin(hashed, { ...attempt, input });
+      const hashed = await hashesOf(name, attempt.input);
+      return records.begin(hashed.name, { ...attempt, input: hashed.input });
     },
     async settle(name, attempt, outcome) {
-      const [hashed, input] = await Promise.all([hashOf(name), hashOfInput(name, attempt.input)]);
-      await records.settle(hashed, { ...attempt, input }, outcome);
+      const hashed = await hashesOf(name, attempt.input);
+      await records.settle(hashed.name, { ...attempt, input: hashed.input }, outcome);
     },
     async release(name, attempt) {
       // It goes by the attempt's id.
@@ -36,7 +36,8 @@ export function createNamedRecords(records: Records, nameOf: CallerNames): Recor
     return `${caller}:${own}`;
   }
 
-  function hashOfInput(name: string, input: string): Promise<string> | string {
-    return nameOf(`${name} ${input}`);
+  async function hashesOf(plainName: string, plainInput: string): Promise<{ name: string; input: string }> {
+    const [name, input] = await Promise.all([hashOf(plainName), nameOf(`${plainName} ${plainInput}`)]);
+    return { name, input };
   }
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { setStackTraceLimit } from '../stack-trace-limit.ts';
 
 /**
  * When a connection closes, Node makes two errors for each of its requests that has no answer yet, with a stack that leads
@@ -9,13 +10,7 @@ import type { Socket } from 'node:net';
 export function resetWithoutStacks(socket: Socket): void {
   let limit: unknown;
   socket.prependOnceListener('close', () => {
-    limit = Error.stackTraceLimit;
-    setLimit(0);
+    limit = setStackTraceLimit(0);
   });
-  socket.once('close', () => setLimit(limit));
-}
-
-/** Where a process has frozen it, it stays as it is. */
-function setLimit(limit: unknown): void {
-  Reflect.set(Error, 'stackTraceLimit', limit);
+  socket.once('close', () => void setStackTraceLimit(limit));
 }
