@@ -1,4 +1,4 @@
-# What runs is the TypeScript as it stands: Node 24 strips the types.
+# Node 24 runs the TypeScript sources.
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -16,5 +16,5 @@ USER node
 EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# A young generation that stays small is collected in shorter stops, where strangers come in crowds.
+# A small young generation keeps garbage collection pauses short under many unknown keys.
 ENTRYPOINT ["node", "--max-semi-space-size=16", "src/main.ts"]

@@ -1,16 +1,16 @@
 import { defineConfig } from 'oxlint';
 
-/** The house, from its ground up (README, "Working on it"): a folder imports from what stands before it, never after. */
-const FLOORS = ['store', 'upstream', 'throttle', 'caller', 'schema', 'server', 'admin'];
-/** What puts the floors together and what starts it stands above all of them. */
-const ROOF = ['gateway', 'main', 'index'];
+/** The folders from the lowest up: each imports from those before it only. */
+const LAYERS = ['store', 'upstream', 'throttle', 'reads', 'writes', 'caller', 'schema', 'server', 'admin'];
+/** The files that put the layers together and start them. */
+const TOP = ['stores', 'gateway', 'command-line', 'main', 'index'];
 
-/** Each of these is known by one file, so that it can be replaced alone. */
+/** One file imports each of these, so that it can be replaced. */
 const ONE_FILE_LIBRARIES: Record<string, string> = {
-  '@opentelemetry/api': 'src/spans.ts',
-  undici: 'src/upstream/transport.ts',
-  dataloader: 'src/caller/demand-loader.ts',
-  bottleneck: 'src/throttle/slots.ts',
+  '@opentelemetry/api': 'src/tracing.ts',
+  undici: 'src/upstream/http-transport.ts',
+  dataloader: 'src/caller/request-pets.ts',
+  bottleneck: 'src/throttle/call-queue.ts',
   ioredis: 'src/store/redis.ts',
   'prom-client': 'src/admin/metrics.ts',
 };
@@ -40,37 +40,35 @@ export default defineConfig({
     'typescript/consistent-return': 'off',
     // Plugin hooks of Yoga and undici hand out functions that use no `this`.
     'typescript/unbound-method': 'off',
-    // These find style, and the code has reasons for its own: order that matters, options spread at the edges.
+    // The code awaits in loops where order matters, and spreads options.
     'eslint/no-await-in-loop': 'off',
     'oxc/no-map-spread': 'off',
     'promise/always-return': 'off',
     'promise/no-promise-in-callback': 'off',
   },
   overrides: [
-    floor('src/*.ts', ['./*/**', ...ROOF.map((file) => `./${file}.ts`)]),
-    // Each floor in turn may not reach the ones above it, nor the sandbox, which is another program.
-    ...FLOORS.map((name, level) =>
-      floor(`src/${name}/**`, above([...FLOORS.slice(level + 1), ...ROOF, 'sandbox', ...hidden(name)])),
+    layer('src/*.ts', ['./*/**', ...TOP.map((file) => `./${file}.ts`)]),
+    // A layer imports none above it, and not the sandbox, which is another program.
+    ...LAYERS.map((name, level) =>
+      layer(`src/${name}/**`, above([...LAYERS.slice(level + 1), ...TOP, 'sandbox', ...hidden(name)])),
     ),
-    // The sandbox counts and answers by itself, so that a mistake of the gateway cannot hide in it.
-    floor('src/sandbox/**', above([...FLOORS, ...ROOF])),
-    { files: ['src/gateway.ts', 'src/main.ts', 'src/index.ts'], rules: restricted([]) },
+    // The sandbox shares no layer, so that a mistake of the gateway cannot hide in it.
+    layer('src/sandbox/**', above([...LAYERS, ...TOP])),
+    { files: TOP.map((file) => `src/${file}.ts`), rules: restricted([]) },
     ...Object.entries(ONE_FILE_LIBRARIES).map(([library, file]) => ({
       files: [file],
-      rules: restricted(floorRules(file), library),
+      rules: restricted(layerRules(file), library),
     })),
-    // What petql is compared with is Bottleneck's own recipe.
-    { files: ['test/prove/naive.ts'], rules: restricted([], 'bottleneck') },
-    { files: ['src/main.ts'], rules: { 'eslint/no-console': 'off' } },
+    { files: ['src/main.ts', 'src/command-line.ts'], rules: { 'eslint/no-console': 'off' } },
     {
       files: ['test/**'],
       rules: {
-        // What comes over the wire is any shape until a test has looked at it.
+        // Responses have any shape until a test checks it.
         'typescript/no-explicit-any': 'off',
         // Expectations that hold after every test of a file, and suites whose names come from elsewhere.
         'vitest/no-standalone-expect': 'off',
         'vitest/valid-title': 'off',
-        // Helpers stand where the suite that uses them is.
+        // Helpers are next to the suite that uses them.
         'unicorn/consistent-function-scoping': 'off',
         'vitest/expect-expect': ['error', { assertFunctionNames: ['expect', 'fc.assert'] }],
       },
@@ -78,11 +76,11 @@ export default defineConfig({
   ],
 });
 
-function floor(files: string, forbidden: string[]) {
+function layer(files: string, forbidden: string[]) {
   return { files: [files], rules: restricted(forbidden) };
 }
 
-/** A resolver sees the caller's pets and nothing below; the server speaks to callers alone. */
+/** Resolvers and the server use callers, and nothing below them. */
 function hidden(name: string): string[] {
   return ['schema', 'server', 'admin'].includes(name) ? ['store', 'upstream', 'throttle'] : [];
 }
@@ -91,9 +89,9 @@ function above(names: string[]): string[] {
   return names.flatMap((name) => [`**/../${name}/**`, `**/../${name}.ts`]);
 }
 
-function floorRules(file: string): string[] {
-  const level = FLOORS.findIndex((name) => file.startsWith(`src/${name}/`));
-  return above([...FLOORS.slice(level + 1), ...ROOF, 'sandbox']);
+function layerRules(file: string): string[] {
+  const level = LAYERS.findIndex((name) => file.startsWith(`src/${name}/`));
+  return above([...LAYERS.slice(level + 1), ...TOP, 'sandbox']);
 }
 
 function restricted(forbidden: string[], allowedLibrary?: string): Record<string, ['error', object]> {
@@ -102,7 +100,7 @@ function restricted(forbidden: string[], allowedLibrary?: string): Record<string
     'eslint/no-restricted-imports': [
       'error',
       {
-        paths: libraries.map(([name, file]) => ({ name, message: `${file} is the one file that knows ${name}.` })),
+        paths: libraries.map(([name, file]) => ({ name, message: `${file} is the one file that imports ${name}.` })),
         patterns: forbidden.length > 0 ? [{ group: forbidden, message: 'Imports go down only.' }] : [],
       },
     ],

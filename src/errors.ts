@@ -1,6 +1,4 @@
-import { setStackTraceLimit } from './stack-trace-limit.ts';
-
-/** Every code that a client can find in `errors[].extensions.code`; the README's table says when each one comes. */
+/** Every code in `errors[].extensions.code`; the README's table says when each one comes. */
 export type ErrorCode =
   | 'BAD_USER_INPUT'
   | 'DOWNSTREAM_SERVICE_ERROR'
@@ -20,7 +18,7 @@ export type ErrorCode =
   | 'UNAUTHENTICATED';
 
 export interface PetqlErrorOptions {
-  /** What stands in `extensions` beside the code. */
+  /** Further fields of `extensions`. */
   readonly details?: Readonly<Record<string, unknown>>;
   /** The HTTP status of a response in which nothing could run; without it the response is a 200. */
   readonly httpStatus?: number;
@@ -28,8 +26,8 @@ export interface PetqlErrorOptions {
 }
 
 /**
- * An error that its reader may see as it stands: the message says what was expected, what came and what to do, and
- * holds no key, no address of the upstream and no raw body. Whatever else is thrown is masked.
+ * An error that clients see as it is: the message says what happened and what to do, and holds no API key, no address of the
+ * upstream and no raw body. Any other error is masked.
  */
 export class PetqlError extends Error {
   override readonly name = 'PetqlError';
@@ -39,10 +37,7 @@ export class PetqlError extends Error {
   readonly httpHeaders: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, message: string, options: PetqlErrorOptions = {}) {
-    // There may be a thousand of these in an answer.
-    const limit = setStackTraceLimit(0);
     super(message);
-    setStackTraceLimit(limit);
     this.code = code;
     this.details = options.details ?? {};
     this.httpStatus = options.httpStatus;

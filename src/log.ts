@@ -1,31 +1,73 @@
+import { Console } from 'node:console';
 import { pino } from 'pino';
-import type { Config } from './config.ts';
-import { createLogLines } from './log-lines.ts';
 
-/** What petql needs of a logger. Those of pino and Fastify fit, and so does the console. */
+/** Each level includes those before it. */
+export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** A logger such as pino's, Fastify's or the console. No line holds an API key, a header or a body. */
 export interface Log {
   info(details: object, message: string): void;
   warn(details: object, message: string): void;
   error(details: object, message: string): void;
-  /** A line for each operation. A log without this gets none. */
+  /** Gets a line for each operation. */
   debug?(details: object, message: string): void;
 }
 
+/** Max memory of lines that nobody reads; further ones are dropped and counted. */
+const MAX_WAITING_BYTES = 1_048_576;
+const RETRY_MS = 20;
+/** Max wait for a reader when the process ends. */
+const FLUSH_MS = 2_000;
+
 /**
- * JSON lines on standard error, so that standard output stays for what a person reads. A line is out when the call that logs
- * it returns, unless nobody reads them: then lines are dropped, and the process goes on. For the whole process, once.
- * Nothing that may hold an API key is ever logged: keys, headers and bodies stay with whoever handles them.
+ * Returns a log of JSON lines on standard error. A line is written when the call that logs it returns; where nobody reads
+ * standard error, lines wait and the process does not. One per process.
  */
-export function createLog(level: Config['logLevel']): Log {
-  // Asked for here and not taken for 2: a pipe or a socket does not block any more once Node has made its stream of it.
-  const { fd } = process.stderr;
-  const lines = createLogLines(fd, (dropped) => {
-    log.warn({ dropped }, 'log lines were dropped, since nobody read standard error or there was no room for them');
+export function createLog(level: LogLevel): Log {
+  let dropped = 0;
+  /** Set while standard error takes no lines. */
+  let retry: NodeJS.Timeout | undefined;
+  const destination = pino.destination({
+    // The stream's own descriptor, since Node makes a pipe non-blocking when it opens the stream.
+    dest: process.stderr.fd,
+    sync: true,
+    maxLength: MAX_WAITING_BYTES,
+    // A full pipe is an error event at once, instead of a sleep of the whole process.
+    retryEAGAIN: () => false,
   });
-  process.once('exit', () => lines.flushSync());
-  const log = pino({ name: 'petql', level }, lines);
+  const log = pino({ name: 'petql', level }, destination);
+  destination.on('drop', () => (dropped += 1));
+  destination.on('error', () => (retry ??= setTimeout(writeWaiting, RETRY_MS).unref()));
+  destination.on('drain', () => {
+    const lines = dropped;
+    dropped = 0;
+    if (lines > 0) log.warn({ dropped: lines }, 'log lines were dropped: standard error was unread or had no room');
+  });
+  process.once('exit', () => {
+    const endAtMs = performance.now() + FLUSH_MS;
+    for (writeWaiting(); retry && performance.now() < endAtMs; writeWaiting()) sleepSync(RETRY_MS);
+  });
   return log;
+
+  function writeWaiting(): void {
+    retry = undefined;
+    destination.write('');
+  }
 }
 
-/** For whoever embeds petql and gives it no log. */
+/** The default of the option `log`. */
 export const silentLog: Log = { info() {}, warn() {}, error() {} };
+
+/** Returns a log without the lines below the level. By default the console gets no info, and a logger decides by itself. */
+export function withLevel(log: Log, level: LogLevel | undefined): Log {
+  const max = LOG_LEVELS.indexOf(level ?? (log instanceof Console ? 'warn' : 'debug'));
+  const method = (name: 'error' | 'info' | 'warn') =>
+    LOG_LEVELS.indexOf(name) <= max ? log[name].bind(log) : silentLog[name];
+  const debug = LOG_LEVELS.indexOf('debug') <= max ? log.debug?.bind(log) : undefined;
+  return { info: method('info'), warn: method('warn'), error: method('error'), ...(debug ? { debug } : {}) };
+}
+
+function sleepSync(forMs: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, forMs);
+}

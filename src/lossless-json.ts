@@ -3,60 +3,42 @@
  * (https://github.com/tc39/proposal-json-parse-with-source, in V8 since 11.4).
  */
 
+type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
+
 declare global {
   // TypeScript's library does not know the proposal yet.
   interface JSON {
+    parse(text: string, reviver: Reviver): unknown;
     rawJSON(text: string): object;
   }
 }
 
-/** There is a large number in a text of more values than may be looked at one by one. */
-export class TooManyValues extends Error {
-  override readonly name = 'TooManyValues';
-
-  constructor(most: number) {
-    super(`at most ${most} values`);
-  }
-}
-
 /**
- * Parses JSON; an integer that a double cannot hold exactly becomes a bigint, as far as an int64 reaches: 20 characters
- * at most, since a megabyte of digits would cost a big conversion. What a double would make an integer of, and is none,
- * becomes NaN.
+ * Parses JSON. An integer that a double cannot hold exactly becomes a bigint, up to the 20 characters of an int64. A number
+ * that only a double's rounding makes an integer, such as 9007199254740992.6, becomes NaN.
  *
- * @param mostValues in a text with large numbers, which cost a call each: a megabyte of values would take half a second.
- * @throws SyntaxError when the text is not JSON, and TooManyValues.
+ * @throws SyntaxError when the text is not JSON.
  */
-export function parseLosslessJson(text: string, mostValues = Infinity): unknown {
-  // A function that looks at each value makes the parser several times slower. What has fewer digits is exact anyway.
-  if (!/\d[\d.]{15}/.test(text)) return JSON.parse(text);
-  let values = 0;
-  return JSON.parse(text, ((_key, value, context) => {
-    if (++values > mostValues) throw new TooManyValues(mostValues);
-    return keepDigits(value, context);
-  }) as Reviver as (key: string, value: unknown) => unknown);
+export function parseLosslessJson(text: string): unknown {
+  // A reviver makes the parser several times slower, and numbers of fewer digits are exact.
+  return /\d[\d.]{15}/.test(text) ? JSON.parse(text, keepDigits) : (JSON.parse(text) as unknown);
 }
-
-/** What TypeScript's library does not know yet either. */
-type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 
 /** A bare JSON number with exactly these digits, for use inside JSON.stringify. */
 export function bareNumber(digits: string): object {
   return JSON.rawJSON(digits);
 }
 
-function keepDigits(value: unknown, { source = '' }: { readonly source?: string }): unknown {
+const keepDigits: Reviver = (_key, value, { source = '' }) => {
   if (typeof value !== 'number' || source.length < 16) return value;
   if (/^-?\d+$/.test(source)) return Number.isSafeInteger(value) || source.length > 20 ? value : BigInt(source);
   return Number.isInteger(value) && !isInteger(source) ? NaN : value;
-}
+};
 
-/** Of a number with a point or an exponent. */
+/** Whether a number with a point or an exponent is an integer. */
 function isInteger(source: string): boolean {
   const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
-  const digits = whole + fraction;
-  let zeros = 0;
-  while (digits.at(-1 - zeros) === '0') zeros += 1;
-  return zeros + Number(exponent) >= fraction.length;
+  const trailingZeros = /0*$/.exec(whole + fraction)?.[0].length ?? 0;
+  return trailingZeros + Number(exponent) >= fraction.length;
 }

@@ -1,11 +1,11 @@
 import type { Int64 } from './int64.ts';
 
-/** The three states that the upstream knows (pet-api.md, PetStatus). */
+/** pet-api.md, PetStatus. */
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 
 export type PetStatus = (typeof PET_STATUSES)[number];
 
-/** An animal in the store. One without a status is in no filtered listing. */
+/** A pet in the store. One without a status is in no filtered list. */
 export interface Pet {
   readonly id: Int64;
   readonly name: string;
@@ -13,7 +13,15 @@ export interface Pet {
   readonly status: PetStatus | undefined;
 }
 
-/** An animal to be added; the upstream gives it its id. */
+const PET_FIELDS = { id: true, name: true, categoryId: true, status: true } satisfies Record<keyof Pet, true>;
+
+/** Whether all fields are equal. The response cache serves a response again while its pets are the same objects. */
+export function isSamePet(one: Pet, other: Pet): boolean {
+  for (const field in PET_FIELDS) if (one[field as keyof Pet] !== other[field as keyof Pet]) return false;
+  return true;
+}
+
+/** A pet to be added; the upstream gives it its id. */
 export interface NewPet {
   readonly name: string;
   readonly categoryId: Int64;

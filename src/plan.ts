@@ -11,17 +11,13 @@ export const PLANS = {
   business: { perMinute: 1_000, perDay: 100_000 },
 } as const satisfies Record<string, Plan>;
 
-/** What a caller's plan is said to be before the upstream tells. */
+/** The plan of an API key before response headers show it. */
 export interface AssumedPlan extends Plan {
-  /** Whether somebody said so, rather than petql assuming the smallest. */
+  /** Whether it was configured; otherwise petql assumes the smallest. */
   readonly known: boolean;
 }
 
-/**
- * `auto`, a plan's name, or `PER_MINUTE/PER_DAY`.
- *
- * @returns undefined for anything else.
- */
+/** Parses `auto`, a plan's name, or `PER_MINUTE/PER_DAY`; undefined for anything else. */
 export function parsePlan(text: string): AssumedPlan | undefined {
   if (text === 'auto') return { ...PLANS.free, known: false };
   if (Object.hasOwn(PLANS, text)) return { ...PLANS[text as keyof typeof PLANS], known: true };
@@ -29,7 +25,7 @@ export function parsePlan(text: string): AssumedPlan | undefined {
   return perMinute && perDay ? { perMinute: Number(perMinute), perDay: Number(perDay), known: true } : undefined;
 }
 
-/** A plan as people call it: "Free", or its figures where it has no name. */
+/** Returns "Free", or the figures of a custom plan. */
 export function planName({ perMinute, perDay }: Plan): string {
   for (const { name, plan } of NAMED) if (plan.perMinute === perMinute && plan.perDay === perDay) return name;
   return `${perMinute}/${perDay}`;
@@ -37,25 +33,22 @@ export function planName({ perMinute, perDay }: Plan): string {
 
 const NAMED = Object.entries(PLANS).map(([name, plan]) => ({ name: name[0]?.toUpperCase() + name.slice(1), plan }));
 
-/**
- * What a plan that holds this many calls a minute holds a day. A custom plan is taken to have at least what the largest
- * plan below it has; its own figure comes from the headers once they tell of the day.
- */
+/** Returns the day's limit of a plan with this minute's. A custom plan has at least that of the largest plan below it. */
 export function perDayFor(perMinute: number): number {
   return largest((plan) => plan.perMinute <= perMinute).perDay;
 }
 
-/** The same from the other side. */
+/** Returns the minute's limit of a plan with this day's, likewise. */
 export function perMinuteFor(perDay: number): number {
   return largest((plan) => plan.perDay <= perDay).perMinute;
 }
 
-/** Whether a published plan holds so many calls a day. */
+/** Whether a published plan has this limit per day. */
 export function isDayOfAPlan(calls: number): boolean {
   return Object.values<Plan>(PLANS).some(({ perDay }) => perDay === calls);
 }
 
-/** The same a minute. */
+/** Whether a published plan has this limit per minute. */
 export function isMinuteOfAPlan(calls: number): boolean {
   return Object.values<Plan>(PLANS).some(({ perMinute }) => perMinute === calls);
 }

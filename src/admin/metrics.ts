@@ -1,179 +1,151 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { BudgetView } from '../caller/budget.ts';
-import type { CallerView } from '../caller/callers.ts';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import type { QuotaView } from '../caller/quota.ts';
+import type { CallerView } from '../caller/caller.ts';
 import type { Events } from '../events.ts';
 import { PLANS, planName } from '../plan.ts';
-import type { Health } from '../server/health.ts';
-import { FIGURES } from './figure-names.ts';
-import type { Figure, FigureName } from './figure-names.ts';
-import { createProcessFigures } from './process-figures.ts';
+import type { Health } from '../server/http/health.ts';
 
-/** The one place that knows prom-client: what is counted, under which names. Labels are few and never a caller's. */
+/** The one file that knows prom-client: the metrics and their names. Labels are few and never a caller's. */
 export interface Metrics extends Events {
-  /** All of it, in Prometheus's text format. */
+  /** All metrics in Prometheus's text format. */
   text(): Promise<string>;
   readonly contentType: string;
-  /** Ends what watches the process. What was counted can still be read. */
-  close(): void;
+  readonly totals: Totals;
 }
 
-/** What is looked up when it is asked for, rather than counted. */
-export interface MetricsSources {
+/** Of this process since its start. */
+export interface Totals {
+  readonly callsMade: number;
+  readonly callsSaved: number;
+  /** Operations whose first error is RATE_LIMITED. */
+  readonly refused: number;
+  /** Operations that returned stale data. */
+  readonly stale: number;
+}
+
+/** States that are read when Prometheus scrapes or somebody opens the quota page. */
+export interface AdminSources {
   views(): readonly CallerView[];
   health(): Health;
   replicas(): number;
 }
 
-export function createMetrics({ views, health, replicas }: MetricsSources): Metrics {
+export function createMetrics({ views, health, replicas }: AdminSources): Metrics {
   const register = new Registry();
   const registers = [register];
-  const collections = new Histogram({
-    name: 'nodejs_gc_duration_seconds',
-    help: 'Garbage collection duration by kind, one of major, minor, incremental or weakcb.',
-    labelNames: ['kind'],
-    buckets: [0.001, 0.01, 0.1, 1, 2, 5],
-    registers,
-  });
-  const ofProcess = createProcessFigures((kind, tookS) => collections.observe({ kind }, tookS));
-  const figures = new Map<FigureName, Counter | Gauge>();
-  for (const [name, figure] of Object.entries<Figure>(FIGURES)) if (figure.labelNames) figureOf(name as FigureName);
-
-  const operations = new Counter({
-    name: 'petql_operations_total',
-    help: 'Operations by type and by the code of their first error, or OK.',
-    labelNames: ['type', 'outcome'],
-    registers,
-  });
-  const operationSeconds = new Histogram({
-    name: 'petql_operation_duration_seconds',
-    help: 'How long operations took, waiting for the plan included.',
-    labelNames: ['type'],
-    buckets: SECONDS,
-    registers,
-  });
-  const answerAge = new Histogram({
-    name: 'petql_answer_age_seconds',
-    help: 'The age of the oldest answer that an operation used.',
-    buckets: [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600],
-    registers,
-  });
-  const stale = new Counter({
-    name: 'petql_stale_operations_total',
-    help: 'Operations that were served older answers than they asked for, by reason.',
-    labelNames: ['reason'],
-    registers,
-  });
-  const saved = new Counter({
-    name: 'petql_demands_without_call_total',
-    help: 'Different things that operations asked for and that cost no call of their own, by why they did not.',
-    labelNames: ['reason'],
-    registers,
-  });
-  const calls = new Counter({
-    name: 'petql_upstream_calls_total',
-    help: 'Calls to the pet adoption service by operation, HTTP status (2xx, or none without a response) and what came of them.',
-    labelNames: ['operation', 'status', 'reason'],
-    registers,
-  });
-  const retries = new Counter({
-    name: 'petql_upstream_retries_total',
-    help: 'Calls among them that were made before and failed in a way that may pass.',
-    labelNames: ['operation'],
-    registers,
-  });
-  const callSeconds = new Histogram({
-    name: 'petql_upstream_call_duration_seconds',
-    help: 'How long those calls took.',
-    labelNames: ['operation'],
-    buckets: SECONDS,
-    registers,
-  });
-  const waitSeconds = new Histogram({
-    name: 'petql_wait_seconds',
-    help: 'How long calls waited for their turn in the plan before they were sent.',
-    labelNames: ['kind'],
-    buckets: [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
-    registers,
-  });
-  const waiting = gauge('petql_waiting_calls', 'Calls that wait for their turn in the plan.');
-  const callers = gauge('petql_callers', 'API keys that were called with and are remembered, by plan.', ['plan']);
-  const gates = gauge('petql_gates_closed', 'API keys that nothing is called with at the moment, after a 429.');
-  const limit = gauge('petql_budget_limit_calls', 'Calls that the windows hold, over all keys of a plan.', WINDOW);
-  const left = gauge('petql_budget_remaining_calls', 'Calls left in the windows, over all keys of a plan.', WINDOW);
-  const fullest = gauge('petql_budget_used_share_max', 'The used share of the fullest window, from 0 to 1.', WINDOW);
-  const redisUp = gauge('petql_redis_up', 'Whether Redis does what it is asked; no sample where none is configured.');
-  const together = gauge('petql_replicas', 'Processes that share the plan, as far as they are heard of.');
-  const singleReads = gauge(
-    'petql_single_reads_work',
-    'Whether the service answers GET /pets/{petId}, as far as is known.',
+  // prom-client never ends its collection: each gateway with metrics leaves a timer behind.
+  collectDefaultMetrics({ register });
+  const operations = counter(
+    'petql_operations_total',
+    'Operations by type and by the code of the first error, or OK.',
+    ['type', 'outcome'],
   );
+  const operationSeconds = histogram(
+    'petql_operation_duration_seconds',
+    'Duration of operations, with their wait for the quota.',
+    SECONDS,
+    ['type'],
+  );
+  const responseAge = histogram(
+    'petql_response_age_seconds',
+    'Age of the oldest data in a result.',
+    [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600],
+  );
+  const stale = counter('petql_stale_operations_total', 'Operations that returned stale data, by reason.', ['reason']);
+  const saved = counter('petql_saved_calls_total', 'Reads that cost no upstream call, by reason.', ['reason']);
+  const calls = counter(
+    'petql_upstream_calls_total',
+    'Calls to the pet API by operation, HTTP status (none without a response) and outcome.',
+    ['operation', 'status', 'reason'],
+  );
+  const retries = counter('petql_upstream_retries_total', 'Upstream calls that repeat a failed read.', ['operation']);
+  const callSeconds = histogram('petql_upstream_call_duration_seconds', 'Duration of upstream calls.', SECONDS, [
+    'operation',
+  ]);
+  const waitSeconds = histogram(
+    'petql_wait_seconds',
+    'Wait of upstream calls for the quota.',
+    [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
+    ['kind'],
+  );
+  const queued = gauge('petql_queued_calls', 'Upstream calls that wait for the quota.');
+  const callers = gauge('petql_callers', 'API keys in use, by plan.', ['plan']);
+  const paused = gauge('petql_paused_keys', 'API keys that are paused after a 429.');
+  const limit = gauge('petql_quota_limit_calls', 'Calls that the windows allow, over all keys of a plan.', WINDOW);
+  const remaining = gauge('petql_quota_remaining_calls', 'Calls left in the windows, over all keys of a plan.', WINDOW);
+  const fullest = gauge('petql_quota_used_share_max', 'Used share of the fullest window, from 0 to 1.', WINDOW);
+  const redisUp = gauge('petql_redis_up', 'Whether Redis is available; no sample where none is configured.');
+  const replicaCount = gauge('petql_replicas', 'Processes that share the quota, as far as this one knows.');
+  const getRoute = gauge(
+    'petql_get_route_available',
+    'Whether the pet API has GET /pets/{petId}, as far as petql knows.',
+  );
+
+  const totals = { callsMade: 0, callsSaved: 0, refused: 0, stale: 0 };
 
   return {
     contentType: register.contentType,
+    totals,
     operation({ type, outcome, tookMs, oldestAgeMs, staleReason }) {
+      if (outcome === 'RATE_LIMITED') totals.refused += 1;
+      if (staleReason !== undefined) totals.stale += 1;
       operations.inc({ type, outcome });
       operationSeconds.observe({ type }, tookMs / 1000);
-      if (oldestAgeMs !== undefined) answerAge.observe(oldestAgeMs / 1000);
+      if (oldestAgeMs !== undefined) responseAge.observe(oldestAgeMs / 1000);
       if (staleReason !== undefined) stale.inc({ reason: staleReason });
     },
-    saved: ({ reason, calls: count }) => saved.inc({ reason }, count),
+    saved({ reason, calls: count }) {
+      totals.callsSaved += count;
+      saved.inc({ reason }, count);
+    },
     upstreamCall({ operation, status, reason, tookMs }) {
+      totals.callsMade += 1;
       calls.inc({ operation, status: statusLabel(status), reason });
       callSeconds.observe({ operation }, tookMs / 1000);
     },
     waited: ({ kind, waitedMs }) => waitSeconds.observe({ kind }, waitedMs / 1000),
     retried: ({ operation }) => retries.inc({ operation }),
     text() {
-      lookUp();
+      collect();
       return register.metrics();
     },
-    close: () => ofProcess.close(),
   };
 
-  function gauge(name: string, help: string, labelNames: readonly string[] = []): Gauge {
-    return new Gauge({ name, help, labelNames: [...labelNames], registers });
+  function counter(name: string, help: string, labelNames: string[]): Counter {
+    return new Counter({ name, help, labelNames, registers });
   }
 
-  function lookUp(): void {
-    lookAtProcess();
-    for (const each of [callers, limit, left, fullest]) each.reset();
-    const budgets = views().map(({ budget }) => budget);
-    waiting.set(budgets.reduce((sum, { queued }) => sum + queued, 0));
-    gates.set(budgets.filter(({ closedUntil }) => closedUntil).length);
+  function histogram(name: string, help: string, buckets: number[], labelNames: string[] = []): Histogram {
+    return new Histogram({ name, help, buckets, labelNames, registers });
+  }
+
+  function gauge(name: string, help: string, labelNames: string[] = []): Gauge {
+    return new Gauge({ name, help, labelNames, registers });
+  }
+
+  function collect(): void {
+    for (const each of [callers, limit, remaining, fullest]) each.reset();
+    const quotas = views().map(({ quota }) => quota);
+    queued.set(quotas.reduce((sum, quota) => sum + quota.queued, 0));
+    paused.set(quotas.filter(({ pausedUntil }) => pausedUntil).length);
     const shares = new Map<string, number>();
-    for (const budget of budgets) addBudget(budget, shares);
-    const { redis, singleReadsWork } = health();
+    for (const quota of quotas) addQuota(quota, shares);
+    const { redis, isGetRouteWorking } = health();
     if (redis === undefined) redisUp.remove();
     else redisUp.set(redis === 'connected' ? 1 : 0);
-    together.set(replicas());
-    singleReads.set(singleReadsWork ? 1 : 0);
+    replicaCount.set(replicas());
+    getRoute.set(isGetRouteWorking ? 1 : 0);
   }
 
-  function lookAtProcess(): void {
-    for (const figure of figures.values()) figure.reset();
-    for (const { name, labels = {}, value } of ofProcess.read()) figureOf(name).inc(labels, value);
-  }
-
-  /** Made with its first value: without labels it would be 0 where the operating system tells nothing of it. */
-  function figureOf(name: FigureName): Counter | Gauge {
-    const known = figures.get(name);
-    if (known) return known;
-    const { help, labelNames = [], counts }: Figure = FIGURES[name];
-    const shape = { name, help, labelNames: [...labelNames], registers };
-    const figure = counts ? new Counter(shape) : new Gauge(shape);
-    figures.set(name, figure);
-    return figure;
-  }
-
-  function addBudget({ plan: name, windows }: BudgetView, shares: Map<string, number>): void {
-    const plan = PLAN_NAMES.has(name) ? name : 'custom';
+  function addQuota({ plan: name, windows }: QuotaView, shares: Map<string, number>): void {
+    const plan = labelOf(name, windows);
     callers.inc({ plan });
-    for (const { window, ...calledOf } of windows) {
+    for (const { window, ...quotaOf } of windows) {
       const labels = { plan, window };
-      limit.inc(labels, calledOf.limit);
-      left.inc(labels, calledOf.remaining);
+      limit.inc(labels, quotaOf.limit);
+      remaining.inc(labels, quotaOf.remaining);
       const key = `${plan} ${window}`;
-      const share = Math.max(shares.get(key) ?? 0, Math.min(1, calledOf.used / Math.max(1, calledOf.limit)));
+      const share = Math.max(shares.get(key) ?? 0, Math.min(1, quotaOf.used / Math.max(1, quotaOf.limit)));
       shares.set(key, share);
       fullest.set(labels, share);
     }
@@ -181,13 +153,22 @@ export function createMetrics({ views, health, replicas }: MetricsSources): Metr
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const WINDOW = ['plan', 'window'] as const;
+const WINDOW = ['plan', 'window'];
 const PLAN_NAMES: ReadonlySet<string> = new Set(Object.values(PLANS).map(planName));
+const PUBLISHED: ReadonlySet<number> = new Set(
+  Object.values(PLANS).flatMap(({ perMinute, perDay }) => [perMinute, perDay]),
+);
 
-/** The service may answer with any number; each that it is known to use is told apart, and the others by their hundred. */
-function statusLabel(status: number | undefined): string {
-  if (status === undefined) return 'none';
-  return TOLD_APART.has(status) ? String(status) : `${Math.floor(status / 100)}xx`;
+/** An unknown plan is custom where one of its limits is no published one. */
+function labelOf(plan: string | undefined, windows: QuotaView['windows']): string {
+  if (plan !== undefined) return PLAN_NAMES.has(plan) ? plan : 'custom';
+  return windows.some((window) => !PUBLISHED.has(window.limit)) ? 'custom' : 'unknown';
 }
 
-const TOLD_APART: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504]);
+/** Known statuses have their own label, others share one for each hundred: an upstream may respond with any number. */
+function statusLabel(status: number | undefined): string {
+  if (status === undefined) return 'none';
+  return KNOWN_STATUSES.has(status) ? String(status) : `${Math.floor(status / 100)}xx`;
+}
+
+const KNOWN_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504]);

@@ -1,47 +1,37 @@
 import type { ServerResponse } from 'node:http';
-import type { OperationAnswer } from './operations.ts';
+import type { OperationResponse } from './operations.ts';
 
-/** What goes wrong with one call, for tests of whoever calls. Every part can be combined with the others. */
+/** What goes wrong with one call, for tests; the parts can be combined. */
 export interface Fault {
-  /** The call stands still for so long, after it was counted and carried out. */
+  /** Delays the response, after the call was counted and run. */
   readonly delayMs?: number;
-  /** The operation is not carried out. Without this, a creation whose answer is spoilt has been stored. */
+  /** Whether the operation is not run. Otherwise a pet is stored even where its response is replaced. */
   readonly refused?: boolean;
-  /** Another status than the true one. */
+  /** Replaces the status. */
   readonly status?: number;
-  /** Another body than the true one: HTML, half a JSON, a lie. */
+  /** Replaces the body. */
   readonly body?: string | Buffer;
-  /** Headers to set, or with null to leave out. */
+  /** Headers to set, or to leave out with null. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** The connection is cut after so many bytes of the body. */
+  /** Closes the connection after this many bytes of the body. */
   readonly cutAfterBytes?: number;
-  /** The connection is reset instead of an answer. */
+  /** Resets the connection instead of a response. */
   readonly reset?: boolean;
 }
 
-/** Sends an answer, spoilt as the fault says. */
-export function sendAnswer(response: ServerResponse, answer: OperationAnswer, fault: Fault = {}): void {
-  if (fault.reset) {
-    response.socket?.resetAndDestroy();
-    return;
-  }
+/** Sends the response with the fault in it. */
+export function sendResponse(response: ServerResponse, given: OperationResponse, fault: Fault = {}): void {
+  if (fault.reset) return void response.socket?.resetAndDestroy();
   response.sendDate = false;
-  const given = fault.body ?? answer.body;
-  const body = typeof given === 'string' ? Buffer.from(given) : given;
-  const headers: Record<string, string | number | null> = {
+  const body = Buffer.from(fault.body ?? given.body);
+  const headers = {
     'content-type': 'application/json',
     'content-length': body.length,
-    ...answer.headers,
+    ...given.headers,
     ...fault.headers,
   };
-  for (const [name, value] of Object.entries(headers)) {
-    if (value === null) response.removeHeader(name);
-    else response.setHeader(name, value);
-  }
-  response.writeHead(fault.status ?? answer.status);
-  if (fault.cutAfterBytes === undefined) {
-    response.end(body);
-  } else {
-    response.write(body.subarray(0, fault.cutAfterBytes), () => response.socket?.destroy());
-  }
+  for (const [name, value] of Object.entries(headers)) if (value !== null) response.setHeader(name, value);
+  response.writeHead(fault.status ?? given.status);
+  if (fault.cutAfterBytes === undefined) response.end(body);
+  else response.write(body.subarray(0, fault.cutAfterBytes), () => response.socket?.destroy());
 }

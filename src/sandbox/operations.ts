@@ -2,12 +2,17 @@ import { parseInt64 } from '../int64.ts';
 import { parseLosslessJson, bareNumber } from '../lossless-json.ts';
 import { PET_STATUSES } from '../pet.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
-import type { Animals, Store } from './animals.ts';
-import { ASSUMED } from './assumptions.ts';
+import { MAX_PETS } from './pet-store.ts';
+import type { Environment, PetStore } from './pet-store.ts';
 
-/** A request that has passed authentication and limits. */
+/** In code points. */
+const MAX_NAME_LENGTH = 255;
+const DEPRECATED_AT_MS = Date.UTC(2025, 11, 5);
+const SUNSET_AT_MS = Date.UTC(2030, 11, 5);
+
+/** A request that passed authentication and limits. */
 export interface OperationRequest {
-  readonly store: Store;
+  readonly store: Environment;
   readonly method: string;
   /** Below `/v1`. */
   readonly path: string;
@@ -16,78 +21,93 @@ export interface OperationRequest {
   readonly nowMs: number;
 }
 
-export interface OperationAnswer {
+export interface OperationResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** The three operations of pet-api.md; whatever else is asked is an Error. */
-export function runOperation(animals: Animals, request: OperationRequest): OperationAnswer {
+/**
+ * Runs one of the three operations of pet-api.md; any other request gets an Error. Where pet-api.md says "not shown", the
+ * sandbox assumes the following. Another pet API may differ, and petql relies on none of it.
+ *
+ * - Order of a list: by id, lowest first, cut at `limit`. No paging, so no Link header.
+ * - `status` omitted on creation: the pet has none, in this response and in later ones.
+ * - `id` in a creation body, and fields that the contract does not know: ignored.
+ * - `limit` out of bounds or not a number, an unknown `status`, a `petId` that is no int64: 400.
+ * - Names: 1 to 255 characters (code points), not all blank, no control characters, no lone surrogates. Category ids: any
+ *   int64; beyond the exact integers of a double, written in digits alone.
+ * - A full store rejects a creation with 409. A body of more than 256 KiB is a 413.
+ * - Values of `code`: `bad_request`, `unauthorized`, `not_found`, `method_not_allowed`, `gone`, `store_full`,
+ *   `payload_too_large`, `rate_limited`, `key_banned`, `internal_error`. A 429 has the Error body.
+ * - Windows are fixed: a minute starts with each minute of the Unix clock, a day with each day in UTC.
+ * - The rate-limit headers describe the window with fewer requests left, the minute when both have the same.
+ * - A rejected request counts in no window. Every other one with a valid key does, whatever its status.
+ * - A key is banned for five minutes at its tenth rejection inside one window.
+ * - Without a valid key there is no plan: limit and remaining are 0, and the reset is now.
+ * - `GET /pets/{petId}` was deprecated on 5 December 2025 and is 410 from 5 December 2030 (UTC) on.
+ * - The staging address has other pets and the same keys and plans, counted separately.
+ */
+export function runOperation(pets: PetStore, request: OperationRequest): OperationResponse {
   const { method, path } = request;
   if (path === '/pets') {
-    if (method === 'GET') return listPets(animals, request);
-    if (method === 'POST') return createPet(animals, request);
-    return methodNotAllowed('GET, POST');
+    if (method === 'GET') return listPets(pets, request);
+    return method === 'POST' ? createPet(pets, request) : methodNotAllowed('GET, POST');
   }
   const petId = /^\/pets\/([^/]+)$/.exec(path)?.[1];
-  if (petId === undefined) return errorAnswer(404, 'not_found', 'There is nothing at this path.');
-  return method === 'GET' ? getPet(animals, petId, request) : methodNotAllowed('GET');
+  if (petId === undefined) return errorResponse(404, 'not_found', 'There is nothing at this path.');
+  return method === 'GET' ? getPet(pets, petId, request) : methodNotAllowed('GET');
 }
 
-/** An answer with the Error body. */
-export function errorAnswer(
+/** A response with the Error body. */
+export function errorResponse(
   status: number,
   code: string,
   message: string,
   headers: Readonly<Record<string, string>> = {},
-): OperationAnswer {
+): OperationResponse {
   return { status, headers, body: JSON.stringify({ code, message, status }) };
 }
 
-function listPets(animals: Animals, { store, query }: OperationRequest): OperationAnswer {
+function listPets(pets: PetStore, { store, query }: OperationRequest): OperationResponse {
   const limit = query.get('limit') ?? '20';
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > 100) {
     return badRequest('limit: expected a whole number from 1 to 100.');
   }
   const status = query.get('status') ?? undefined;
-  if (status !== undefined && !isPetStatus(status)) return badRequest(statusExpected);
-  return { status: 200, body: JSON.stringify(animals.list(store, Number(limit), status).map(wirePet)) };
+  if (status !== undefined && !isPetStatus(status)) return badRequest(STATUS_EXPECTED);
+  return { status: 200, body: JSON.stringify(pets.list(store, Number(limit), status).map(wirePet)) };
 }
 
-function createPet(animals: Animals, { store, body }: OperationRequest): OperationAnswer {
+function createPet(pets: PetStore, { store, body }: OperationRequest): OperationResponse {
   const pet = readNewPet(body);
   if (typeof pet === 'string') return badRequest(pet);
-  const added = animals.add(store, pet);
-  return added
-    ? { status: 201, body: JSON.stringify(wirePet(added)) }
-    : errorAnswer(409, 'store_full', `The store holds ${ASSUMED.animals} animals and takes no more.`);
+  const added = pets.add(store, pet);
+  if (!added) return errorResponse(409, 'store_full', `The store holds ${MAX_PETS} pets and takes no more.`);
+  return { status: 201, body: JSON.stringify(wirePet(added)) };
 }
 
-function getPet(animals: Animals, petId: string, { store, nowMs }: OperationRequest): OperationAnswer {
-  if (nowMs >= ASSUMED.sunsetAtMs) {
-    return errorAnswer(410, 'gone', 'This operation was removed; use GET /pets with the status filter.');
+function getPet(pets: PetStore, petId: string, { store, nowMs }: OperationRequest): OperationResponse {
+  if (nowMs >= SUNSET_AT_MS) {
+    return errorResponse(410, 'gone', 'This operation was removed; use GET /pets with the status filter.');
   }
-  return { ...findPet(animals, petId, store), headers: deprecation };
-}
-
-function findPet(animals: Animals, petId: string, store: Store): OperationAnswer {
   const id = parseInt64(petId);
-  if (id === undefined) return badRequest('petId: expected an int64.');
-  const pet = animals.get(store, id);
-  if (!pet) return errorAnswer(404, 'not_found', 'The requested resource could not be found.');
-  return { status: 200, body: JSON.stringify(wirePet(pet)) };
+  const pet = id && pets.get(store, id);
+  if (pet) return { status: 200, headers: DEPRECATION, body: JSON.stringify(wirePet(pet)) };
+  return id === undefined
+    ? errorResponse(400, 'bad_request', 'petId: expected an int64.', DEPRECATION)
+    : errorResponse(404, 'not_found', 'The requested resource could not be found.', DEPRECATION);
 }
 
-const statusExpected = `status: expected one of ${PET_STATUSES.join(', ')}.`;
+const STATUS_EXPECTED = `status: expected one of ${PET_STATUSES.join(', ')}.`;
 
 /** RFC 9745 and RFC 8594. */
-const deprecation = {
-  deprecation: `@${ASSUMED.deprecatedAtMs / 1000}`,
-  sunset: new Date(ASSUMED.sunsetAtMs).toUTCString(),
+const DEPRECATION = {
+  deprecation: `@${DEPRECATED_AT_MS / 1000}`,
+  sunset: new Date(SUNSET_AT_MS).toUTCString(),
 };
 
-/** The animal to add, or what is wrong with the body. */
+/** Returns the pet to add, or what is wrong with the body. */
 function readNewPet(body: string): NewPet | string {
   let json: unknown;
   try {
@@ -98,22 +118,20 @@ function readNewPet(body: string): NewPet | string {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return 'The body: expected an object.';
   const { name, categoryId, status } = json as Record<string, unknown>;
   if (typeof name !== 'string' || !isName(name)) {
-    return `name: expected 1 to ${ASSUMED.nameCodePoints} characters, not all blank and none of them a control character or a lone surrogate.`;
+    return `name: expected 1 to ${MAX_NAME_LENGTH} characters, not all blank, without control characters and lone surrogates.`;
   }
-  // An integer beyond the safe ones is a bigint; a number there has a fraction or an exponent, and may be rounded.
-  const category =
-    typeof categoryId === 'bigint' || Number.isSafeInteger(categoryId) ? parseInt64(String(categoryId)) : undefined;
+  // An integer beyond the safe ones is a bigint; a number there may be rounded.
+  const isExact = typeof categoryId === 'bigint' || Number.isSafeInteger(categoryId);
+  const category = isExact ? parseInt64(String(categoryId)) : undefined;
   if (category === undefined) return 'categoryId: expected an int64.';
-  if (status !== undefined && !isPetStatus(status)) return statusExpected;
+  if (status !== undefined && !isPetStatus(status)) return STATUS_EXPECTED;
   return { name, categoryId: category, status };
 }
 
 function isName(name: string): boolean {
-  // A file holds UTF-8, which has nothing for half a pair of surrogates.
-  if (name.trim() === '' || !name.isWellFormed()) return false;
-  // Two units hold every code point: a quarter of a megabyte is not taken apart to be counted.
-  if (name.length > 2 * ASSUMED.nameCodePoints) return false;
-  return [...name].length <= ASSUMED.nameCodePoints && !/\p{Cc}/u.test(name);
+  // The store holds UTF-8, which has no lone surrogates.
+  if (name.trim() === '' || !name.isWellFormed() || /\p{Cc}/u.test(name)) return false;
+  return [...name].length <= MAX_NAME_LENGTH;
 }
 
 function isPetStatus(value: unknown): value is PetStatus {
@@ -124,10 +142,10 @@ function wirePet({ id, name, categoryId, status }: Pet): object {
   return { id: bareNumber(id), name, categoryId: bareNumber(categoryId), status };
 }
 
-function badRequest(message: string): OperationAnswer {
-  return errorAnswer(400, 'bad_request', message);
+function badRequest(message: string): OperationResponse {
+  return errorResponse(400, 'bad_request', message);
 }
 
-function methodNotAllowed(allow: string): OperationAnswer {
-  return errorAnswer(405, 'method_not_allowed', `Only ${allow} can be used here.`, { allow });
+function methodNotAllowed(allow: string): OperationResponse {
+  return errorResponse(405, 'method_not_allowed', `Only ${allow} can be used here.`, { allow });
 }

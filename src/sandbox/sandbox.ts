@@ -1,191 +1,173 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { resolve as resolvePath } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import { httpOrigin } from '../http-origin.ts';
-import { openAnimals } from './animals.ts';
-import type { Store } from './animals.ts';
-import { ASSUMED } from './assumptions.ts';
-import { sendAnswer } from './fault.ts';
+import { sendResponse } from './fault.ts';
 import type { Fault } from './fault.ts';
-import { createKeyUsage } from './key-usage.ts';
-import type { Admission, KeyUsage } from './key-usage.ts';
-import { DEMO_KEYS } from './keys.ts';
-import type { SandboxKeys, SandboxPlan } from './keys.ts';
-import { errorAnswer, runOperation } from './operations.ts';
-import type { OperationAnswer, OperationRequest } from './operations.ts';
-import type { SeedAnimal } from './seed.ts';
+import { errorResponse, runOperation } from './operations.ts';
+import type { OperationResponse } from './operations.ts';
+import { openPetStore } from './pet-store.ts';
+import type { Environment } from './pet-store.ts';
+import type { SeedPet } from './seed.ts';
+import { DEMO_KEYS, createUsageLimits } from './usage-limits.ts';
+import type { Admission, Admit, SandboxKeys } from './usage-limits.ts';
 
 export interface SandboxOptions {
-  /** Where to listen. Default 127.0.0.1, on a free port. */
+  /** Default 127.0.0.1. */
   readonly host?: string;
+  /** Default 0: a free one. */
   readonly port?: number;
-  /** The file that keeps the animals. Default: in memory. */
-  readonly file?: string;
-  /** Default: one key a plan. */
+  /** The file that keeps the pets. Default: in memory. */
+  readonly file?: string | undefined;
+  /** Default: one key for each plan. */
   readonly keys?: SandboxKeys;
-  /** What a new store starts with. Default: some 250 animals. */
-  readonly seeds?: readonly SeedAnimal[];
+  /** The pets of a new store. Default: 250. */
+  readonly seeds?: readonly SeedPet[];
+  /** Default: the machine's. */
   readonly clock?: Pick<Clock, 'now'>;
-  /** Is told of every call once it was carried out, in their order. Default: nothing is kept of a call. */
+  /** Gets every call once it has run, in order. Default: calls are not kept. */
   readonly onCall?: (call: SandboxCall) => void;
 }
 
 /** One call as the sandbox received it. */
 export interface SandboxCall {
   readonly atMs: number;
-  readonly store: Store;
+  readonly store: Environment;
   readonly method: string;
   /** Below `/v1`, with its query. */
   readonly path: string;
   readonly key: string | undefined;
-  /** Empty for one that is too large, or that came without a valid key: that is not read. */
+  /** Empty where it is too large, or came without a valid key. */
   readonly body: string;
-  /** The status that it answered with, whatever a fault made of it. */
+  /** The status before any fault. */
   readonly status: number;
 }
 
 export interface Sandbox {
-  /** The base address, with its `/v1`. */
+  /** The base URL, with its `/v1`. */
   readonly url: string;
-  /** The staging environment's base address. */
+  /** The base URL of the staging environment. */
   readonly stagingUrl: string;
-  /** From now on, what goes wrong with a call: undefined for nothing. */
+  /** Chooses the fault of each later call, for tests; undefined for none. */
   setFault(fault: ((call: Omit<SandboxCall, 'status'>) => Fault | undefined) | undefined): void;
-  /** Cuts every connection and closes the store. */
+  /** Closes every connection and the store. */
   close(): Promise<void>;
 }
 
-/** Requests name paths; a path that cannot be read is at none of ours. */
-const ANYWHERE = 'http://sandbox.invalid/';
+const MAX_BODY_BYTES = 262_144;
+/** Replaces a request target that is no URL; no path of the API. */
+const NOWHERE = 'http://sandbox.invalid/';
 
 /**
- * The pet adoption service of pet-api.md as a real HTTP server.
+ * Starts the pet API of pet-api.md as an HTTP server.
  *
  * @throws Error of node:net when it cannot listen there, of node:sqlite when the file cannot be opened.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { host = '127.0.0.1', port = 0, keys = DEMO_KEYS, clock = systemClock, onCall } = options;
-  // Resolved: some names, and all that begin with `file:`, mean something else to SQLite, such as a file in memory.
-  const file = options.file === undefined ? undefined : resolvePath(options.file);
-  const animals = openAnimals(file, options.seeds);
-  const usage = new Map<string, KeyUsage>();
+  const pets = openPetStore(options.file, options.seeds);
+  const limits = new Map<string, Admit>();
   let faultOf: Parameters<Sandbox['setFault']>[0];
 
   const server = createServer((request, response) => {
-    answer(request, response).catch(() => response.destroy());
+    respond(request, response).catch(() => response.destroy());
   });
-  server.maxConnections = ASSUMED.connections;
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(port, host, resolve);
-    });
+    await once(server.listen(port, host), 'listening');
   } catch (error) {
-    animals.close();
+    pets.close();
     throw error;
   }
   const origin = httpOrigin(server);
-
   return {
     url: `${origin}/v1`,
     stagingUrl: `${origin}/staging/v1`,
     setFault: (fault) => {
       faultOf = fault;
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => {
-          animals.close();
-          resolve();
-        });
-        server.closeAllConnections();
-      }),
+    async close() {
+      const closed = once(server, 'close');
+      server.close().closeAllConnections();
+      await closed;
+      pets.close();
+    },
   };
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const key = bearerKey(request.headers.authorization);
-    const plan = planOf(key);
-    // Whoever has no key has nothing kept of it.
-    const body = await readBody(request, plan ? ASSUMED.bodyBytes : 0);
-    const url = URL.parse(request.url ?? '/', ANYWHERE) ?? new URL(ANYWHERE);
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const key = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
+    const plan = key !== undefined && Object.hasOwn(keys, key) ? keys[key] : undefined;
+    const body = await readBody(request, plan ? MAX_BODY_BYTES : 0);
+    const url = URL.parse(request.url ?? '/', NOWHERE) ?? new URL(NOWHERE);
     const [, staging, path] = /^(\/staging)?\/v1(\/.*)$/.exec(url.pathname) ?? [];
-    const store: Store = staging ? 'staging' : 'production';
+    const store = staging ? 'staging' : 'production';
+    const { method = 'GET' } = request;
     const call = {
       atMs: clock.now(),
       store,
-      method: request.method ?? 'GET',
+      method,
       path: (path ?? url.pathname) + url.search,
       key,
       body: body ?? '',
-    };
+    } as const;
     const fault = faultOf?.(call);
-    const admission = plan && usageOf(`${store} ${key}`, plan).admit(call.atMs);
-    const given = ((): OperationAnswer => {
-      if (!admission) return errorAnswer(401, 'unauthorized', 'The API key is missing or invalid.');
-      if (admission.kind !== 'admitted') return refusal(admission, call.atMs);
-      if (path === undefined) return errorAnswer(404, 'not_found', 'There is nothing at this path.');
-      if (body === undefined)
-        return errorAnswer(413, 'payload_too_large', `A body has ${ASSUMED.bodyBytes} bytes at most.`);
-      if (fault?.refused) return errorAnswer(500, 'internal_error', 'The operation was not carried out.');
-      return carryOut({ ...call, path, query: url.searchParams, nowMs: call.atMs });
-    })();
+    const counted = `${store} ${key}`;
+    if (plan && !limits.has(counted)) limits.set(counted, createUsageLimits(plan));
+    const admission = plan && limits.get(counted)?.(call.atMs);
+    const given = run();
     onCall?.({ ...call, status: given.status });
-    if (fault?.delayMs) await new Promise((resolve) => setTimeout(resolve, fault.delayMs));
-    sendAnswer(response, { ...given, headers: { ...standardHeaders(admission, call.atMs), ...given.headers } }, fault);
-  }
+    if (fault?.delayMs) await setTimeout(fault.delayMs);
+    sendResponse(
+      response,
+      { ...given, headers: { ...standardHeaders(admission, call.atMs), ...given.headers } },
+      fault,
+    );
 
-  /** Undefined without a valid key. */
-  function planOf(key: string | undefined): SandboxPlan | undefined {
-    return key !== undefined && Object.hasOwn(keys, key) ? keys[key] : undefined;
-  }
-
-  function usageOf(name: string, plan: SandboxPlan): KeyUsage {
-    const known = usage.get(name) ?? createKeyUsage(plan);
-    usage.set(name, known);
-    return known;
-  }
-
-  /** The store's disk may be full, or its file locked by somebody else: the call was counted, and says so. */
-  function carryOut(request: OperationRequest): OperationAnswer {
-    try {
-      return runOperation(animals, request);
-    } catch (error) {
-      return errorAnswer(500, 'internal_error', `The store failed: ${(error as Error).message}.`);
+    function run(): OperationResponse {
+      if (!admission) return errorResponse(401, 'unauthorized', 'The API key is missing or invalid.');
+      if (admission.kind !== 'admitted') return rejection(admission, call.atMs);
+      if (path === undefined) return errorResponse(404, 'not_found', 'There is nothing at this path.');
+      if (body === undefined)
+        return errorResponse(413, 'payload_too_large', `Bodies have at most ${MAX_BODY_BYTES} bytes.`);
+      if (fault?.refused) return errorResponse(500, 'internal_error', 'The operation was not run.');
+      try {
+        return runOperation(pets, { ...call, path, body, query: url.searchParams, nowMs: call.atMs });
+      } catch (error) {
+        // The disk may be full, or another process locks the file.
+        return errorResponse(500, 'internal_error', `The store failed: ${(error as Error).message}.`);
+      }
     }
   }
 }
 
-function refusal({ kind, usage }: Admission, nowMs: number): OperationAnswer {
-  const seconds = Math.max(1, Math.ceil((usage.resetAtMs - nowMs) / 1000));
+/** Returns undefined for a larger body, which is read to its end too, so that it gets a response. */
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= maxBytes) chunks.push(chunk);
+  }
+  return bytes <= maxBytes ? Buffer.concat(chunks).toString('utf8') : undefined;
+}
+
+function rejection({ kind, resetAtMs }: Admission, nowMs: number): OperationResponse {
+  const seconds = Math.max(1, Math.ceil((resetAtMs - nowMs) / 1000));
   const headers = { 'retry-after': String(seconds) };
   return kind === 'banned'
-    ? errorAnswer(403, 'key_banned', 'This API key kept calling after a 429 and is banned for a while.', headers)
-    : errorAnswer(429, 'rate_limited', `The plan allows no more requests for ${seconds} seconds.`, headers);
+    ? errorResponse(403, 'key_banned', 'This API key kept calling after a 429 and is banned for a while.', headers)
+    : errorResponse(429, 'rate_limited', `The plan allows no more requests for ${seconds} seconds.`, headers);
 }
 
 function standardHeaders(admission: Admission | undefined, nowMs: number): Record<string, string> {
-  const { limit, remaining, resetAtMs } = admission?.usage ?? { limit: 0, remaining: 0, resetAtMs: nowMs };
+  const { limit, remaining, resetAtMs } = admission ?? { limit: 0, remaining: 0, resetAtMs: nowMs };
   return {
-    // By the sandbox's own clock, which a test may have moved.
+    // By the sandbox's clock, which a test may have moved.
     date: new Date(nowMs).toUTCString(),
     'x-ratelimit-limit': String(limit),
     'x-ratelimit-remaining': String(remaining),
     'x-ratelimit-reset': String(Math.ceil(resetAtMs / 1000)),
   };
-}
-
-function bearerKey(authorization: string | undefined): string | undefined {
-  return /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-}
-
-/** The whole body, or undefined for a larger one; that one is read on to its end, so that it can be answered. */
-async function readBody(request: IncomingMessage, mostBytes: number): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes <= mostBytes) chunks.push(chunk);
-  }
-  return bytes <= mostBytes ? Buffer.concat(chunks).toString('utf8') : undefined;
 }

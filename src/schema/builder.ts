@@ -1,16 +1,16 @@
 import SchemaBuilder from '@pothos/core';
-import type { BudgetView } from '../caller/budget.ts';
-import type { Pets } from '../caller/pets.ts';
+import type { QuotaView } from '../caller/quota.ts';
+import type { Pets } from '../caller/request-pets.ts';
 
-/** All that a resolver sees of its request. Without an API key, each of it fails with UNAUTHENTICATED. */
+/** What a resolver sees of its request. Without an API key, each part fails with UNAUTHENTICATED. */
 export interface ResolverContext {
-  /** The reads and writes of whoever asks. */
+  /** The reads and writes of the caller. */
   readonly pets: Pets;
-  /** What whoever asks has left of the plan. */
-  budget(): Promise<BudgetView>;
+  /** What is left of the caller's quota. */
+  quota(): Promise<QuotaView>;
 }
 
-/** Fields are nullable unless they say otherwise, so that a field that fails leaves its siblings standing. */
+/** Fields are nullable by default, so that a field that fails leaves its siblings intact. */
 export const builder = new SchemaBuilder<{
   Context: ResolverContext;
   Scalars: { ID: { Input: string; Output: string }; DateTime: { Input: never; Output: Date } };

@@ -1,11 +1,30 @@
 import type { Pet } from '../pet.ts';
+import { idempotencyKeyArgument, int64Argument } from './arguments.ts';
 import { builder } from './builder.ts';
-import { idempotencyKeyArgument } from './idempotency-key-argument.ts';
-import { int64Argument } from './int64-argument.ts';
-import { petStatus } from './pet-status.ts';
-import { pet } from './pet.ts';
-import { userError } from './user-error.ts';
-import type { UserError } from './user-error.ts';
+import { pet, petStatus } from './pet.ts';
+
+/** A problem that the client can correct. */
+interface UserError {
+  readonly field: readonly string[] | undefined;
+  readonly code: string;
+  readonly message: string;
+}
+
+const userError = builder.objectRef<UserError>('UserError').implement({
+  description: 'A problem with the input that the client can correct.',
+  fields: (t) => ({
+    field: t.stringList({
+      nullable: true,
+      description: 'The path of the input field; null when the pet API names none, as today.',
+      resolve: ({ field }) => (field ? [...field] : null),
+    }),
+    code: t.exposeString('code', {
+      nullable: false,
+      description: "The pet API's own code, for programs.",
+    }),
+    message: t.exposeString('message', { nullable: false, description: 'What is wrong, for people.' }),
+  }),
+});
 
 interface CreatePetPayload {
   readonly pet: Pet | null;
@@ -13,44 +32,44 @@ interface CreatePetPayload {
 }
 
 const createPetPayload = builder.objectRef<CreatePetPayload>('CreatePetPayload').implement({
-  description: 'What came of adding an animal: the animal, or what the service finds wrong with the input.',
+  description: 'The new pet, or what the pet API finds wrong with the input.',
   fields: (t) => ({
-    pet: t.expose('pet', { type: pet, description: 'The animal with its new id; null when it was not added.' }),
+    pet: t.expose('pet', { type: pet, description: 'The pet with its new id; null when nothing was added.' }),
     userErrors: t.expose('userErrors', {
       type: [userError],
       nullable: false,
       description:
-        'What the service finds wrong with the input; empty when the animal was added. What petql itself refuses, such as an id ' +
+        'What the pet API finds wrong with the input; empty when the pet was added. Input that petql itself rejects, such as an id ' +
         'that is no int64, is an error with the code BAD_USER_INPUT.',
     }),
   }),
 });
 
 const createPetInput = builder.inputType('CreatePetInput', {
-  description: 'An animal to add; the service gives it its id.',
+  description: 'The pet to add. The pet API assigns its id.',
   fields: (t) => ({
-    name: t.string({ required: true, description: 'Its name.' }),
-    categoryId: t.id({ required: true, description: 'The category that it belongs to, an int64.' }),
-    status: t.field({ type: petStatus, description: 'Where it stands; without it, the service decides.' }),
+    name: t.string({ required: true, description: 'The name of the pet.' }),
+    categoryId: t.id({ required: true, description: 'The category of the pet, an int64.' }),
+    status: t.field({ type: petStatus, description: 'The default is up to the pet API.' }),
     idempotencyKey: t.string({
       description:
-        'Makes the creation safe to repeat: a key of your own for this animal, of 1 to 255 visible ASCII characters, such ' +
-        'as a UUID. Within a day, whatever is submitted with it again adds nothing and gets the outcome of the first: the ' +
-        'animal, the userErrors, or OUTCOME_UNKNOWN. With another input it is BAD_USER_INPUT. After any other error ' +
-        'nothing was added, or OUTCOME_PENDING says that an earlier submit is under way: repeat it with the same key.',
+        'Makes the mutation safe to repeat: 1 to 255 visible ASCII characters, such as a UUID, new for each pet. For a day, the ' +
+        'same key adds no second pet and returns the first outcome: the pet, the userErrors, or OUTCOME_UNKNOWN. With another ' +
+        'input it is BAD_USER_INPUT. After any other error nothing was added. OUTCOME_PENDING means that an earlier attempt is ' +
+        'under way. In both cases repeat the mutation with the same key.',
     }),
   }),
 });
 
 builder.mutationType({
-  description: 'What can be changed. Every field writes with the API key of the request.',
+  description: 'All writes. Each uses the API key of the request.',
   fields: (t) => ({
     createPet: t.field({
       type: createPetPayload,
       description:
-        'Adds an animal. An error with the code OUTCOME_UNKNOWN says that it may have been added: look before repeating. With an ' +
-        'idempotencyKey it can be repeated without adding a second one.',
-      args: { input: t.arg({ type: createPetInput, required: true, description: 'The animal to add.' }) },
+        'Adds a pet. petql never repeats a write that was sent. The error code OUTCOME_UNKNOWN means that the pet may exist: look ' +
+        'before you repeat the mutation, or use an idempotencyKey.',
+      args: { input: t.arg({ type: createPetInput, required: true, description: 'The pet to add.' }) },
       resolve: async (_root, { input }, { pets }): Promise<CreatePetPayload> => {
         const { name, categoryId, status, idempotencyKey } = input;
         const created = await pets.create(

@@ -1,22 +1,31 @@
 import type { Pet } from '../pet.ts';
 import { builder } from './builder.ts';
-import { petStatus } from './pet-status.ts';
+
+export const petStatus = builder.enumType('PetStatus', {
+  description: 'How far a pet is on its way to a new home.',
+  values: {
+    AVAILABLE: { value: 'available', description: 'Waiting for a home.' },
+    PENDING: { value: 'pending', description: 'Its adoption is under way.' },
+    SOLD: { value: 'sold', description: 'It has found a home.' },
+  } as const,
+});
 
 export const pet = builder.objectRef<Pet>('Pet').implement({
-  description: 'An animal of the pet adoption service.',
+  description: 'A pet of the pet API.',
   fields: (t) => ({
     id: t.exposeID('id', {
       nullable: false,
-      description: 'Its identifier, an int64 as a string of digits, so that no client rounds it.',
+      description: 'An int64 as a string of digits, so that no client rounds it.',
     }),
-    name: t.exposeString('name', { nullable: false, description: 'Its name.' }),
+    name: t.exposeString('name', { nullable: false, description: 'The name of the pet.' }),
     categoryId: t.exposeID('categoryId', {
       nullable: false,
-      description: 'The category that it belongs to, an int64 as a string of digits.',
+      description: 'The category of the pet, an int64 as a string of digits.',
     }),
     status: t.expose('status', {
       type: petStatus,
-      description: 'Where it stands; null when the service does not say. Such an animal is in no filtered list.',
+      description:
+        'Null when the pet API gives none, or one that petql does not know. Such a pet is in no list with a status filter.',
     }),
   }),
 });

@@ -1,59 +1,62 @@
-import type { BudgetView, BudgetWindow } from '../caller/budget.ts';
+import type { QuotaView, QuotaWindow } from '../caller/quota.ts';
 import { builder } from './builder.ts';
-import { dateTime } from './date-time.ts';
+
+const dateTime = builder.scalarType('DateTime', {
+  description: 'A moment in UTC, such as "2026-11-21T12:00:00.000Z" (RFC 3339).',
+  serialize: (date) => date.toISOString(),
+});
 
 const windowName = builder.enumType('Window', {
-  description: 'A span of time in which a plan allows so many calls.',
+  description: 'A period in which a rate plan allows a number of upstream calls.',
   values: {
     MINUTE: { description: 'A minute.' },
     DAY: { description: 'A day.' },
   } as const,
 });
 
-const rateLimitWindow = builder.objectRef<BudgetWindow>('RateLimitWindow').implement({
-  description: 'One window of the plan.',
+const rateLimitWindow = builder.objectRef<QuotaWindow>('RateLimitWindow').implement({
+  description: 'The quota in one window.',
   fields: (t) => ({
-    window: t.expose('window', { type: windowName, nullable: false, description: 'Which window.' }),
-    limit: t.exposeInt('limit', { nullable: false, description: 'Calls that the plan allows in it.' }),
-    used: t.exposeInt('used', { nullable: false, description: 'Calls that are spent or under way.' }),
+    window: t.expose('window', { type: windowName, nullable: false, description: 'The period.' }),
+    limit: t.exposeInt('limit', { nullable: false, description: 'Calls that the plan allows in the window.' }),
+    used: t.exposeInt('used', { nullable: false, description: 'Calls that are made or under way.' }),
     remaining: t.exposeInt('remaining', {
       nullable: false,
-      description:
-        'Calls that are left. Where the service does not tell of the day, one in a hundred is kept back for those that a crash ' +
-        'may leave uncounted.',
+      description: 'Calls that are left: limit - used.',
     }),
     resetAt: t.expose('resetAt', {
       type: dateTime,
       nullable: true,
-      description: 'When calls become free again; null while none was made, or when that is not known.',
+      description: 'When used calls are available again; null before the first call, or while petql does not know.',
     }),
   }),
 });
 
-export const rateLimit = builder.objectRef<BudgetView>('RateLimit').implement({
-  description: 'What is left of the plan of the API key: what the service told last, less what petql has called since.',
+export const rateLimit = builder.objectRef<QuotaView>('RateLimit').implement({
+  description:
+    "What is left of the quota of the API key by petql's own count, which the headers of the pet API correct.",
   fields: (t) => ({
     plan: t.exposeString('plan', {
-      nullable: false,
+      nullable: true,
       description:
-        'Free, Pro, Business, or the calls a minute and a day of a plan without a name, such as "500/20000".',
+        'Free, Pro, Business, or the calls per minute and day of a custom plan, such as "500/20000"; null until the plan is ' +
+        'configured or known from a response.',
     }),
     windows: t.field({
       type: [rateLimitWindow],
       nullable: false,
-      description: 'The windows of the plan.',
+      description: 'The windows whose limit is configured or known from a response.',
       resolve: ({ windows }) => windows,
     }),
     queued: t.exposeInt('queued', {
       nullable: false,
-      description:
-        'Calls of this key that wait for their turn in the process that answers; those of other replicas are not counted.',
+      description: 'Calls of this key that wait for the quota, in the replica that responds.',
     }),
-    closedUntil: t.expose('closedUntil', {
+    pausedUntil: t.expose('pausedUntil', {
       type: dateTime,
       nullable: true,
       description:
-        'Until when petql makes no call with this key, after a 429 or what looks like a ban; null when it makes calls.',
+        'Until when petql makes no call with this key, after a 429 or a likely ban; null when the key is not paused.',
     }),
   }),
 });

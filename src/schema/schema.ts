@@ -3,5 +3,22 @@ import { builder } from './builder.ts';
 import './create-pet.ts';
 import './query.ts';
 
+const DESCRIPTION = `
+petql reads and adds pets of a pet API whose rate plan allows so many calls per minute and per day. It answers as many reads as
+possible from each call, never exceeds the plan, and serves cached data when the plan is exhausted.
+
+Send the API key as \`Authorization: Bearer <API_KEY>\`. Each response says in \`extensions.petql\` what it cost:
+
+- \`upstreamCalls\`: calls that petql made for this operation
+- \`savedCalls\`: reads that cost no call of this operation
+- \`oldestAgeMs\`: age of the oldest data in the result
+- \`staleReason\`: why data is older than requested: SAVING_QUOTA, QUOTA_EXHAUSTED, PAUSED (after a 429), UPSTREAM_FAILED or
+  ONLY_IF_CACHED; absent when all data is fresh
+
+The header \`petql-dry-run: 1\` runs nothing and returns the cost at most in \`extensions.petql.dryRun\`.
+`.trim();
+
 /** The GraphQL API. It holds no state, so that any number of gateways can share it. */
 export const schema: GraphQLSchema = builder.toSchema({ sortSchema: false });
+// Pothos has no option for it.
+schema.description = DESCRIPTION;

@@ -1,35 +1,73 @@
-import type { FormattedExecutionResult } from 'graphql';
+import type { FormattedExecutionResult, GraphQLFormattedError } from 'graphql';
+import type { Usage } from '../caller/usage.ts';
+import type { ErrorCode } from '../errors.ts';
 
 /**
  * Runs an operation in this process, under the rules of one that comes over HTTP.
  *
- * @returns what the body of an HTTP answer would hold, as plain JSON: `data`, `errors` with their codes, `extensions`.
- * @throws whatever reason its signal was aborted with, and a TypeError for an argument of a wrong type. But for variables and
- * operation names, which visitors send: wrong ones are BAD_USER_INPUT in the answer.
+ * @returns the body of an HTTP response, as plain JSON.
+ * @throws the reason that its signal was aborted with.
  */
 export type Execute = <TData = Record<string, unknown>, TVariables = Record<string, unknown>>(
   operation: Operation<TData, TVariables>,
-) => Promise<FormattedExecutionResult<TData>>;
+) => Promise<OperationResult<TData>>;
 
-/** An operation to run in this process. What is null is as good as not given, but for the API key. */
+export interface OperationResult<TData> extends FormattedExecutionResult<TData> {
+  readonly errors?: readonly OperationError[];
+  /** Undefined where nothing ran. */
+  readonly extensions?: ResultExtensions;
+}
+
+export interface OperationError extends GraphQLFormattedError {
+  readonly extensions: {
+    readonly code: ErrorCode;
+    /** When another attempt can succeed, in milliseconds. */
+    readonly retryAfterMs?: number;
+    readonly [detail: string]: unknown;
+  };
+}
+
+// A type, since an interface has no index signature.
+export type ResultExtensions = {
+  readonly petql: Usage & {
+    /** The cost of the operation, with the option `dryRun`. */
+    readonly dryRun?: DryRun;
+  };
+};
+
+/** The cost of an operation in upstream calls: `extensions.petql.dryRun`. */
+export interface DryRun {
+  /** Calls that it can cost at worst with what the cache holds now, retries aside; creations among them. */
+  readonly upstreamCalls: number;
+  readonly creations: number;
+  /** Whether the remaining quota has room for them now, behind what waits already. */
+  readonly fits: boolean;
+  /** When the last of them could be sent, as far as is known; and in how many milliseconds. */
+  readonly fitsAt: string;
+  readonly waitMs: number;
+  /** The window that makes them wait longest. */
+  readonly window: 'DAY' | 'MINUTE' | undefined;
+}
+
+/** An operation to run in this process. Null stands for an option that is not given, except for the API key. */
 export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
   readonly document: OperationDocument<TData, TVariables>;
   /** Which operation of the document to run, where it has several. */
   readonly operationName?: string | null | undefined;
   /**
-   * Whose plan it is paid from. Default: the gateway's `petApiKey`, where that is a string. Null and an empty text are a
-   * caller without a key, who is UNAUTHENTICATED.
+   * The API key whose quota it spends. Default: the gateway's `petApiKey`, where that is a string. Null and an empty text are
+   * no key, which is UNAUTHENTICATED.
    */
   readonly apiKey?: string | null | undefined;
-  /** How long it may wait for the plan, in milliseconds. Default, and most: the gateway's `maxWaitMs`. */
+  /** How long it may wait for the quota, in milliseconds. Default and maximum: the gateway's `maxWaitMs`. */
   readonly waitMs?: number | null | undefined;
-  /** Gives the operation up: what waits for the plan is not called. A write that was sent may have happened. */
+  /** Aborts the operation: reads and writes that still wait make no call. A write that was sent may have happened. */
   readonly signal?: AbortSignal | null | undefined;
-  /** How old its answers may be, as a `Cache-Control` header of a request says it: `no-cache`, `max-age=5`. */
+  /** The ages that it accepts, as the `Cache-Control` header of a request: `no-cache`, `max-age=5`. */
   readonly cacheControl?: string | null | undefined;
-  /** The trace that its calls to the service belong to, as a `traceparent` header says it (W3C Trace Context). */
+  /** The trace of its upstream calls, as a `traceparent` header (W3C Trace Context). */
   readonly traceparent?: string | null | undefined;
-  /** Run nothing, and tell in `extensions.petql.dryRun` what it would cost. Default false. */
+  /** Runs nothing and shows in `extensions.petql.dryRun` what it would cost. Default false. */
   readonly dryRun?: boolean | null | undefined;
 };
 
@@ -37,8 +75,8 @@ export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
 export type OperationDocument<TData, TVariables> = string | TypedDocument<TData, TVariables>;
 
 /**
- * A document that knows the types of its data and variables: those of gql.tada and GraphQL Code Generator are such, its
- * TypedDocumentString too, and so is what `parse` of graphql-js gives.
+ * A document that knows the types of its data and variables: those of gql.tada and GraphQL Code Generator, its
+ * TypedDocumentString too, and the result of graphql-js's `parse`.
  */
 export type TypedDocument<TData, TVariables> = (ParsedDocument | TypedText) & OperationTypes<TData, TVariables>;
 
@@ -52,7 +90,7 @@ export interface ParsedDocument {
   readonly definitions: readonly { readonly kind: string }[];
 }
 
-/** The types that a document carries with it, as @graphql-typed-document-node/core has it; nothing at run time. */
+/** The types that a document carries, as in @graphql-typed-document-node/core; nothing at run time. */
 export interface OperationTypes<TData, TVariables> {
   readonly __apiType?: ((variables: TVariables) => TData) | undefined;
 }

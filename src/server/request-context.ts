@@ -1,89 +1,119 @@
-import type { BudgetFit } from '../caller/budget-fit.ts';
-import type { Caller, Callers } from '../caller/callers.ts';
-import type { FreshnessDefaults } from '../caller/freshness.ts';
+import type { QuotaFit } from '../caller/caller.ts';
+import type { CachedRead } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
-import type { FreshReads } from '../caller/usage.ts';
-import type { Clock } from '../clock.ts';
+import type { Usage } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
+import { readFreshness } from '../reads/freshness.ts';
 import type { ResolverContext } from '../schema/builder.ts';
-import { createFreshnessReader } from './asked-freshness.ts';
-import type { Account } from './remembered-answers.ts';
-import type { RequestTerms } from './request-terms.ts';
-import type { Wanted } from './wanted.ts';
+import type { TraceContext } from '../tracing.ts';
+import { givenApiKey, readApiKey } from './api-key.ts';
+import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
+import { quotaHeaders } from './http/response-headers.ts';
+import type { Demands } from './limits/execution.ts';
+import type { DryRun } from './operation.ts';
+import type { ServerParts } from './server-parts.ts';
 
-/** What a request has beside its document. */
-export interface RequestContext extends Account, ResolverContext {
+/** What a request has besides its document. */
+export interface RequestContext extends ResolverContext {
   /** Why nothing can be read or written, or undefined. */
   readonly refusal: PetqlError | undefined;
-  /** See `UsageMeter`. */
-  freshReads(): FreshReads | undefined;
-  /** Whether it is not to run, but to be told its price. */
+  /** Whether the request is a dry run. */
   readonly dryRun: boolean;
-  /** The most calls that this can cost now, retries aside. */
-  worstCase(wanted: Wanted): number;
-  /** Whether so many calls fit what is left of the plan, and when the last of them does. */
-  fit(calls: number): Promise<BudgetFit & { readonly at: Date }>;
+  /** What the request has cost so far. */
+  usage(): Usage;
+  /** Counts the calls that this request has saved, once it is over. */
+  countSaved(): void;
+  /** Shows the caller's quota as this process knows it. */
+  quotaHeaders(): Readonly<Record<string, string>>;
+  /** Returns the maximum of calls that this can cost now, retries aside. */
+  worstCase(demands: Demands): number;
+  /** Returns whether so many calls fit the remaining quota, and when the last of them does. */
+  fit(calls: number): Promise<Pick<DryRun, 'fits' | 'fitsAt' | 'waitMs' | 'window'>>;
+  /** What the request has read; undefined where its response depends on anything else. */
+  cachedReads(): readonly CachedRead[] | undefined;
+  /** Reads the same again from memory; returns false, and reads nothing, where any result has changed. */
+  repeat(reads: readonly CachedRead[]): boolean;
 }
 
-export interface RequestContextOptions {
-  readonly callers: Callers;
-  readonly clock: Clock;
-  /** How long a request may wait for the plan, in milliseconds. */
-  readonly maxWaitMs: number;
-  /** How old answers may be where the request does not say. */
-  readonly freshness: FreshnessDefaults;
-}
+/**
+ * Reads a request's headers; with a server-side key, not its Authorization. Returns a promise only where a function finds the key.
+ *
+ * @param trace of the operation, which its calls belong to.
+ */
+export type CreateRequestContext = (
+  request: HttpRequest,
+  trace: TraceContext | undefined,
+) => Promise<RequestContext> | RequestContext;
 
-/** @param caller whose key the terms have, where that was looked up already. */
-export type CreateRequestContext = (terms: RequestTerms, caller?: Caller) => RequestContext;
+export function createRequestContext({ settings, callers }: ServerParts): CreateRequestContext {
+  const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl } = settings;
+  const usualFreshness = readFreshness(undefined, settings);
+  return (request, trace) => {
+    if (request.inProcess) return withKey(request, request.inProcess.apiKey, trace);
+    if (petApiKey === undefined) return withKey(request, readApiKey(request.headers['authorization']), trace);
+    if (typeof petApiKey === 'string') return withKey(request, givenApiKey(petApiKey), trace);
+    return Promise.resolve(petApiKey(request.toRequest())).then((found: unknown) => {
+      const isWrong = typeof (found ?? '') !== 'string';
+      if (isWrong)
+        log.error({ got: typeof found }, 'petApiKey: expected its function to find a string, null or undefined');
+      return withKey(request, givenApiKey(isWrong ? undefined : (found as string | null | undefined)), trace);
+    });
+  };
 
-/** Finds whose request it is, and how long it may take. */
-export function createRequestContext(options: RequestContextOptions): CreateRequestContext {
-  const { callers, clock, maxWaitMs } = options;
-  const freshnessOf = createFreshnessReader(options.freshness);
-  return ({ apiKey, waitMs = maxWaitMs, signal, cacheControl, dryRun, trace }, known) => {
-    if (apiKey instanceof PetqlError) return { ...strangerContext(apiKey, clock.now()), dryRun };
-    const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
-    const freshness = freshnessOf(cacheControl);
-    const caller = known ?? callers.withKey(apiKey);
-    const pets = caller.pets({ deadlineMs, signal, freshness, trace });
-    const refusal = caller.refusal();
+  function withKey(request: HttpRequest, apiKey: string | PetqlError, trace: TraceContext | undefined): RequestContext {
+    const { waitMs = maxWaitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
+    const freshness = cacheControl ? readFreshness(cacheControl, settings) : usualFreshness;
+    const caller = apiKey instanceof PetqlError ? undefined : callers.withKey(apiKey);
+    const refusal = apiKey instanceof PetqlError ? apiKey : caller?.refusal();
+    const pets = caller?.pets({
+      deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),
+      signal: () => request.signal(),
+      freshness,
+      trace: () => trace,
+    });
+    let isRepeatable = refusal === undefined && !dryRun;
     return {
-      pets: refusal ? petsOfNobody(refusal) : pets,
-      usage: pets.usage,
-      freshReads: pets.freshReads,
-      budget: () => caller.budget.read(),
-      countSaved: () => caller.saved(pets.saved()),
-      latestBudget: () => caller.budget.latest(),
+      pets: pets && !refusal ? pets : rejectingPets(refusal),
+      quota() {
+        isRepeatable = false;
+        return caller ? caller.quota.read() : Promise.reject(refusal);
+      },
       refusal,
       dryRun,
-      worstCase: ({ demands, creations }) => caller.worstCase(demands, freshness) + creations,
+      usage: () => pets?.usage() ?? NO_USAGE,
+      countSaved: () => pets && caller?.saved(pets.saved()),
+      quotaHeaders: () => quotaHeaders(caller?.quota.latest(), clock.now()),
+      worstCase: ({ reads, creations }) => (caller ? caller.worstCase(reads, freshness) + creations : 0),
       async fit(calls) {
-        const fit = await caller.fit(calls);
-        return { ...fit, waitMs: Math.ceil(fit.waitMs), at: new Date(clock.now() + fit.waitMs) };
+        const fit: QuotaFit = (await caller?.fit(calls)) ?? { waitMs: 0, window: undefined };
+        const fitsAt = new Date(clock.now() + fit.waitMs).toISOString();
+        return { fits: fit.waitMs === 0, fitsAt, waitMs: Math.ceil(fit.waitMs), window: fit.window };
       },
+      cachedReads: () => (isRepeatable ? pets?.cachedReads() : undefined),
+      repeat: (reads) => isRepeatable && (pets?.repeat(reads) ?? false),
     };
-  };
+  }
+
+  function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey'> {
+    const isHonored = petApiKey === undefined || allowClientCacheControl;
+    const dryRun = headers['petql-dry-run'];
+    return {
+      waitMs: preferredWaitMs(headers['prefer']),
+      cacheControl: isHonored ? headers['cache-control'] : undefined,
+      dryRun: dryRun !== undefined && dryRun.trim() !== '0',
+    };
+  }
 }
 
-/** Whoever has no key gets the same error from all that needs one. */
-function strangerContext(error: PetqlError, nowMs: number): Omit<RequestContext, 'dryRun'> {
-  return {
-    pets: petsOfNobody(error),
-    usage: () => NO_USAGE,
-    freshReads: () => undefined,
-    budget: () => Promise.reject(error),
-    // No call is made without a key.
-    worstCase: () => 0,
-    fit: () => Promise.resolve({ waitMs: 0, at: new Date(nowMs), window: undefined }),
-    countSaved() {},
-    latestBudget: () => undefined,
-    refusal: error,
-  };
+/** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */
+function preferredWaitMs(prefer: string | undefined): number | undefined {
+  if (!prefer) return undefined;
+  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer)?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
 }
 
-/** Fails at once, so that a list of a hundred animals fails as one. */
-function petsOfNobody(error: PetqlError): ResolverContext['pets'] {
+/** Throws at once, so that a list of a hundred pets fails with one error. */
+function rejectingPets(error: PetqlError | undefined): ResolverContext['pets'] {
   const fail = () => {
     throw error;
   };

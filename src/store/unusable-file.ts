@@ -1,23 +1,23 @@
 import { accessSync, constants, statSync } from 'node:fs';
 
 /**
- * Why a database cannot be kept under this path, and what to do about it, in words that fit behind "cannot use FILE:".
+ * Returns why a file cannot be used as a database and what to do, as the end of "cannot use FILE:".
  *
- * @param error what was thrown when it was opened or first written.
- * @param lost what is not there any more for whoever begins with a new file.
+ * @param error the error when it was opened or first written.
+ * @param lost what a new file lacks.
  */
 export function whyUnusable(path: string, error: unknown, lost: string): string {
   const { code = '', message } = error as NodeJS.ErrnoException;
-  if (isSomethingElse(path)) return 'it is no plain file; name another';
-  // What the operating system says has the path in it, which may hold any word.
+  if (isSomethingElse(path)) return 'it is no regular file; name another';
+  // A message of the operating system contains the path, which may contain any word.
   if (code.startsWith('E') && !code.startsWith('ERR_')) return WHY_REFUSED[code] ?? message;
-  // SQLite says that of a file that it may not write, and of a folder where it may make none beside it.
+  // SQLite says so where it cannot write the file, or files beside it.
   if (message.includes('readonly')) return isWritable(path) ? FOLDER_REFUSED : (WHY_REFUSED['EACCES'] ?? message);
   const why = Object.entries(WHY_UNUSABLE).find(([sign]) => message.includes(sign))?.[1];
-  return why ? why.replace(BEGIN_ANEW, `${BEGIN_ANEW}, without ${lost}`) : message;
+  return why ? why.replace(START_NEW, `${START_NEW}, without ${lost}`) : message;
 }
 
-/** A folder, a pipe or a device: SQLite says of each something else, and nothing that helps. */
+/** Returns whether it is a folder, a pipe or a device: SQLite's message for these does not help. */
 function isSomethingElse(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile() === false;
@@ -36,24 +36,24 @@ function isWritable(path: string): boolean {
 }
 
 const FOLDER_REFUSED =
-  'its folder may not be written, and SQLite makes files beside it; give the folder to the user that petql runs as';
+  "its folder cannot be written, where SQLite makes files beside it; make petql's user the owner of the folder";
 
 /** By the operating system's code. */
 const WHY_REFUSED: Readonly<Record<string, string>> = {
-  EACCES: 'it cannot be written; give it and its folder to the user that petql runs as',
-  EROFS: 'it cannot be written; it is on a file system that is only read',
+  EACCES: "it cannot be written; make petql's user the owner of it and its folder",
+  EROFS: 'it cannot be written; its file system is read-only',
 };
 
-const BEGIN_ANEW = 'move it away to begin anew';
+const START_NEW = 'move it away to start with a new one';
 
-/** By a part of what SQLite says. */
+/** By a part of SQLite's message. */
 const WHY_UNUSABLE: Readonly<Record<string, string>> = {
   locked: 'another process uses it',
-  'unable to open': 'its own folder is not there or may not be written; make that first',
-  'is full': 'there is no room on its disk; make some, or name another file',
-  'disk I/O': 'its disk fails, or gives it no more room; make some, or name another file',
-  malformed: `it is damaged; ${BEGIN_ANEW}`,
-  newer: `it was written by a newer petql; use that one, or ${BEGIN_ANEW}`,
-  damaged: `it is damaged; ${BEGIN_ANEW}`,
-  'not a database': `it is something else; name another, or ${BEGIN_ANEW}`,
+  'unable to open': 'its folder is missing or cannot be written; create it first',
+  'is full': 'its disk is full; free some space, or name another file',
+  'disk I/O': 'its disk fails or is full; free some space, or name another file',
+  malformed: `it is damaged; ${START_NEW}`,
+  newer: `it was written by a newer petql; use that one, or ${START_NEW}`,
+  damaged: `it is damaged; ${START_NEW}`,
+  'not a database': `it is no petql file; name another, or ${START_NEW}`,
 };

@@ -1,60 +1,59 @@
 import type { Clock } from '../clock.ts';
+import type { Events } from '../events.ts';
 import type { Int64 } from '../int64.ts';
+import type { Log } from '../log.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
-import type { TraceContext } from '../trace-context.ts';
+import type { Spans, TraceContext } from '../tracing.ts';
+import type { ResponseHeaders, Transport, TransportFailure } from './http-transport.ts';
+import type { TransportRequest, TransportResponse } from './http-transport.ts';
 import { readRateLimitHeaders } from './rate-limit-headers.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
-import type { Transport, TransportFailure, TransportRequest, TransportResponse } from './transport.ts';
-import { createUnchangedBodies } from './unchanged-bodies.ts';
-import { LISTING_LIMIT, decodeError, decodePet, decodePets, encodeNewPet, saysNotFound } from './wire.ts';
+import { LIST_LIMIT, createPetDecoders, decodeError, encodeNewPet } from './wire.ts';
 import type { Decoded, Problem, WireError } from './wire.ts';
 
-/** The answer to one `GET /pets`. */
-export interface Listing {
+/** The response to one `GET /pets`. */
+export interface PetList {
   readonly pets: readonly Pet[];
-  /** Whether these are all the animals in the filter: fewer than could be listed, and no next page. */
+  /** Whether these are all pets of the filter: fewer than the upstream can list, and no next page. */
   readonly complete: boolean;
 }
 
-/** Why a call brought nothing. */
+/** Why a call failed. `code` is that of the Error body, or of the transport. */
 export type UpstreamFailure =
-  /** 401 */
-  | { readonly kind: 'unauthenticated' }
-  /** 403 */
-  | { readonly kind: 'forbidden' }
-  /** 404 with the Error body: there is no such animal. */
+  | { readonly kind: 'unauthenticated' | 'forbidden' | 'rate-limited' }
+  /** 404 with the Error body: there is no such pet. */
   | { readonly kind: 'not-found' }
-  /** 410, or a 404 or 405 without the Error body: there is no such route any more. */
+  /** 410, or a 404 or 405 without the Error body: the upstream no longer has this route. */
   | { readonly kind: 'route-gone'; readonly status: number }
+  /** 404 before any success, where the base URL has no version segment: every call would fail alike. */
+  | { readonly kind: 'wrong-base-path' }
   /** 400 with the Error body. */
   | { readonly kind: 'invalid'; readonly error: WireError }
-  /** 429 */
-  | { readonly kind: 'rate-limited' }
-  /** Any other status; `code` is the Error body's, where there is one. */
+  /** Any other status. */
   | { readonly kind: 'failed'; readonly status: number; readonly code: string | undefined }
-  /** A status in the 200s, and an answer that breaks the contract; `problem` says which field. */
+  /** A 2xx that breaks the contract; `problem` says which field. */
   | (Problem & { readonly kind: 'unreadable'; readonly status: number })
-  /** No answer, or a success that is not whole. */
-  | { readonly kind: 'no-answer'; readonly reason: TransportFailure['reason'] };
+  /** No response, or a 2xx that broke off. */
+  | { readonly kind: 'no-answer'; readonly reason: TransportFailure['reason']; readonly code?: string };
 
 export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | UpstreamFailure;
 
 export interface UpstreamAnswer<T> {
   readonly outcome: UpstreamOutcome<T>;
-  /** Whether the upstream may have seen the call, and so may have counted it. */
+  /** Whether the upstream may have received the call, and so may have counted it. */
   readonly sent: boolean;
-  /** Of the response, be it cut short; undefined where none came. */
+  /** Of the response, even if it broke off; undefined where none came. */
   readonly status?: number | undefined;
-  /** From every response, errors and cut ones included; undefined where none came. */
+  /** From every response, errors and broken ones included; undefined where none came. */
   readonly rateLimit: RateLimitHeaders | undefined;
-  /** When the operation goes, in milliseconds since the epoch, where the response says so (`Sunset`, RFC 8594). */
+  /** When the upstream withdraws the operation (`Sunset`, RFC 8594), in milliseconds since the epoch. */
   readonly sunsetMs?: number;
 }
 
-/** The three operations of pet-api.md, for any key. They never throw: what goes wrong is in the answer. */
+/** The three operations of pet-api.md, for any API key. They never throw: a failure is an outcome. */
 export interface PetApi {
-  /** `GET /pets`, always with the highest limit: it costs the same and tells more. */
-  listPets(status: PetStatus | undefined, call: UpstreamCall): Promise<UpstreamAnswer<Listing>>;
+  /** `GET /pets`, always with the highest limit: it costs the same and shows more. */
+  listPets(status: PetStatus | undefined, call: UpstreamCall): Promise<UpstreamAnswer<PetList>>;
   /** `GET /pets/{petId}`, which the upstream withdraws on 5 December 2030. */
   getPet(id: Int64, call: UpstreamCall): Promise<UpstreamAnswer<Pet>>;
   /** `POST /pets`. */
@@ -63,144 +62,187 @@ export interface PetApi {
 
 export interface UpstreamCall {
   readonly apiKey: string;
-  /** The trace that it belongs to. */
+  /** The trace that the call belongs to. */
   readonly trace?: TraceContext | undefined;
 }
 
-export function createPetApi(transport: Transport, clock: Clock): PetApi {
-  const listings = createUnchangedBodies<readonly Pet[]>((body, status) => withStatus(decodePets(body), status));
+export interface PetApiOptions {
+  /** With its version segment. */
+  readonly baseUrl: URL;
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly events: Events | undefined;
+  readonly spans: Spans;
+  readonly log: Log;
+}
+
+interface Exchange<T> extends Pick<TransportRequest, 'body' | 'method' | 'path'> {
+  readonly operation: keyof PetApi;
+  decode(response: TransportResponse): Decoded<T>;
+}
+
+/** At most one log line a minute about an upstream that comes and goes. */
+const LOG_EVERY_MS = 60_000;
+
+/** Reports each call as an event and a span. */
+export function createPetApi({ baseUrl, transport, clock, events, spans, log }: PetApiOptions): PetApi {
+  const basePath = baseUrl.pathname.replace(/\/+$/, '');
+  const logged = new Set<string>();
+  let isUnreachable = false;
+  let loggedAtMs = -Infinity;
+  let mayMissVersion = !/\/v\d+$/.test(basePath);
+  const decoders = createPetDecoders((petId) => {
+    warnOnce({ petId }, 'the pet API sends an unknown status; such pets have the status null');
+  });
+
   return {
-    listPets: (status, call) => {
-      const filter = status === undefined ? '' : `&status=${status}`;
-      return exchange({ method: 'GET', path: `/pets?limit=${LISTING_LIMIT}${filter}` }, call, (response) =>
-        listing(listings.read(status ?? ANY_STATUS, response.body), response),
-      );
-    },
+    listPets: (status, call) =>
+      exchange(call, {
+        operation: 'listPets',
+        method: 'GET',
+        path: `/pets?limit=${LIST_LIMIT}${status === undefined ? '' : `&status=${status}`}`,
+        decode: ({ body, headers }) => listOf(decoders.pets(body, status), headers),
+      }),
     getPet: (id, call) =>
-      exchange({ method: 'GET', path: `/pets/${id}` }, call, (response) => theAnimal(decodePet(response.body), id)),
+      exchange(call, {
+        operation: 'getPet',
+        method: 'GET',
+        path: `/pets/${id}`,
+        decode: ({ body }) => decoders.pet(body, id),
+      }),
     createPet: (pet, call) =>
-      exchange({ method: 'POST', path: '/pets', body: encodeNewPet(pet) }, call, (response) =>
-        theAddedAnimal(decodePet(response.body), response.status, pet),
-      ),
+      exchange(call, {
+        operation: 'createPet',
+        method: 'POST',
+        path: '/pets',
+        body: encodeNewPet(pet),
+        decode: ({ body }) => decoders.pet(body),
+      }),
   };
 
-  async function exchange<T>(
-    request: Pick<TransportRequest, 'body' | 'method' | 'path'>,
-    { apiKey, trace }: UpstreamCall,
-    decode: (response: TransportResponse) => Decoded<T>,
+  async function exchange<T>(call: UpstreamCall, request: Exchange<T>): Promise<UpstreamAnswer<T>> {
+    const { operation } = request;
+    const sentAtMs = clock.elapsed();
+    const span = spans.call(operation, call.trace);
+    const answer = await send(call.apiKey, span?.trace ?? call.trace, request);
+    const { outcome, status } = answer;
+    const reason = outcome.kind === 'no-answer' ? outcome.reason : outcome.kind;
+    // `error.type` of OpenTelemetry's HTTP clients: the status where that is the error, else petql's name of it.
+    const isStatusError = outcome.kind !== 'no-answer' && outcome.kind !== 'unreadable';
+    span?.end(status, outcome.kind === 'ok' ? undefined : isStatusError ? String(status) : reason);
+    events?.upstreamCall({ operation, status, reason, tookMs: clock.elapsed() - sentAtMs });
+    logReachability(answer);
+    return answer;
+  }
+
+  async function send<T>(
+    apiKey: string,
+    trace: TraceContext | undefined,
+    { method, path, body, decode }: Exchange<T>,
   ): Promise<UpstreamAnswer<T>> {
-    const response = await transport.send({
-      ...request,
-      isPlain: (status) => status in PLAIN,
+    const result = await transport.send({
+      method,
+      path: basePath + path,
       headers: {
         authorization: `Bearer ${apiKey}`,
         accept: 'application/json',
         'user-agent': 'petql',
-        ...(trace ? { traceparent: trace.traceparent } : {}),
-        ...(trace?.tracestate === undefined ? {} : { tracestate: trace.tracestate }),
-        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(trace && { traceparent: trace.traceparent }),
+        ...(trace?.tracestate !== undefined && { tracestate: trace.tracestate }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
       },
+      ...(body !== undefined && { body }),
     });
-    const { head } = response.kind === 'failure' ? response : { head: response };
+    const head = result.kind === 'failure' ? result.head : result;
     return {
       outcome:
-        response.kind === 'failure'
-          ? failureOf(response)
-          : outcomeOf(response, request.method === 'GET' ? [200] : [201, 200], decode),
-      sent: response.kind === 'response' || response.sent,
+        result.kind === 'failure'
+          ? failureOf(result)
+          : checkBasePath(result.status, outcomeOf(result, method === 'GET' ? 200 : 201, decode)),
+      sent: result.kind === 'response' || result.sent,
       status: head?.status,
       rateLimit: head && readRateLimitHeaders(head.headers, clock.now()),
       ...(head && readSunset(head.headers)),
     };
   }
+
+  /** A wrong host name or an expired certificate shows nowhere but in this log line. */
+  function logReachability({ outcome, sent }: UpstreamAnswer<unknown>): void {
+    if (outcome.kind === 'no-answer' && outcome.reason === 'unreachable') {
+      if (isUnreachable || clock.elapsed() - loggedAtMs < LOG_EVERY_MS) return;
+      isUnreachable = true;
+      loggedAtMs = clock.elapsed();
+      log.warn({ reason: outcome.code }, 'pet API unreachable');
+    } else if (isUnreachable && sent) {
+      isUnreachable = false;
+      log.info({}, 'pet API reachable again');
+    }
+  }
+
+  /** Before any success, a 404 below a base URL without a version segment is about the URL, whatever its body says. */
+  function checkBasePath<T>(status: number, outcome: UpstreamOutcome<T>): UpstreamOutcome<T> {
+    if (outcome.kind === 'ok') mayMissVersion = false;
+    if (!mayMissVersion || status !== 404) return outcome;
+    warnOnce(
+      { path: baseUrl.pathname },
+      'the pet API responds with 404 below this path; is /v1 missing from the base URL?',
+    );
+    return { kind: 'wrong-base-path' };
+  }
+
+  function warnOnce(details: object, message: string): void {
+    if (!logged.has(message)) log.warn(details, message);
+    logged.add(message);
+  }
 }
 
-/** What these statuses say is said without a body. */
-const PLAIN: Readonly<Record<number, UpstreamFailure>> = {
+/** What these statuses mean needs no body. */
+const BY_STATUS: Readonly<Record<number, UpstreamFailure>> = {
   401: { kind: 'unauthenticated' },
   403: { kind: 'forbidden' },
   429: { kind: 'rate-limited' },
 };
 
-/** A refusal is one without the rest of its body; a success is none. */
-function failureOf({ head, reason }: TransportFailure): UpstreamFailure {
-  if (!head || (head.status >= 200 && head.status < 300)) return { kind: 'no-answer', reason };
-  return { kind: 'failed', status: head.status, code: undefined };
+/** An error status holds without the rest of its body; a success does not. */
+function failureOf({ head, reason, code }: TransportFailure): UpstreamFailure {
+  if (!head || (head.status >= 200 && head.status < 300)) return { kind: 'no-answer', reason, ...(code && { code }) };
+  return BY_STATUS[head.status] ?? { kind: 'failed', status: head.status, code: undefined };
 }
 
-function outcomeOf<T>(
-  response: TransportResponse,
-  good: readonly number[],
-  decode: (response: TransportResponse) => Decoded<T>,
-): UpstreamOutcome<T> {
-  const { status, headers, body } = response;
-  if (status >= 200 && status < 300) {
-    // A part of an answer, or one that somebody has changed on its way, may look like a whole one.
-    if (!good.includes(status)) {
-      return { kind: 'unreadable', status, problem: `the status: expected ${good[0]}`, foreign: true };
-    }
-    // Nothing but plain bodies was asked for.
-    if (headers['content-encoding'] !== undefined && headers['content-encoding'] !== 'identity') {
-      return { kind: 'unreadable', status, problem: 'the body: expected no content encoding', foreign: true };
-    }
+function outcomeOf<T>(response: TransportResponse, success: number, decode: Exchange<T>['decode']): UpstreamOutcome<T> {
+  const { status, body } = response;
+  if (status === success) {
     const decoded = decode(response);
     if (decoded.ok) return { kind: 'ok', value: decoded.value };
     const { problem, foreign } = decoded;
     return { kind: 'unreadable', status, problem, foreign };
   }
-  const plain = PLAIN[status];
-  if (plain) return plain;
+  if (status >= 200 && status < 300) {
+    return { kind: 'unreadable', status, problem: `the status: expected ${success}`, foreign: true };
+  }
+  const known = BY_STATUS[status];
+  if (known) return known;
   const error = decodeError(body);
   if (status === 400 && error) return { kind: 'invalid', error };
-  if (status === 404 && saysNotFound(body)) return { kind: 'not-found' };
+  if (status === 404 && error?.status === 404) return { kind: 'not-found' };
   if (status === 404 || status === 405 || status === 410) return { kind: 'route-gone', status };
   return { kind: 'failed', status, code: error?.code };
 }
 
-const ANY_STATUS = '';
-
-function withStatus(decoded: Decoded<Pet[]>, status: string): Decoded<readonly Pet[]> {
-  if (!decoded.ok || status === ANY_STATUS) return decoded;
-  const stranger = decoded.value.findIndex((pet) => pet.status !== status);
-  if (stranger < 0) return decoded;
-  return { ok: false, problem: `[${stranger}].status: expected the status that was asked for`, foreign: false };
-}
-
-function listing(decoded: Decoded<readonly Pet[]>, { headers }: TransportResponse): Decoded<Listing> {
+function listOf(decoded: Decoded<Pet[]>, headers: ResponseHeaders): Decoded<PetList> {
   if (!decoded.ok) return decoded;
-  const complete = decoded.value.length < LISTING_LIMIT && !hasNextPage(headers['link']);
+  const complete = decoded.value.length < LIST_LIMIT && !hasNextPage(headers['link']);
   return { ok: true, value: { pets: decoded.value, complete } };
 }
 
-/** A Deprecation header alone says nothing that pet-api.md has not said; a Sunset says when. */
-function readSunset({ sunset }: TransportResponse['headers']): Pick<UpstreamAnswer<unknown>, 'sunsetMs'> {
-  const sunsetMs = typeof sunset === 'string' ? Date.parse(sunset) : NaN;
-  return Number.isNaN(sunsetMs) ? {} : { sunsetMs };
-}
-
-/** A `Link` header with the relation "next" (RFC 8288): the contract does not show paging, so be ready for it. */
+/** A `Link` header with the relation "next" (RFC 8288). pet-api.md does not show the paging of its "paginated list". */
 function hasNextPage(link: string | string[] | undefined): boolean {
   const params = [link ?? []].flat().flatMap((value) => value.split(/[;,]/));
   return params.some((param) => /^\s*rel\s*=\s*(?:"[^"]*\bnext\b|next\b)/i.test(param));
 }
 
-function theAnimal(decoded: Decoded<Pet>, id: Int64): Decoded<Pet> {
-  if (!decoded.ok || decoded.value.id === id) return decoded;
-  return { ok: false, problem: 'id: expected the id that was asked for', foreign: false };
-}
-
-/**
- * The answer to another call shows another animal, and then nothing is known of this one. A service may tidy up a name or
- * choose a status of its own, which the contract leaves open; a 201 in the right category is taken for the answer all the
- * same, and not a 200, as which the answer to a read would come.
- */
-function theAddedAnimal(decoded: Decoded<Pet>, status: number, asked: NewPet): Decoded<Pet> {
-  if (!decoded.ok) return decoded;
-  const { name, categoryId } = decoded.value;
-  if (categoryId !== asked.categoryId) return notAsAsked('categoryId');
-  return status === 201 || name === asked.name ? decoded : notAsAsked('name');
-}
-
-function notAsAsked(field: keyof NewPet): Decoded<never> {
-  return { ok: false, problem: `${field}: expected that of the animal that was to be added`, foreign: false };
+/** A Deprecation header adds nothing to pet-api.md; a Sunset header says when. */
+function readSunset({ sunset }: ResponseHeaders): Pick<UpstreamAnswer<unknown>, 'sunsetMs'> {
+  const sunsetMs = typeof sunset === 'string' ? Date.parse(sunset) : NaN;
+  return Number.isNaN(sunsetMs) ? {} : { sunsetMs };
 }

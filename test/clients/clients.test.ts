@@ -1,102 +1,101 @@
-import { ApolloClient, HttpLink, InMemoryCache, gql } from '@apollo/client';
-import { CombinedGraphQLErrors } from '@apollo/client/errors';
-import { Client, fetchExchange } from '@urql/core';
-import { ClientError, GraphQLClient } from 'graphql-request';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { httpOrigin } from '../../src/http-origin.ts';
+import { startEmbedded } from '../support/start-embedded.ts';
+import type { EmbeddedGateway } from '../support/start-embedded.ts';
 
-const QUERY = 'query ($id: ID!) { pet(id: $id) { id name categoryId status } }';
-const CREATE =
-  'mutation ($input: CreatePetInput!) { createPet(input: $input) { pet { id name } userErrors { code message } } }';
-const BAD = '{ good: pets(limit: 1) { id } bad: pets(limit: 1000) { id } }';
+/** The documented snippets for clients, by what they import first. */
+const snippets = Object.fromEntries(
+  (await Promise.all(['README.md', 'schema/README.md'].map(snippetsOf)))
+    .flat()
+    .map((code) => [/from '(.+)'/.exec(code)?.[1] ?? 'fetch', code]),
+);
+const USED_UP = 'demo-used-up';
+const RETRY_AFTER_MS = 40;
 
-const ANIMAL = { id: '9007199254740993', name: 'Methuselah', categoryId: '9007199254740995', status: 'AVAILABLE' };
-const headers = { authorization: 'Bearer demo-free' };
+let gateway: EmbeddedGateway;
+let server: Server;
+/** When each request came, by `performance.now()`. */
+let cameAtMs: number[] = [];
+let printed: unknown[] = [];
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway();
+beforeEach(async () => {
+  await close();
+  cameAtMs = [];
+  printed = [];
+  const keys = {
+    'demo-free': { name: 'Free', perMinute: 60, perDay: 1_000 },
+    [USED_UP]: { name: 'tiny', perMinute: 1, perDay: 50 },
+  };
+  gateway = await startEmbedded({}, { keys });
+  await gateway.execute({ document: '{ pets { id } }', apiKey: USED_UP });
+  server = createServer((request, response) => {
+    cameAtMs.push(performance.now());
+    void text(request)
+      .then((body) => answerTo(body, request.headers.authorization ?? ''))
+      .then((answer) => response.writeHead(200, { 'content-type': 'application/json' }).end(answer));
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
 });
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
+afterAll(close);
+
+test('there are snippets for fetch, urql and Apollo Client', () => {
+  expect(Object.keys(snippets)).toEqual(['fetch', '@urql/core', '@apollo/client']);
 });
 
-/** One way for every client: what it reads, what it writes, and how it shows an error beside data. */
-interface AnyClient {
-  run(document: string, variables?: Record<string, unknown>): Promise<any>;
-  codesOf(document: string): Promise<unknown[]>;
+test.each(Object.keys(snippets))(
+  'with %s lists, reads extensions, creates, and retries after retryAfterMs',
+  async (name) => {
+    await run(snippets[name] ?? '');
+    const pets = printed.find((value) => Array.isArray(value));
+    expect(pets).toHaveLength(20);
+    expect(pets?.[0]).toMatchObject({ id: '1', name: 'Ada' });
+    expect(printed).toContainEqual({ upstreamCalls: 1, savedCalls: 0, oldestAgeMs: expect.any(Number) });
+    expect(printed).toContainEqual(
+      expect.objectContaining({ pet: expect.objectContaining({ id: expect.any(String) }), userErrors: [] }),
+    );
+    const [firstMs = 0, secondMs = 0, ...more] = cameAtMs;
+    expect(secondMs - firstMs).toBeGreaterThanOrEqual(RETRY_AFTER_MS - 1);
+    expect(more).toHaveLength(1);
+  },
+);
+
+/** petql's own response. The first request comes with a key whose minute is exhausted, and is told to wait for a moment only. */
+async function answerTo(body: string, authorization: string): Promise<string> {
+  const isFirst = cameAtMs.length === 1;
+  const usedUp = { authorization: `Bearer ${USED_UP}`, 'cache-control': 'no-cache', prefer: 'wait=0' };
+  const headers = { 'content-type': 'application/json', ...(isFirst ? usedUp : { authorization }) };
+  const response = await gateway.fetch(new Request('http://localhost/graphql', { method: 'POST', headers, body }));
+  const answer = await response.text();
+  if (!isFirst) return answer;
+  expect(answer).toContain('"code":"RATE_LIMITED"');
+  return answer.replace(/"retryAfterMs":\d+/, `"retryAfterMs":${RETRY_AFTER_MS}`);
 }
 
-const clients: Record<string, () => AnyClient> = {
-  '@urql/core': () => {
-    const client = new Client({
-      url: gateway.endpoint,
-      exchanges: [fetchExchange],
-      preferGetMethod: false,
-      fetchOptions: { headers },
-    });
-    const send = (document: string, variables = {}) =>
-      document.startsWith('mutation')
-        ? client.mutation(document, variables).toPromise()
-        : client.query(document, variables).toPromise();
-    return {
-      run: async (document, variables) => (await send(document, variables)).data,
-      codesOf: async (document) =>
-        (await send(document)).error?.graphQLErrors.map(({ extensions }) => extensions['code']) ?? [],
-    };
-  },
-  'graphql-request': () => {
-    const client = new GraphQLClient(gateway.endpoint, { headers });
-    return {
-      run: (document, variables) => client.request(document, variables),
-      codesOf: async (document) => {
-        const error: unknown = await client.request(document).catch((thrown: unknown) => thrown);
-        return error instanceof ClientError
-          ? (error.response.errors?.map(({ extensions }) => extensions['code']) ?? [])
-          : [error];
-      },
-    };
-  },
-  '@apollo/client': () => {
-    const client = new ApolloClient({
-      link: new HttpLink({ uri: gateway.endpoint, headers }),
-      cache: new InMemoryCache(),
-      defaultOptions: { query: { fetchPolicy: 'no-cache' }, mutate: { fetchPolicy: 'no-cache' } },
-    });
-    return {
-      run: async (document, variables = {}) =>
-        document.startsWith('mutation')
-          ? (await client.mutate({ mutation: gql(document), variables })).data
-          : (await client.query({ query: gql(document), variables })).data,
-      codesOf: async (document) => {
-        const error: unknown = await client.query({ query: gql(document) }).catch((thrown: unknown) => thrown);
-        return CombinedGraphQLErrors.is(error) ? error.errors.map(({ extensions }) => extensions?.['code']) : [error];
-      },
-    };
-  },
-};
+/** Runs a snippet as a module and collects what it prints. */
+async function run(code: string): Promise<void> {
+  const shared = { print: (...values: unknown[]) => printed.push(...values) };
+  Object.assign(globalThis, { shared });
+  const resolved = code
+    .replaceAll('http://127.0.0.1:4000', httpOrigin(server))
+    .replaceAll('console.log', 'globalThis.shared.print')
+    .replaceAll(/ from '(.+)'/g, (_all, specifier: string) => ` from '${import.meta.resolve(specifier)}'`);
+  await import(`data:text/javascript,${encodeURIComponent(resolved)}`);
+}
 
-describe.each(Object.keys(clients))('with %s', (name) => {
-  const client = () => clients[name]?.() as AnyClient;
+async function snippetsOf(file: string): Promise<string[]> {
+  const markdown = await readFile(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');
+  return [...markdown.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code);
+}
 
-  test('a query answers, and keeps every digit of an id', async () => {
-    expect(await client().run(QUERY, { id: ANIMAL.id })).toMatchObject({ pet: ANIMAL });
-  });
-
-  test('a mutation adds an animal that the next query finds', async () => {
-    const { createPet } = await client().run(CREATE, { input: { name: `by ${name}`, categoryId: '3' } });
-    expect(createPet).toMatchObject({ pet: { name: `by ${name}` }, userErrors: [] });
-    expect(await client().run(QUERY, { id: createPet.pet.id })).toMatchObject({ pet: { name: `by ${name}` } });
-  });
-
-  test('what is wrong with the input comes as userErrors', async () => {
-    const { createPet } = await client().run(CREATE, { input: { name: ' ', categoryId: '3' } });
-    expect(createPet).toMatchObject({ pet: null, userErrors: [{ code: 'bad_request' }] });
-  });
-
-  test('an error carries its code', async () => {
-    expect(await client().codesOf(BAD)).toEqual(['BAD_USER_INPUT']);
-  });
-});
+async function close(): Promise<void> {
+  server?.closeAllConnections();
+  server?.close();
+  await gateway?.[Symbol.asyncDispose]();
+}

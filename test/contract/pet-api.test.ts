@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { TestContext } from 'vitest';
 import { bareNumber, parseLosslessJson } from '../../src/lossless-json.ts';
-import { PET_STATUSES } from '../../src/pet.ts';
+import { PET_STATUSES } from '../support/pet-seeds.ts';
 import { readOpenApi } from './open-api.ts';
 import type { Answer, Operation, OperationId } from './open-api.ts';
 import { answeredAtMs, rateLimitProblems } from './rate-limit-problems.ts';
@@ -68,7 +68,7 @@ describe('listPets', () => {
     expect(new Set(body.map(({ id }: any) => id)).size).toBe(body.length);
   });
 
-  // The animals added above leave none of these listings empty.
+  // The animals added above leave none of these sharedLists empty.
   test.for(PET_STATUSES)('gives only animals that are %s when asked for those', async (wanted) => {
     const { status, body } = await ask('listPets', { query: `?limit=100&status=${wanted}` });
     expect(status).toBe(200);

@@ -1,57 +1,56 @@
+import { Console } from 'node:console';
+import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { startEmbedded } from '../support/start-embedded.ts';
 
 const petApiUrl = 'https://pets.example/v1';
 
 test.each<[string, Record<string, unknown>, string]>([
-  ['no address', {}, 'petApiUrl: expected an http or https address without user, query and fragment, got undefined'],
-  [
-    'an address of another protocol',
-    { petApiUrl: new URL('ftp://x/') },
-    'petApiUrl: expected an http or https address',
-  ],
+  ['no address', {}, 'petApiUrl must be an http or https URL without user, query and fragment, got undefined'],
+  ['an address of another protocol', { petApiUrl: new URL('ftp://x/') }, 'petApiUrl must be an http or https URL'],
   [
     'an address with a password',
     { petApiUrl: 'https:u:p@x/' },
-    'petApiUrl: expected an http or https address without user, query and fragment, got "…@x/"',
+    'petApiUrl must be an http or https URL without user, query and fragment, got "…@x/"',
   ],
   [
     'origins with a password',
     { petApiUrl, corsOrigins: ['https://u:p@x'] },
-    "corsOrigins: expected origins such as https://pets.example, or * for any, got …@x' ]",
+    "corsOrigins must be origins such as https://pets.example, or * for any, got …@x' ]",
   ],
-  ['an empty key', { petApiUrl, petApiKey: '' }, 'petApiKey: expected 1 to 512 visible ASCII characters'],
-  ['a state file without a name', { petApiUrl, stateFile: '' }, 'stateFile: expected the path of a file, got ""'],
+  ['an empty key', { petApiUrl, petApiKey: '' }, 'petApiKey must be 1 to 512 visible ASCII characters'],
+  ['a state file without a name', { petApiUrl, stateFile: '' }, 'stateFile must be the path of a file, got ""'],
   [
     'an endpoint that is a pattern',
     { petApiUrl, endpoint: '/:any' },
-    'endpoint: expected a path such as /api/graphql, got "/:any"',
+    'endpoint must be a path such as /api/graphql, got "/:any"',
   ],
   [
     'an endless wait',
     { petApiUrl, maxWaitMs: Infinity },
-    'maxWaitMs: expected a whole number from 0 to 600000, got Infinity',
+    'maxWaitMs must be a whole number from 0 to 600000, got Infinity',
   ],
   [
     'a time that is a text',
     { petApiUrl, upstreamTimeoutMs: '5' },
-    'upstreamTimeoutMs: expected a whole number from 1 to 600000, got "5"',
+    'upstreamTimeoutMs must be a whole number from 1 to 600000, got "5"',
   ],
   [
     'a time that is a bigint',
     { petApiUrl, maxWaitMs: 5n },
-    'maxWaitMs: expected a whole number from 0 to 600000, got 5n',
+    'maxWaitMs must be a whole number from 0 to 600000, got 5n',
   ],
-  ['an unknown plan', { petApiUrl, plan: 'gold' }, 'plan: expected auto, free, pro, business, or PER_MINUTE/PER_DAY'],
-  ['a plan without figures', { petApiUrl, plan: { perMinute: 0 } }, 'plan: expected auto, free, pro, business, or'],
+  ['an unknown plan', { petApiUrl, plan: 'gold' }, 'plan must be auto, free, pro, business, or PER_MINUTE/PER_DAY'],
+  ['a plan without figures', { petApiUrl, plan: { perMinute: 0 } }, 'plan must be auto, free, pro, business, or'],
   [
     'a log that is none',
     { petApiUrl, log: { info() {} } },
-    'log: expected an object with the functions info, warn, error',
+    'log must be an object with the functions info, warn, error',
   ],
-  ['an option that there is not', { petApiUrl, petApiURL: petApiUrl }, 'petApiURL: there is no such option'],
+  ['an option that there is not', { petApiUrl, petApiURL: petApiUrl }, 'petApiURL is not an option'],
 ])('createGateway refuses %s', (_name, options, problem) => {
   expect(() => createGateway(options as unknown as GatewayOptions)).toThrow(TypeError);
   expect(() => createGateway(options as unknown as GatewayOptions)).toThrow(`createGateway: ${problem}`);
@@ -65,9 +64,9 @@ test('every wrong option is named at once, and no secret is repeated', () => {
     keySecret: 'secret',
   };
   expect(() => createGateway(options as unknown as GatewayOptions)).toThrow(
-    /^createGateway: petApiUrl: [^;]*; petApiKey: [^;]*; redisUrl: [^;]*; keySecret: [^;]*$/,
+    /^createGateway: petApiUrl must [^;]*; petApiKey must [^;]*; redisUrl must [^;]*; keySecret must [^;]*$/,
   );
-  expect(() => createGateway(options as unknown as GatewayOptions)).not.toThrow(/secret(?!:)/i);
+  expect(() => createGateway(options as unknown as GatewayOptions)).not.toThrow(/secret(?! must)/i);
 });
 
 test('a state file that cannot be used is named as the option that it is', () => {
@@ -76,15 +75,42 @@ test('a state file that cannot be used is named as the option that it is', () =>
   );
 });
 
-test('options that are given as undefined are as good as none', async () => {
-  await using gateway = await startEmbedded({ petApiKey: undefined, maxWaitMs: undefined } as object);
+test('options that are undefined count as none', async () => {
+  await using gateway = await startEmbedded({ petApiKey: undefined, maxWaitMs: undefined });
   expect(
     (await gateway.execute({ document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free' })).errors,
   ).toBeUndefined();
 });
 
-test('a plan can be named, and a log can be the console', async () => {
-  await using gateway = await startEmbedded({ plan: '500/20000', log: console });
+test('a plan can be named', async () => {
+  await using gateway = await startEmbedded({ plan: '500/20000' });
   const document = '{ rateLimit { plan } }';
   expect((await gateway.execute({ document, apiKey: 'demo-free' })).data).toEqual({ rateLimit: { plan: '500/20000' } });
+});
+
+test.each<[string, GatewayOptions['logLevel'], number[]]>([
+  ['warnings alone by default', undefined, [1, 1]],
+  ['more with a lower level', 'info', [1, 2]],
+  ['each operation at the level debug', 'debug', [2, 4]],
+  ['nothing at the level silent', 'silent', [0, 0]],
+])('the console as the log gets %s', async (_name, logLevel, lines) => {
+  const sandbox = await startSandbox();
+  const port = Number(new URL(sandbox.url).port);
+  await sandbox.close();
+  const output = new PassThrough().setEncoding('utf8');
+  let text = '';
+  output.on('data', (chunk: string) => (text += chunk));
+  const gateway = createGateway({ petApiUrl: sandbox.url, freshUpstream: true, log: new Console(output), logLevel });
+  const operation = { document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free', waitMs: 0 };
+  const counts: number[] = [];
+  const execute = async () => {
+    await gateway.execute(operation);
+    counts.push(text.split(/^(?=\{)/m).filter(Boolean).length);
+  };
+  await execute();
+  const again = await startSandbox({ port });
+  await execute();
+  await gateway.close();
+  await again.close();
+  expect(counts).toEqual(lines);
 });

@@ -18,10 +18,7 @@ test('two gateways in one process share nothing: no budget, no refused key, no k
     return data?.rateLimit.windows.map((window) => window.used);
   };
   await one.execute({ document: PETS, apiKey: 'demo-free' });
-  expect([await used(one), await used(other)]).toEqual([
-    [1, 1],
-    [0, 0],
-  ]);
+  expect([await used(one), await used(other)]).toEqual([[1, 1], []]);
 
   const strays = () => one.sandbox.calls.filter(({ key }) => key === 'stray').length;
   for (const gateway of [one, one, other, other]) await gateway.execute({ document: PETS, apiKey: 'stray' });

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Browser, Locator, Page, Route } from 'playwright-core';
 import { afterAll, assert, beforeAll, beforeEach, expect, test } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 import { startBrowser } from '../support/browser.ts';
@@ -9,33 +9,76 @@ import type { TestGateway } from '../support/start-gateway.ts';
 
 /** GraphiQL's script, style and editor workers. */
 const ASSETS = ['editorWorkerService.js', 'graphiql.css', 'graphiql.js', 'graphql.js', 'json.js'];
-const TABS = ['ListPets', 'FindPets', 'CompareStatuses', 'CreatePet'];
+const TABS = ['ListPets', 'ThirtyPets', 'CompareStatuses', 'CreatePet', 'Quota', 'DryRun'];
+/** The line under the result for what a response holds. */
+const LINES: readonly (readonly [string, object, Record<string, string>?])[] = [
+  [
+    '1 call · 29 saved · fresh · 57 of 60 this minute, 986 of 1,000 today',
+    { data: {}, extensions: { petql: { upstreamCalls: 1, savedCalls: 29, oldestAgeMs: 7 } } },
+    {
+      ratelimit: '"minute";r=57;t=23, "day";r=986;t=4000',
+      'ratelimit-policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
+    },
+  ],
+  [
+    '0 calls · 2 saved · 75 s old: quota exhausted · 0 left this minute',
+    {
+      data: {},
+      extensions: { petql: { upstreamCalls: 0, savedCalls: 2, oldestAgeMs: 74_100, staleReason: 'QUOTA_EXHAUSTED' } },
+    },
+    { ratelimit: 'junk, "minute"; t=23; r=0, "day";t=1', 'ratelimit-policy': '"minute";w=60' },
+  ],
+  [
+    '0 calls · 0 saved · retry in 23 s',
+    { data: null, errors: [{ message: 'Rate limited.', extensions: { code: 'RATE_LIMITED', retryAfterMs: 22_500 } }] },
+  ],
+  [
+    'dry run · at most 1,200 calls · fits in 3 min',
+    { data: {}, extensions: { petql: { dryRun: { upstreamCalls: 1200, fits: false, waitMs: 180_000 } } } },
+  ],
+];
 const PATIENCE = { timeout: 15_000 };
 
 let gateway: TestGateway;
+/** Its GraphiQL knows no key. */
+let keyless: TestGateway;
 let browser: Browser | undefined;
 let page: Page;
 
 beforeAll(async () => {
   gateway = await startGateway({ gateway: { graphiqlKey: 'demo-free' } });
+  keyless = await startGateway();
   browser = await startBrowser();
 });
 afterAll(async () => {
   await browser?.close();
   await gateway[Symbol.asyncDispose]();
+  await keyless[Symbol.asyncDispose]();
 });
 
 beforeEach(async ({ onTestFinished, skip }) => {
   if (!browser) return skip('no browser starts on this machine');
   page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   page.setDefaultTimeout(PATIENCE.timeout);
-  const complaints = listenForComplaints(page, new URL(gateway.endpoint).origin);
+  const complaints = listenForComplaints(page);
   onTestFinished(async () => {
     await page.context().close();
     assert.deepEqual(complaints, []);
   });
   await page.goto(gateway.endpoint);
   await shows('Operation Editor', 'ListPets');
+});
+
+/** The first calls of the key. UPDATE_PICTURE=1 in the environment writes the picture again. */
+test('thirty pets by alias cost one call, in the picture for the README', async () => {
+  await openTab('ThirtyPets');
+  await execute();
+  await shows('Result Window', '"name": "Dexter"');
+  await usageShows('1 call · 29 saved · fresh · 59 of 60 this minute, 999 of 1,000 today');
+  await page.mouse.move(0, 0);
+  const picture = await page.screenshot({ animations: 'disabled', caret: 'hide' });
+  expect(picture.byteLength).toBeLessThan(300_000);
+  if (process.env['UPDATE_PICTURE']) await writeFile(join(import.meta.dirname, 'graphiql.png'), picture);
 });
 
 test('the first load takes less than 3 MB, and a reload takes none of the assets again', async () => {
@@ -53,7 +96,7 @@ test('the page is called petql, in its title and in its header', async () => {
   expect(await page.locator('body').innerText()).not.toContain('Yoga');
 });
 
-test('a tab stands there for each example operation, with the demo key as a header', async () => {
+test('each example operation has a tab, with the demo key as a header', async () => {
   expect(await tabNames()).toEqual(TABS);
   for (const name of TABS.toReversed()) {
     await openTab(name);
@@ -65,7 +108,7 @@ test('a tab stands there for each example operation, with the demo key as a head
 // GraphiQL's tabs jumped away from under the pointer after that.
 test('a tab opens at one click after the window has changed its size', async () => {
   await page.setViewportSize({ width: 1000, height: 700 });
-  await openTab('FindPets');
+  await openTab('ThirtyPets');
   await openTab('ListPets');
   expect(await tabNames()).toEqual(TABS);
 });
@@ -83,12 +126,92 @@ test('the execute button runs the first query with its variables', async () => {
   expect(await textOf('Result Window')).not.toContain('"name": "Elsa"');
 });
 
-test('the mutation of the create tab adds an animal and shows it', async () => {
+test('the mutation of the create tab adds one pet, however often it runs', async () => {
   await openTab('CreatePet');
   await execute();
   await shows('Result Window', '"name": "Momo"');
   await shows('Result Window', '"userErrors": []');
-  expect(gateway.sandbox.calls.at(-1)).toMatchObject({ method: 'POST' });
+  await usageShows('1 call · 0 saved');
+  await execute();
+  await usageShows('0 calls · 0 saved');
+  expect(gateway.sandbox.calls.filter(({ method }) => method === 'POST')).toHaveLength(1);
+});
+
+test('the dry run tab shows the cost at most, and calls nothing', async () => {
+  const before = gateway.sandbox.calls.length;
+  await openTab('DryRun');
+  await execute();
+  await shows('Result Window', '"dryRun": {');
+  await usageShows(/^dry run · at most \d calls · fits now/);
+  expect(gateway.sandbox.calls).toHaveLength(before);
+});
+
+test('the quota tab costs no call', async () => {
+  await openTab('Quota');
+  await execute();
+  await shows('Result Window', '"queued": 0');
+  expect(await usage()).toContain('0 calls · 0 saved');
+});
+
+test('the line under the result says what the response says', async () => {
+  await using answers = await answerWith();
+  for (const [line, result, headers = {}] of LINES) {
+    answers.next = { json: result, headers };
+    await execute();
+    await expect.poll(usage, PATIENCE).toBe(line);
+  }
+  answers.next = { body: '<h1>Sign in</h1>' };
+  await execute();
+  await shows('Result Window', 'Expected a GraphQL response, got HTTP 200.');
+});
+
+test('each tab keeps the line of its last run', async () => {
+  await execute();
+  await usageShows(/\d saved · fresh/);
+  await openTab('Quota');
+  await expect.poll(usage, PATIENCE).toBe('');
+  await openTab('ListPets');
+  await usageShows(/\d saved · fresh/);
+});
+
+test('at 390 px the query stands above the result, and both can be used', async () => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await execute();
+  await shows('Result Window', '"name": "Ada"');
+  await usageShows('fresh');
+  const query = await boxOf(editor('Operation Editor'));
+  const headers = await boxOf(editor('Headers'));
+  const result = await boxOf(editor('Result Window'));
+  const line = await boxOf(page.locator('#usage'));
+  for (const box of [query, headers, result, line]) {
+    expect(box.x).toBeGreaterThanOrEqual(0);
+    expect(box.x + box.width).toBeLessThanOrEqual(390);
+    expect(box.width).toBeGreaterThan(330);
+  }
+  expect(query.height).toBeGreaterThan(150);
+  expect(headers.y).toBeGreaterThanOrEqual(query.y + query.height);
+  expect(result.y).toBeGreaterThanOrEqual(headers.y + headers.height);
+  expect(result.height).toBeGreaterThan(250);
+  expect(line.y).toBeGreaterThanOrEqual(result.y + result.height);
+  expect(line.y + line.height).toBeLessThanOrEqual(844);
+});
+
+test('a typed key holds for all tabs of the page and for a reload, and in no other storage', async () => {
+  await page.goto(keyless.endpoint);
+  await shows('Headers', 'YOUR_API_KEY');
+  await typeInto('Headers', '{ "Authorization": "Bearer demo-pro"');
+  await execute();
+  await usageShows('1 call · 0 saved');
+  await openTab('CompareStatuses');
+  await execute();
+  await usageShows('fresh');
+  await openTab('ListPets');
+  await openTabIsStored(0);
+  await page.reload();
+  await shows('Headers', 'demo-pro');
+  await execute();
+  await shows('Result Window', '"name": "Ada"');
+  expect(await page.evaluate(() => JSON.stringify(globalThis.localStorage))).not.toContain('demo-pro');
 });
 
 // GraphiQL adds a tab on a reload unless its editors start with what a stored tab holds.
@@ -137,26 +260,29 @@ test("the editor completes the schema's fields, with workers of the gateway's ow
   expect(workers.filter((url) => !url.startsWith(`${gateway.endpoint}/graphiql/`))).toEqual([]);
 });
 
-/** Written anew with UPDATE_PICTURE=1 in the environment. */
-test('GraphiQL with an answer makes a picture for the README', async () => {
-  await execute();
-  await shows('Result Window', '"name": "Dexter"');
-  await page.mouse.move(0, 0);
-  const picture = await page.screenshot({ animations: 'disabled', caret: 'hide' });
-  expect(picture.byteLength).toBeLessThan(300_000);
-  if (process.env['UPDATE_PICTURE']) await writeFile(join(import.meta.dirname, 'graphiql.png'), picture);
-});
+/** Stands in for the gateway. */
+async function answerWith() {
+  const answers: { next: Parameters<Route['fulfill']>[0]; [Symbol.asyncDispose](): Promise<void> } = {
+    next: {},
+    [Symbol.asyncDispose]: () => page.unroute(gateway.endpoint),
+  };
+  await page.route('**/graphql', (route) => {
+    return route.request().method() === 'POST' ? route.fulfill(answers.next) : route.fallback();
+  });
+  return answers;
+}
 
-/** What a page says on its console as an error, throws, or asks of anyone but the gateway. */
-function listenForComplaints(of: Page, origin: string): string[] {
+/** What a page says on its console as an error, throws, or asks of another host than the gateways'. */
+function listenForComplaints(of: Page): string[] {
   const heard: string[] = [];
   of.on('console', (message) => {
     if (message.type() === 'error') heard.push(`console: ${message.text()}`);
   });
   of.on('pageerror', (error) => heard.push(`uncaught: ${error.message}`));
   of.on('request', (request) => {
-    const { origin: asked, protocol } = new URL(request.url());
-    if (asked !== origin && protocol !== 'data:' && protocol !== 'blob:') heard.push(`asked: ${request.url()}`);
+    const { origin, protocol } = new URL(request.url());
+    const isOwn = [gateway, keyless].some(({ endpoint }) => endpoint.startsWith(`${origin}/`));
+    if (!isOwn && protocol !== 'data:' && protocol !== 'blob:') heard.push(`asked: ${request.url()}`);
   });
   of.on('websocket', (socket) => heard.push(`asked: ${socket.url()}`));
   return heard;
@@ -203,7 +329,7 @@ async function openTab(name: string): Promise<void> {
 /** GraphiQL writes it down a moment later. */
 async function openTabIsStored(index: number): Promise<void> {
   await page.waitForFunction(
-    (end) => globalThis.localStorage.getItem('graphiql:tabState')?.endsWith(end),
+    (end) => globalThis.sessionStorage.getItem('graphiql:tabState')?.endsWith(end),
     `"activeTabIndex":${index}}`,
   );
 }
@@ -227,4 +353,26 @@ async function textOf(name: string): Promise<string> {
 
 async function shows(name: string, text: string): Promise<void> {
   await expect.poll(() => textOf(name), PATIENCE).toContain(text);
+}
+
+/** The editor closes the bracket. */
+async function typeInto(name: string, text: string): Promise<void> {
+  await editor(name).getByRole('textbox').filter({ visible: true }).focus();
+  await page.keyboard.press('ControlOrMeta+a');
+  await page.keyboard.insertText(text);
+  await shows(name, text);
+}
+
+/** The line under the result. Its spaces are partly ones that do not break. */
+async function usage(): Promise<string> {
+  const texts = await page.locator('#usage').allTextContents();
+  return texts.join('').replaceAll('\u00a0', ' ');
+}
+
+async function usageShows(part: string | RegExp): Promise<void> {
+  await expect.poll(usage, PATIENCE).toMatch(part);
+}
+
+async function boxOf(item: Locator) {
+  return (await item.boundingBox()) ?? { x: NaN, y: NaN, width: NaN, height: NaN };
 }

@@ -43,10 +43,9 @@ describe('the package', () => {
     expect(problems).toEqual(expected.map((problem) => expect.objectContaining(problem)));
   });
 
-  test('holds what runs, its types and the schema, and neither sources nor tests', async () => {
-    const files = createPackageFromTarballData(new Uint8Array(consumer.tarball)).listFiles();
-    const kinds = files.map((file) =>
-      file.replace(/^\/node_modules\/petql\//, '').replace(/^dist\/.*?((?:\.d)?\.\w+)$/, 'dist/*$1'),
+  test('holds what runs, its types, the schema and the documentation, and neither sources nor tests', () => {
+    const kinds = packedFiles().map((file) =>
+      file.replace(/^dist\/.*?((?:\.d)?\.\w+)$/, 'dist/*$1').replace(/^src\/\w+\//, 'src/*/'),
     );
     expect([...new Set(kinds)].toSorted()).toEqual([
       'LICENSE',
@@ -54,10 +53,28 @@ describe('the package', () => {
       'dist/*.d.ts',
       'dist/*.js',
       'package.json',
+      'schema/README.md',
+      'schema/pet-api.openapi.yaml',
       'schema/schema.graphql',
+      'src/*/README.md',
+      'src/README.md',
+      'test/README.md',
+      'test/graphiql/graphiql.png',
     ]);
   });
+
+  test('holds every file that its README links to', async () => {
+    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+    const links = [...readme.matchAll(/\]\(([^)#]+)/g)].map(([, link]) => link);
+    expect(links.length).toBeGreaterThan(5);
+    for (const link of links) expect(packedFiles()).toContain(link);
+  });
 });
+
+function packedFiles(): string[] {
+  const files = createPackageFromTarballData(new Uint8Array(consumer.tarball)).listFiles();
+  return files.map((file) => file.replace('/node_modules/petql/', ''));
+}
 
 describe('petql from node_modules', () => {
   test('starts with plain Node, and answers GraphQL and GraphiQL', async () => {
@@ -86,6 +103,16 @@ describe('petql from node_modules', () => {
     });
   });
 
+  test('says in one line which Node it needs, when an older one imports it', async () => {
+    const versions = "{ ...process.versions, node: '24.11.1' }";
+    const older = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`;
+    const program = "import('petql').catch(({ message }) => console.log(message))";
+    expect(await consumer.run(process.execPath, '--import', older, '--eval', program)).toEqual({
+      code: 0,
+      output: 'petql needs Node.js 24.12 or later, and this is 24.11.1.\n',
+    });
+  });
+
   test('still has its whole schema in a bundle', async () => {
     const program = `
       import { createGateway } from 'petql';
@@ -107,8 +134,8 @@ describe('petql from node_modules', () => {
 });
 
 describe('petql mounted', () => {
-  test("is mounted here as README's table says", async () => {
-    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  test("is mounted here as the library's table says", async () => {
+    const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8');
     const table = /^\| In \| Mount \|\n.*?\n\n/ms.exec(readme)?.[0] ?? '';
     const mounts = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code]) => code);
     expect(mounts).toHaveLength(5);

@@ -1,108 +1,176 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { stripTypeScriptTypes } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { describeConfig } from '../../src/config.ts';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { parse } from 'yaml';
+import packageJson from '../../package.json' with { type: 'json' };
+import packageLock from '../../package-lock.json' with { type: 'json' };
+import { createGateway } from '../../src/index.ts';
+import { DEMO_KEYS } from '../../src/sandbox/usage-limits.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+const run = promisify(execFile);
+const readText = (path: string) => readFile(join(ROOT, path), 'utf8');
+
+const readme = await readText('README.md');
+const reference = await readText('schema/README.md');
 const blocks = [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = '', text = '']) => ({ kind, text }));
 const ofKind = (kind: string) => blocks.filter((block) => block.kind === kind).map(({ text }) => text.trim());
+/** Inline code. */
+const words = [...(readme + reference).matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text);
 
-/** What a clean clone holds, and nothing that was installed or built. */
-const CLONED = ['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json', 'vitest.config.ts', 'src', 'schema'];
+let gateway: TestGateway;
+/** Those of `petql --help`. */
+let settings: Awaited<ReturnType<typeof readHelp>>;
 
-describe('the commands', () => {
-  const [start = '', curl = '', check = ''] = ofKind('sh');
-  let folder: string;
+beforeAll(async () => {
+  [gateway, settings] = await Promise.all([startGateway({ gateway: { admin: true } }), readHelp()]);
+});
+afterAll(() => gateway[Symbol.asyncDispose]());
 
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'petql-readme-'));
-    for (const name of CLONED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
-  });
-  afterAll(() => rm(folder, { recursive: true }));
-
-  test('start petql in a clean folder with the system Node, and the pasted line gets the printed answer', async () => {
-    const shell = run(`${start} -- --port 0`);
-    let output = '';
-    const endpoint = await new Promise<string>((resolve, reject) => {
-      shell.stdout.setEncoding('utf8').on('data', (text: string) => {
-        output += text;
-        const found = /^curl -s (\S+)/m.exec(output)?.[1];
-        if (found) resolve(found);
-      });
-      shell.once('close', (code) => reject(new Error(`it ended with ${code}: ${output}`)));
-    });
-    const [answer = ''] = ofKind('json');
-    const pasted = run(curl.replace('http://127.0.0.1:4000/graphql', endpoint));
-    const received = (await pasted.stdout.setEncoding('utf8').toArray()).join('');
-    const printed = JSON.parse(answer);
-    // Its age is another each time.
-    printed.extensions.petql.oldestAgeMs = expect.any(Number);
-    expect(JSON.parse(received)).toEqual(printed);
-    const ended = once(shell, 'close');
-    if (shell.pid) process.kill(-shell.pid, 'SIGTERM');
-    await ended;
-    expect(output).not.toMatch(/warn/i);
-  }, 120_000);
-
-  test('test it with the command that continuous integration calls', async () => {
-    expect(check).toBe('npm ci && npm test');
-    expect(await readFile(join(ROOT, '.ci/run'), 'utf8')).toContain(check);
-  });
-
-  function run(command: string) {
-    return spawn('sh', ['-c', command], {
-      cwd: folder,
-      env: { ...process.env, PATH: systemPath(), NODE_ENV: '' },
-      stdio: ['ignore', 'pipe', 'inherit'],
-      detached: true,
-    });
-  }
+test('continuous integration calls the test command', async () => {
+  expect(ofKind('sh')).toContain('npm ci && npm test');
+  expect(await readText('.ci/run')).toContain('npm ci && npm test');
 });
 
-describe('the queries', () => {
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    gateway = await startGateway();
-  });
-  afterAll(async () => {
-    await gateway[Symbol.asyncDispose]();
+describe('the blocks of code', () => {
+  test('are all of a kind that a test runs', () => {
+    // js in test/clients; ts in test/package, too; the first sh in clean-start.test.ts
+    expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'js', 'ts', 'graphql', 'yaml']));
   });
 
-  test.each(ofKind('graphql'))('run without an error: %s', async (query) => {
-    const { data, errors } = await gateway.query(query);
+  test('curl prints the result that is shown', async () => {
+    const [, curl = ''] = ofKind('sh');
+    const { stdout } = await run('sh', ['-c', curl.replace('http://127.0.0.1:4000/graphql', gateway.endpoint)]);
+    const shown = JSON.parse(ofKind('json')[0] ?? '');
+    shown.extensions.petql.oldestAgeMs = expect.any(Number);
+    expect(JSON.parse(stdout)).toEqual(shown);
+  });
+
+  test.each(ofKind('graphql'))('the operation runs without an error: %s', async (query) => {
+    const { data, errors, headers } = await gateway.query(query);
     expect(errors).toBeUndefined();
     expect(Object.values(data ?? {}).every((value) => value !== null)).toBe(true);
+    for (const name of ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit']) expect(headers.has(name)).toBe(true);
+  });
+
+  test('the backend gets names from petql', async () => {
+    vi.stubEnv('PET_API_KEY', 'demo-pro');
+    vi.stubGlobal('petql', { createGateway });
+    const code = stripTypeScriptTypes(ofKind('ts')[0] ?? '')
+      .replace("import { createGateway } from 'petql';", 'const { createGateway } = petql;')
+      .replace('https://pets.example/v1', gateway.sandbox.url);
+    const backend = await import(`data:text/javascript,${encodeURIComponent(`${code}\nexport { gateway };`)}`);
+    expect(await backend.availableNames(AbortSignal.timeout(5_000))).toEqual(expect.arrayContaining(['Ada', 'Balu']));
+    await backend.gateway.close();
+    vi.unstubAllGlobals();
+    vi.unstubAllEnvs();
+  });
+
+  test('the compose file sets what petql and Redis know', async () => {
+    const { services } = parse(ofKind('yaml')[0] ?? '');
+    const variables = settings.map(({ variable }) => variable);
+    for (const name of Object.keys(services.petql.environment)) expect(variables).toContain(name);
+    expect(services.redis.command).toBe(
+      'redis-server --appendonly yes --appendfsync everysec --maxmemory-policy noeviction',
+    );
+    expect(existsSync(join(ROOT, services.petql.build, 'Dockerfile'))).toBe(true);
   });
 });
 
 describe('the tables', () => {
-  test('name every setting', () => {
-    for (const line of describeConfig('gateway').split('\n')) {
-      const [flag = '', variable] = line.trim().split(/ {2,}/);
-      expect(readme).toContain(`\`${flag.split(' ')[0]}\``);
-      expect(readme).toContain(`\`${variable}\``);
+  test('name every setting with its variable and its default', () => {
+    expect(settings.length).toBeGreaterThan(20);
+    const documented = (readme + reference).split('\n').flatMap((row) => {
+      if (!row.startsWith('| `--')) return [];
+      const [flags = [], variables = [], values = []] = row
+        .split('|')
+        .slice(1)
+        .map((cell) => cell.split(',').map((part) => part.trim().replaceAll('`', '')));
+      return flags.map((flag, index) => ({ flag, variable: variables[index], value: values[index] ?? '' }));
+    });
+    for (const { value, ...setting } of settings) {
+      expect(documented).toContainEqual({
+        ...setting,
+        value: expect.stringMatching(/^\d/.test(value) ? new RegExp(`^${value}$`) : /^/),
+      });
     }
   });
+
   test('name every error code', async () => {
-    const source = await readFile(join(ROOT, 'src/errors.ts'), 'utf8');
-    const codes = [...source.matchAll(/\| '([A-Z_]+)'/g)].map(([, code]) => code);
+    const codes = [...(await readText('src/errors.ts')).matchAll(/\| '([A-Z_]+)'/g)].map(([, code]) => code);
     expect(codes.length).toBeGreaterThan(10);
-    for (const code of codes) expect(readme).toContain(`\`${code}\``);
+    for (const code of codes) expect(readme).toMatch(new RegExp(`^\\| .*\`${code}\`.* \\| .+ \\| .+ \\|$`, 'm'));
+  });
+
+  test('name every demo key with its limits', () => {
+    const figures = (calls: number) => calls.toLocaleString('en');
+    for (const [key, { perMinute, perDay }] of Object.entries(DEMO_KEYS)) {
+      expect(readme).toContain(`| \`${key}\` | ${figures(perMinute)} | ${figures(perDay)} |`);
+    }
   });
 });
 
-/** Without the folders that npm puts in front, so that the machine's own Node and npm are found. */
-function systemPath(): string {
-  return (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .filter((folder) => !folder.includes('node_modules'))
-    .join(delimiter);
+describe('what the text names exists:', () => {
+  test('flags and scripts', async () => {
+    const flags = settings.map(({ flag }) => flag);
+    const others = ['--read-only', '--cap-drop'];
+    const named = words.flatMap((word) =>
+      /^(?:npm run|docker build)/.test(word) ? [] : (word.match(/--[a-z][a-z-]+/g) ?? []),
+    );
+    for (const flag of named) expect([...flags, ...others]).toContain(flag);
+    const scripts = words.flatMap((word) => /^npm run ([\w-]+)/.exec(word)?.[1] ?? []);
+    expect(scripts.length).toBeGreaterThan(2);
+    for (const script of scripts) expect(Object.keys(packageJson.scripts)).toContain(script);
+  });
+
+  test('metrics', async () => {
+    await gateway.query('{ pets(limit: 1) { id } }');
+    const metrics = await (await fetch(`${gateway.adminOrigin}/metrics`)).text();
+    const named = words.flatMap((word) => /^petql_\w+/.exec(word)?.[0] ?? []);
+    expect(named.length).toBeGreaterThan(1);
+    for (const name of named) expect(metrics).toContain(`# TYPE ${name} `);
+  });
+
+  test.each(['README.md', 'src/README.md', 'schema/README.md', 'test/README.md'])('links of %s', async (file) => {
+    const text = await readText(file);
+    const links = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, link = '']) => link);
+    const broken: string[] = [];
+    for (const link of links) {
+      const [path = '', anchor] = link.split('#');
+      const target = join(dirname(file), path);
+      const headings = anchor === undefined ? [] : (await readText(target)).matchAll(/^#+ (.+)$/gm);
+      const anchors = [undefined, ...[...headings].map(([, title = '']) => title.toLowerCase().replaceAll(' ', '-'))];
+      if (!existsSync(join(ROOT, target)) || !anchors.includes(anchor)) broken.push(link);
+    }
+    expect(broken).toEqual([]);
+  });
+
+  test('as many packages as are said to be installed', () => {
+    const installed = Object.entries<{ version?: string; dev?: boolean }>(packageLock.packages).filter(
+      ([path, { dev }]) => path !== '' && !dev,
+    );
+    // petql itself, too
+    expect(readme).toContain(`${installed.length + 1} packages`);
+  });
+});
+
+test('thirty pets by id cost one call', async () => {
+  const ids = JSON.stringify(Array.from({ length: 30 }, (_, index) => String(index + 1)));
+  const headers = { authorization: 'Bearer demo-business' };
+  const { extensions } = await gateway.query(`{ petsById(ids: ${ids}) { name } }`, { headers });
+  expect(extensions?.['petql']).toMatchObject({ upstreamCalls: 1, savedCalls: 29 });
+});
+
+async function readHelp() {
+  const { stdout } = await run(process.execPath, [join(ROOT, 'src/main.ts'), '--help']);
+  const [, ofGateway = ''] = stdout.split(/^\S.*:\n/m);
+  const rows = ofGateway.matchAll(/^ +(--\S+)(?: [A-Z]+)? +([A-Z_]+) +.*?(?:\((?:default )?(\S+)\))?$/gm);
+  return [...rows].map(([, flag = '', variable = '', value = '']) => ({ flag, variable, value }));
 }

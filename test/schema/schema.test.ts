@@ -7,9 +7,22 @@ const ownTypes = Object.values(schema.getTypeMap()).filter(
   (type) => !type.name.startsWith('__') && !isSpecifiedScalarType(type),
 );
 
-test('schema/schema.graphql is the printed schema; npm run schema prints it anew', async () => {
+test('schema/schema.graphql is the printed schema; npm run schema updates it', async () => {
   const checkedIn = await readFile(new URL('../../schema/schema.graphql', import.meta.url), 'utf8');
   expect(checkedIn).toBe(`${printSchema(schema)}\n`);
+});
+
+test('the schema says what petql is and what extensions.petql means', () => {
+  for (const text of [
+    'petql reads and adds pets',
+    'upstreamCalls',
+    'savedCalls',
+    'oldestAgeMs',
+    'staleReason',
+    'dryRun',
+  ]) {
+    expect(schema.description).toContain(text);
+  }
 });
 
 test('every type, field, argument, input field and enum value has a description', () => {

@@ -1,41 +1,24 @@
-import { createCallers } from '../../src/caller/callers.ts';
-import type { Caller } from '../../src/caller/callers.ts';
-import type { Demand } from '../../src/caller/demand.ts';
-import { readFreshness } from '../../src/caller/freshness.ts';
-import type { Freshness, FreshnessDefaults } from '../../src/caller/freshness.ts';
-import type { Clock } from '../../src/clock.ts';
-import { steadyTime } from '../../src/clock.ts';
-import type { Int64 } from '../../src/int64.ts';
-import { silentLog } from '../../src/log.ts';
-import { PET_STATUSES } from '../../src/pet.ts';
-import type { Pet } from '../../src/pet.ts';
-import { PLANS } from '../../src/plan.ts';
+import { createGateway } from '../../src/index.ts';
 import type { Plan } from '../../src/plan.ts';
-import { createMemoryLedger } from '../../src/throttle/memory-ledger.ts';
-import { createUpstreamClock } from '../../src/throttle/upstream-clock.ts';
-import type { PetApi, UpstreamAnswer, UpstreamOutcome } from '../../src/upstream/pet-api.ts';
-import { createModelStore, found, listed } from '../caller/model-store.ts';
-import type { ModelStore } from '../caller/model-store.ts';
-import { createStrictPlan } from '../throttle/strict-plan.ts';
-import type { StrictPlan } from '../throttle/strict-plan.ts';
-import { startVirtualTime } from './virtual-time.ts';
-import type { VirtualTime } from './virtual-time.ts';
+import { createPetApi } from '../support/pet-api.ts';
+import { STATUSES, createPetStore } from '../support/pet-store.ts';
+import { createRandom } from '../support/random.ts';
+import { startVirtualTime } from '../support/virtual-time.ts';
 
-export interface DayOptions extends FreshnessDefaults {
+export interface DayOptions {
   readonly plan: Plan;
-  /** Animals in the store; every minute others change one of them. */
-  readonly animals: number;
+  readonly maxAgeMs: number;
+  readonly maxStaleMs: number;
+  /** Pets in the store; every minute others change one of them. */
+  readonly pets: number;
   readonly durationMs: number;
-  /** What is asked, and when: each entry is one operation of one or more demands, again and again. */
+  /** Which queries are sent, and when: each entry is one query, again and again. */
   readonly load: readonly LoadEntry[];
-  /** How long an operation may wait. Default 10 s. */
-  readonly maxWaitMs?: number;
 }
 
 export interface LoadEntry {
-  readonly demands: readonly Demand[];
+  readonly query: string;
   readonly firstMs: number;
-  /** Infinity for once. */
   readonly everyMs: number;
 }
 
@@ -43,165 +26,89 @@ export interface DayResult {
   readonly operations: number;
   readonly failed: number;
   readonly calls: number;
-  /** 429s that the upstream gave. */
+  /** 429s of the upstream. */
   readonly refused: number;
-  /** The oldest age of each operation's answers, in milliseconds, in the order of the operations. */
-  readonly agesMs: Float64Array;
-  /** When each operation ran, in milliseconds since the start. */
-  readonly askedAtMs: Float64Array;
-  readonly callsAtMs: readonly number[];
+  /** The oldest age of each operation's data, in milliseconds, in the order of the operations; NaN where it failed. */
+  readonly agesMs: readonly number[];
+  /** When each operation started, in milliseconds since the start. */
+  readonly startedAtMs: readonly number[];
 }
 
 const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
-const LATENCY_MS = 40;
-const STEP_MS = 20;
+const LATENCY_MS = [20, 20] as const;
 const CHANGED_EVERY_MS = 60_000;
+const KEY = 'a-key';
 
-/** One key's day at the caller layer, on virtual time, over an upstream that counts strictly. */
-export async function simulateDay(options: DayOptions): Promise<DayResult> {
-  using time = startVirtualTime(START_MS);
-  const upstream = createStrictPlan({ ...options.plan, windows: 'fixed', tells: 'minute' });
-  const store = createChangingStore(options.animals);
-  const callers = createCallers({
-    petApi: createModelPetApi(store, upstream, time),
-    ledger: createMemoryLedger({
-      rules: { plan: { ...PLANS.free, known: false }, probeMs: 5_000 },
-      now: steadyTime(time.clock),
-      log: silentLog,
-      firstEver: true,
-    }),
-    upstreamClock: createUpstreamClock(time.clock),
-    clock: time.clock,
-  });
-  const run = createRunner(callers.withKey('the key'), time.clock, options);
-  const askedAtMs: number[] = [];
+/** One key's day on virtual time, over a pet API that counts strictly. */
+export async function simulateDay({ plan, durationMs, load, pets, ...ages }: DayOptions): Promise<DayResult> {
   const agesMs: number[] = [];
+  const startedAtMs: number[] = [];
   let failed = 0;
-  const waiting = new Set<Promise<number>>();
-  const due = options.load.map((entry) => ({ ...entry, atMs: entry.firstMs }));
-  let changeAtMs = CHANGED_EVERY_MS;
-
-  while (time.elapsedMs < options.durationMs) {
-    for (; changeAtMs <= time.elapsedMs; changeAtMs += CHANGED_EVERY_MS) store.change();
-    for (const entry of due) {
-      for (; entry.atMs <= time.elapsedMs; entry.atMs += entry.everyMs) start(entry.demands);
-    }
-    if (waiting.size > 0) await time.advance(STEP_MS);
-    else
-      time.skip(Math.max(1, Math.min(options.durationMs, changeAtMs, ...due.map(({ atMs }) => atMs)) - time.elapsedMs));
+  let pending = 0;
+  await loadGraphqlServer();
+  using time = startVirtualTime(START_MS);
+  const store = createPetStore({ size: pets, now: Date.now });
+  const petApi = createPetApi({
+    planOf: () => ({ ...plan, windows: 'fixed', tells: 'minute' }),
+    storeOf: () => store,
+    latencyMs: LATENCY_MS,
+  });
+  const gateway = createGateway({ petApiUrl: PET_API_URL, dispatcher: petApi.connect(), ...ages });
+  const chance = createRandom(1);
+  const timers = [setInterval(() => store.change(chance), CHANGED_EVERY_MS)];
+  for (const { query, firstMs, everyMs } of load) {
+    setTimeout(() => {
+      void run(query);
+      timers.push(setInterval(() => void run(query), everyMs));
+    }, firstMs);
   }
-  while (waiting.size > 0) await time.advance(STEP_MS);
-  const { arrivals } = upstream;
+  await time.run(() => Date.now() - START_MS >= durationMs);
+  for (const timer of timers) clearInterval(timer);
+  await time.run(() => pending === 0);
+  const closing = gateway.close();
+  await time.run(() => true);
+  await closing;
   return {
     operations: agesMs.length,
     failed,
-    calls: arrivals.length,
-    refused: arrivals.filter(({ status }) => status !== 200).length,
-    agesMs: Float64Array.from(agesMs),
-    askedAtMs: Float64Array.from(askedAtMs),
-    callsAtMs: arrivals.map(({ atMs }) => atMs - START_MS),
+    calls: petApi.log.length,
+    refused: petApi.log.filter(({ status }) => status === 429).length,
+    agesMs,
+    startedAtMs,
   };
 
-  function start(demands: readonly Demand[]): void {
-    const operation = agesMs.length;
-    askedAtMs.push(time.elapsedMs);
-    agesMs.push(NaN);
-    const settled = run(demands);
-    if (typeof settled === 'number') {
-      agesMs[operation] = settled;
-      return;
-    }
-    waiting.add(settled);
-    settled.then(
-      (ageMs) => {
-        agesMs[operation] = ageMs;
-        waiting.delete(settled);
-      },
-      () => {
-        failed += 1;
-        waiting.delete(settled);
-      },
-    );
+  async function run(document: string): Promise<void> {
+    const elapsedMs = Date.now() - START_MS;
+    if (elapsedMs >= durationMs) return;
+    const operation = agesMs.push(NaN) - 1;
+    startedAtMs.push(elapsedMs);
+    pending += 1;
+    const { errors, extensions } = await gateway.execute({ document, apiKey: KEY });
+    pending -= 1;
+    if (errors) failed += 1;
+    else agesMs[operation] = (extensions as { petql: { oldestAgeMs?: number } }).petql.oldestAgeMs ?? 0;
   }
 }
 
-/** Runs an operation; the oldest age of its answers, at once where memory answers. */
-function createRunner(caller: Caller, clock: Clock, options: DayOptions) {
-  const freshness: Freshness = readFreshness(undefined, options);
-  const { maxWaitMs = 10_000 } = options;
-  return (demands: readonly Demand[]): Promise<number> | number => {
-    const pets = caller.pets({ deadlineMs: clock.elapsed() + maxWaitMs, freshness });
-    const answers = demands.map((demand) =>
-      demand.kind === 'animal'
-        ? pets.byId(demand.id)
-        : pets.list(demand.listing === 'all' ? undefined : demand.listing, 100),
-    );
-    if (!answers.some((answer) => answer instanceof Promise)) return pets.usage().oldestAgeMs ?? 0;
-    return Promise.all(answers.map(async (answer) => answer)).then(() => pets.usage().oldestAgeMs ?? 0);
-  };
+const PET_API_URL = 'http://pet-api.test/v1';
+
+/** A gateway loads its GraphQL server at its first operation, by real time. */
+async function loadGraphqlServer(): Promise<void> {
+  const gateway = createGateway({ petApiUrl: PET_API_URL });
+  await gateway.execute({ document: '{ __typename }' });
+  await gateway.close();
 }
 
-interface ChangingStore extends ModelStore {
-  change(): void;
+/** So many different queries, each sent so often: lists and single pets, in turn. */
+export function steadyLoad(queries: readonly string[], everyMs: number): LoadEntry[] {
+  return queries.map((query, index) => ({ query, firstMs: Math.round((index * everyMs) / queries.length), everyMs }));
 }
 
-function createChangingStore(animals: number): ChangingStore {
-  const pets: Pet[] = Array.from({ length: animals }, (_, index) => ({
-    id: String(index + 1) as Int64,
-    name: `Pet ${index + 1}`,
-    categoryId: '1' as Int64,
-    status: PET_STATUSES[index % PET_STATUSES.length],
-  }));
-  let changes = 0;
-  let model = createModelStore(pets);
-  return {
-    list: (listing) => model.list(listing),
-    get: (id) => model.get(id),
-    size: animals,
-    change() {
-      changes += 1;
-      const index = (changes * 7) % animals;
-      const pet = pets[index];
-      if (pet) pets[index] = { ...pet, name: `Pet ${index + 1}, as of change ${changes}` };
-      model = createModelStore([...pets]);
-    },
-  };
-}
-
-function createModelPetApi(store: ModelStore, upstream: StrictPlan, { clock }: VirtualTime): PetApi {
-  return {
-    listPets: (status) => answer(() => listed(store, status)),
-    getPet: (id) => answer(() => found(store, id)),
-    createPet: () => Promise.reject(new Error('nobody writes')),
-  };
-
-  async function answer<T>(outcome: () => UpstreamOutcome<T>): Promise<UpstreamAnswer<T>> {
-    const { status, headers } = upstream.arrive(clock.now());
-    const said: UpstreamOutcome<T> = status === 200 ? outcome() : { kind: 'rate-limited' };
-    await new Promise((resolve) => {
-      setTimeout(resolve, LATENCY_MS);
-    });
-    return { outcome: said, sent: true, rateLimit: headers };
-  }
-}
-
-/** So many different queries, each asked so often: listings and single animals, in turn. */
-export function steadyLoad(demands: readonly Demand[], everyMs: number): LoadEntry[] {
-  return demands.map((demand, index) => ({
-    demands: [demand],
-    firstMs: Math.round((index * everyMs) / demands.length),
-    everyMs,
-  }));
-}
-
-/** All listings, and single animals spread over the store. */
-export function mixedDemands(listings: number, ids: number, animals: number): Demand[] {
-  const names = (['all', ...PET_STATUSES] as const).slice(0, listings);
+/** Lists, and single pets spread over the store. The cost is that of whole lists, though one pet of each is shown. */
+export function mixedQueries(lists: number, ids: number, pets: number): string[] {
+  const filters = ['', ...STATUSES.map((status) => `status: ${status.toUpperCase()}, `)];
   return [
-    ...names.map((listing): Demand => ({ kind: 'listing', listing })),
-    ...Array.from({ length: ids }, (_, index): Demand => ({
-      kind: 'animal',
-      id: String(1 + Math.floor((index * animals) / ids)) as Int64,
-    })),
+    ...filters.slice(0, lists).map((filter) => `{ pets(${filter}limit: 1) { id } }`),
+    ...Array.from({ length: ids }, (_, index) => `{ pet(id: ${1 + Math.floor((index * pets) / ids)}) { id } }`),
   ];
 }

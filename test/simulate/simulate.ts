@@ -4,15 +4,15 @@
  */
 import { parseArgs } from 'node:util';
 import { PLANS, parsePlan, planName } from '../../src/plan.ts';
-import { mixedDemands, simulateDay, steadyLoad } from './day.ts';
+import { mixedQueries, simulateDay, steadyLoad } from './day.ts';
 import type { DayResult } from './day.ts';
-import { percentile } from './percentile.ts';
+import { percentile } from '../support/percentile.ts';
 
 const { values } = parseArgs({
   options: {
     plan: { type: 'string', default: 'free' },
     animals: { type: 'string', default: '90' },
-    listings: { type: 'string', default: '4' },
+    sharedLists: { type: 'string', default: '4' },
     ids: { type: 'string', default: '16' },
     'every-ms': { type: 'string', default: '1000' },
     hours: { type: 'string', default: '24' },
@@ -25,7 +25,7 @@ const { values } = parseArgs({
 const USAGE = `Usage: npm run simulate -- [flags]
   --plan PLAN          free, pro, business or PER_MINUTE/PER_DAY (default free)
   --animals N          how many animals are in the store; others change one a minute (default 90)
-  --listings N         listings that are asked for, up to 4: all, and by status (default 4)
+  --sharedLists N         sharedLists that are asked for, up to 4: all, and by status (default 4)
   --ids N              single animals that are asked for (default 16)
   --every-ms MS        how often each of them is asked for (default 1000)
   --hours N            how long it lasts (default 24)
@@ -40,18 +40,18 @@ else await main();
 
 async function main(): Promise<void> {
   const plan = parsePlan(values.plan) ?? PLANS.free;
-  const [animals, listings, ids, everyMs] = [values.animals, values.listings, values.ids, values['every-ms']].map(
+  const [animals, sharedLists, ids, everyMs] = [values.animals, values.sharedLists, values.ids, values['every-ms']].map(
     Number,
   ) as [number, number, number, number];
   const durationMs = Number(values.hours) * HOUR_MS;
   const freshness = { maxAgeMs: Number(values['max-age-ms']), maxStaleMs: Number(values['max-stale-ms']) };
-  if (!parsePlan(values.plan) || [animals, listings + ids, everyMs, durationMs].some((value) => !(value > 0))) {
+  if (!parsePlan(values.plan) || [animals, sharedLists + ids, everyMs, durationMs].some((value) => !(value > 0))) {
     process.stderr.write(`simulate: a flag is wrong\n${USAGE}\n`);
     process.exitCode = 1;
     return;
   }
-  const load = steadyLoad(mixedDemands(listings, ids, animals), everyMs);
-  const day = await simulateDay({ plan, animals, durationMs, load, ...freshness });
+  const load = steadyLoad(mixedQueries(sharedLists, ids, animals), everyMs);
+  const day = await simulateDay({ plan, pets: animals, durationMs, load, ...freshness });
   const answered = day.operations - day.failed;
   const rows: [string, string][] = [
     [
@@ -76,10 +76,10 @@ async function main(): Promise<void> {
   );
 }
 
-function plot({ agesMs, askedAtMs }: DayResult, durationMs: number): { bars: string; highest: number } {
+function plot({ agesMs, startedAtMs }: DayResult, durationMs: number): { bars: string; highest: number } {
   const columns: number[][] = Array.from({ length: COLUMNS }, () => []);
   for (const [operation, ageMs] of agesMs.entries()) {
-    columns[Math.min(COLUMNS - 1, Math.floor(((askedAtMs[operation] ?? 0) / durationMs) * COLUMNS))]?.push(ageMs);
+    columns[Math.min(COLUMNS - 1, Math.floor(((startedAtMs[operation] ?? 0) / durationMs) * COLUMNS))]?.push(ageMs);
   }
   const medians = columns.map((ages) => percentile(ages, 0.5) || 0);
   const highest = Math.max(1, ...medians);

@@ -12,7 +12,7 @@ export interface RedisServer {
   readonly url: string;
   /** Kills it; what it held is gone, unless it is durable. */
   kill(): Promise<void>;
-  /** Starts it anew on the same port. */
+  /** Starts it again on the same port. */
   start(): Promise<void>;
   /** SIGSTOP: connections stand, nothing is answered. */
   freeze(): void;

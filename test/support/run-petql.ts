@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 
 /** The command line program's file. */
 export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+/** Keeps the code without its types from start to start, which halves the time that each takes. */
+const NODE_COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/node-compile', import.meta.url));
 /** As the image and `npm start` have it. */
 const NODE_OPTIONS = ['--max-semi-space-size=16'];
 
@@ -50,7 +52,7 @@ function run(args: readonly string[], { env, under = [] }: RunOptions) {
   const [command = '', ...words] = [...under, process.execPath, ...NODE_OPTIONS, MAIN, ...args];
   const child = spawn(command, words, {
     // Nothing of the test runner's own environment, which may set PORT or NODE_ENV.
-    env: { PATH: process.env['PATH'] ?? '', ...env },
+    env: { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output = { stdout: '', stderr: '' };

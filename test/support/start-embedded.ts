@@ -6,7 +6,7 @@ import type { LogLine } from './memory-log.ts';
 import { startRecordedSandbox } from './start-recorded-sandbox.ts';
 import type { RecordedSandbox } from './start-recorded-sandbox.ts';
 
-/** A gateway as a program has it that embeds petql: in process, and over a sandbox of its own. */
+/** A gateway that a program embeds: in process, over its own sandbox. */
 export interface EmbeddedGateway extends Gateway {
   readonly sandbox: RecordedSandbox;
   readonly logLines: readonly LogLine[];

@@ -1,206 +1,117 @@
-import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { createNamedRecords } from '../../src/caller/named-records.ts';
-import type { Int64 } from '../../src/int64.ts';
-import { createInsistentRecords } from '../../src/store/insistent-records.ts';
-import type { Records } from '../../src/store/records.ts';
-import { openStateFile } from '../../src/store/state-file.ts';
-import { StoreAway } from '../../src/store/store-away.ts';
-import { createCallerNames } from '../../src/throttle/caller-names.ts';
-import { createSimulatedUpstream, later, startReplica, submit } from './simulation.ts';
-import type { Fate, Journey, SimulatedReplica } from './simulation.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
+import type { Gateway } from '../../src/index.ts';
+import type { Fault } from '../../src/sandbox/fault.ts';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
+import type { RedisServer } from '../support/redis-server.ts';
+import { chooseSeed } from '../support/seed.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
 
-beforeAll(() => {
-  vi.useFakeTimers();
-});
-afterAll(() => {
-  vi.useRealTimers();
-});
-
-const FATES: Fate[] = [
-  ...(['400', '401', '403', '429', '500', '500-stored', 'ok', 'reset', 'reset-stored', 'timeout'] as const),
-  ...(['timeout-stored', 'unreachable', 'unreadable-stored'] as const),
+const TIMEOUT_MS = 80;
+const FATES: (Fault | undefined)[] = [
+  undefined,
+  undefined,
+  { delayMs: 40 },
+  { reset: true },
+  { reset: true, refused: true },
+  { delayMs: 2 * TIMEOUT_MS },
+  { delayMs: 2 * TIMEOUT_MS, refused: true },
+  { status: 500 },
+  { status: 500, refused: true },
+  { status: 403, refused: true },
+  { body: '{"id":' },
 ];
 
-/** What says that nothing is kept of this submit; whoever gets it may repeat it. */
-const NO_OUTCOME =
-  /^(?:gone|RATE_LIMITED|UNAUTHENTICATED|FORBIDDEN|DOWNSTREAM_SERVICE_ERROR|IDEMPOTENCY_UNAVAILABLE|OUTCOME_PENDING)$/;
-
-const shortMs = fc.oneof(fc.nat(30), fc.nat(4_000));
-const journeys = fc.array(
-  fc.record({
-    fate: fc.oneof(
-      { weight: 1, arbitrary: fc.constant('ok' as const) },
-      { weight: 2, arbitrary: fc.constantFrom(...FATES) },
-    ),
-    thereMs: shortMs,
-    backMs: fc.nat(900),
-  }),
-  { minLength: 1, maxLength: 12 },
-);
-/** One client, which submits one thing again and again. */
+/** One client, which submits one creation again and again. */
 const client = fc.record({
-  apiKey: fc.constantFrom('a', 'b'),
+  apiKey: fc.constantFrom('demo-pro', 'demo-business'),
   key: fc.constantFrom('1', '2'),
-  input: fc.oneof({ weight: 6, arbitrary: fc.constant('7') }, { weight: 1, arbitrary: fc.constant('8') }),
+  name: fc.constantFrom('Ada', 'Ada', 'Ada', 'Balu'),
   submits: fc.array(
     fc.record({
-      afterMs: fc.oneof(fc.constant(0), shortMs),
-      replica: fc.nat(2),
-      waitMs: fc.oneof(fc.constant(10_000), fc.nat(3_000)),
-      abortAfterMs: fc.option(shortMs, { nil: undefined }),
+      afterMs: fc.nat(60),
+      replica: fc.nat(1),
+      waitMs: fc.constantFrom(0, 500, 500),
+      abortAfterMs: fc.constantFrom(undefined, undefined, 0, 10, 50),
     }),
-    { minLength: 1, maxLength: 5 },
+    { minLength: 1, maxLength: 4 },
   ),
 });
 const scenario = fc.record({
-  journeys,
+  fates: fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 8 }),
   clients: fc.array(client, { minLength: 1, maxLength: 6 }),
-  /** After so long a replica is killed, and another one starts in its place. */
-  kills: fc.array(fc.record({ atMs: fc.nat(20_000), replica: fc.nat(2) }), { maxLength: 4 }),
-  /** How the store answers, one call after another. */
-  store: fc.array(
-    fc.record({
-      thereMs: fc.nat(40),
-      backMs: fc.nat(40),
-      does: fc.constantFrom('all', 'all', 'all', 'nothing', 'unheard'),
-    }),
-    { minLength: 1, maxLength: 20 },
-  ),
 });
+/** Another submit may get another one of these. */
+const NO_OUTCOME = /^(?:left|BAD_USER_INPUT|FORBIDDEN|IDEMPOTENCY_UNAVAILABLE|OUTCOME_PENDING|RATE_LIMITED)$/;
 
-type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
-
-interface Told {
-  /** Whose creation it is: the caller and its idempotency key. */
-  readonly creation: string;
-  readonly outcome: string;
-}
-
-/** Plays it on fake time. At its end everything works, and every creation is submitted once more. */
-async function play({ journeys: travels, clients, kills }: Scenario, records: Records) {
-  let turn = 0;
-  let over = false;
-  const fine: Journey = { fate: 'ok', thereMs: 1, backMs: 1 };
-  const upstream = createSimulatedUpstream(() => (over ? fine : (travels[(turn += 1) % travels.length] ?? fine)));
-  const named = createNamedRecords(records, createCallerNames(randomUUID()));
-  const start = () => startReplica(upstream, { records: createInsistentRecords(named), leaseMs: 7_000 });
-  const replicas: SimulatedReplica[] = [start(), start(), start()];
-  const told: Told[] = [];
-
-  const killing = kills.map(async ({ atMs, replica }) => {
-    await later(atMs);
-    replicas[replica]?.kill();
-    replicas[replica] = start();
+describe.each([
+  ['one process', false],
+  ['two replicas with Redis', true],
+])('over %s', (_name, isShared) => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    if (isShared && redisIsHere) redis = await startRedis();
   });
-  const asking = clients.map(async ({ apiKey, key, input, submits: repetitions }) => {
-    for (const { afterMs, replica, waitMs, abortAfterMs } of repetitions) {
-      await later(afterMs);
-      const visitor = new AbortController();
-      if (abortAfterMs !== undefined) void later(abortAfterMs).then(() => visitor.abort());
-      const signal = visitor.signal;
-      await ask(replicas[replica] as SimulatedReplica, { apiKey, key, input, waitMs, signal });
-    }
-  });
-  await Promise.all([...killing, ...asking]);
-  over = true;
-  await later(3_600_000);
-  const last = start();
-  for (const one of clients) await ask(last, { ...one, waitMs: 10_000 });
-  return { told, stored: upstream.stored };
+  afterAll(() => redis?.close());
 
-  async function ask(
-    replica: SimulatedReplica,
-    {
-      apiKey,
-      key,
-      input,
-      ...rest
-    }: { apiKey: string; key: string; input: string; waitMs: number; signal?: AbortSignal },
-  ): Promise<void> {
-    const creation = `${apiKey}${key}`;
-    const pet = { name: creation, categoryId: input as Int64, status: undefined };
-    const answer = submit(replica.withKey(apiKey), pet, { key, ...rest });
-    // Of a replica that was killed nobody hears again.
-    const outcome = await Promise.race([answer, later(60_000).then(() => 'gone')]);
-    told.push({ creation, outcome });
-  }
-}
+  test.skipIf(isShared && !redisIsHere)(
+    'one idempotency key creates one pet at most, and all its submits have one outcome',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(scenario, async ({ fates, clients }) => {
+          await redis?.command('FLUSHALL');
+          const sandbox = await startRecordedSandbox({ seeds: [] });
+          let post = 0;
+          sandbox.setFault(() => fates[(post += 1) % fates.length]);
+          const options = { petApiUrl: sandbox.url, upstreamTimeoutMs: TIMEOUT_MS, plan: 'business' as const };
+          const gateways = Array.from({ length: isShared ? 2 : 1 }, () =>
+            createGateway(isShared ? { ...options, redisUrl: redis.url } : options),
+          );
+          await Promise.all(gateways.map(({ ready }) => ready()));
+          const outcomes = new Map<string, Set<string>>();
+          await Promise.all(clients.map(run));
+          sandbox.setFault(undefined);
+          await Promise.all(clients.map((one) => submit(one, 0, { waitMs: 2_000 })));
+          await Promise.all(gateways.map((gateway) => gateway.close()));
+          const response = await fetch(`${sandbox.url}/pets?limit=100`, {
+            headers: { authorization: 'Bearer demo-enterprise' },
+          });
+          const stored = ((await response.json()) as { categoryId: number }[]).map(({ categoryId }) => categoryId);
+          await sandbox.close();
+          // Each category is of one creation.
+          expect(stored).toEqual([...new Set(stored)]);
+          expect([...outcomes].filter(([, seen]) => seen.size > 1)).toEqual([]);
 
-async function playOut(one: Scenario, records: Records) {
-  const playing = play(one, records);
-  const ended = playing.then(
-    () => true,
-    () => true,
+          async function run(one: (typeof clients)[number]): Promise<void> {
+            for (const { afterMs, replica, waitMs, abortAfterMs } of one.submits) {
+              await sleep(afterMs);
+              const signal = abortAfterMs === undefined ? null : AbortSignal.timeout(abortAfterMs);
+              await submit(one, replica, { waitMs, signal });
+            }
+          }
+
+          async function submit(
+            { apiKey, key, name }: (typeof clients)[number],
+            replica: number,
+            limits: { waitMs: number; signal?: AbortSignal | null },
+          ): Promise<void> {
+            const creation = `${apiKey} ${key}`;
+            // Pets of one creation have one category.
+            const categoryId = String(creation.length * 10 + Number(key));
+            const document = `mutation { createPet(input: { name: "${name}", categoryId: "${categoryId}", idempotencyKey: "${key}" }) { pet { id } } }`;
+            const gateway = gateways[replica % gateways.length] as Gateway;
+            const outcome = await gateway.execute({ document, apiKey, ...limits }).then(
+              ({ data, errors }) => String(errors?.[0]?.extensions?.['code'] ?? (data as any).createPet.pet.id),
+              () => 'left',
+            );
+            if (NO_OUTCOME.test(outcome)) return;
+            outcomes.set(creation, (outcomes.get(creation) ?? new Set()).add(outcome));
+          }
+        }),
+        { numRuns: isShared ? 3 : 6, seed: chooseSeed() },
+      );
+    },
   );
-  const step = () => vi.advanceTimersByTimeAsync(10_000).then(() => false);
-  while (!(await Promise.race([ended, step()])));
-  return playing;
-}
-
-function outcomesOf(told: readonly Told[]): Map<string, Set<string>> {
-  const byCreation = new Map<string, Set<string>>();
-  for (const { creation, outcome } of told) {
-    const outcomes = byCreation.get(creation) ?? new Set();
-    byCreation.set(creation, outcomes);
-    if (!NO_OUTCOME.test(outcome) && outcome !== 'BAD_USER_INPUT') outcomes.add(outcome);
-  }
-  return byCreation;
-}
-
-const runs = {
-  numRuns: Number(process.env['FUZZ_RUNS'] ?? 40),
-  seed: Number(process.env['FUZZ_SEED'] ?? Date.now()),
-  endOnFailure: false,
-};
-
-test('however clients, calls and replicas end, at most one animal is stored and everybody is told the same', async () => {
-  await fc.assert(
-    fc.asyncProperty(scenario, async (one) => {
-      const { told, stored } = await playOut(one, openStateFile(':memory:', Date.now).records);
-      for (const [creation, outcomes] of outcomesOf(told)) {
-        expect(stored.filter(({ name }) => name === creation).length).toBeLessThanOrEqual(1);
-        expect([...outcomes]).toHaveLength(1);
-      }
-    }),
-    runs,
-  );
-}, 120_000);
-
-test('a store that comes and goes costs an answer, never a second animal', async () => {
-  await fc.assert(
-    fc.asyncProperty(scenario, async (one) => {
-      const { told, stored } = await playOut(one, unreliable(one));
-      for (const [creation, outcomes] of outcomesOf(told)) {
-        expect(stored.filter(({ name }) => name === creation).length).toBeLessThanOrEqual(1);
-        // What nobody knew may become known when a replica can write down what it knows.
-        outcomes.delete('OUTCOME_UNKNOWN');
-        expect(outcomes.size).toBeLessThanOrEqual(1);
-      }
-    }),
-    runs,
-  );
-}, 120_000);
-
-/** A store that does not always hear, and whose answers do not always come. */
-function unreliable({ store }: Scenario): Records {
-  const { records } = openStateFile(':memory:', Date.now);
-  let turn = 0;
-  const ask = async <T>(call: () => Promise<T>): Promise<T> => {
-    const { thereMs, backMs, does } = store[(turn += 1) % store.length] ?? { thereMs: 0, backMs: 0, does: 'all' };
-    await later(thereMs);
-    if (does === 'nothing') throw new StoreAway('away');
-    const answer = await call();
-    await later(backMs);
-    if (does === 'unheard') throw new StoreAway('away');
-    return answer;
-  };
-  return {
-    find: (name, input) => ask(() => records.find(name, input)),
-    begin: (name, attempt) => ask(() => records.begin(name, attempt)),
-    settle: (name, attempt, outcome) => ask(() => records.settle(name, attempt, outcome)),
-    release: (name, attempt) => ask(() => records.release(name, attempt)),
-    close: () => records.close(),
-  };
-}
+});

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts';
 let gateway: TestGateway;
 
 beforeEach(async () => {
-  gateway = await startGateway({ gateway: { upstreamTimeoutMs: 500 } });
+  gateway = await startGateway({ gateway: { upstreamTimeoutMs: 300 } });
 });
 afterEach(async () => {
   await gateway[Symbol.asyncDispose]();
@@ -25,18 +25,18 @@ function create(
   return gateway.query(CREATE, { variables, headers });
 }
 
-/** What a client is told, without what it cost. */
-const told = ({ status, data, errors }: QueryAnswer) => ({ status, data, errors });
+/** The response without its usage. */
+const shown = ({ status, data, errors }: QueryAnswer) => ({ status, data, errors });
 const posts = () => gateway.sandbox.calls.filter(({ method }) => method === 'POST').length;
-const goWrong = (fault: Fault | undefined) => gateway.sandbox.setFault(() => fault);
+const failBy = (fault: Fault | undefined) => gateway.sandbox.setFault(() => fault);
 
-describe('submits with one idempotency key', () => {
+describe('creations with one idempotency key', () => {
   test('at the same time are one POST and one answer', async () => {
-    goWrong({ delayMs: 100 });
+    failBy({ delayMs: 100 });
     const answers = await Promise.all(Array.from({ length: 8 }, () => create()));
     expect(posts()).toBe(1);
     expect(answers[0]?.data?.['createPet']).toMatchObject({ pet: { id: expect.any(String) }, userErrors: [] });
-    for (const answer of answers) expect(told(answer)).toEqual(told(answers[0] as QueryAnswer));
+    for (const answer of answers) expect(shown(answer)).toEqual(shown(answers[0] as QueryAnswer));
     const calls = answers.map(({ extensions }): number => extensions?.['petql'].upstreamCalls);
     expect(calls.filter((made) => made > 0)).toEqual([1]);
   });
@@ -50,18 +50,18 @@ describe('submits with one idempotency key', () => {
   });
 
   test.each<[string, Record<string, unknown>, Fault | undefined]>([
-    ['the animal', {}, undefined],
-    ['what is wrong with the input', { name: '' }, undefined],
+    ['the pet', {}, undefined],
+    ['the userErrors', { name: '' }, undefined],
     ['OUTCOME_UNKNOWN after a reset', {}, { reset: true }],
-    ['OUTCOME_UNKNOWN after a timeout', {}, { delayMs: 1_000 }],
+    ['OUTCOME_UNKNOWN after a timeout', {}, { delayMs: 400 }],
     ['OUTCOME_UNKNOWN after a 503', {}, { status: 503 }],
-    ['OUTCOME_UNKNOWN after an answer that nobody can read', {}, { body: '{' }],
+    ['OUTCOME_UNKNOWN after half a body', {}, { body: '{' }],
   ])('get the outcome of the first: %s', async (_name, input, fault) => {
-    goWrong(fault);
+    failBy(fault);
     const first = await create(input);
-    goWrong(undefined);
-    expect(told(await create(input))).toEqual(told(first));
-    expect(told(await create(input))).toEqual(told(first));
+    failBy(undefined);
+    expect(shown(await create(input))).toEqual(shown(first));
+    expect(shown(await create(input))).toEqual(shown(first));
     expect(posts()).toBe(1);
   });
 
@@ -69,28 +69,28 @@ describe('submits with one idempotency key', () => {
     ['a 403', { refused: true, status: 403 }, 'FORBIDDEN'],
     ['a 404 without a body', { refused: true, status: 404, body: '' }, 'DOWNSTREAM_SERVICE_ERROR'],
     ['a 422', { refused: true, status: 422 }, 'DOWNSTREAM_SERVICE_ERROR'],
-  ])('are free to try again after %s', async (_name, fault, code) => {
-    goWrong(fault);
+  ])('may be sent again after %s', async (_name, fault, code) => {
+    failBy(fault);
     expect(await create()).toMatchObject({ errors: [{ extensions: { code } }] });
-    goWrong(undefined);
+    failBy(undefined);
     expect((await create()).errors).toBeUndefined();
     expect(posts()).toBe(2);
   });
 
-  test('are free to try again after a 429 that outlasts the deadline', async () => {
-    goWrong({ refused: true, status: 429, headers: { 'retry-after': '1' } });
+  test('may be sent again after a 429 over the deadline', async () => {
+    failBy({ refused: true, status: 429, headers: { 'retry-after': '1' } });
     const late = await create({}, { prefer: 'wait=1' });
     expect(late).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
-    goWrong(undefined);
+    failBy(undefined);
     const other = await create({}, { authorization: 'Bearer demo-pro' });
     expect(other.errors).toBeUndefined();
     expect(posts()).toBe(2);
-    // Another input tells whether something is kept: the gate is closed, but nothing stands in the key's way.
+    // Another input shows whether something is stored: the key is paused, and not BAD_USER_INPUT.
     const again = await create({ name: 'Other' }, { prefer: 'wait=0' });
     expect(again).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
   });
 
-  test('are free to try again after a 401', async () => {
+  test('may be sent again after a 401', async () => {
     const headers = { authorization: 'Bearer stray' };
     expect(await create({}, headers)).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
     expect(await create({ name: 'Other' }, headers)).toMatchObject({
@@ -99,8 +99,8 @@ describe('submits with one idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
-  test('and another input are BAD_USER_INPUT, while the first is under way and after it', async () => {
-    goWrong({ delayMs: 200 });
+  test('and another input are BAD_USER_INPUT, during the first and after it', async () => {
+    failBy({ delayMs: 200 });
     const first = create();
     await until(() => posts() === 1);
     const wrong = { errors: [{ extensions: { code: 'BAD_USER_INPUT', argument: 'input.idempotencyKey' } }] };
@@ -114,34 +114,34 @@ describe('submits with one idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
-  test('of different callers have nothing to do with each other', async () => {
+  test('of another API key are another creation', async () => {
     const one = await create();
     const other = await create({ name: 'Other' }, { authorization: 'Bearer demo-pro' });
     expect(other.data?.['createPet'].pet.name).toBe('Other');
     expect(one.data?.['createPet'].pet.id).not.toBe(other.data?.['createPet'].pet.id);
   });
 
-  test('whose first client went away get what came of it', async () => {
-    goWrong({ delayMs: 200 });
-    const visitor = new AbortController();
-    const gone = fetch(gateway.endpoint, {
+  test('whose first client left get its outcome', async () => {
+    failBy({ delayMs: 200 });
+    const leaving = new AbortController();
+    const left = fetch(gateway.endpoint, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' },
       body: JSON.stringify({
         query: CREATE,
         variables: { input: { name: 'Momo', categoryId: '3', idempotencyKey: 'momo-1' } },
       }),
-      signal: visitor.signal,
-    }).catch(() => 'gone');
+      signal: leaving.signal,
+    }).catch(() => 'left');
     await until(() => posts() === 1);
-    visitor.abort();
-    expect(await gone).toBe('gone');
+    leaving.abort();
+    expect(await left).toBe('left');
     expect((await create()).data?.['createPet'].pet.name).toBe('Momo');
     expect(posts()).toBe(1);
   });
 
-  test('that cannot wait are told that the first is under way', async () => {
-    goWrong({ delayMs: 300 });
+  test('that cannot wait are OUTCOME_PENDING', async () => {
+    failBy({ delayMs: 300 });
     const first = create();
     await until(() => posts() === 1);
     const second = await create({}, { prefer: 'wait=0' });
@@ -149,9 +149,25 @@ describe('submits with one idempotency key', () => {
       errors: [{ extensions: { code: 'OUTCOME_PENDING', retryAfterMs: 1_000, retryAt: expect.any(String) } }],
     });
     expect(second.headers.get('retry-after')).toBe('1');
-    expect(told(await create())).toEqual(told(await first));
+    expect(shown(await create())).toEqual(shown(await first));
     expect(posts()).toBe(1);
   });
+});
+
+test.each([
+  ['is stored for a day', 86_390_000, 1],
+  ['is free after a day', 86_410_000, 2],
+])('an outcome %s', async (_name, aheadMs, made) => {
+  let ahead = 0;
+  const clock = { now: () => Date.now() + ahead, elapsed: () => performance.now() + ahead };
+  await using own = await startGateway({ gateway: { clock } });
+  const variables = { input: { name: 'Momo', categoryId: '3', idempotencyKey: 'k' } };
+  const first = await own.query(CREATE, { variables });
+  ahead = aheadMs;
+  const again = await own.query(CREATE, { variables });
+  expect(again.errors).toBeUndefined();
+  expect(own.sandbox.calls).toHaveLength(made);
+  expect(again.data?.['createPet'].pet.id === first.data?.['createPet'].pet.id).toBe(made === 1);
 });
 
 describe('an idempotency key', () => {
@@ -168,11 +184,11 @@ describe('an idempotency key', () => {
     expect(gateway.sandbox.calls).toHaveLength(0);
   });
 
-  test('of 255 visible characters is one', async () => {
+  test('may have 255 visible characters', async () => {
     expect((await create({ idempotencyKey: '~!"'.repeat(85) })).errors).toBeUndefined();
   });
 
-  test('that is null is none', async () => {
+  test('that is null counts as none', async () => {
     expect((await create({ idempotencyKey: null })).errors).toBeUndefined();
     expect((await create({ idempotencyKey: null })).errors).toBeUndefined();
     expect(posts()).toBe(2);

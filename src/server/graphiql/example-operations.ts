@@ -1,7 +1,17 @@
-/** What GraphiQL's first tabs hold, so that whoever explores sees each way of asking. */
-export const EXAMPLE_OPERATIONS: readonly { readonly query: string; readonly variables?: string }[] = [
+/** One tab of GraphiQL. */
+export interface ExampleOperation {
+  readonly query: string;
+  readonly variables?: string;
+  /** Beside the API key. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const THIRTY_PETS = Array.from({ length: 30 }, (_, index) => `  pet${index + 1}: pet(id: ${index + 1}) { ...Card }\n`);
+
+/** The first tabs: each shows one thing that petql does. */
+export const EXAMPLE_OPERATIONS: readonly ExampleOperation[] = [
   {
-    query: `# Animals that wait for a home.
+    query: `# Pets that wait for a home.
 query ListPets($limit: Int) {
   pets(status: AVAILABLE, limit: $limit) {
     id
@@ -14,23 +24,20 @@ query ListPets($limit: Int) {
     variables: '{ "limit": 4 }',
   },
   {
-    query: `# One animal by its id, and several in the order asked for: null stands where there is none.
-query FindPets($id: ID!, $ids: [ID!]!) {
-  pet(id: $id) {
-    id
-    name
-    status
-  }
-  petsById(ids: $ids) {
-    id
-    name
-  }
+    query: `# Thirty reads. The line under the result
+# shows how few upstream calls they cost.
+query ThirtyPets {
+${THIRTY_PETS.join('')}}
+
+fragment Card on Pet {
+  name
+  status
 }
 `,
-    variables: '{ "id": "1", "ids": ["3", "2", "404404"] }',
   },
   {
-    query: `# Several filters in one operation.
+    query: `# Several filters. Run twice in a second:
+# the second run costs no call.
 query CompareStatuses {
   available: pets(status: AVAILABLE, limit: 3) {
     id
@@ -48,7 +55,8 @@ query CompareStatuses {
 `,
   },
   {
-    query: `# Adds an animal. What is wrong with the input stands in userErrors.
+    query: `# Adds a pet. Run it again: with the same
+# idempotencyKey nothing is added twice.
 mutation CreatePet($input: CreatePetInput!) {
   createPet(input: $input) {
     pet {
@@ -57,12 +65,52 @@ mutation CreatePet($input: CreatePetInput!) {
       status
     }
     userErrors {
+      field
       code
       message
     }
   }
 }
 `,
-    variables: '{ "input": { "name": "Momo", "categoryId": "3", "status": "AVAILABLE" } }',
+    variables: JSON.stringify(
+      { input: { name: 'Momo', categoryId: '3', status: 'AVAILABLE', idempotencyKey: 'momo-1' } },
+      null,
+      2,
+    ),
+  },
+  {
+    query: `# What is left of the API key's plan.
+# This costs no call.
+query Quota {
+  rateLimit {
+    plan
+    queued
+    pausedUntil
+    windows {
+      window
+      limit
+      used
+      remaining
+      resetAt
+    }
+  }
+}
+`,
+  },
+  {
+    query: `# Nothing runs, due to the header
+# petql-dry-run. The result tells what
+# it would cost at most.
+query DryRun {
+  pets(status: AVAILABLE, limit: 100) {
+    id
+  }
+  petsById(ids: ["1", "2", "404404"]) {
+    id
+    name
+  }
+}
+`,
+    headers: { 'petql-dry-run': '1' },
   },
 ];

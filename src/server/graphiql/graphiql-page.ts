@@ -1,18 +1,26 @@
 import { EXAMPLE_OPERATIONS } from './example-operations.ts';
+import type { ExampleOperation } from './example-operations.ts';
 
-/** The page around GraphiQL. All that it loads comes from petql itself. */
-export function graphiqlPage(endpoint: string, assetsPath: string, apiKey: string | undefined): string {
-  const headers = JSON.stringify({ Authorization: `Bearer ${apiKey ?? 'YOUR_API_KEY'}` }, null, 2);
+/**
+ * Returns the page around GraphiQL, which loads everything from petql.
+ *
+ * @param apiKey empty where requests need none.
+ */
+export function graphiqlPage(assetsPath: string, apiKey: string | undefined): string {
+  const headersOf = ({ headers }: Pick<ExampleOperation, 'headers'>) =>
+    JSON.stringify(
+      { ...(apiKey === '' ? {} : { Authorization: `Bearer ${apiKey ?? 'YOUR_API_KEY'}` }), ...headers },
+      null,
+      2,
+    );
   const options = {
-    endpoint,
     title: 'petql',
     logo: PAW,
-    defaultHeaders: headers,
-    defaultTabs: EXAMPLE_OPERATIONS.map((operation) => ({ ...operation, headers })),
+    defaultHeaders: headersOf({}),
+    defaultTabs: EXAMPLE_OPERATIONS.map((example) => ({ ...example, headers: headersOf(example) })),
     defaultEditorToolsVisibility: 'headers',
-    isHeadersEditorEnabled: true,
-    // A key belongs to its owner, not to the storage of a shared browser.
-    shouldPersistHeaders: false,
+    shouldPersistHeaders: true,
+    showPersistHeadersSettings: false,
   };
   return `<!doctype html>
 <html lang="en">
@@ -40,7 +48,7 @@ const PAW =
 
 const FAVICON = `data:image/svg+xml,${encodeURIComponent(PAW)}`;
 
-/** Nothing in it can end the script element. */
+/** Escapes what could end the script element. */
 function jsonInHtml(value: unknown): string {
   return JSON.stringify(value).replaceAll('<', '\\u003c');
 }

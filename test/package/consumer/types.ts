@@ -1,7 +1,7 @@
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { parse, printSchema } from 'graphql';
 import { createGateway } from 'petql';
-import type { Gateway, GatewayOptions, Log } from 'petql';
+import type { ErrorCode, Gateway, GatewayOptions, Log, OperationResult } from 'petql';
 
 interface Data {
   pet: { id: string; name: string } | null;
@@ -17,18 +17,28 @@ const gateway: Gateway = createGateway({
   petApiKey: async ({ headers }) => headers.get('x-key') ?? undefined,
 });
 
-const { data, errors } = await gateway.execute({
+const result: OperationResult<Data> = await gateway.execute({
   document: PET,
   variables: { id: '1' },
   signal: AbortSignal.timeout(1),
 });
+const { data, errors, extensions } = result;
+const usage: readonly [calls: number | undefined, ageMs: number | undefined] = [
+  extensions?.petql.upstreamCalls,
+  extensions?.petql.oldestAgeMs,
+];
 const name: string | undefined = data?.pet?.name;
-const code: unknown = errors?.[0]?.extensions?.['code'];
+const codes: readonly ErrorCode[] = (errors ?? []).map(({ extensions: { code } }) => code);
+const retryAfterMs: number | undefined = errors?.[0]?.extensions.retryAfterMs;
 const ids: string[] | undefined = (await gateway.execute({ document: LIST })).data?.pets?.map(({ id }) => id);
 const anything: Record<string, unknown> | null | undefined = (await gateway.execute({ document: '{ pets { id } }' }))
   .data;
 const sdl: string = printSchema(gateway.schema);
 
+// @ts-expect-error -- there is no such code
+export const isPast = codes[0] === 'TOO_LATE';
+// @ts-expect-error -- there is no such figure
+export const spent = extensions?.petql.callsSpent;
 // @ts-expect-error -- the variable is required
 await gateway.execute({ document: PET });
 // @ts-expect-error -- it is a string
@@ -40,4 +50,4 @@ createGateway({});
 // @ts-expect-error -- this is no document
 await gateway.execute({ document: { query: '{ pets { id } }' } });
 
-export { anything, code, ids, name, sdl };
+export { anything, codes, ids, name, retryAfterMs, sdl, usage };

@@ -1,0 +1,135 @@
+import type { QuotaWindow } from '../caller/quota.ts';
+import type { CallerView } from '../caller/caller.ts';
+import type { Health } from '../server/http/health.ts';
+import type { AdminSources, Totals } from './metrics.ts';
+
+/** The callers that called last are shown. */
+const MAX_SHOWN = 100;
+
+/** The state of the process and a row for each caller. The page reloads itself. */
+export async function quotaPage({ views, health, replicas }: AdminSources, totals: Totals): Promise<string> {
+  const callers = views();
+  const named = await Promise.all(callers.slice(0, MAX_SHOWN).map(withName));
+  // By name, so that rows keep their places.
+  const rows = named.toSorted((one, other) => one.name.localeCompare(other.name)).map(row);
+  const more = callers.length - rows.length;
+  const note = rows.length === 0 ? 'No calls yet.' : more > 0 ? `And ${count(more)} callers before these.` : '';
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta http-equiv="refresh" content="2" />
+    <title>petql: quotas</title>
+    <link rel="icon" href="data:," />
+    <style>${STYLE}</style>
+  </head>
+  <body>
+    <h1>petql: quotas</h1>
+    <p>${escaped(stateOf(health(), replicas()))}</p>
+    <h2>This process since its start</h2>
+    <dl>${figures(totals)}</dl>
+    <h2>API keys</h2>
+    <p class="note">Minute and day count the calls of all replicas, as this process saw them last. Queued, made and saved are of this process. Times are UTC.</p>
+    <table>
+      <thead><tr>${TITLES.map((title) => `<th scope="col">${title}</th>`).join('')}</tr></thead>
+      <tbody>${rows.join('')}</tbody>
+    </table>
+    <p>${note}</p>
+  </body>
+</html>
+`;
+}
+
+const TITLES = ['Caller', 'Plan', 'Minute', 'Day', 'Queued', 'State', 'Calls made', 'Calls saved'];
+
+interface NamedView extends Omit<CallerView, 'name'> {
+  readonly name: string;
+}
+
+async function withName(view: CallerView): Promise<NamedView> {
+  return { ...view, name: await view.name().catch(() => 'unknown while Redis is unavailable') };
+}
+
+function row({ name, quota: { plan, windows, queued, pausedUntil }, made, saved }: NamedView): string {
+  const windowOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
+  const cells = [
+    `<code>${escaped(name)}</code>`,
+    plan === undefined ? 'not known yet' : escaped(plan),
+    windowOf('MINUTE'),
+    windowOf('DAY'),
+    count(queued),
+    pausedUntil ? `<strong>paused until ${time(pausedUntil)}</strong>` : 'active',
+    count(made),
+    count(saved),
+  ];
+  return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}"><div>${cell}</div></td>`).join('')}</tr>`;
+}
+
+function meter(window: QuotaWindow | undefined): string {
+  if (!window) return 'not known yet';
+  const { used, limit, resetAt } = window;
+  const reset = resetAt ? `<small>resets ${time(resetAt)}</small>` : '';
+  return `<meter max="${limit}" high="${limit * 0.8}" optimum="0" value="${used}"></meter> ${count(used)} of ${count(limit)}${reset}`;
+}
+
+function figures({ callsMade, callsSaved, refused, stale }: Totals): string {
+  const share = callsSaved / Math.max(1, callsMade + callsSaved);
+  const pairs = [
+    ['calls made', count(callsMade)],
+    ['calls saved', count(callsSaved)],
+    ['share saved', `${Math.floor(share * 100)} %`],
+    ['operations refused', count(refused)],
+    ['stale responses', count(stale)],
+  ];
+  return pairs.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('');
+}
+
+function stateOf({ draining, redis, secretsDiffer, pausedKeys, isGetRouteWorking }: Health, replicas: number): string {
+  const parts = [
+    draining ? 'Stopping.' : 'Running.',
+    redis === undefined ? 'No Redis: one replica.' : `Redis ${redis}.`,
+    ...(redis === undefined ? [] : [`Replicas: ${replicas}.`]),
+    ...(secretsDiffer ? ['Another replica uses another key secret: each counts alone.'] : []),
+    ...(pausedKeys > 0 ? [`Paused keys: ${count(pausedKeys)}.`] : []),
+    ...(isGetRouteWorking ? [] : ['The pet API has no route for single pets.']),
+  ];
+  return parts.join(' ');
+}
+
+/** Such as "2026-11-22 21:00:00 UTC". */
+function time(date: Date): string {
+  return `<time>${date.toISOString().slice(0, 19).replace('T', ' ')} UTC</time>`;
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en');
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}
+
+const STYLE = `
+:root { color-scheme: light dark; font-family: system-ui, sans-serif; line-height: 1.4; --line: color-mix(in srgb, currentColor 18%, transparent); }
+body { margin: 2rem auto; max-inline-size: 80rem; padding-inline: 1rem; }
+h1 { font-size: 1.4rem; }
+h2 { font-size: 1rem; margin-block: 1.6rem 0.4rem; }
+small, dt, .note { font-size: 0.85rem; opacity: 0.75; }
+small { display: block; white-space: nowrap; }
+dl { display: flex; flex-wrap: wrap; gap: 0.6rem 2rem; margin: 0; }
+dd { margin: 0; font-size: 1.4rem; }
+table { border-collapse: collapse; inline-size: 100%; }
+th, td { padding: 0.5rem 0.8rem 0.5rem 0; text-align: start; vertical-align: top; border-block-end: 1px solid var(--line); }
+th { font-size: 0.85rem; }
+dd, td { font-variant-numeric: tabular-nums; }
+code { overflow-wrap: anywhere; }
+time { white-space: nowrap; }
+meter { inline-size: 6rem; }
+@media (max-width: 60rem) {
+  thead { display: none; }
+  tr { display: block; padding-block: 0.6rem; border-block-end: 1px solid var(--line); }
+  td { display: flex; gap: 1rem; padding: 0.2rem 0; border: 0; }
+  td::before { content: attr(data-title); flex: 0 0 6rem; opacity: 0.75; }
+}
+`;

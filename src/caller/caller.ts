@@ -1,0 +1,132 @@
+import type { CallerParts } from '../reads/caller-parts.ts';
+import type { Freshness } from '../reads/freshness.ts';
+import { createPetCache } from '../reads/pet-cache.ts';
+import type { SnapshotMemory } from '../reads/pet-cache.ts';
+import { createPetReads } from '../reads/pet-reads.ts';
+import { isList } from '../reads/read-key.ts';
+import type { RequestTerms } from '../reads/pending-reads.ts';
+import type { ReadKey } from '../reads/read-key.ts';
+import { createReadQueue } from '../reads/read-queue.ts';
+import { createRefreshBudget } from '../reads/refresh-budget.ts';
+import { createThrottle } from '../throttle/throttle.ts';
+import type { Standing } from '../throttle/standing.ts';
+import { createRejectedKey } from '../upstream/rejected-key.ts';
+import { createWrites } from '../writes/create-pet.ts';
+import { quotaViewOf } from './quota.ts';
+import type { QuotaView } from './quota.ts';
+import type { CallersOptions } from './callers.ts';
+import { estimateCalls } from './cost-estimate.ts';
+import { createRequestPets } from './request-pets.ts';
+import type { SavedCalls } from './usage.ts';
+
+export interface QuotaFit {
+  /** How long until the last of the calls can be sent, as far as is known; 0 where all of them fit now. */
+  readonly waitMs: number;
+  /** The window that makes them wait longest. */
+  readonly window: 'DAY' | 'MINUTE' | undefined;
+}
+
+/** A caller as operators see it: never by its key. */
+export interface CallerView {
+  /** A keyed hash of its API key. */
+  name(): Promise<string>;
+  readonly quota: QuotaView;
+  /** Calls made and saved by this process, since it last forgot the caller. */
+  readonly made: number;
+  readonly saved: number;
+}
+
+/** What all callers share. */
+type SharedParts = Pick<CallerParts, 'getRoute' | 'retryBudget'> & { readonly memory: SnapshotMemory };
+
+export type Caller = ReturnType<typeof createCaller>;
+
+/** What petql keeps for one API key. Nothing of it is shared with another key. */
+export function createCaller(apiKey: string, { memory, ...shared }: SharedParts, options: CallersOptions) {
+  const { petApi, clock, events, spans, nameOf } = options;
+  let savedCalls = 0;
+  const throttle = createThrottle({
+    apiKey,
+    ...options,
+    onChange: () => queue.review(),
+    onTurn: (event) => events?.waited(event),
+  });
+  const cache = createPetCache(memory, clock);
+  const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.learn(snapshot));
+  const refreshBudget = createRefreshBudget(clock.elapsed, throttle, options.replicas);
+  const rejectedKey = createRejectedKey(clock);
+  const parts: CallerParts = {
+    ...shared,
+    apiKey,
+    petApi,
+    clock,
+    throttle,
+    cache,
+    refreshBudget,
+    rejectedKey,
+    sharedLists,
+    onRetry: (key) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
+  };
+  const queue = createReadQueue(parts);
+  const reads = createPetReads(parts, queue);
+  const writes = createWrites(parts, options.submits);
+
+  return {
+    /** The reads and writes of one request. */
+    pets: (request: RequestTerms) => createRequestPets({ reads, writes, clock, spans, request }),
+    quota: {
+      latest: latestQuota,
+      /** The same, with what other replicas have used. */
+      read: async () => viewOf(await throttle.refreshed()),
+    },
+    /** Why nothing can run with this key at the moment, or undefined. */
+    refusal: rejectedKey.error,
+    /** The most calls that these reads can cost now, retries aside. */
+    worstCase(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
+      return mayCall ? estimateCalls(keys, clock.elapsed() - maxAgeMs, parts) : 0;
+    },
+    /** Whether so many calls fit the quota that is left, behind those that wait; reads the account from the store. */
+    async fit(calls: number): Promise<QuotaFit> {
+      await throttle.refreshed();
+      const { waitMs, refused } = throttle.outlook(queue.planned() + calls - 1);
+      return calls > 0 && waitMs > 0 ? { waitMs, window: refused.window } : { waitMs: 0, window: undefined };
+    },
+    /** Counts what an operation has saved. */
+    saved(calls: SavedCalls) {
+      for (const [reason, count] of Object.entries(calls)) {
+        savedCalls += count;
+        events?.saved({ reason, calls: count });
+      }
+    },
+    /** Undefined before the first call. */
+    view(): CallerView | undefined {
+      const latest = latestQuota();
+      return (
+        latest && { name: async () => nameOf(apiKey), quota: latest, made: refreshBudget.calls(), saved: savedCalls }
+      );
+    },
+    /** Whether something waits or is in flight: a second caller with this key could not see it. */
+    isBusy: () => throttle.isBusy() || writes.isBusy() || queue.planned() > 0,
+    /** Whether the key is paused after a 429. */
+    isPaused: () => (throttle.standing()?.pausedForMs ?? 0) > 0,
+    /** It is forgotten. */
+    leave() {
+      sharedLists?.leave();
+      cache.clear();
+    },
+    async close() {
+      queue.close();
+      await Promise.all([throttle.close(), writes.close()]);
+    },
+  };
+
+  /** The quota as this process knows it, for the headers of a response; undefined before the first call. */
+  function latestQuota(): QuotaView | undefined {
+    const standing = throttle.standing();
+    return standing && viewOf(standing);
+  }
+
+  function viewOf(standing: Standing): QuotaView {
+    return quotaViewOf(standing, throttle.waiting('write') + queue.planned(), clock.now());
+  }
+}

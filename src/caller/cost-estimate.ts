@@ -1,0 +1,31 @@
+import type { Int64 } from '../int64.ts';
+import type { CallerParts } from '../reads/caller-parts.ts';
+import { LISTS, isList } from '../reads/read-key.ts';
+import type { ListName, ReadKey } from '../reads/read-key.ts';
+
+/**
+ * Returns the most calls that these reads can cost, retries aside: one for each different read that is not fresh, and one
+ * for each list that the planner may try to save some of them.
+ *
+ * @param sinceMs by `clock.elapsed()`: a cached answer from before this is not fresh.
+ */
+export function estimateCalls(
+  keys: readonly ReadKey[],
+  sinceMs: number,
+  { cache, getRoute }: Pick<CallerParts, 'cache' | 'getRoute'>,
+): number {
+  const needed = new Set(keys.filter((key) => (cache.find(key)?.asOfMs ?? -Infinity) < sinceMs));
+  const pets = [...needed].filter((key): key is Int64 => !isList(key));
+  const freshLists = cache.freshLists(sinceMs);
+  const mayBeTried = (list: ListName) => {
+    // Another call for a fresh list would show nothing more.
+    if (needed.has(list) || freshLists.has(list)) return false;
+    // While the circuit of single reads is open, a probe may close it at any moment.
+    if (pets.length > 0 && !getRoute.isHealthy()) return true;
+    // Other operations may read at the same time, so that a list of all pets is worth a call.
+    return (list === 'all' && cache.size() !== 'large') || pets.some((id) => cache.hasShown(list, id));
+  };
+  const tried = needed.size === 0 ? 0 : LISTS.filter(mayBeTried).length;
+  const gets = getRoute.mayGet() ? pets.length : 0;
+  return needed.size - pets.length + gets + tried;
+}

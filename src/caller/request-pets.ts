@@ -1,0 +1,125 @@
+import DataLoader from 'dataloader';
+import { PetqlError } from '../errors.ts';
+import type { Int64 } from '../int64.ts';
+import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import type { ReadRequest, ReadResult, RequestTerms, ServedAnswer } from '../reads/pending-reads.ts';
+import type { PetReads } from '../reads/pet-reads.ts';
+import type { ReadKey } from '../reads/read-key.ts';
+import type { Found } from '../reads/snapshot.ts';
+import type { RequestWait } from '../tracing.ts';
+import type { Created, Writes } from '../writes/create-pet.ts';
+import type { CallersOptions } from './callers.ts';
+import { createUsageMeter } from './usage.ts';
+
+/** What a resolver reads and writes. Every failure is a PetqlError. */
+export interface Pets {
+  /** Up to `limit` pets with this status, or of all. */
+  list(status: PetStatus | undefined, limit: number): Promise<readonly Pet[]> | readonly Pet[];
+  /** The pet, or null when there is none. */
+  byId(id: Int64): Promise<Pet | null> | Pet | null;
+  /** @param idempotencyKey makes it one creation, however often it is submitted within a day. */
+  create(pet: NewPet, idempotencyKey?: string): Promise<Created>;
+}
+
+/** A read and what it found. */
+export type CachedRead = readonly [key: ReadKey, found: Found];
+
+interface RequestPetsOptions extends Pick<CallersOptions, 'clock' | 'spans'> {
+  readonly reads: PetReads;
+  readonly writes: Writes;
+  readonly request: RequestTerms;
+}
+
+/**
+ * The reads and writes of one request, with their usage. One DataLoader a request: equal reads are one, and those of one tick
+ * are one batch.
+ */
+export function createRequestPets({ reads, writes, clock, spans, request }: RequestPetsOptions) {
+  const meter = createUsageMeter(clock);
+  const found = new Map<ReadKey, Found>();
+  let hasWritten = false;
+  const loader = new DataLoader<ReadKey, Found>(load);
+
+  const pets: Pets = {
+    async list(status, limit) {
+      const all = (await loader.load(status ?? 'all')) as readonly Pet[];
+      return all.length > limit ? all.slice(0, limit) : all;
+    },
+    byId: (id) => loader.load(id) as Promise<Pet | null>,
+    create(pet, idempotencyKey) {
+      hasWritten = true;
+      return writes.create(pet, {
+        ...request,
+        idempotencyKey,
+        charge: () => meter.called(1),
+        waited: (waitedMs, refused) => onWaited({ kind: 'write', waitedMs, refused }),
+      });
+    },
+  };
+
+  return {
+    ...pets,
+    usage: meter.usage,
+    saved: meter.saved,
+    /** What it has read so far, for `repeat`; undefined once it has written. */
+    cachedReads: (): readonly CachedRead[] | undefined => (hasWritten ? undefined : [...found]),
+    /**
+     * Reads the same again and counts it, where the cache alone has the very same result of each: a new snapshot keeps the
+     * objects that did not change. Otherwise returns false, and spends, counts and logs nothing.
+     */
+    repeat(repeated: readonly CachedRead[]): boolean {
+      const answers: ServedAnswer[] = [];
+      for (const [key, before] of repeated) {
+        const answer = reads.peek(key, request.freshness);
+        if (answer?.found !== before) return false;
+        answers.push(answer);
+      }
+      for (const answer of answers) meter.answered(answer, answer.staleReason ?? 'FRESH');
+      return true;
+    },
+  };
+
+  function onWaited(wait: RequestWait): void {
+    spans.waited(wait, request.trace?.());
+  }
+
+  async function load(keys: readonly ReadKey[]): Promise<(Error | Found)[]> {
+    const startedAtMs = clock.elapsed();
+    const waited = (refused?: string) => onWaited({ kind: 'read', waitedMs: clock.elapsed() - startedAtMs, refused });
+    /** The calls that were billed to each read. */
+    const billed = new Map<ReadKey, number>();
+    const bill = (key: ReadKey, calls: number) => {
+      billed.set(key, (billed.get(key) ?? 0) + calls);
+      meter.called(calls);
+    };
+    const batch: ReadRequest = {
+      ...request,
+      charge(key, isRetry) {
+        if (!isRetry) waited();
+        bill(key, 1);
+      },
+      refund: (key) => bill(key, -1),
+    };
+    const answers = await reads.load(keys, batch);
+    const unbilled = answers.filter((_answer, index) => !billed.has(keys[index] as ReadKey));
+    // The reads of a batch are refused together.
+    const refused = unbilled.map(refusalOf).find((reason) => reason !== undefined);
+    if (refused !== undefined) waited(refused);
+    return answers.map((answer, index) => {
+      const key = keys[index] as ReadKey;
+      if (answer instanceof Error) return answer;
+      const saved = answer.staleReason ?? (answer.hasWaited ? 'SHARED_CALL' : 'FRESH');
+      meter.answered(answer, (billed.get(key) ?? 0) > 0 ? undefined : saved);
+      found.set(key, answer.found);
+      return answer.found;
+    });
+  }
+}
+
+/** Why a read got no permit; undefined where it was not refused. */
+function refusalOf(answer: ReadResult): string | undefined {
+  if (answer instanceof PetqlError) return answer.code === 'RATE_LIMITED' ? answer.code : undefined;
+  if (answer instanceof Error || !answer.hasWaited) return undefined;
+  const { staleReason } = answer;
+  return staleReason === 'QUOTA_EXHAUSTED' || staleReason === 'PAUSED' ? staleReason : undefined;
+}

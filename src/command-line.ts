@@ -1,0 +1,235 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+import { describeConfig, readConfig } from './config.ts';
+import { createGateway } from './gateway.ts';
+import type { Gateway } from './gateway.ts';
+import { createLog } from './log.ts';
+import { DEMO_KEYS } from './sandbox/usage-limits.ts';
+import type { Sandbox } from './sandbox/sandbox.ts';
+import { PROGRAM_ONLY } from './settings.ts';
+import type { Config, GatewayOptions } from './settings.ts';
+import { listen } from './server/listener.ts';
+import type { Listener } from './server/listener.ts';
+import { isLoopback, withHostCheck } from './server/http/host-check.ts';
+import { whyUnusable } from './store/unusable-file.ts';
+
+/** The package.json of a checkout or of the installed package. */
+const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
+
+/** Containers are killed ten seconds after SIGTERM. */
+const GRACE_MS = 7_000;
+
+/** A connection is idle while its operation waits, so it times out this much later. */
+const IDLE_BEYOND_WAIT_MS = 60_000;
+
+/** One Ctrl-C may come twice: from the terminal, and from npm, which passes it on. */
+const SAME_SIGNAL_MS = 1_000;
+
+const USAGE = `Usage: petql [options]           GraphQL gateway over the pet API
+       petql sandbox [options]   sandbox of the pet API, for development and tests
+
+Options of petql (environment variable, default):
+${describeConfig('gateway')}
+
+Options of petql sandbox:
+${describeConfig('sandbox')}`;
+
+interface Service {
+  readonly banner: string;
+  stop(): Promise<void>;
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  console.error(`petql: ${oneLine(error)}`);
+  process.exit(1);
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.includes('--help') || args.includes('-h')) return console.log(USAGE);
+  if (args.includes('--version')) return console.log(version);
+  const service =
+    args[0] === 'sandbox'
+      ? await runSandbox(readConfig('sandbox', args.slice(1), process.env))
+      : await runGateway(readConfig('gateway', args, process.env));
+  stopOnSignal(service);
+  // Last: a reader of the banner may stop petql at once.
+  console.log(service.banner);
+}
+
+async function runSandbox(config: Config): Promise<Service> {
+  const sandbox = await openSandbox(config, config);
+  const banner = `petql ${version}: sandbox of the pet API\n\n${describeSandbox(sandbox)}`;
+  return { banner, stop: () => sandbox.close() };
+}
+
+async function runGateway(config: Config): Promise<Service> {
+  const sandbox = config.petApiUrl ? undefined : await openSandbox(config);
+  const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
+  const manifest = readManifest(config);
+  const gateway = openGateway({
+    ...sharedOptions(config),
+    petApiUrl: config.petApiUrl ?? sandbox?.url ?? '',
+    trustedDocuments: manifest,
+    admin: config.adminPort !== undefined,
+    freshUpstream: sandbox !== undefined,
+    log: createLog(config.logLevel),
+    graphiqlKey: demoKey,
+  });
+  await gateway.ready().catch((error: Error) => {
+    throw new Error(`--redis-url (REDIS_URL): ${error.message}`, { cause: error });
+  });
+  const isForClients = config.petApiKey !== undefined && isLoopback(config.host);
+  const handle = isForClients ? withHostCheck(gateway.handle, config.corsOrigins) : gateway.handle;
+  const idleMs = config.maxWaitMs + config.upstreamTimeoutMs + IDLE_BEYOND_WAIT_MS;
+  const listener = await listen(handle, { ...config, idleMs }).catch(listenFailure(config));
+  const admin = await openAdmin(gateway, config);
+  const endpoint = `${listener.origin}/graphql`;
+  return {
+    banner: [
+      `petql ${version}: GraphQL gateway over the pet API`,
+      '',
+      config.graphiql ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
+      sandbox ? describeSandbox(sandbox) : `Upstream   ${config.petApiUrl?.href}`,
+      ...(admin ? [`Admin      ${admin.origin}/metrics  ${admin.origin}/quota`] : []),
+      '',
+      'Try it:',
+      exampleRequest(endpoint, config, { key: demoKey, manifest }),
+    ].join('\n'),
+    async stop() {
+      void gateway.drain();
+      await listener.stop(GRACE_MS);
+      await admin?.stop(0);
+      await gateway.close();
+      await sandbox?.close();
+    },
+  };
+}
+
+/** Returns a command that works when pasted, once YOUR_API_KEY is replaced. */
+function exampleRequest(
+  endpoint: string,
+  { petApiKey, requireTrustedDocuments }: Config,
+  { key = 'YOUR_API_KEY', manifest }: { key: string | undefined; manifest: Manifest | undefined },
+): string {
+  const authorization = petApiKey === undefined ? ` -H 'authorization: Bearer ${key}'` : '';
+  const body =
+    requireTrustedDocuments && manifest
+      ? { documentId: exampleDocument(manifest) }
+      : { query: '{ pets(status: AVAILABLE, limit: 3) { id name status } }' };
+  const data = JSON.stringify(body).replaceAll("'", String.raw`'\''`);
+  return `curl -s ${endpoint} -H 'content-type: application/json'${authorization} -d '${data}'`;
+}
+
+/** Returns the id of a query without variables, if there is one: in a manifest of texts by id, or in Apollo's list. */
+function exampleDocument({ operations, ...texts }: Manifest): string | undefined {
+  const documents = Array.isArray(operations)
+    ? (operations as { id: string; body: string }[]).map(({ id, body }) => [id, body] as const)
+    : Object.entries(texts);
+  const plain = documents.find(([, text]) => !/^\s*mutation\b|\$/.test(String(text)));
+  return (plain ?? documents[0])?.[0];
+}
+
+type Manifest = Readonly<Record<string, unknown>>;
+
+function sharedOptions(config: Config): Omit<Config, 'petApiUrl' | 'trustedDocuments'> {
+  const entries = Object.entries(config).filter(([name]) => !(PROGRAM_ONLY as readonly string[]).includes(name));
+  return Object.fromEntries(entries) as unknown as Config;
+}
+
+function readManifest({ trustedDocuments: file }: Config): Manifest | undefined {
+  if (file === undefined) return undefined;
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Manifest;
+  } catch (error) {
+    throw new Error(`--trusted-documents (TRUSTED_DOCUMENTS): cannot read ${file}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Names flags in the errors that name options. */
+function openGateway(options: GatewayOptions): Gateway {
+  try {
+    return createGateway(options);
+  } catch (error) {
+    const { message } = error as Error;
+    const named = message
+      .replace('createGateway: stateFile:', '--state-file (STATE_FILE):')
+      .replace(/createGateway: trustedDocuments:?/, '--trusted-documents (TRUSTED_DOCUMENTS):');
+    throw new Error(named, { cause: error });
+  }
+}
+
+async function openAdmin({ admin }: Gateway, { adminHost, adminPort }: Config): Promise<Listener | undefined> {
+  if (!admin || adminPort === undefined) return undefined;
+  const at = { host: adminHost, port: adminPort };
+  return listen(admin, at).catch(listenFailure(at, '--admin-host (ADMIN_HOST)', '--admin-port (ADMIN_PORT)'));
+}
+
+async function openSandbox(config: Config, at?: ListenAt): Promise<Sandbox> {
+  const { sandboxFile } = config;
+  // A gateway over the real API does without it.
+  const { startSandbox } = await import('./sandbox/sandbox.ts');
+  return startSandbox({ ...at, file: sandboxFile }).catch((error: NodeJS.ErrnoException) => {
+    if (!error.code?.startsWith('ERR_SQLITE')) return listenFailure(config)(error);
+    const why = whyUnusable(sandboxFile ?? '', error, 'its pets');
+    throw new Error(`--sandbox-file (SANDBOX_FILE): cannot use ${sandboxFile}: ${why}`);
+  });
+}
+
+function describeSandbox({ url, stagingUrl }: Sandbox): string {
+  const keys = Object.entries(DEMO_KEYS).map(
+    ([key, { name, perMinute, perDay }]) =>
+      `           ${key.padEnd(16)} ${name}: ${perMinute.toLocaleString('en')} calls per minute, ${perDay.toLocaleString('en')} per day`,
+  );
+  return [`Sandbox    ${url}  (staging: ${stagingUrl})`, 'Demo keys', ...keys].join('\n');
+}
+
+function stopOnSignal(service: Service): void {
+  let stoppingSinceMs: number | undefined;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stoppingSinceMs !== undefined) {
+        if (performance.now() - stoppingSinceMs < SAME_SIGNAL_MS) return;
+        // The second signal ends the process at once, with the code that shells use.
+        process.exit(128 + constants.signals[signal]);
+      }
+      stoppingSinceMs = performance.now();
+      service.stop().then(
+        () => process.exit(0),
+        (error: unknown) => {
+          console.error(`petql: could not stop cleanly: ${oneLine(error)}`);
+          process.exit(1);
+        },
+      );
+    });
+  }
+}
+
+interface ListenAt {
+  readonly host: string;
+  readonly port: number;
+}
+
+function listenFailure({ host, port }: ListenAt, hostFlag = '--host (HOST)', portFlag = '--port (PORT)') {
+  return (error: NodeJS.ErrnoException): never => {
+    switch (error.code) {
+      case 'EADDRINUSE':
+        throw new Error(`port ${port} on ${host} is in use; choose another with ${portFlag}`);
+      case 'EACCES':
+        throw new Error(`port ${port} on ${host} is not permitted for this user; choose another with ${portFlag}`);
+      case 'EADDRNOTAVAIL':
+      case 'ENOTFOUND':
+        throw new Error(`${host} is not an address of this machine; choose another with ${hostFlag}`);
+      default:
+        throw error;
+    }
+  };
+}
+
+function oneLine(error: unknown): string {
+  return String(error instanceof Error ? error.message : error).replaceAll('\n', ' ');
+}

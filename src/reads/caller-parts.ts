@@ -1,0 +1,29 @@
+import type { Clock } from '../clock.ts';
+import type { Throttle } from '../throttle/throttle.ts';
+import type { PetApi } from '../upstream/pet-api.ts';
+import type { RejectedKey } from '../upstream/rejected-key.ts';
+import type { GetRoute } from './get-route.ts';
+import type { PetCache } from './pet-cache.ts';
+import type { ReadKey } from './read-key.ts';
+import type { RefreshBudget } from './refresh-budget.ts';
+import type { CallerReplicas } from './replica-cache.ts';
+import type { RetryBudget } from './retry-budget.ts';
+
+/** What the reads and the writes of one caller are made of. */
+export interface CallerParts {
+  readonly apiKey: string;
+  readonly petApi: PetApi;
+  readonly clock: Clock;
+  readonly throttle: Throttle;
+  readonly cache: PetCache;
+  /** Of all callers. */
+  readonly getRoute: GetRoute;
+  readonly refreshBudget: RefreshBudget;
+  /** Of all callers. */
+  readonly retryBudget: RetryBudget;
+  readonly rejectedKey: RejectedKey;
+  /** Undefined without Redis. */
+  readonly sharedLists: CallerReplicas | undefined;
+  /** A call is sent that is a retry. */
+  onRetry(key: ReadKey): void;
+}

@@ -1,0 +1,61 @@
+import { PetqlError } from '../errors.ts';
+
+/** How old an answer a request accepts, and whether petql may call for a fresh one. */
+export interface Freshness {
+  /** An answer up to this age is served without a call. */
+  readonly maxAgeMs: number;
+  /** An answer up to this age is served while the quota is saved or exhausted, or the upstream fails. */
+  readonly maxStaleMs: number;
+  /** The request coalesces with calls that were sent up to this time ago: 0 for no-cache, Infinity for any call. */
+  readonly coalesceWithinMs: number;
+  /** Whether the upstream may be called. */
+  readonly mayCall: boolean;
+  /** Whether stale answers may be served to save calls (refresh-budget.ts). A request that names its own age gets that age. */
+  readonly mayServeStaleToSaveCalls: boolean;
+}
+
+/** What `maxAgeMs` and `maxStaleMs` are set to. */
+export type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;
+
+/** The directives of RFC 9111, section 5.2.1 that petql knows. Bounded runs of spaces: a client chooses this text. */
+const DIRECTIVE =
+  /(?:^|,)[ \t]{0,8}(no-cache|no-store|only-if-cached|max-age|max-stale)(?:[ \t]{0,8}=[ \t]{0,8}"?[ \t]{0,8}(\d{1,10})[ \t]{0,8}"?)?[ \t]{0,8}(?=,|$)/gi;
+
+/**
+ * Reads what the `Cache-Control` of a request asks for. `no-store` counts as `no-cache`: the response is to come from the
+ * upstream. With `max-age` alone nothing older is served, not even where the upstream fails.
+ */
+export function readFreshness(cacheControl: string | undefined, defaults: FreshnessDefaults): Freshness {
+  const usual = { ...defaults, coalesceWithinMs: Infinity, mayCall: true, mayServeStaleToSaveCalls: true };
+  if (!cacheControl) return usual;
+  const directives = new Map<string, string | undefined>();
+  for (const [, name = '', value] of cacheControl.matchAll(DIRECTIVE)) directives.set(name.toLowerCase(), value);
+  const mayCall = !directives.has('only-if-cached');
+  if (directives.has('no-cache') || directives.has('no-store')) {
+    return { maxAgeMs: -1, maxStaleMs: -1, coalesceWithinMs: 0, mayCall, mayServeStaleToSaveCalls: false };
+  }
+  const maxAgeMs = milliseconds(directives.get('max-age'));
+  const freshMs = maxAgeMs ?? defaults.maxAgeMs;
+  return {
+    mayCall,
+    maxAgeMs: freshMs,
+    maxStaleMs: directives.has('max-stale')
+      ? freshMs + (milliseconds(directives.get('max-stale')) ?? Infinity)
+      : (maxAgeMs ?? defaults.maxStaleMs),
+    coalesceWithinMs: maxAgeMs ?? Infinity,
+    mayServeStaleToSaveCalls: maxAgeMs === undefined,
+  };
+}
+
+/** The error of a request that takes cached answers alone, where there is none. */
+export function notCachedError(): PetqlError {
+  return new PetqlError(
+    'NOT_CACHED',
+    'No cached response satisfies only-if-cached. Send the request without it to allow an upstream call.',
+    { httpStatus: 504 },
+  );
+}
+
+function milliseconds(seconds: string | undefined): number | undefined {
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
+}

@@ -1,0 +1,251 @@
+import type { PetqlError } from '../errors.ts';
+import { graceLeftMs } from '../time-limit.ts';
+import type { Refused } from '../throttle/passage.ts';
+import { refusedError } from '../throttle/refused-error.ts';
+import type { TraceContext } from '../tracing.ts';
+import { mayAnswer } from './call-planner.ts';
+import type { PlannedRead } from './call-planner.ts';
+import type { CallerParts } from './caller-parts.ts';
+import type { Freshness } from './freshness.ts';
+import type { CachedAnswer } from './pet-cache.ts';
+import { isList } from './read-key.ts';
+import type { ReadKey } from './read-key.ts';
+import { answerFrom } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** Why an answer is staler than the request wanted. */
+export type StaleReason = 'PAUSED' | 'ONLY_IF_CACHED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
+
+export interface ServedAnswer extends CachedAnswer {
+  /** Undefined for a fresh answer. */
+  readonly staleReason: StaleReason | undefined;
+  /** Whether the read waited for a call. */
+  readonly hasWaited: boolean;
+}
+
+export type ReadResult = Error | ServedAnswer;
+
+/** What the reads and writes of one request have in common. */
+export interface RequestTerms {
+  readonly freshness: Freshness;
+  /** By `clock.elapsed()`: no call is sent for the request later than this. */
+  readonly deadlineMs: number;
+  /** Called only where there is something to abort. */
+  readonly signal?: (() => AbortSignal | undefined) | undefined;
+  /** The trace that its calls belong to. */
+  readonly trace?: (() => TraceContext | undefined) | undefined;
+}
+
+export interface ReadRequest extends RequestTerms {
+  /** A call is sent and billed to this read of the request. */
+  charge(key: ReadKey, isRetry: boolean): void;
+  /** The call that was billed last was not sent: there was no connection. */
+  refund(key: ReadKey): void;
+}
+
+/** One read of one request. */
+export interface Waiter {
+  readonly read: PendingRead;
+  readonly request: ReadRequest;
+  /** The generation in which it came … */
+  readonly generation: number;
+  /** … and the earliest moment at which a call may have been sent that answers it. */
+  readonly notBeforeMs: number;
+  /** Whether a stale answer would do: then it does not wait for the quota. */
+  readonly isRefresh: boolean;
+  /** When its deadline came, Infinity before. After that it waits only for calls that were sent before. */
+  lateSinceMs: number;
+  /** The error of a call that it waited for. */
+  failed: PetqlError | undefined;
+  /** The first result counts. */
+  settle(result: ReadResult): void;
+}
+
+/** A read that waits for a call, and all requests that wait for it. */
+export interface PendingRead extends PlannedRead {
+  readonly tried: Set<ReadKey>;
+  readonly waiters: Set<Waiter>;
+  /** The latest generation of its waiters. */
+  generation: number;
+  /** How many calls for it have failed in a transient way. */
+  failures: number;
+  /** By `clock.elapsed()`: the end of its backoff. */
+  pausedUntilMs: number;
+}
+
+/** A call in flight. */
+export interface Flight {
+  readonly key: ReadKey;
+  readonly sentAtMs: number;
+  readonly generation: number;
+  readonly isRetry: boolean;
+  readonly billedTo: Waiter | undefined;
+}
+
+/** Different reads that may wait at a time. */
+const MAX_PENDING = 1_000;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** Read your writes, and no answer from before the moment that the request names. */
+export function accepts(waiter: Waiter, { sentAtMs, generation }: Flight): boolean {
+  return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;
+}
+
+export type PendingReads = ReturnType<typeof createPendingReads>;
+
+/**
+ * The reads of one caller that wait, its calls in flight, and every way in which a wait ends.
+ *
+ * @param onChange is called when reads have come or gone.
+ */
+export function createPendingReads({ clock, cache, throttle }: CallerParts, onChange: () => void) {
+  const reads = new Map<ReadKey, PendingRead>();
+  const flights = new Set<Flight>();
+  return { reads, flights, add, needsCall, isCovered, concernedBy, settleFrom, serveStale, fail, refuse, refuseLate };
+
+  /** Adds the reads of one request as one batch: one timer, one abort listener. Resolves once all are settled. */
+  async function add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+    const signal = request.signal?.();
+    const waiters: Waiter[] = [];
+    const results = keys.map((key) => {
+      const { promise, resolve } = Promise.withResolvers<ReadResult>();
+      if (reads.has(key) || reads.size < MAX_PENDING) waiters.push(addWaiter(key, request, resolve));
+      else resolve(refusal('crowded', request));
+      return promise;
+    });
+    const onAbort = () => {
+      for (const waiter of waiters) waiter.settle(refusal('aborted', request));
+      onChange();
+    };
+    const onDeadline = () => {
+      for (const waiter of waiters) waiter.lateSinceMs = clock.elapsed();
+      onChange();
+    };
+    const timer = setTimeout(onDeadline, Math.min(Math.max(0, graceLeftMs(request.deadlineMs, clock)), MAX_TIMEOUT_MS));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal?.aborted) onAbort();
+    else onChange();
+    const settled = await Promise.all(results);
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+    return settled;
+  }
+
+  function addWaiter(key: ReadKey, request: ReadRequest, resolve: (result: ReadResult) => void): Waiter {
+    const { freshness, deadlineMs } = request;
+    const generation = cache.generation();
+    const notBeforeMs = clock.elapsed() - freshness.coalesceWithinMs;
+    const others = reads.get(key);
+    const read = others ?? createRead(key, freshness);
+    reads.set(key, read);
+    // A list that was tried before may answer a read that wants newer data.
+    if (others && (read.generation < generation || notBeforeMs > -Infinity)) read.tried.clear();
+    read.generation = generation;
+    // A request that cannot wait for the end of a backoff ends it.
+    if (deadlineMs < read.pausedUntilMs) read.pausedUntilMs = -Infinity;
+    const waiter: Waiter = {
+      read,
+      request,
+      generation,
+      notBeforeMs,
+      isRefresh: freshness.mayServeStaleToSaveCalls && cache.findAccepted(key, freshness) !== undefined,
+      lateSinceMs: Infinity,
+      failed: undefined,
+      settle(result) {
+        read.waiters.delete(waiter);
+        if (read.waiters.size === 0 && reads.get(key) === read) reads.delete(key);
+        resolve(result);
+      },
+    };
+    read.waiters.add(waiter);
+    return waiter;
+  }
+
+  function createRead(key: ReadKey, { maxAgeMs }: Freshness): PendingRead {
+    const tried = new Set<ReadKey>([...cache.freshLists(clock.elapsed() - maxAgeMs), ...cache.failedLists()]);
+    tried.delete(key);
+    return {
+      key,
+      tried,
+      waiters: new Set(),
+      isRepeat: cache.hasCalledFor(key),
+      generation: cache.generation(),
+      failures: 0,
+      pausedUntilMs: -Infinity,
+    };
+  }
+
+  /** Whether a waiter before its deadline needs a call. */
+  function needsCall({ pausedUntilMs, waiters }: PendingRead): boolean {
+    if (clock.elapsed() < pausedUntilMs) return false;
+    for (const waiter of waiters) if (waiter.lateSinceMs === Infinity && !isCovered(waiter)) return true;
+    return false;
+  }
+
+  /** Whether a call in flight may answer it. */
+  function isCovered(waiter: Waiter): boolean {
+    for (const flight of flights) {
+      const isInTime = flight.sentAtMs <= waiter.lateSinceMs;
+      if (isInTime && mayAnswer(flight.key, waiter.read) && accepts(waiter, flight)) return true;
+    }
+    return false;
+  }
+
+  /** The reads that a call may concern: its own, or for a list, all of them. */
+  function concernedBy(call: ReadKey): readonly PendingRead[] {
+    const read = reads.get(call);
+    if (isList(call)) return [...reads.values()];
+    return read ? [read] : [];
+  }
+
+  /** Settles the waiters that a snapshot answers, as far as it is for them; the others have tried its list. */
+  function settleFrom(snapshot: Snapshot, isFor: (waiter: Waiter) => boolean): void {
+    const { key: call, asOfMs } = snapshot;
+    for (const read of concernedBy(call)) {
+      const found = answerFrom(snapshot, read.key);
+      const takers = [...read.waiters].filter(isFor);
+      if (found === undefined && isList(call) && takers.length === read.waiters.size) read.tried.add(call);
+      if (found !== undefined)
+        for (const waiter of takers) waiter.settle({ found, asOfMs, staleReason: undefined, hasWaited: true });
+    }
+  }
+
+  /** Settles with the cached answer, if the request accepts it. */
+  function serveStale(waiter: Waiter, reason: StaleReason): boolean {
+    const accepted = cache.findAccepted(waiter.read.key, waiter.request.freshness);
+    if (accepted) {
+      waiter.settle({ ...accepted.answer, staleReason: accepted.isStale ? reason : undefined, hasWaited: true });
+    }
+    return accepted !== undefined;
+  }
+
+  function fail(waiters: Iterable<Waiter>, error: Error, reason: StaleReason): void {
+    for (const waiter of waiters) if (!serveStale(waiter, reason)) waiter.settle(error);
+  }
+
+  /** The throttle lets no call through for it in time. */
+  function refuse(waiter: Waiter, refused: Refused): void {
+    const { failed, request } = waiter;
+    const isPaused = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
+    const reason = isPaused ? 'PAUSED' : failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED';
+    fail([waiter], failed ?? errorOf(refused, request), reason);
+  }
+
+  /** Refuses the waiters past their deadline that no call in flight may answer. */
+  function refuseLate(): void {
+    for (const { waiters } of reads.values()) {
+      for (const waiter of waiters) {
+        if (waiter.lateSinceMs < Infinity && !isCovered(waiter)) refuse(waiter, throttle.outlook(0).refused);
+      }
+    }
+  }
+
+  function refusal(reason: 'aborted' | 'crowded', request: ReadRequest): PetqlError {
+    return errorOf({ ...throttle.outlook(0).refused, reason }, request);
+  }
+
+  function errorOf(refused: Refused, { freshness }: ReadRequest): PetqlError {
+    const saysNoCache = freshness.maxAgeMs < 0;
+    return refusedError(refused, { nowMs: clock.now(), standing: throttle.standing(), saysNoCache });
+  }
+}

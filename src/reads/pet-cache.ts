@@ -1,0 +1,141 @@
+import { getHeapStatistics } from 'node:v8';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../clock.ts';
+import type { Int64 } from '../int64.ts';
+import { LISTS, isList } from './read-key.ts';
+import type { Freshness } from './freshness.ts';
+import type { ListName, ReadKey } from './read-key.ts';
+import { answerFrom } from './snapshot.ts';
+import type { Found, Snapshot } from './snapshot.ts';
+
+export interface CachedAnswer {
+  readonly found: Found;
+  /** By `clock.elapsed()`: what was found was true then or later. */
+  readonly asOfMs: number;
+}
+
+/** Whether one list shows the whole store, as the last list of all pets showed it. */
+export type StoreSize = 'large' | 'small' | 'unknown';
+
+/** Bounds the memory that the snapshots of all callers take together; the least recently used go first. */
+export type SnapshotMemory = LRUCache<Snapshot, () => void>;
+
+const MAX_BYTES = 200_000_000;
+/** The heap is small in a small container. */
+const MAX_HEAP_SHARE = 0.25;
+const SNAPSHOT_BYTES = 500;
+/** A pet with its ids, a short name and its places in a list and a map. */
+const PET_BYTES = 250;
+const CHARACTER_BYTES = 2;
+/** How long a list that failed is not called to save other calls. */
+const AVOIDED_MS = 60_000;
+
+/** @param maxBytes default 200 MB, and a quarter of the heap at most. */
+export function createSnapshotMemory(
+  maxBytes = Math.min(MAX_BYTES, MAX_HEAP_SHARE * getHeapStatistics().heap_size_limit),
+): SnapshotMemory {
+  return new LRUCache<Snapshot, () => void>({
+    maxSize: Math.floor(maxBytes),
+    sizeCalculation: (_remove, { pets }) =>
+      pets.reduce((sum, { name }) => sum + PET_BYTES + CHARACTER_BYTES * name.length, SNAPSHOT_BYTES),
+    dispose: (remove) => remove(),
+  });
+}
+
+export type PetCache = ReturnType<typeof createPetCache>;
+
+/** The snapshots of one caller: the latest of each list and of each pet, as far as the memory of all callers allows. */
+export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>) {
+  const snapshots = new Map<ReadKey, { readonly snapshot: Snapshot; readonly generation: number }>();
+  const avoidedUntilMs = new Map<ListName, number>();
+  let generation = 0;
+  let hasCalled = false;
+
+  return {
+    /** Raised by each write. A snapshot of an earlier generation is never served. */
+    generation: () => generation,
+    /** The youngest answer of this generation, however old. */
+    find,
+    /** The youngest answer that the request accepts, and whether it is only accepted as a stale one. */
+    findAccepted(key: ReadKey, { maxAgeMs, maxStaleMs }: Freshness) {
+      const answer = find(key);
+      if (!answer) return undefined;
+      const ageMs = elapsed() - answer.asOfMs;
+      return ageMs <= Math.max(maxAgeMs, maxStaleMs) ? { answer, isStale: ageMs > maxAgeMs } : undefined;
+    },
+    /** What is known in any generation. */
+    known: (key: ReadKey) => youngest(key, 0)?.found,
+    store(snapshot: Snapshot) {
+      const { key } = snapshot;
+      hasCalled ||= key !== 'all' && size() === 'unknown';
+      avoidedUntilMs.delete(key as ListName);
+      const before = snapshots.get(key);
+      if (before?.generation === generation && before.snapshot.asOfMs > snapshot.asOfMs) return;
+      drop(key);
+      snapshots.set(key, { snapshot, generation });
+      memory.set(snapshot, () => {
+        if (snapshots.get(key)?.snapshot === snapshot) snapshots.delete(key);
+      });
+    },
+    /** A write may have changed the store. */
+    invalidate() {
+      generation += 1;
+    },
+    drop,
+    clear() {
+      generation += 1;
+      for (const key of snapshots.keys()) drop(key);
+    },
+    size,
+    /** Whether the list showed the pet when it was last called for, writes or not. */
+    hasShown: (list: ListName, id: Int64) => snapshots.get(list)?.snapshot.byId.has(id) ?? false,
+    /** Whether the read was called for by itself before. */
+    hasCalledFor: (key: ReadKey) => snapshots.has(key),
+    /** Whether part of the store was called for while its size was not known. */
+    hasCalled: () => hasCalled,
+    /** The lists that are known as of this moment or a later one. */
+    freshLists(sinceMs: number): Set<ListName> {
+      const isFresh = (list: ListName) => {
+        const entry = snapshots.get(list);
+        return entry?.generation === generation && entry.snapshot.asOfMs >= sinceMs;
+      };
+      return new Set(LISTS.filter(isFresh));
+    },
+    listFailed: (list: ListName) => void avoidedUntilMs.set(list, elapsed() + AVOIDED_MS),
+    /** Lists that failed lately: they are not called to save other calls. */
+    failedLists: () => LISTS.filter((list) => elapsed() < (avoidedUntilMs.get(list) ?? -Infinity)),
+  };
+
+  function find(key: ReadKey): CachedAnswer | undefined {
+    return youngest(key, generation);
+  }
+
+  function youngest(key: ReadKey, fromGeneration: number): CachedAnswer | undefined {
+    let best: Snapshot | undefined;
+    let found: Found | undefined;
+    for (const call of isList(key) ? [key, 'all' as const] : [key, ...LISTS]) {
+      const entry = snapshots.get(call);
+      if (!entry || entry.generation < fromGeneration || (best && best.asOfMs >= entry.snapshot.asOfMs)) continue;
+      const answer = answerFrom(entry.snapshot, key);
+      if (answer === undefined) continue;
+      best = entry.snapshot;
+      found = answer;
+    }
+    if (!best || found === undefined) return undefined;
+    // Counts as a use, so that the least recently used are evicted.
+    memory.get(best);
+    return { found, asOfMs: best.asOfMs };
+  }
+
+  function size(): StoreSize {
+    const all = snapshots.get('all');
+    if (!all) return 'unknown';
+    return all.snapshot.isComplete ? 'small' : 'large';
+  }
+
+  function drop(key: ReadKey): void {
+    const entry = snapshots.get(key);
+    snapshots.delete(key);
+    if (entry) memory.delete(entry.snapshot);
+  }
+}

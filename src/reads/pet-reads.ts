@@ -1,0 +1,57 @@
+import { inTime, graceLeftMs } from '../time-limit.ts';
+import type { CallerParts } from './caller-parts.ts';
+import { notCachedError } from './freshness.ts';
+import type { Freshness } from './freshness.ts';
+import type { ReadRequest, ReadResult, ServedAnswer } from './pending-reads.ts';
+import type { ReadKey } from './read-key.ts';
+import type { ReadQueue } from './read-queue.ts';
+
+export type PetReads = ReturnType<typeof createPetReads>;
+
+/** All reads of one caller: what is cached is served, the rest waits together for as few calls as possible. */
+export function createPetReads({ clock, cache, sharedLists }: CallerParts, queue: ReadQueue) {
+  return {
+    /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */
+    async load(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+      const { freshness, deadlineMs } = request;
+      let served = serve(keys, freshness);
+      const areAllFresh = keys.every((key) => served.get(key)?.staleReason === undefined && served.has(key));
+      // Another replica may have called for it since: a look at Redis costs no call.
+      if (!areAllFresh && sharedLists?.isLookDue()) {
+        await inTime(sharedLists.look(), graceLeftMs(deadlineMs, clock), undefined);
+        served = serve(keys, freshness);
+      }
+      const left = keys.filter((key) => !served.has(key));
+      const results = left.length > 0 && freshness.mayCall ? await queue.add(left, request) : [];
+      return keys.map((key) => served.get(key) ?? results[left.indexOf(key)] ?? notCachedError());
+    },
+    /**
+     * Returns what `load` would serve from the cache at this moment; undefined where it would call, wait or look at Redis.
+     * Spends, counts and logs nothing. What it finds is the very same object as before while nothing about it has changed.
+     */
+    peek(key: ReadKey, freshness: Freshness): ServedAnswer | undefined {
+      const answer = fromCache(key, freshness, 0);
+      return answer?.staleReason && sharedLists?.isLookDue() ? undefined : answer;
+    },
+  };
+
+  function serve(keys: readonly ReadKey[], freshness: Freshness): Map<ReadKey, ServedAnswer> {
+    const served = new Map<ReadKey, ServedAnswer>();
+    for (const [index, key] of keys.entries()) {
+      // In a small store one call answers all of them.
+      const answer = fromCache(key, freshness, cache.size() === 'small' ? 0 : index - served.size);
+      if (answer) served.set(key, answer);
+    }
+    return served;
+  }
+
+  function fromCache(key: ReadKey, freshness: Freshness, ahead: number): ServedAnswer | undefined {
+    const accepted = cache.findAccepted(key, freshness);
+    if (!accepted) return undefined;
+    const { answer, isStale } = accepted;
+    if (!isStale) return { ...answer, staleReason: undefined, hasWaited: false };
+    if (!freshness.mayCall) return { ...answer, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
+    const staleReason = freshness.mayServeStaleToSaveCalls ? queue.whyNotRefresh(key, ahead) : undefined;
+    return staleReason && { ...answer, staleReason, hasWaited: false };
+  }
+}

@@ -1,0 +1,23 @@
+/** How many calls earn a retry. */
+const CALLS_PER_RETRY = 10;
+/** Retries that may be saved up. */
+const MAX_RETRIES = 10;
+
+export type RetryBudget = ReturnType<typeof createRetryBudget>;
+
+/** A token bucket for retries, over all callers of a process: an upstream that fails is not called much more than one that works. */
+export function createRetryBudget() {
+  let calls = 0;
+  return {
+    /** A call that is no retry was sent. */
+    called() {
+      calls = Math.min(calls + 1, MAX_RETRIES * CALLS_PER_RETRY);
+    },
+    /** Takes a retry; false where there is none. */
+    take(): boolean {
+      if (calls < CALLS_PER_RETRY) return false;
+      calls -= CALLS_PER_RETRY;
+      return true;
+    },
+  };
+}

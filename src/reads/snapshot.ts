@@ -1,0 +1,71 @@
+import type { Int64 } from '../int64.ts';
+import { PET_STATUSES, isSamePet } from '../pet.ts';
+import type { Pet } from '../pet.ts';
+import { isList } from './read-key.ts';
+import type { ListName, ReadKey } from './read-key.ts';
+
+/** What one upstream call showed. */
+export interface Snapshot {
+  /** What the call read. */
+  readonly key: ReadKey;
+  /** When the call was sent, by `clock.elapsed()`: what it showed was true then or later. */
+  readonly asOfMs: number;
+  /** The pets of the list; of a get, the pet or none. */
+  readonly pets: readonly Pet[];
+  /** Whether the upstream left no pet of this list out: fewer than it can show, and no next page. */
+  readonly isComplete: boolean;
+  readonly byId: ReadonlyMap<Int64, Pet>;
+  /** The lists that the snapshot can answer. A complete list of all pets answers all of them. */
+  readonly lists: ReadonlyMap<ListName, readonly Pet[]>;
+}
+
+/** What a read finds: the pets of a list; one pet, or null where it is proved that there is none. */
+export type Found = Pet | readonly Pet[] | null;
+
+/** Returns what earlier snapshots showed: equal pets and lists are used again, so that equal data are the same objects. */
+export type Known = (key: ReadKey) => Found | undefined;
+
+/**
+ * Concludes all that may ever be concluded from one call; undefined where it says nothing of the read. A pet need not have
+ * a status, so only a complete list of all pets answers every filter and proves that a pet does not exist.
+ */
+export function answerFrom({ key: call, isComplete, byId, lists }: Snapshot, key: ReadKey): Found | undefined {
+  if (isList(key)) return lists.get(key);
+  return byId.get(key) ?? (call === key || (call === 'all' && isComplete) ? null : undefined);
+}
+
+export function listSnapshot(
+  key: ListName,
+  list: { readonly pets: readonly Pet[]; readonly complete: boolean },
+  asOfMs: number,
+  known: Known,
+): Snapshot {
+  const all = list.pets.map((pet) => reusedPet(pet, known));
+  const pets = reusedList(key, all, known);
+  const lists = new Map<ListName, readonly Pet[]>([[key, pets]]);
+  if (key === 'all' && list.complete) {
+    for (const status of PET_STATUSES) {
+      const ofStatus = pets.filter((pet) => pet.status === status);
+      lists.set(status, reusedList(status, ofStatus, known));
+    }
+  }
+  return { key, asOfMs, pets, isComplete: list.complete, byId: new Map(pets.map((pet) => [pet.id, pet])), lists };
+}
+
+/** What `GET /pets/{petId}` or a creation showed. */
+export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, known: Known): Snapshot {
+  const pets = pet ? [reusedPet(pet, known)] : [];
+  const byId = new Map(pets.map((one) => [one.id, one]));
+  return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map() };
+}
+
+function reusedPet(pet: Pet, known: Known): Pet {
+  const before = known(pet.id) as Pet | null | undefined;
+  return before && isSamePet(before, pet) ? before : pet;
+}
+
+function reusedList(key: ListName, pets: readonly Pet[], known: Known): readonly Pet[] {
+  const before = known(key) as readonly Pet[] | undefined;
+  const isSame = before?.length === pets.length && before.every((pet, index) => pet === pets[index]);
+  return isSame ? before : pets;
+}

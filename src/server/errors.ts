@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { GraphQLError } from 'graphql';
+import type { GraphQLErrorExtensions, GraphQLFormattedError } from 'graphql';
+import { PetqlError } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { Log } from '../log.ts';
+
+/** Masks all errors except PetqlErrors and those of GraphQL itself. The id of a masked error is in the log. */
+export function createErrorMask(log: Log): (error: unknown) => GraphQLError {
+  return (error) => {
+    const thrown = rootCause(error);
+    const located = error instanceof GraphQLError ? error : undefined;
+    if (thrown instanceof PetqlError) return graphqlError(thrown, located);
+    if (located && thrown instanceof GraphQLError) return located;
+    const id = randomUUID();
+    log.error({ id, err: thrown }, 'unhandled error');
+    return errorAt(located, `petql failed unexpectedly. Its log has the cause under the id ${id}.`, {
+      code: 'INTERNAL_SERVER_ERROR',
+      id,
+      ...(located ? {} : { http: { status: 500 } }),
+    });
+  };
+}
+
+/** A PetqlError in GraphQL's shape. Its HTTP status counts only where it kept the whole operation from running. */
+export function graphqlError(error: PetqlError, located?: GraphQLError): GraphQLError {
+  const { code, details, httpStatus, httpHeaders } = error;
+  const http = located || httpStatus === undefined ? {} : { http: { status: httpStatus, headers: { ...httpHeaders } } };
+  return errorAt(located, error.message, { ...details, code, ...http });
+}
+
+/** What is no GraphQL request at all, under Yoga's code for that. */
+export function badRequest(message: string, status: number, headers?: Readonly<Record<string, string>>): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_REQUEST', http: { status, headers: { ...headers } } } });
+}
+
+/** A document that is not GraphQL. */
+export function parseFailure(error: GraphQLError): GraphQLError {
+  return errorAt(error, error.message, { code: 'GRAPHQL_PARSE_FAILED', http: { status: 400 } });
+}
+
+/**
+ * Gives an error one of petql's codes and its HTTP status. Errors of GraphQL itself or of Yoga have no code, or one of Yoga's;
+ * all of them are about what was sent.
+ *
+ * GraphQL over HTTP wants 400 for a request that is no GraphQL request; one that is, but cannot run, is a 200 to a client
+ * that accepts application/json (`spec`), and a 400 to one that accepts application/graphql-response+json.
+ */
+export function finishedError(error: GraphQLError): GraphQLError {
+  const { code, http, originalError: _quotesTheBody, ...details } = error.extensions;
+  const yoga = YOGA_CODES[String(code)];
+  const status = http?.status ?? (error.path ? undefined : 400);
+  return errorAt(error, shortened(yoga?.message ?? error.message), {
+    ...details,
+    code: yoga?.code ?? (code as ErrorCode | undefined) ?? 'BAD_USER_INPUT',
+    ...(status === undefined ? {} : { http: { ...http, status, spec: status === 400 && code !== 'BAD_REQUEST' } }),
+  });
+}
+
+/** An error for Yoga, which needs GraphQLErrors only for their HTTP status and would compute the locations of each again. */
+export function yogaError(error: GraphQLError): GraphQLError | GraphQLFormattedError {
+  const finished = finishedError(error);
+  return finished.extensions.http ? finished : finished.toJSON();
+}
+
+const YOGA_CODES: Readonly<Record<string, { code: ErrorCode; message?: string }>> = {
+  BAD_REQUEST: { code: 'BAD_USER_INPUT' },
+  OPERATION_RESOLUTION_FAILURE: {
+    code: 'BAD_USER_INPUT',
+    message: 'operationName must name an operation of the document. It is required where the document has several.',
+  },
+};
+
+/** GraphQL's own errors show the wrong value, which may fill a body. */
+const MAX_MESSAGE_LENGTH = 2_000;
+
+function shortened(message: string): string {
+  return message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH)}…` : message;
+}
+
+/** GraphQL wraps what a resolver throws, some layers twice. */
+function rootCause(error: unknown): unknown {
+  return error instanceof GraphQLError && error.originalError ? rootCause(error.originalError) : error;
+}
+
+interface CodedExtensions extends GraphQLErrorExtensions {
+  readonly code: ErrorCode;
+}
+
+/** Copies an error without computing its location or capturing a stack: both dominate the cost of a thousand errors. */
+function errorAt(at: GraphQLError | undefined, message: string, extensions: CodedExtensions): GraphQLError {
+  if (!at) return new GraphQLError(message, { extensions });
+  const { name, path, nodes, source, positions, locations } = at;
+  const hidden = {
+    name: { value: name },
+    nodes: { value: nodes },
+    source: { value: source },
+    positions: { value: positions },
+  };
+  const copy = Object.create(GraphQLError.prototype, hidden) as GraphQLError;
+  return Object.assign(copy, { message, path, locations, extensions });
+}

@@ -1,0 +1,50 @@
+import type { CORSOptions } from 'graphql-yoga';
+import type { CheckedOptions } from '../../settings.ts';
+import { MOMENTARY_HEADERS } from './response-headers.ts';
+
+/** For Yoga, which answers preflights (the Fetch standard, "CORS protocol"). Without cookies: keys come in a header. */
+const GRANTED = {
+  credentials: false,
+  methods: ['GET', 'POST'],
+  allowedHeaders: [
+    'authorization',
+    'cache-control',
+    'content-type',
+    'prefer',
+    'traceparent',
+    'tracestate',
+    'apollo-require-preflight',
+    'x-apollo-operation-name',
+    'petql-dry-run',
+    'x-requested-with',
+  ],
+  exposedHeaders: MOMENTARY_HEADERS,
+  // The maximum of most browsers.
+  maxAge: 7_200,
+};
+
+/** Clients choose their origins, and each is logged. */
+const MAX_LOGGED_ORIGINS = 100;
+
+/** A function, since Yoga would answer origins that are not in a list with the origin `null`, which a sandboxed frame has. */
+export function corsOptions({ corsOrigins: origins, log }: CheckedOptions): (request: Request) => CORSOptions {
+  const any = origins.includes('*');
+  const logged = new Set<string>();
+  return ({ headers }) => {
+    const origin = headers.get('origin') ?? '';
+    if (any || origins.includes(origin)) return { ...GRANTED, origin: [origin] };
+    if (origin !== '' && !isOwnPage(origin, headers)) logRefusal(URL.parse(origin)?.origin ?? 'null');
+    return false;
+  };
+
+  function logRefusal(origin: string): void {
+    if (logged.has(origin) || logged.size === MAX_LOGGED_ORIGINS) return;
+    logged.add(origin);
+    log.warn({ origin }, 'page of another origin refused: allow it with --cors-origins (CORS_ORIGINS, corsOrigins)');
+  }
+}
+
+/** Browsers send an Origin with each POST, GraphiQL's too. */
+function isOwnPage(origin: string, headers: Headers): boolean {
+  return headers.get('sec-fetch-site') === 'same-origin' || URL.parse(origin)?.host === headers.get('host');
+}

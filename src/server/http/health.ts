@@ -1,0 +1,47 @@
+import type { HttpResponse } from './http-message.ts';
+
+/** The state of a process for operators and load balancers. */
+export interface Health {
+  /** Whether petql takes no new operations, since it is about to stop. */
+  readonly draining: boolean;
+  /** Undefined where none is configured. */
+  readonly redis: 'unavailable' | 'connected' | undefined;
+  /** Whether another process counts in the same Redis under another key secret, and so for itself. */
+  readonly secretsDiffer: boolean;
+  /** API keys that are paused at the moment, after a 429. */
+  readonly pausedKeys: number;
+  /** Whether the upstream's route for single pets works, as far as is known; otherwise petql looks for ids in lists. */
+  readonly isGetRouteWorking: boolean;
+  /** When that route ends, in milliseconds since the epoch; undefined while that is half a year away or more. */
+  readonly nearSunsetMs: number | undefined;
+}
+
+/**
+ * The responses of `/health/live` and `/health/ready`; undefined for every other path.
+ *
+ * Ready means that operations run. Without Redis they still do, within each process's share of the quota: that is shown and
+ * does not take the process out of service, or all replicas would leave at once.
+ */
+export function healthResponse(path: string, health: () => Health): HttpResponse | undefined {
+  if (path === '/health/live') return json(200, { status: 'ok' });
+  if (path !== '/health/ready') return undefined;
+  const { draining, redis, secretsDiffer, pausedKeys, isGetRouteWorking, nearSunsetMs } = health();
+  const isDivided = redis === 'unavailable';
+  const status = draining ? 'draining' : isDivided || secretsDiffer ? 'degraded' : 'ok';
+  return json(draining ? 503 : 200, {
+    status,
+    redis: redis ?? 'none',
+    // Whose quota is counted here: that of this process, of all replicas, or this replica's part of it.
+    quota: isDivided ? 'divided' : redis === undefined ? 'local' : secretsDiffer ? 'split' : 'shared',
+    upstream: {
+      pausedKeys,
+      getRoute: isGetRouteWorking,
+      ...(nearSunsetMs === undefined ? {} : { sunset: new Date(nearSunsetMs).toISOString() }),
+    },
+  });
+}
+
+function json(status: number, body: object): HttpResponse {
+  const headers = { 'cache-control': 'no-store', 'content-type': 'application/json' };
+  return { status, headers, body: JSON.stringify(body) };
+}

@@ -1,0 +1,42 @@
+import type { PetqlError } from '../../errors.ts';
+
+/** A request to petql, whatever brought it: node:http, a fetch handler or `execute`. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** Undefined where the body is longer than `maxBodyBytes`. */
+  readonly body: string | undefined;
+  /** Aborts when the client leaves. Made on first use, since most responses are there before that can happen. */
+  signal(): AbortSignal | undefined;
+  /** The platform's own Request, without a body, for a `petApiKey` function. */
+  toRequest(): Request;
+  /** What the caller of `execute` says instead of headers. */
+  readonly inProcess?: InProcessOptions;
+}
+
+/** Never throws or rejects. */
+export type Respond = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
+
+export interface InProcessOptions {
+  /** The API key, or why there is none. */
+  readonly apiKey: string | PetqlError;
+  readonly waitMs: number | undefined;
+  readonly cacheControl: string | undefined;
+  readonly dryRun: boolean;
+}
+
+export interface HttpResponse {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer | string;
+}
+
+/** The path of a request, without its query. */
+export function pathOf({ url }: Pick<HttpRequest, 'url'>): string {
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
+}

@@ -1,0 +1,86 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestHandler } from '../listener.ts';
+import type { HttpRequest, HttpResponse, Respond } from './http-message.ts';
+
+/** What Express and similar frameworks add to a request. */
+interface FrameworkRequest extends IncomingMessage {
+  readonly originalUrl?: string;
+  readonly body?: unknown;
+}
+
+/** Serves Node's http server, and frameworks that are built on its requests and responses. */
+export function createNodeHandler(respond: Respond, maxBodyBytes: number): RequestHandler {
+  return (incoming: FrameworkRequest, outgoing) => {
+    readBody(incoming, maxBodyBytes, (body) => {
+      // A client that left while its body came needs no response.
+      if (outgoing.closed) return;
+      const response = respond(toHttpRequest(incoming, outgoing, body));
+      if (response instanceof Promise) void response.then((settled) => send(outgoing, settled));
+      else send(outgoing, response);
+    });
+  };
+}
+
+/** @param use gets undefined for a body that is too long. */
+function readBody(incoming: FrameworkRequest, maxBytes: number, use: (body: string | undefined) => void): void {
+  if (incoming.readableEnded) return use(parsedBody(incoming.body, maxBytes));
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  incoming.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= maxBytes) chunks.push(chunk);
+    else chunks.length = 0;
+  });
+  // A client that is cut off while it sends may never see its response.
+  incoming.on('end', () => {
+    if (bytes > maxBytes) use(undefined);
+    else use((chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)).toString());
+  });
+}
+
+/** The framework's body parser read the body before. */
+function parsedBody(body: unknown, maxBytes: number): string | undefined {
+  const isBytes = typeof body === 'string' || body instanceof Uint8Array;
+  const bytes = Buffer.from(isBytes ? body : (JSON.stringify(body) ?? ''));
+  return bytes.length > maxBytes ? undefined : bytes.toString();
+}
+
+function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, body: string | undefined): HttpRequest {
+  const { method = 'GET' } = incoming;
+  const url = targetPath(incoming.originalUrl ?? incoming.url ?? '/');
+  const headers = incoming.headers as Record<string, string | undefined>;
+  let signal: AbortSignal | undefined;
+  return {
+    method,
+    url,
+    headers,
+    body,
+    signal: () => (signal ??= closeSignal(outgoing)),
+    toRequest: () => new Request(`http://localhost${url}`, { method, headers: headers as Record<string, string> }),
+  };
+}
+
+/** A client may send an absolute address, as it does to a proxy (RFC 9112, section 3.2.2). */
+function targetPath(target: string): string {
+  if (target.startsWith('/')) return target;
+  const url = URL.parse(target);
+  return url && /^https?:$/.test(url.protocol) ? url.pathname + url.search : target;
+}
+
+function closeSignal(outgoing: ServerResponse): AbortSignal {
+  const abort = new AbortController();
+  if (outgoing.closed) abort.abort();
+  else outgoing.once('close', () => outgoing.writableFinished || abort.abort());
+  return abort.signal;
+}
+
+function send(outgoing: ServerResponse, { status, headers, body }: HttpResponse): void {
+  // A framework may have timed out and responded.
+  if (outgoing.headersSent) return void outgoing.end();
+  const bytes = Buffer.byteLength(body);
+  // A 204 has no Content-Length (RFC 9110, section 8.6).
+  if (status === 204) outgoing.writeHead(status, headers);
+  else outgoing.writeHead(status, { ...headers, 'content-length': bytes });
+  // ASCII needs no encoding.
+  outgoing.end(body, bytes === body.length ? 'latin1' : 'utf8');
+}

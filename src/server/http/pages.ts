@@ -1,0 +1,21 @@
+import type { CheckedOptions } from '../../settings.ts';
+import { createGraphiql } from '../graphiql/graphiql.ts';
+import { healthResponse } from './health.ts';
+import type { Health } from './health.ts';
+import { pathOf } from './http-message.ts';
+import type { HttpRequest, HttpResponse } from './http-message.ts';
+
+/** Returns the responses that are no GraphQL: health checks, GraphiQL and its files, the redirect to it from `/`, and 404. */
+export function createPages(settings: CheckedOptions, health: () => Health) {
+  const { endpoint, graphiql, graphiqlKey, petApiKey } = settings;
+  // The server's key needs no header.
+  const explorer = graphiql ? createGraphiql(endpoint, petApiKey === undefined ? graphiqlKey : '') : undefined;
+  return async (request: HttpRequest): Promise<HttpResponse | undefined> => {
+    const path = pathOf(request);
+    const page = healthResponse(path, health) ?? (await explorer?.(request));
+    if (page || path === endpoint) return page;
+    if (path === '/' && explorer) return { status: 302, headers: { location: endpoint }, body: '' };
+    const headers = { 'content-type': 'text/plain;charset=UTF-8' };
+    return { status: 404, headers, body: `There is nothing at this path; GraphQL is at ${endpoint}.\n` };
+  };
+}

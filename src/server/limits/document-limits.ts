@@ -1,0 +1,90 @@
+import {
+  GraphQLError,
+  NoFragmentCyclesRule,
+  NoSchemaIntrospectionCustomRule,
+  parse,
+  specifiedRules,
+  validate,
+} from 'graphql';
+import type { DocumentNode } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+import { LRUCache } from 'lru-cache';
+import type { CheckedOptions, Limits } from '../../settings.ts';
+import { schema } from '../../schema/schema.ts';
+import { graphqlError, parseFailure } from '../errors.ts';
+import { limitExceeded } from './limit-exceeded.ts';
+import { queryLimitError } from './query-limits.ts';
+
+/** Holds documents to their limits while Yoga parses and validates them. */
+export function useDocumentLimits(settings: CheckedOptions): Plugin {
+  return {
+    onParse({ setParseFn }) {
+      setParseFn((text: string) => parseWithin(text, settings));
+    },
+    onValidate({ setValidationFn }) {
+      setValidationFn((_schema: unknown, document: DocumentNode) => validationErrors(document, settings));
+    },
+  };
+}
+
+/**
+ * Parses a document that is within the limits.
+ *
+ * @throws GraphQLError LIMIT_EXCEEDED or GRAPHQL_PARSE_FAILED.
+ */
+export function parseWithin(text: string, limits: Limits): DocumentNode {
+  const document = parseTokens(text, limits);
+  const limitError = queryLimitError(document, limits);
+  if (limitError) throw graphqlError(limitError);
+  return document;
+}
+
+function parseTokens(text: string, { maxTokens, maxDepth }: Limits): DocumentNode {
+  try {
+    return parse(text, { maxTokens, noLocation: isLong(text) });
+  } catch (error) {
+    // The parser calls itself for each bracket, which only a high maxTokens lets overflow the stack.
+    if (error instanceof RangeError) throw graphqlError(limitExceeded('depth', maxDepth));
+    if (!(error instanceof GraphQLError)) throw error;
+    throw TOO_MANY_TOKENS.test(error.message) ? graphqlError(limitExceeded('tokens', maxTokens)) : parseFailure(error);
+  }
+}
+
+const TOO_MANY_TOKENS = /^Syntax Error: Document contains more than \d+ tokens/;
+
+/** Errors of longer texts have no locations: each would search the text for its line. */
+function isLong(text: string): boolean {
+  return text.length > LONG_TEXT || text.split('\n', MAX_LINES + 1).length > MAX_LINES;
+}
+
+const LONG_TEXT = 10_000;
+const MAX_LINES = 500;
+const MAX_ERRORS = 20;
+
+/** @returns the errors of an invalid document; of cyclic fragments first, since other rules may overflow the stack on those. */
+export function validationErrors(document: DocumentNode, { introspection }: CheckedOptions): readonly GraphQLError[] {
+  const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
+  // Suggestions cost time by the length of the names.
+  const isLongText = (document.loc?.source.body.length ?? Infinity) > LONG_TEXT;
+  const options = { maxErrors: MAX_ERRORS, hideSuggestions: !introspection || isLongText };
+  const cycles = validate(schema, document, [NoFragmentCyclesRule], options);
+  return cycles.length > 0 ? cycles : validate(schema, document, rules, options);
+}
+
+/** Memory that a token of a cached document takes, with its share of the tree; measured. */
+const TOKEN_BYTES = 300;
+const MAX_CACHE_BYTES = 24_000_000;
+
+/** Yoga's caches of parsed documents and of the errors of those that could not be parsed. */
+export function createDocumentCaches() {
+  return {
+    documentCache: new LRUCache<string, DocumentNode>({
+      maxSize: MAX_CACHE_BYTES,
+      sizeCalculation: ({ tokenCount = 0 }, text) => 2 * text.length + TOKEN_BYTES * tokenCount + 1,
+    }),
+    errorCache: new LRUCache<string, Error>({
+      maxSize: MAX_CACHE_BYTES,
+      sizeCalculation: (_error, text) => 2 * text.length + TOKEN_BYTES,
+    }),
+  };
+}

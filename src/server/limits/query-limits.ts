@@ -1,0 +1,133 @@
+import { Kind } from 'graphql';
+import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode, ValueNode } from 'graphql';
+import type { PetqlError } from '../../errors.ts';
+import type { Limits } from '../../settings.ts';
+import { DEFAULT_LIMIT, MAX_IDS, MAX_LIMIT } from '../../schema/query.ts';
+import { limitExceeded } from './limit-exceeded.ts';
+
+/**
+ * Checks each operation of a parsed document before it is validated.
+ *
+ * @returns the LIMIT_EXCEEDED error of the first limit that it exceeds, or undefined.
+ */
+export function queryLimitError(
+  document: DocumentNode,
+  { maxDepth, maxAliases, maxCost }: Limits,
+): PetqlError | undefined {
+  const { depth, aliases, cost } = measureDocument(document);
+  if (depth > maxDepth) return limitExceeded('depth', maxDepth, depth);
+  if (aliases > maxAliases) return limitExceeded('aliases', maxAliases, aliases);
+  return cost > maxCost ? limitExceeded('cost', maxCost, cost) : undefined;
+}
+
+/** Returns the maximum of upstream calls that an operation of the document can cost with any variables: for ids, and for lists. */
+export function maxCalls(document: DocumentNode): number {
+  return Math.floor(measureDocument(document).cost / ID_COST) + LIST_CALLS;
+}
+
+/** A call for each list that there is, and one more that may save others. */
+const LIST_CALLS = 5;
+
+/** Returns the maximum of each measure over the operations. */
+function measureDocument({ definitions }: DocumentNode): Measure {
+  const fragments = definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION);
+  const measure = createMeasure(new Map(fragments.map((fragment) => [fragment.name.value, fragment])));
+  const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
+  const measures = operations.map(({ selectionSet }) => measure(selectionSet));
+  const max = (name: keyof Measure) => Math.max(0, ...measures.map((each) => each[name]));
+  return { depth: max('depth'), aliases: max('aliases'), cost: max('cost') };
+}
+
+interface Measure {
+  readonly depth: number;
+  readonly aliases: number;
+  /** Fields that the result can have: each counts once for every item of the lists around it. */
+  readonly cost: number;
+}
+
+/** Measures each fragment once, so that fragments that multiply cost no more than they are long. */
+function createMeasure(fragments: ReadonlyMap<string, FragmentDefinitionNode>) {
+  const measured = new Map<string, Measure>();
+  return measure;
+
+  function measure({ selections }: SelectionSetNode): Measure {
+    let total = NOTHING;
+    for (const selection of selections) {
+      const part =
+        selection.kind === Kind.FIELD
+          ? measureField(selection)
+          : selection.kind === Kind.INLINE_FRAGMENT
+            ? measure(selection.selectionSet)
+            : measureFragment(selection.name.value);
+      total = {
+        depth: Math.max(total.depth, part.depth),
+        aliases: total.aliases + part.aliases,
+        cost: total.cost + part.cost,
+      };
+    }
+    return total;
+  }
+
+  function measureField(field: FieldNode): Measure {
+    const below = field.selectionSet ? measure(field.selectionSet) : NOTHING;
+    const { items, ids } = sizeOf(field);
+    return {
+      depth: below.depth + 1,
+      aliases: below.aliases + (field.alias ? 1 : 0),
+      cost: 1 + ID_COST * ids + items * below.cost,
+    };
+  }
+
+  function measureFragment(name: string): Measure {
+    const known = measured.get(name);
+    if (known) return known;
+    // Ends a cycle, which validation rejects.
+    measured.set(name, NOTHING);
+    const fragment = fragments.get(name);
+    const result = fragment ? measure(fragment.selectionSet) : NOTHING;
+    measured.set(name, result);
+    return result;
+  }
+}
+
+const NOTHING: Measure = { depth: 0, aliases: 0, cost: 0 };
+
+/** An id or a creation can cost a call, or an error. */
+const ID_COST = 20;
+
+/** Lists of the schema that introspection shows, at their mean length. */
+const INTROSPECTION_SIZES = new Map([
+  ['types', 30],
+  ['directives', 5],
+  ['fields', 3],
+  ['enumValues', 2],
+]);
+
+/** Returns how many items a field can have, and how many ids and creations it has. */
+function sizeOf({ name, arguments: given = [] }: FieldNode): { items: number; ids: number } {
+  const argument = (wanted: string) => given.find((one) => one.name.value === wanted)?.value;
+  switch (name.value) {
+    case 'pets':
+      return { items: petsLimit(argument('limit')), ids: 0 };
+    case 'petsById': {
+      const count = idCount(argument('ids'));
+      return { items: count, ids: count };
+    }
+    case 'pet':
+    case 'createPet':
+      return { items: 1, ids: 1 };
+    default:
+      return { items: INTROSPECTION_SIZES.get(name.value) ?? 1, ids: 0 };
+  }
+}
+
+/** A variable may have any value that the field takes. A value that is no limit shows nothing and fails. */
+function petsLimit(value: ValueNode | undefined): number {
+  if (value?.kind === Kind.VARIABLE) return MAX_LIMIT;
+  return value?.kind === Kind.INT ? Math.min(Math.abs(Number(value.value)), MAX_LIMIT) : DEFAULT_LIMIT;
+}
+
+function idCount(value: ValueNode | undefined): number {
+  if (value?.kind === Kind.VARIABLE) return MAX_IDS;
+  return value?.kind === Kind.LIST ? Math.min(value.values.length, MAX_IDS) : 1;
+}

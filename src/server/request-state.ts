@@ -1,0 +1,35 @@
+import type { ExecutionResult, OperationTypeNode } from 'graphql';
+import type { OperationSpan } from '../tracing.ts';
+import type { HttpRequest } from './http/http-message.ts';
+import type { RequestContext } from './request-context.ts';
+
+/** What petql learns about one GraphQL request on its way. */
+export interface RequestState {
+  readonly request: HttpRequest;
+  /** In the log and in the response's `X-Request-Id`. */
+  readonly id: string;
+  readonly startedAtMs: number;
+  /** The calls of the operation belong to its trace. */
+  readonly span: OperationSpan;
+  /** Undefined where the document does not name it, or is none. */
+  operation?: OperationName | undefined;
+  context?: RequestContext;
+  /** The result's data as JSON. */
+  data?: string;
+  result?: ExecutionResult;
+}
+
+export interface OperationName {
+  readonly type: OperationTypeNode;
+  readonly name: string | undefined;
+}
+
+/** What Yoga hands to each hook. */
+export interface ServerContext extends Record<string, unknown> {
+  readonly state: RequestState;
+}
+
+/** Yoga's types of some hooks leave the server context open. */
+export function stateOf(serverContext: object): RequestState {
+  return (serverContext as ServerContext).state;
+}

@@ -1,0 +1,123 @@
+import { inspect } from 'node:util';
+import { z } from 'zod';
+import { LOG_LEVELS } from './log.ts';
+import { parsePlan } from './plan.ts';
+import type { AssumedPlan } from './plan.ts';
+
+/** The API key for all requests, or a function that returns the key of a request. */
+export type ServerKey = string | ((request: Request) => Promise<FoundKey> | FoundKey);
+
+/** Null and an empty text mean no key. */
+type FoundKey = string | null | undefined;
+
+export type PlanText = 'auto' | 'business' | 'free' | 'pro' | `${number}/${number}`;
+
+// Each follows the name of its setting.
+const NO_URL = 'must be an http or https URL without user, query and fragment';
+const NO_KEY = 'must be 1 to 512 visible ASCII characters';
+const NO_PLAN = 'must be auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
+const NO_REDIS =
+  'must be a URL such as redis://localhost:6379, or redis://localhost:6379/1 for database 1, with % as %25 in its password';
+const NO_FILE = 'must be the path of a file';
+const NO_SECRET = 'must have at least 16 characters';
+const NO_ORIGINS = 'must be origins such as https://pets.example, or * for any';
+
+export const url = parsed<URL | string, URL>(NO_URL, baseUrl);
+export const key = z.string(NO_KEY).regex(/^[\x21-\x7e]{1,512}$/, NO_KEY);
+export const serverKey = z.union(
+  [z.custom<ServerKey>((given) => typeof given === 'function'), key],
+  `${NO_KEY}, or a function that returns them`,
+);
+export const plan = parsed<AssumedPlan | PlanText, AssumedPlan>(NO_PLAN, planOf);
+export const redisUrl = parsed<string, string>(NO_REDIS, checkedRedisUrl);
+export const file = z.string(NO_FILE).min(1, NO_FILE);
+export const secret = z.string(NO_SECRET).min(16, NO_SECRET);
+export const origins = z.array(z.string().transform(withoutSlash).refine(isOrigin, NO_ORIGINS), NO_ORIGINS).readonly();
+export const logLevel = z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`);
+export const manifest = z.custom<Readonly<Record<string, unknown>>>(
+  (given) => typeof given === 'object' && given !== null && !Array.isArray(given),
+  'must be an object of documents by their ids',
+);
+/** No pattern and no trailing slash, since it is compared with the path of a request. */
+export const path = z.custom<string>(
+  (given) => typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given),
+  'must be a path such as /api/graphql',
+);
+
+export function boolean(fallback: boolean) {
+  return z.boolean('must be true or false').default(fallback);
+}
+
+export function integer(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}`;
+  return z.int(message).min(min, message).max(max, message);
+}
+
+/** An object with these functions, which is not copied. */
+export function functions<T>(...names: (keyof T & string)[]) {
+  return z.custom<T>(
+    (given: unknown) => names.every((name) => typeof (given as Partial<T> | null | undefined)?.[name] === 'function'),
+    `must be an object with the functions ${names.join(', ')}`,
+  );
+}
+
+/** Returns a wrong value for its error, without the parts of a URL that may hold a password or a key. */
+export function shownValue(given: unknown): string {
+  const isText = typeof given === 'string' || given instanceof URL;
+  const text = isText ? String(given) : inspect(given, { depth: 0 });
+  const shown = text
+    .replace(/^.*@/s, '…@')
+    .replace(/[?#].*$/s, '?…')
+    .slice(0, 80);
+  return isText ? JSON.stringify(shown) : shown;
+}
+
+/** @param parse returns undefined for a wrong value, which may have any type. */
+function parsed<Given, Value>(message: string, parse: (given: Given) => Value | undefined): z.ZodType<Value, Given> {
+  return z.custom<Given>().transform((given, context) => {
+    const value = parse(given);
+    if (value !== undefined) return value;
+    context.addIssue(message);
+    return z.NEVER;
+  });
+}
+
+function baseUrl(given: URL | string): URL | undefined {
+  const base = URL.parse(given);
+  const isPlain = base && !(base.username || base.password || base.search || base.hash);
+  return isPlain && /^https?:$/.test(base.protocol) ? base : undefined;
+}
+
+function planOf(given: AssumedPlan | PlanText): AssumedPlan | undefined {
+  return typeof given === 'string' ? parsePlan(given) : PLAN.safeParse(given).data;
+}
+
+const PLAN = z.object({ perMinute: z.int().positive(), perDay: z.int().positive(), known: z.boolean() });
+
+function checkedRedisUrl(text: string): string | undefined {
+  const redis = URL.parse(text);
+  const isRedis = redis && /^rediss?:$/.test(redis.protocol) && namesDatabase(redis);
+  return isRedis && isDecodable(redis.username + redis.password) ? text : undefined;
+}
+
+/** ioredis takes any other name than a number for database 0, which may be another deployment's. */
+function namesDatabase({ pathname, searchParams }: URL): boolean {
+  return /^\/?\d*$/.test(pathname) && /^\d*$/.test(searchParams.get('db') ?? '');
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function withoutSlash(origin: string): string {
+  return origin.replace(/\/$/, '');
+}
+
+function isOrigin(text: string): boolean {
+  return text === '*' || (/^https?:/.test(text) && URL.parse(text)?.origin === text);
+}

@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { pause } from '../time-limit.ts';
+import type { RedisConnection, RedisScript } from './redis.ts';
+import { StoreUnavailableError } from './store.ts';
+import type { Change, Changed, Store } from './store.ts';
+
+/** Max time for which an update competes with other replicas. */
+const MAX_CONTENTION_MS = 1_000;
+/** From so many lost compares on, a retry waits for a random moment. */
+const LOSSES_BEFORE_PAUSE = 3;
+const MAX_PAUSE_MS = 10;
+const MAX_CACHED_CHARACTERS = 20_000_000;
+/** Raised with the format of the documents; older documents are not read then. */
+export const KEY_PREFIX = 'petql:2:';
+/** Has the length of a version, and is none: a compare with it only reads. */
+const NO_VERSION = '-'.repeat(36);
+
+/** A stored text begins with the version that its write gave it, a UUID of 36 characters. */
+const COMPARE_AND_SET: RedisScript = {
+  name: 'petqlCompareAndSet',
+  source: `
+local found, time = redis.call('GET', KEYS[1]) or '', redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+if string.sub(found, 1, 36) ~= ARGV[1] then return 'lost ' .. nowMs .. ' ' .. found end
+if ARGV[2] == 'set' then redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
+if ARGV[2] == 'delete' then redis.call('DEL', KEYS[1]) end
+return 'won ' .. nowMs .. ' '
+`,
+};
+
+interface Update {
+  readonly change: Change<unknown>;
+  readonly calledAtMs: number;
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+}
+
+interface Write {
+  readonly action: 'delete' | 'keep' | 'set';
+  /** What Redis holds afterwards. */
+  readonly stored: string;
+  readonly ttlMs?: number;
+}
+
+/**
+ * Keeps documents in Redis, for all replicas. An update is a compare-and-set against the text that this process saw last: one
+ * round trip when no other replica wrote meanwhile. Updates that arrive while one is under way are written together.
+ *
+ * @param elapsedMs a monotonic clock, in milliseconds. Default: the process's.
+ */
+export function createRedisStore(redis: RedisConnection, elapsedMs: () => number = () => performance.now()): Store {
+  /** Updates under way by name, in order. */
+  const queues = new Map<string, Update[]>();
+  /** Stored texts as last seen, '' for none. */
+  const lastSeen = new LRUCache<string, string>({
+    maxSize: MAX_CACHED_CHARACTERS,
+    sizeCalculation: (stored, name) => stored.length + name.length,
+  });
+  /** Redis's clock minus the local one; undefined before the first reply. */
+  let offsetMs: number | undefined;
+
+  return {
+    update,
+    nowMs,
+    async close() {
+      redis.close();
+    },
+  };
+
+  function update<Result>(name: string, change: Change<Result>): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
+      const called = { change, calledAtMs: elapsedMs(), resolve, reject };
+      const queue = queues.get(name);
+      if (queue) queue.push(called);
+      else {
+        queues.set(name, [called]);
+        // After the other updates of this event-loop turn, so they are written together.
+        queueMicrotask(() => void writeQueue(name));
+      }
+    });
+  }
+
+  function nowMs(): number {
+    return Math.floor(offsetMs === undefined ? Date.now() : elapsedMs() + offsetMs);
+  }
+
+  async function writeQueue(name: string): Promise<void> {
+    const queue = queues.get(name) ?? [];
+    for (let losses = 0; queue.length > 0;) {
+      const batch = [...queue];
+      try {
+        if (await tryWrite(name, batch)) {
+          queue.splice(0, batch.length);
+          losses = 0;
+        } else {
+          losses += 1;
+          rejectLate(queue);
+          if (losses > LOSSES_BEFORE_PAUSE) await pause(Math.random() * MAX_PAUSE_MS);
+        }
+      } catch (error) {
+        for (const { reject } of queue.splice(0, batch.length)) reject(error);
+      }
+    }
+    queues.delete(name);
+  }
+
+  /** Returns false after a lost compare; the text that won is then the one last seen. */
+  async function tryWrite(name: string, batch: readonly Update[]): Promise<boolean> {
+    // Changes need Redis's time, which only a reply has.
+    if (offsetMs === undefined) return compareAndSet(name, NO_VERSION, { action: 'keep', stored: '' });
+    const seen = lastSeen.get(name) ?? '';
+    const { write, settle } = applyAll(batch, seen, nowMs());
+    const isWritten = await compareAndSet(name, seen.slice(0, NO_VERSION.length), write);
+    if (isWritten) settle();
+    return isWritten;
+  }
+
+  async function compareAndSet(name: string, version: string, { action, stored, ttlMs = 0 }: Write): Promise<boolean> {
+    const sentAtMs = elapsedMs();
+    const args = action === 'set' ? [stored, String(Math.ceil(ttlMs))] : [];
+    const reply = await redis.run(COMPARE_AND_SET, `${KEY_PREFIX}${name}`, version, action, ...args);
+    const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
+    learnTime(Number(redisMs), sentAtMs);
+    lastSeen.set(name, outcome === 'won' ? stored : found);
+    return outcome === 'won';
+  }
+
+  /** Keeps the offset within the bounds of each reply: Redis read its clock between `sentAtMs` and now. */
+  function learnTime(redisMs: number, sentAtMs: number): void {
+    const [minMs, maxMs] = [redisMs - elapsedMs(), redisMs + 1 - sentAtMs];
+    offsetMs = Math.min(Math.max(offsetMs ?? minMs, minMs), maxMs);
+  }
+
+  function rejectLate(queue: Update[]): void {
+    const late = queue.findIndex(({ calledAtMs }) => elapsedMs() - calledAtMs < MAX_CONTENTION_MS);
+    for (const { reject } of queue.splice(0, late < 0 ? queue.length : late)) {
+      reject(new StoreUnavailableError('other replicas wrote first for a second', { isContended: true }));
+    }
+  }
+}
+
+/** Applies the changes in order to a stored text. */
+function applyAll(batch: readonly Update[], seen: string, nowMs: number): { write: Write; settle(): void } {
+  let write: Write = { action: 'keep', stored: seen };
+  let text = seen === '' ? undefined : seen.slice(NO_VERSION.length);
+  const ends: (() => void)[] = [];
+  for (const { change, resolve, reject } of batch) {
+    try {
+      const changed = change(text, nowMs);
+      if (changed.text !== text) write = writeOf(changed);
+      text = changed.text;
+      ends.push(() => resolve(changed.result));
+    } catch (error) {
+      ends.push(() => reject(error));
+    }
+  }
+  return { write, settle: () => ends.forEach((end) => end()) };
+}
+
+function writeOf({ text, ttlMs }: Changed<unknown>): Write {
+  if (text === undefined) return { action: 'delete', stored: '' };
+  return { action: 'set', stored: `${randomUUID()}${text}`, ttlMs };
+}

@@ -1,0 +1,43 @@
+/**
+ * A key-value store of small texts for what outlives a request: accounts of API keys and idempotency records. One interface over memory, an SQLite file and Redis.
+ */
+export interface Store {
+  /**
+   * Changes one document in one atomic step, and returns what `change` returned with it. Updates of one document are
+   * applied in the order in which they were called.
+   *
+   * @param change is pure: over Redis it runs again when another replica wrote first.
+   * @throws StoreUnavailableError when the store could not be read or written; whether the change was written is not known.
+   */
+  update<Result>(name: string, change: Change<Result>): Promise<Result>;
+  /** The store's clock, in milliseconds since the Unix epoch: Redis's own as last seen, so that replicas agree. */
+  nowMs(): number;
+  /** Closes file or connection. */
+  close(): Promise<void>;
+}
+
+/** @param found the document's text; undefined where there is none, or it has expired. */
+export type Change<Result> = (found: string | undefined, nowMs: number) => Changed<Result>;
+
+export interface Changed<Result> {
+  /** The new text. Undefined deletes the document; the found text leaves it and its expiry unchanged. */
+  readonly text: string | undefined;
+  /** Time to live from now, in milliseconds. */
+  readonly ttlMs: number;
+  readonly result: Result;
+}
+
+/** The store failed; whether it wrote is not known. The message is the reason, without secrets. */
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError';
+  /** Whether other replicas wrote first until the timeout: the store works. */
+  readonly isContended: boolean;
+
+  constructor(
+    message: string,
+    { isContended = false, ...options }: ErrorOptions & { readonly isContended?: boolean } = {},
+  ) {
+    super(message, options);
+    this.isContended = isContended;
+  }
+}

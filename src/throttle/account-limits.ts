@@ -1,0 +1,132 @@
+import { PLANS, isDayOfAPlan, isMinuteOfAPlan, perDayFor, perMinuteFor, planName } from '../plan.ts';
+import type { AssumedPlan, Plan } from '../plan.ts';
+import type { ConfiguredPlan, Permit } from './account.ts';
+import type { WindowName } from './account-windows.ts';
+import type { HeaderLimits } from './header-limits.ts';
+
+/** What holds for every account of a process. */
+export interface AccountRules {
+  /** The plan of a key before the first headers. */
+  readonly plan: AssumedPlan;
+  /** When this process started, by the store's clock. */
+  readonly startedAtMs: number;
+  /** How long a call without a response may still be counted, in milliseconds: the upstream timeout, and a minute. */
+  readonly leaseMs: number;
+  /** How long a probe may be under way before another is sent: the upstream timeout. */
+  readonly probeMs: number;
+  /** Without Redis: among how many replicas the plan is divided. */
+  readonly shareDivisor?: number;
+  /** The limits of this replica's share. */
+  readonly limits?: Limits;
+  /** How many calls of the share may be in flight. */
+  readonly maxInFlight?: number;
+}
+
+export type Limits = Readonly<Record<WindowName, number>>;
+
+/** The limits in an account: from headers and from configuration. */
+interface KnownLimits {
+  readonly minute: { readonly limit?: number | undefined };
+  readonly day: { readonly limit?: number | undefined };
+  readonly configured?: ConfiguredPlan | undefined;
+}
+
+/** Returns the limits to count by: from headers, else configured, else those of the plan that one window names; at first Free's. */
+export function limitsOf(account: KnownLimits, assumed: AssumedPlan): Limits {
+  const { configured } = account;
+  const { limit: minute } = account.minute;
+  const { limit: day } = account.day;
+  if (minute !== undefined && day !== undefined) return { minute, day };
+  const plan = configured ?? assumed;
+  const isKnown = configured !== undefined || assumed.known;
+  if (minute !== undefined) return { minute, day: dayFor(minute, plan, isKnown) };
+  if (day !== undefined) return { minute: minuteFor(day, plan, isKnown), day };
+  return { minute: plan.perMinute, day: plan.perDay };
+}
+
+function dayFor(minute: number, plan: Plan, isKnown: boolean): number {
+  if (plan.perMinute === minute || (isKnown && !isMinuteOfAPlan(minute))) return plan.perDay;
+  return perDayFor(minute);
+}
+
+function minuteFor(day: number, plan: Plan, isKnown: boolean): number {
+  if (plan.perDay === day || (isKnown && !isDayOfAPlan(day))) return plan.perMinute;
+  return perMinuteFor(day);
+}
+
+/** Returns which limits are known rather than assumed: from headers, configured, or of a published plan that one of them names. */
+export function knownWindows(
+  account: KnownLimits & { readonly isPlanKnown: boolean },
+): Readonly<Record<WindowName, boolean>> {
+  const { limit: minute } = account.minute;
+  const { limit: day } = account.day;
+  const isConfigured = account.configured !== undefined;
+  return {
+    minute: isConfigured || minute !== undefined || (account.isPlanKnown && day !== undefined && isDayOfAPlan(day)),
+    day: isConfigured || day !== undefined || (account.isPlanKnown && minute !== undefined && isMinuteOfAPlan(minute)),
+  };
+}
+
+/** Returns the plan's name, or undefined while the plan is a guess. */
+export function knownPlanName(
+  account: KnownLimits & { readonly isPlanKnown: boolean },
+  assumed: AssumedPlan,
+): string | undefined {
+  const known = knownWindows(account);
+  if (!known.minute || !known.day || (!account.isPlanKnown && !account.configured)) return undefined;
+  const { minute, day } = limitsOf(account, assumed);
+  return planName({ perMinute: minute, perDay: day });
+}
+
+const FAR_MS = 120_000;
+const NEAR_MS = 61_000;
+
+/**
+ * Returns the window that a response describes: its headers name a limit, not a window, and 1,000 is Free's day and Business's minute
+ * (pet-api.md, "Rate limits by plan"). The first rule that holds decides.
+ */
+export function windowOf(
+  { limit, remaining, reset }: HeaderLimits,
+  permit: Permit,
+  account: KnownLimits,
+  { plan }: AccountRules,
+): { readonly name: WindowName; readonly isCertain: boolean } {
+  const known = limitsOf(account, plan);
+  const isConfigured = plan.known || account.configured !== undefined;
+  const used = limit - remaining;
+  // 1. Far resets are the day's; but a limit that only a published minute has is the minute's, however its reset is written.
+  if (reset && reset.inMs > FAR_MS) return certain(isMinuteAlone(limit) && limit !== known.day ? 'minute' : 'day');
+  // 2. The minute as known.
+  if (limit === known.minute) return certain('minute');
+  // 3. A day that resets so soon holds other calls too, unless it is a calendar's, which resets on the hour.
+  if (used === 1 && reset && reset.inMs <= NEAR_MS && !isOnTheHour(reset.id)) return certain('minute');
+  // 4. A day holds every call that succeeded.
+  const mayBeDay = limit === known.day || isDayOfAPlan(limit) || (!isConfigured && !isMinuteAlone(limit));
+  if (mayBeDay && used >= permit.successesBefore) return { name: 'day', isCertain: false };
+  // 5.
+  return certain('minute');
+}
+
+/** Returns whether the limit is a published minute's and no published day's. */
+function isMinuteAlone(limit: number): boolean {
+  return isMinuteOfAPlan(limit) && !isDayOfAPlan(limit);
+}
+
+/** Returns whether two limits belong to different published plans: the older one is dropped then. */
+export function contradicts(name: WindowName, limit: number, other: number | undefined): boolean {
+  if (other === undefined) return false;
+  const plans = Object.values<Plan>(PLANS);
+  const named = plans.find(({ perMinute, perDay }) => (name === 'minute' ? perMinute : perDay) === limit);
+  const before = plans.find(({ perMinute, perDay }) => (name === 'minute' ? perDay : perMinute) === other);
+  return named !== undefined && before !== undefined && named !== before;
+}
+
+/** Returns whether a reset, in seconds since the epoch, can be that of a calendar day. */
+export function isOnTheHour(id: number): boolean {
+  const seconds = id % 3_600;
+  return seconds <= 2 || seconds >= 3_598;
+}
+
+function certain(name: WindowName): { readonly name: WindowName; readonly isCertain: boolean } {
+  return { name, isCertain: true };
+}

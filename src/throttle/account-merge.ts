@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto';
+import type { Account } from './account.ts';
+import { WINDOW_NAMES, add, sum } from './account-windows.ts';
+import type { WindowCount } from './account-windows.ts';
+
+/** Adds what this replica spent without Redis. Slots have absolute times, so each permit stays in its window. */
+export function absorb(account: Account, own: Account): void {
+  for (const name of WINDOW_NAMES) {
+    for (const [slot, count] of Object.entries(own[name].spent)) add(account[name], slot, count);
+  }
+  account.granted += own.granted;
+  account.lastGrantAtMs = Math.max(account.lastGrantAtMs, own.lastGrantAtMs);
+  // Other pauses of a share only end the share.
+  if (own.pause.incidentAtMs > account.pause.incidentAtMs) takeLaterPause(account, own);
+  account.pause.isHalfOpen = true;
+}
+
+/**
+ * Completes an account of which Redis has lost some with what this replica saw last: the larger count of each slot. The epoch
+ * differs from the seen one afterwards, so permits that were granted before lower no count.
+ */
+export function restore(found: Account, seen: Account): void {
+  const before = sum(found.minute);
+  for (const name of WINDOW_NAMES) takeMore(found[name], seen[name]);
+  found.granted = Math.max(found.granted + sum(found.minute) - before, seen.granted);
+  if (found.epoch === seen.epoch) found.epoch = randomUUID();
+  found.lastGrantAtMs = Math.max(found.lastGrantAtMs, seen.lastGrantAtMs);
+  found.configured ??= seen.configured;
+  found.isPlanKnown ||= seen.isPlanKnown;
+  takeLaterPause(found, seen);
+  found.pause.isHalfOpen = true;
+}
+
+function takeMore(found: WindowCount, seen: WindowCount): void {
+  for (const [slot, count] of Object.entries(seen.spent)) {
+    const missing = count - (found.spent[slot] ?? 0);
+    if (missing > 0) add(found, slot, missing);
+  }
+  found.limit ??= seen.limit;
+  if (seen.reset && (found.reset?.id ?? 0) < seen.reset.id) found.reset = seen.reset;
+}
+
+function takeLaterPause(account: Account, { pause }: Account): void {
+  if (pause.untilMs <= account.pause.untilMs) return;
+  const { untilMs, incidentAtMs, isBan } = pause;
+  const incidents = Math.max(account.pause.incidents, pause.incidents);
+  Object.assign(account.pause, { untilMs, incidentAtMs, isBan, incidents });
+}

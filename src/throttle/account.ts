@@ -1,0 +1,290 @@
+import { contradicts, limitsOf, windowOf } from './account-limits.ts';
+import type { AccountRules } from './account-limits.ts';
+import {
+  WINDOWS,
+  WINDOW_NAMES,
+  add,
+  dropOldest,
+  freeInMs,
+  freeSlot,
+  hasReset,
+  inFlight,
+  keepUntilReset,
+  leftOf,
+  newWindow,
+  passTime,
+  resetInMs,
+  sum,
+} from './account-windows.ts';
+import type { WindowCount, WindowName } from './account-windows.ts';
+import type { HeaderLimits } from './header-limits.ts';
+
+/**
+ * One API key's count with the upstream: how many calls of each window are spent, by petql's own count. The upstream's headers
+ * only correct it. The functions change the account in place and have no other effect. Times are milliseconds of the store's
+ * clock.
+ *
+ * A permit is spent from its grant until a whole window after the response to its call: that is safe against any window,
+ * fixed or sliding, whatever the clocks say. It lies in the slot of time in which it is free again. Until the response it lies in
+ * the slot of its lease, so that a call that vanishes is free again too.
+ *
+ * Invariants, with sum(w) for the spent permits of window w:
+ * 1. If no other client uses the key, sum(w) is at least what the upstream has counted in w plus what is in flight.
+ * 2. A header lowers sum(w) to `used in the header + uncounted` at the lowest: a permit that was settled before a call was sent was counted
+ *    before it, so only the others may be missing in its response. Told 40 with 3 granted since: between 40 and 43. The oldest
+ *    are dropped first, which keeps 1.
+ * 3. A probe is safe: where a known reset is over and no permit was granted since, one call at least has left the window.
+ * 4. While paused nothing is granted; half-open, one probe at a time over all replicas.
+ * 5. `granted` only grows: of two accounts of one key, the one with fewer is the older.
+ * 6. Permits granted = sent + refunded + leased.
+ */
+export interface Account {
+  /** A new one after a loss; a permit of another epoch lowers no count. */
+  epoch: string;
+  /** Permits ever granted. */
+  granted: number;
+  /** When the last permit was granted that was no probe, or the last probe that was answered. */
+  lastGrantAtMs: number;
+  minute: WindowCount;
+  day: WindowCount;
+  /** The plan that the process which started last was configured with. */
+  configured?: ConfiguredPlan | undefined;
+  /** Whether a header has named the plan, rather than a guess. */
+  isPlanKnown: boolean;
+  /** Responses other than refusals since some time in the last twelve hours: a day cannot have counted fewer. */
+  successes: { count: number; sinceMs: number };
+  pause: Pause;
+}
+
+export interface ConfiguredPlan {
+  readonly perMinute: number;
+  readonly perDay: number;
+  /** When the process started that was configured with it. */
+  readonly startedAtMs: number;
+}
+
+interface Pause {
+  /** Whether only a probe may be sent, once the pause is over. */
+  isHalfOpen: boolean;
+  untilMs: number;
+  /** Until when a probe is under way. */
+  probeUntilMs: number;
+  /** Refusals in a row. */
+  incidents: number;
+  /** When the last of them came. */
+  incidentAtMs: number;
+  /** Whether it looks like a ban. */
+  isBan: boolean;
+}
+
+/** The right to make one call, and what the account knew when it was granted. */
+export interface Permit {
+  readonly epoch: string;
+  readonly grantedAtMs: number;
+  /** How many permits were settled by then: the upstream had counted their calls, or they were never sent. */
+  readonly settledBefore: number;
+  readonly successesBefore: number;
+  readonly minuteSlot: number;
+  readonly daySlot: number;
+  readonly isProbe: boolean;
+  /** Whether it is the probe after a 429: a 401 or 403 to it may be a ban. */
+  readonly isAfterRefusal: boolean;
+}
+
+export interface Taken {
+  readonly permits: readonly Permit[];
+  /** Why fewer permits were granted than wanted. */
+  readonly closed?: { readonly by: 'contended' | 'paused' | 'probe' | WindowName; readonly waitMs: number } | undefined;
+}
+
+/** The time of a change, and the rules for it. */
+export interface Moment {
+  readonly nowMs: number;
+  readonly rules: AccountRules;
+}
+
+/** The rate limits in a response, and how long it took. */
+export interface Response {
+  /** Undefined where its headers are missing or invalid. */
+  readonly headers: HeaderLimits | undefined;
+  readonly tookMs: number;
+}
+
+/** A 429, or what looks like a ban. */
+export interface RateLimited extends Response {
+  /** Retry-After, or 0. */
+  readonly retryAfterMs: number;
+  /** Whether it is a 401 or 403 to a probe after a 429. */
+  readonly isBan: boolean;
+}
+
+/** Resets and Dates are whole seconds. */
+const SECOND_MS = 1_000;
+const MAX_PAUSE_MS = 86_400_000;
+const MIN_BACKOFF_MS = 5_000;
+const MAX_BACKOFF_MS = 900_000;
+const MIN_BAN_MS = 60_000;
+const MAX_BAN_MS = 3_600_000;
+const AFTER_LOST_PROBE_MS = 1_000;
+
+/** @param isHalfOpen whether unknown calls may have been made before; the first call is a probe then. */
+export function newAccount(epoch: string, isHalfOpen: boolean): Account {
+  return {
+    epoch,
+    granted: 0,
+    lastGrantAtMs: 0,
+    minute: newWindow(),
+    day: newWindow(),
+    isPlanKnown: false,
+    successes: { count: 0, sinceMs: 0 },
+    pause: { isHalfOpen, untilMs: 0, probeUntilMs: 0, incidents: 0, incidentAtMs: 0, isBan: false },
+  };
+}
+
+/** Grants up to `wanted` permits. */
+export function take(account: Account, wanted: number, { nowMs, rules }: Moment): Taken {
+  passTime(account, nowMs, rules);
+  const { pause } = account;
+  if (nowMs < pause.untilMs) return closed('paused', pause.untilMs - nowMs);
+  const left = leftOf(account, rules);
+  for (const name of WINDOW_NAMES) {
+    if (left[name] <= 0 && !hasReset(account, name, nowMs))
+      return closed(name, freeInMs(account, name, nowMs, -left[name]));
+  }
+  const isProbe = pause.isHalfOpen || left.minute <= 0 || left.day <= 0;
+  if (isProbe && nowMs < pause.probeUntilMs) return closed('probe', pause.probeUntilMs - nowMs);
+  const flying = inFlight(account, nowMs);
+  const max = isProbe ? 1 : Math.min(left.minute, left.day, (rules.maxInFlight ?? Infinity) - flying);
+  const granted = Math.max(0, Math.min(wanted, max));
+  const permit: Permit = {
+    epoch: account.epoch,
+    grantedAtMs: nowMs,
+    settledBefore: account.granted - flying,
+    successesBefore: account.successes.count,
+    minuteSlot: freeSlot('minute', nowMs + rules.leaseMs),
+    daySlot: freeSlot('day', nowMs + rules.leaseMs),
+    isProbe,
+    isAfterRefusal: isProbe && pause.incidents > 0,
+  };
+  account.granted += granted;
+  add(account.minute, permit.minuteSlot, granted);
+  add(account.day, permit.daySlot, granted);
+  if (isProbe) pause.probeUntilMs = nowMs + rules.probeMs;
+  else if (granted > 0) account.lastGrantAtMs = nowMs;
+  const permits = Array.from({ length: granted }, () => permit);
+  return granted < wanted ? { permits, closed: whyNoMore(account, nowMs, rules) } : { permits };
+}
+
+/** Takes back a permit whose call was not sent. */
+export function refund(account: Account, permit: Permit): void {
+  if (permit.epoch !== account.epoch) return;
+  add(account.minute, permit.minuteSlot, -1);
+  add(account.day, permit.daySlot, -1);
+  if (permit.isProbe) account.pause.probeUntilMs = 0;
+}
+
+/** Leaves the permit to the end of its lease: without a response, the upstream may still count the call. */
+export function lose(account: Account, permit: Permit, { nowMs }: Pick<Moment, 'nowMs'>): void {
+  if (permit.isProbe) account.pause.probeUntilMs = nowMs + AFTER_LOST_PROBE_MS;
+}
+
+/** Settles a permit by a response that is no refusal. */
+export function succeed(account: Account, permit: Permit, response: Response, moment: Moment): void {
+  settle(account, permit, response, moment);
+  const { pause } = account;
+  account.successes.count += 1;
+  if (permit.isProbe) account.lastGrantAtMs = Math.max(account.lastGrantAtMs, permit.grantedAtMs);
+  if (permit.grantedAtMs <= pause.incidentAtMs || permit.epoch !== account.epoch) return;
+  Object.assign(pause, { isHalfOpen: false, incidents: 0, isBan: false, probeUntilMs: 0 });
+}
+
+/** Pauses the key after a 429, or a 401 or 403 that may be a ban. A probe follows the pause. */
+export function refuse(account: Account, permit: Permit, response: RateLimited, moment: Moment): void {
+  settle(account, permit, response, moment);
+  const { nowMs, rules } = moment;
+  const { pause } = account;
+  // A call that was granted before the last refusal belongs to the same incident.
+  const isEcho = permit.grantedAtMs <= pause.incidentAtMs;
+  const incidents = isEcho ? Math.max(0, pause.incidents - 1) : pause.incidents;
+  // A ban follows a 429, which is the first incident.
+  const backoffMs = response.isBan
+    ? Math.min(MIN_BAN_MS * 2 ** Math.max(0, incidents - 1), MAX_BAN_MS)
+    : Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS);
+  const waitsMs = WINDOW_NAMES.map((name) => (leftOf(account, rules)[name] <= 0 ? resetInMs(account, name, nowMs) : 0));
+  const waitMs = Math.min(Math.max(response.retryAfterMs, backoffMs, ...waitsMs) + SECOND_MS, MAX_PAUSE_MS);
+  pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);
+  pause.isHalfOpen = true;
+  pause.probeUntilMs = 0;
+  if (isEcho) return;
+  Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs, isBan: response.isBan });
+}
+
+/** Moves a permit from its lease to the time of its response, and corrects the counts by its headers. */
+export function settle(account: Account, permit: Permit, response: Response, { nowMs, rules }: Moment): void {
+  passTime(account, nowMs, rules);
+  for (const name of WINDOW_NAMES) {
+    const leased = name === 'minute' ? permit.minuteSlot : permit.daySlot;
+    const { spent } = account[name];
+    if (permit.epoch === account.epoch && (spent[leased] ?? 0) > 0) {
+      add(account[name], leased, -1);
+      add(account[name], freeSlot(name, nowMs), 1);
+    }
+  }
+  if (permit.isProbe) account.pause.probeUntilMs = 0;
+  if (response.headers) correct(account, permit, response.headers, { nowMs, tookMs: response.tookMs, rules });
+}
+
+interface Correction extends Moment {
+  readonly tookMs: number;
+}
+
+function correct(account: Account, permit: Permit, headers: HeaderLimits, { nowMs, tookMs, rules }: Correction): void {
+  const { name, isCertain } = windowOf(headers, permit, account, rules);
+  const window = account[name];
+  if (rules.shareDivisor) {
+    if (headers.remaining < 2 * rules.shareDivisor) pauseUntilReset(account, name, headers, nowMs);
+    return;
+  }
+  const { reset } = headers;
+  if (reset && window.reset && reset.id < window.reset.id - 1) return;
+  const isNews = headers.limit !== limitsOf(account, rules.plan)[name];
+  const other = account[name === 'minute' ? 'day' : 'minute'];
+  if (contradicts(name, headers.limit, other.limit)) other.limit = undefined;
+  window.limit = headers.limit;
+  if (isCertain) account.isPlanKnown = true;
+  const used = Math.max(0, headers.limit - headers.remaining);
+  const uncounted = account.granted - permit.settledBefore - 1;
+  const excess = sum(window) - used - uncounted;
+  // What may be a mistake only tightens.
+  if (excess > 0 && !isNews && permit.epoch === account.epoch) dropOldest(window, excess);
+  const missing = used - sum(window);
+  if (missing > 0) add(window, freeSlot(name, nowMs), missing);
+  if (!reset) return;
+  if (!window.reset || window.reset.id < reset.id) {
+    window.reset = {
+      fromMs: nowMs - tookMs + reset.inMs - SECOND_MS,
+      byMs: nowMs + reset.inMs + SECOND_MS,
+      id: reset.id,
+    };
+  }
+  keepUntilReset(window, name, window.reset);
+}
+
+/** Ends a share when little is left: without Redis, other replicas may take the rest. */
+function pauseUntilReset(account: Account, name: WindowName, headers: HeaderLimits, nowMs: number): void {
+  const inMs = headers.reset?.inMs ?? WINDOWS[name].lengthMs;
+  account.pause.untilMs = Math.max(account.pause.untilMs, nowMs + Math.min(inMs + SECOND_MS, MAX_PAUSE_MS));
+}
+
+function whyNoMore(account: Account, nowMs: number, rules: AccountRules): Taken['closed'] {
+  const { pause } = account;
+  if (nowMs < pause.probeUntilMs) return { by: 'probe', waitMs: pause.probeUntilMs - nowMs };
+  const left = leftOf(account, rules);
+  const name = left.day <= left.minute ? 'day' : 'minute';
+  // A share's calls in flight end at any time.
+  return { by: name, waitMs: left[name] > 0 ? SECOND_MS : freeInMs(account, name, nowMs, -left[name]) };
+}
+
+function closed(by: 'paused' | 'probe' | WindowName, waitMs: number): Taken {
+  return { permits: [], closed: { by, waitMs } };
+}

@@ -1,0 +1,97 @@
+import type { Account } from './account.ts';
+import { WINDOWS, freeInMs, hasReset, inFlight, leftOf, resetInMs, sum } from './account-windows.ts';
+import type { WindowName } from './account-windows.ts';
+import { knownPlanName, knownWindows, limitsOf } from './account-limits.ts';
+import type { AccountRules } from './account-limits.ts';
+
+/** The quota of a key, as this process saw it last. Durations are milliseconds from now. */
+export interface Standing {
+  /** The plan's name; undefined while the plan is a guess. */
+  readonly plan: string | undefined;
+  readonly minute: WindowStanding;
+  readonly day: WindowStanding;
+  /** How long the key is paused after a 429; 0 where it is not. */
+  readonly pausedForMs: number;
+  /** Whether the pause is for a probable ban. */
+  readonly banned: boolean;
+  /** Whether the last response was a refusal: a 401 or 403 now may be a ban. */
+  readonly refusedLately: boolean;
+}
+
+/** `used + remaining = limit`. */
+export interface WindowStanding {
+  /** Whether the limit is in a header or configured, rather than assumed. */
+  readonly isKnown: boolean;
+  readonly limit: number;
+  readonly used: number;
+  readonly remaining: number;
+  /** Time until the known reset, else until a call is free again; 0 where no call is spent. */
+  readonly resetInMs: number;
+}
+
+export interface MinWait {
+  readonly waitMs: number;
+  /** The window that causes the longest wait. */
+  readonly window: 'DAY' | 'MINUTE' | undefined;
+}
+
+export function standingOf(account: Account, nowMs: number, rules: AccountRules): Standing {
+  const { pause } = account;
+  const windowStanding = (name: WindowName): WindowStanding => {
+    const known = knownWindows(account);
+    const limit = limitsOf(account, rules.plan)[name];
+    const spent = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : sum(account[name]);
+    const used = Math.min(limit, spent);
+    const resetMs = resetInMs(account, name, nowMs) || (used > 0 ? freeInMs(account, name, nowMs, 0) : 0);
+    return { isKnown: known[name], limit, used, remaining: limit - used, resetInMs: resetMs };
+  };
+  // Most callers read one of these.
+  return {
+    get plan() {
+      return knownPlanName(account, rules.plan);
+    },
+    get minute() {
+      return windowStanding('minute');
+    },
+    get day() {
+      return windowStanding('day');
+    },
+    // A share that ends for a while is no refusal by the upstream: its quota is exhausted.
+    pausedForMs: pause.incidents > 0 ? Math.max(0, pause.untilMs - nowMs) : 0,
+    banned: pause.isBan,
+    refusedLately: pause.incidents > 0,
+  };
+}
+
+/** Returns the minimum wait of a call with `ahead` others before it: what is not known counts as free. */
+export function minWait(account: Account, ahead: number, nowMs: number, rules: AccountRules): MinWait {
+  const pausedMs = Math.max(0, account.pause.untilMs - nowMs);
+  let wait: MinWait = { waitMs: pausedMs, window: pausedMs > 0 ? 'MINUTE' : undefined };
+  const limits = rules.limits ?? limitsOf(account, rules.plan);
+  const left = leftOf(account, rules);
+  for (const name of ['minute', 'day'] as const) {
+    if (ahead < left[name] || hasReset(account, name, nowMs)) continue;
+    const waitMs = windowWait(account, name, nowMs, { ahead, limit: Math.max(1, limits[name]) });
+    if (waitMs > wait.waitMs) wait = { waitMs, window: name === 'minute' ? 'MINUTE' : 'DAY' };
+  }
+  return wait;
+}
+
+/** Returns the time until enough permits are free again, or the known reset; each later window frees a whole limit. */
+function windowWait(
+  account: Account,
+  name: WindowName,
+  nowMs: number,
+  { ahead, limit }: { readonly ahead: number; readonly limit: number },
+): number {
+  const { lengthMs } = WINDOWS[name];
+  const spent = sum(account[name]);
+  const needed = ahead - (limit - spent);
+  const firstMs = spent === 0 ? 0 : freeInMs(account, name, nowMs, Math.max(0, spent - limit));
+  const freeMs =
+    needed < spent
+      ? freeInMs(account, name, nowMs, needed)
+      : firstMs + lengthMs * (1 + Math.floor((needed - spent) / limit));
+  const resetMs = resetInMs(account, name, nowMs);
+  return resetMs > 0 ? Math.min(freeMs, resetMs + lengthMs * Math.floor(ahead / limit)) : freeMs;
+}

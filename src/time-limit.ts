@@ -1,0 +1,25 @@
+import type { Clock } from './clock.ts';
+
+/** How long past its deadline a request may wait for the account and the idempotency records, which take a moment to answer. */
+export const MOMENT_MS = 100;
+
+/** How long from now a request with this deadline may wait for them: `MOMENT_MS` more than is left. */
+export function graceLeftMs(deadlineMs: number, { elapsed }: Pick<Clock, 'elapsed'>): number {
+  return deadlineMs + MOMENT_MS - elapsed();
+}
+
+/** Resolves with the promise, or with `late` after `withinMs`. The promise goes on; its maker handles its end. */
+export function inTime<T, Late>(promise: Promise<T>, withinMs: number, late: Late): Promise<Late | T> {
+  return new Promise((resolve, reject) => {
+    // Where the process was blocked, the answer may be there unread: it is read before the immediate.
+    const timer = setTimeout(() => setImmediate(() => resolve(late)), Math.max(0, withinMs));
+    promise.finally(() => clearTimeout(timer)).then(resolve, reject);
+  });
+}
+
+/** Resolves after so many milliseconds. The one of node:timers/promises ignores the fake timers of tests. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, Math.ceil(ms));
+  });
+}

@@ -1,0 +1,129 @@
+import {
+  ProxyTracerProvider,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  context,
+  createTraceState,
+  trace,
+} from '@opentelemetry/api';
+import type { Context, Span } from '@opentelemetry/api';
+import type { OperationEvent, UpstreamCallEvent, WaitEvent } from './events.ts';
+
+/** Where an operation stands in a trace (W3C Trace Context), as its headers say it. */
+export interface TraceContext {
+  readonly traceparent: string;
+  readonly tracestate: string | undefined;
+}
+
+/** Longer values need not be passed on (W3C Trace Context, section 3.3.1.5), and only header characters may be. */
+const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
+
+/** @returns undefined where the headers are no trace context of version 00; it is then not passed on. */
+export function readTraceContext(
+  traceparent: string | null | undefined,
+  tracestate: string | null | undefined,
+): TraceContext | undefined {
+  const [, traceId = '', parentId = ''] =
+    /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(traceparent ?? '') ?? [];
+  if (!traceparent || /^0*$/.test(traceId) || /^0*$/.test(parentId)) return undefined;
+  return { traceparent, tracestate: tracestate && TRACESTATE.test(tracestate) ? tracestate : undefined };
+}
+
+export interface RequestWait extends WaitEvent {
+  /** Why the wait ended without a call: the code of its error, or why its answer is stale. */
+  readonly refused: string | undefined;
+}
+
+export type Spans = ReturnType<typeof createSpans>;
+export type OperationSpan = ReturnType<Spans['operation']>;
+
+const ROUTES: Readonly<Record<UpstreamCallEvent['operation'], readonly [method: string, template: string]>> = {
+  listPets: ['GET', '/pets'],
+  getPet: ['GET', '/pets/{petId}'],
+  createPet: ['POST', '/pets'],
+};
+
+/**
+ * Spans for OpenTelemetry, where the program around the gateway has set up its SDK, before or after. Without one nothing is
+ * recorded, and the trace context of a request is passed on as it is. No span holds an API key, a document or an address.
+ *
+ * @param isRecording false for spans that no SDK gets.
+ */
+export function createSpans(isRecording = true) {
+  const tracer = (isRecording ? trace : new ProxyTracerProvider()).getTracer('petql');
+  return {
+    /** Starts the span of an operation: a child of the active span, or else of the request's trace context. */
+    operation(request: TraceContext | undefined) {
+      const active = context.active();
+      const parent = request && !trace.getSpan(active) ? childContext(request, active, true) : active;
+      const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER }, parent);
+      return {
+        /** The parent of the operation's waits and calls: its span, or the request's trace context without an SDK. */
+        trace: traceContextOf(span, parent) ?? request,
+        end({
+          type,
+          name,
+          outcome,
+        }: Pick<OperationEvent, 'outcome' | 'type'> & { readonly name?: string | undefined }) {
+          if (type !== 'none') {
+            span.updateName(name === undefined ? type : `${type} ${name}`);
+            span.setAttribute('graphql.operation.type', type);
+          }
+          if (name !== undefined) span.setAttribute('graphql.operation.name', name);
+          span.setAttribute('petql.outcome', outcome);
+          endSpan(span, outcome === 'OK' ? undefined : outcome);
+        },
+      };
+    },
+    /** Records a wait that is over. */
+    waited({ kind, waitedMs, refused }: RequestWait, parent: TraceContext | undefined) {
+      if (!parent) return;
+      // Started afterwards: which operation a call is for is known when the wait ends.
+      const nowMs = Date.now();
+      const attributes = { 'petql.wait.kind': kind, ...(refused !== undefined && { 'petql.wait.refused': refused }) };
+      const options = { attributes, startTime: nowMs - waitedMs };
+      tracer.startSpan('wait for the plan', options, childContext(parent)).end(nowMs);
+    },
+    /** Starts the span of an upstream call; undefined where the call belongs to no trace. */
+    call(operation: UpstreamCallEvent['operation'], parent: TraceContext | undefined) {
+      if (!parent) return undefined;
+      const [method, template] = ROUTES[operation];
+      const attributes = { 'http.request.method': method, 'url.template': template };
+      const base = childContext(parent);
+      const span = tracer.startSpan(`${method} ${template}`, { kind: SpanKind.CLIENT, attributes }, base);
+      const own = traceContextOf(span, base);
+      if (!own) return undefined;
+      return {
+        /** The parent of the upstream's own spans. */
+        trace: own,
+        end(status: number | undefined, problem: string | undefined) {
+          if (status !== undefined) span.setAttribute('http.response.status_code', status);
+          endSpan(span, problem);
+        },
+      };
+    },
+  };
+}
+
+function endSpan(span: Span, problem: string | undefined): void {
+  if (problem !== undefined) {
+    span.setAttribute('error.type', problem);
+    span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+  span.end();
+}
+
+function childContext({ traceparent, tracestate }: TraceContext, base = ROOT_CONTEXT, isRemote = false): Context {
+  const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-');
+  const state = tracestate === undefined ? {} : { traceState: createTraceState(tracestate) };
+  return trace.setSpanContext(base, { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote, ...state });
+}
+
+/** Returns undefined without an SDK: then a span has no id, or that of its parent. */
+function traceContextOf(span: Span, parent: Context): TraceContext | undefined {
+  const { traceId, spanId, traceFlags, traceState } = span.spanContext();
+  if (/^0*$/.test(spanId) || spanId === trace.getSpanContext(parent)?.spanId) return undefined;
+  const flags = (traceFlags % 0x100).toString(16).padStart(2, '0');
+  return { traceparent: `00-${traceId}-${spanId}-${flags}`, tracestate: traceState?.serialize() || undefined };
+}

@@ -1,0 +1,145 @@
+import { Pool, errors } from 'undici';
+import type { Dispatcher } from 'undici';
+
+export interface TransportOptions {
+  /** Scheme, host and port of the upstream. */
+  readonly origin: string;
+  /** Max wait for a connection, and then max time from sending the call to the last byte of its response, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Takes the calls in place of a pool of connections. Default: none. */
+  readonly dispatcher?: UpstreamDispatcher | undefined;
+}
+
+/** What the transport uses of undici's `Dispatcher`. */
+export type UpstreamDispatcher = Pick<Dispatcher, 'destroy' | 'dispatch'>;
+
+export interface TransportRequest {
+  readonly method: 'GET' | 'POST';
+  /** With its leading slash and its query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+export interface ResponseHead {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+}
+
+export interface TransportResponse extends ResponseHead {
+  readonly kind: 'response';
+  readonly body: Buffer;
+}
+
+/** Why a call has no complete response. */
+export interface TransportFailure {
+  readonly kind: 'failure';
+  readonly reason: 'broken' | 'timeout' | 'too-large' | 'unreachable';
+  /** Whether the upstream may have received the call. */
+  readonly sent: boolean;
+  /** The error code of Node or undici, such as `ENOTFOUND` or `CERT_HAS_EXPIRED`: for the log, and never an address. */
+  readonly code?: string;
+  /** Status and headers that arrived before the failure. */
+  readonly head?: ResponseHead;
+}
+
+/** Twenty busy API keys with 50 concurrent calls each. */
+const MAX_CONNECTIONS = 1_000;
+/** A list of 100 pets has some 10 KiB. */
+const MAX_BODY_BYTES = 1_048_576;
+
+export type Transport = ReturnType<typeof createTransport>;
+
+/** HTTP/1.1 connections to one origin. undici's own `request` cannot say whether a failed call was sent. */
+export function createTransport({ origin, timeoutMs, ...options }: TransportOptions) {
+  const dispatcher =
+    options.dispatcher ??
+    new Pool(origin, {
+      connections: MAX_CONNECTIONS,
+      connect: { timeout: timeoutMs },
+      // undici's own timeouts watch one phase each and are coarse; the exchange has one for the whole call.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: 4_000,
+      // One call a connection, so that a broken connection fails one call only.
+      pipelining: 1,
+      allowH2: false,
+    });
+  return {
+    /** Sends one call once, follows no redirect, and never throws. */
+    send: (request: TransportRequest) =>
+      new Promise<TransportResponse | TransportFailure>((settle) => {
+        dispatcher.dispatch({ ...request, origin }, createExchange(timeoutMs, settle));
+      }),
+    /** Closes every connection and aborts the calls in flight. */
+    close: () => dispatcher.destroy(),
+  };
+}
+
+/** @param settle may be called several times; the first result counts. */
+function createExchange(
+  timeoutMs: number,
+  settle: (result: TransportResponse | TransportFailure) => void,
+): Dispatcher.DispatchHandler {
+  let controller: Dispatcher.DispatchController | undefined;
+  let aborted: Error | undefined;
+  let head: ResponseHead | undefined;
+  let bodyBytes = 0;
+  const chunks: Buffer[] = [];
+  const timeout = setTimeout(() => abort('timeout'), timeoutMs);
+
+  function fail(reason: TransportFailure['reason'], code?: string): void {
+    clearTimeout(timeout);
+    settle({ kind: 'failure', reason, sent: controller !== undefined, ...(code && { code }), ...(head && { head }) });
+  }
+
+  function abort(reason: TransportFailure['reason']): void {
+    // Settles before the connection closes, which can take a while.
+    fail(reason);
+    aborted = new Error(reason);
+    controller?.abort(aborted);
+  }
+
+  return {
+    // undici calls this when the call has a connection and is about to be written to it.
+    onRequestStart(started) {
+      if (aborted) return started.abort(aborted);
+      controller = started;
+      // The wait for a connection is over; the time of the call itself begins.
+      timeout.refresh();
+    },
+    onResponseStart(_controller, status, headers) {
+      // A 1xx is no response.
+      if (status >= 200) head = { status, headers };
+    },
+    onResponseData(_controller, chunk) {
+      bodyBytes += chunk.length;
+      if (bodyBytes > MAX_BODY_BYTES) return abort('too-large');
+      chunks.push(chunk);
+    },
+    onResponseEnd() {
+      clearTimeout(timeout);
+      if (head) settle({ kind: 'response', ...head, body: Buffer.concat(chunks) });
+    },
+    onResponseError(_controller, error) {
+      fail(controller ? reasonOf(error) : unsentReason(error), codeOf(error));
+    },
+  };
+}
+
+function reasonOf(error: Error): TransportFailure['reason'] {
+  return error instanceof errors.HeadersOverflowError ? 'too-large' : 'broken';
+}
+
+function unsentReason(error: Error): TransportFailure['reason'] {
+  if (error instanceof errors.ClientDestroyedError) return 'broken';
+  return error instanceof errors.ConnectTimeoutError ? 'timeout' : 'unreachable';
+}
+
+/** undici's own errors may have a cause that says more. */
+function codeOf(error: Error): string | undefined {
+  const codes = [error.cause, error].map((each) => (each as NodeJS.ErrnoException | undefined)?.code);
+  return codes.find((code) => typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code));
+}

@@ -1,0 +1,74 @@
+import { PetqlError } from '../errors.ts';
+import type { UpstreamFailure } from './pet-api.ts';
+
+export const MAY_BE_BANNED = 'The pet API rejected this API key after 429s, so it may be banned for a while';
+
+/**
+ * The error of a call that failed.
+ *
+ * @param refusedLately whether there were 429s a short while ago, after which a rejected key may be a banned one.
+ */
+export function readError(failure: UpstreamFailure, refusedLately: boolean): PetqlError {
+  switch (failure.kind) {
+    case 'unauthenticated':
+      return new PetqlError(
+        'UNAUTHENTICATED',
+        refusedLately ? `${MAY_BE_BANNED}.` : 'The pet API does not accept this API key. Check the key.',
+      );
+    case 'forbidden':
+      return new PetqlError(
+        'FORBIDDEN',
+        refusedLately ? `${MAY_BE_BANNED}.` : 'The pet API does not allow this call with this API key.',
+        { details: { upstream: { status: 403 } } },
+      );
+    case 'rate-limited':
+      return new PetqlError('RATE_LIMITED', 'The pet API answered 429 for this API key. Retry later.');
+    case 'no-answer':
+      return failure.reason === 'timeout'
+        ? new PetqlError('GATEWAY_TIMEOUT', 'The pet API took too long to respond. Try again.')
+        : downstream(NO_RESPONSE[failure.reason], {});
+    case 'unreadable':
+      return downstream(`The response of the pet API breaks its contract: ${failure.problem}.`, failure);
+    case 'failed':
+      return downstream(`The pet API responded with status ${failure.status}. Try again later.`, failure);
+    case 'route-gone':
+      return downstream('The pet API no longer supports this operation.', failure);
+    case 'wrong-base-path':
+      return downstream('The pet API responds with 404; is /v1 missing from its base URL?', { status: 404 });
+    case 'not-found':
+      return downstream('The pet API responded with an unexpected 404.', { status: 404 });
+    case 'invalid':
+      return downstream(`The pet API rejected the request: ${failure.error.message}`, {
+        status: 400,
+        code: failure.error.code,
+      });
+  }
+}
+
+/** @param status that of a response which was not clear; undefined where there was none. */
+export function outcomeUnknownError(status: number | undefined): PetqlError {
+  return new PetqlError(
+    'OUTCOME_UNKNOWN',
+    'The pet API gave no clear response, so the pet may have been created. ' +
+      'Check with the pets query; to create it anyway, use a new idempotencyKey.',
+    { details: status === undefined ? {} : { upstream: { status } } },
+  );
+}
+
+const NO_RESPONSE = {
+  broken: 'The connection to the pet API broke before the response was complete. Try again.',
+  'too-large': 'The response of the pet API is larger than petql reads.',
+  unreachable: 'petql could not reach the pet API; nothing was sent. Try again later.',
+} as const;
+
+/** A refusal in the 400s is clear, except 408: the upstream may have read the request. */
+export function mayHaveHappened(failure: UpstreamFailure, sent: boolean): boolean {
+  if (failure.kind === 'no-answer') return sent;
+  if (failure.kind === 'unreadable') return true;
+  return failure.kind === 'failed' && (failure.status < 400 || failure.status === 408 || failure.status >= 500);
+}
+
+function downstream(message: string, { status, code }: { status?: number; code?: string | undefined }): PetqlError {
+  const upstream = { ...(status !== undefined && { status }), ...(code !== undefined && { code }) };
+  return new PetqlError('DOWNSTREAM_SERVICE_ERROR', message, { details: { upstream } });
+}

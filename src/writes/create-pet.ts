@@ -1,0 +1,136 @@
+import { inTime, graceLeftMs, pause } from '../time-limit.ts';
+import type { NewPet, Pet } from '../pet.ts';
+import type { CallerParts } from '../reads/caller-parts.ts';
+import type { RequestTerms } from '../reads/pending-reads.ts';
+import { petSnapshot } from '../reads/snapshot.ts';
+import { refusedError } from '../throttle/refused-error.ts';
+import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import { mayHaveHappened, outcomeUnknownError, readError } from '../upstream/upstream-errors.ts';
+import type { WireError } from '../upstream/wire.ts';
+import { createIdempotency } from './idempotency.ts';
+import type { SubmitRecords } from './idempotency.ts';
+
+/** The pet that was added, or what the upstream finds wrong with it. */
+export type Created = { readonly pet: Pet } | { readonly refusal: WireError };
+
+/** The outcome of a creation that was sent. */
+export type CreateOutcome =
+  | Created
+  /** No clear response; with the status of the one that there was. */
+  | { readonly unknown: { readonly status?: number | undefined } };
+
+export interface WriteRequest extends RequestTerms {
+  /** All creations with this key within a day are one. */
+  readonly idempotencyKey: string | undefined;
+  /** A call was sent. */
+  charge(): void;
+  /** The quota let it through after this time, or refused it with this error code. */
+  waited(waitedMs: number, refused?: string): void;
+}
+
+/** The pauses before further tries where there was no connection. */
+const PAUSES_MS = [100, 300, 1_000];
+/** Max wait of a response for the announcement of the write to other replicas. */
+const ANNOUNCING_MS = 500;
+
+export type Writes = ReturnType<typeof createWrites>;
+
+/** The creations of one caller. They go before its reads, and one that may have happened is never sent again. */
+export function createWrites(parts: CallerParts, submits: SubmitRecords) {
+  const { apiKey, petApi, throttle, cache, sharedLists, rejectedKey, clock } = parts;
+  const idempotency = createIdempotency(submits, parts, () => void invalidate());
+  const underWay = new Set<Promise<unknown>>();
+
+  return {
+    /** Rejects with a PetqlError; OUTCOME_UNKNOWN where the pet may have been added or not. */
+    async create(pet: NewPet, request: WriteRequest): Promise<Created> {
+      const { idempotencyKey: key, deadlineMs } = request;
+      // The creations of one operation run one after the other, and the first may have taken all the time.
+      if (graceLeftMs(deadlineMs, clock) < 0) {
+        throw refusedError({ ...throttle.outlook(0).refused, reason: 'late' }, { nowMs: clock.now() });
+      }
+      const create = () => post(pet, request);
+      const outcome = await track(key === undefined ? create() : idempotency.once({ ...request, key, pet }, create));
+      if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status);
+      return outcome;
+    },
+    /** Whether any creation is not over. */
+    isBusy: () => underWay.size > 0,
+    /** Settles once the outcome of every creation that was sent is stored. */
+    async close() {
+      idempotency.close();
+      await Promise.allSettled(underWay);
+    },
+  };
+
+  function track<T>(promise: Promise<T>): Promise<T> {
+    underWay.add(promise);
+    const end = () => underWay.delete(promise);
+    promise.then(end, end);
+    return promise;
+  }
+
+  /** Retries only what surely did not happen: after a 429, and where there was no connection. */
+  async function post(pet: NewPet, request: WriteRequest): Promise<CreateOutcome> {
+    const pausesMs = PAUSES_MS.values();
+    for (;;) {
+      const { outcome, sent } = await pass(pet, request);
+      if (outcome.kind === 'ok') return { pet: outcome.value };
+      if (outcome.kind === 'invalid') return { refusal: outcome.error };
+      if (mayHaveHappened(outcome, sent)) return { unknown: 'status' in outcome ? { status: outcome.status } : {} };
+      // The throttle pauses the key, and lets the creation wait where there is time.
+      if (outcome.kind === 'rate-limited') continue;
+      const pauseMs = sent ? Infinity : (pausesMs.next().value ?? Infinity);
+      if (clock.elapsed() + pauseMs > request.deadlineMs) {
+        throw readError(outcome, throttle.standing()?.refusedLately ?? false);
+      }
+      await pause(pauseMs);
+    }
+  }
+
+  async function pass(pet: NewPet, request: WriteRequest): Promise<UpstreamAnswer<Pet>> {
+    const { deadlineMs, signal } = request;
+    const startedAtMs = clock.elapsed();
+    let rejected: Error | undefined;
+    const passage = await throttle.pass({ kind: 'write', deadlineMs, signal: signal?.() }, () => {
+      // The upstream may have rejected the key in another call meanwhile.
+      rejected = rejectedKey.error();
+      if (rejected) return undefined;
+      const sentAtMs = clock.elapsed();
+      request.waited(sentAtMs - startedAtMs);
+      return send(pet, request, sentAtMs);
+    });
+    if (rejected) throw rejected;
+    if (passage.kind === 'refused') {
+      const error = refusedError(passage, { nowMs: clock.now(), standing: throttle.standing() });
+      request.waited(clock.elapsed() - startedAtMs, error.code);
+      throw error;
+    }
+    return (passage as Extract<typeof passage, { readonly kind: 'answered' }>).answer;
+  }
+
+  async function send(pet: NewPet, request: WriteRequest, sentAtMs: number): Promise<UpstreamAnswer<Pet>> {
+    const answer = await petApi.createPet(pet, { apiKey, trace: request.trace?.() });
+    const { outcome, sent } = answer;
+    if (sent) {
+      request.charge();
+      parts.refreshBudget.spend();
+      parts.retryBudget.called();
+    }
+    if (outcome.kind === 'unauthenticated') rejectedKey.reject();
+    else if (outcome.kind === 'ok' || outcome.kind === 'invalid') rejectedKey.accept();
+    // Before the throttle lets anything else through, so that every read that comes now sees the write.
+    if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {
+      const announced = invalidate();
+      if (outcome.kind === 'ok') cache.store(petSnapshot(outcome.value.id, outcome.value, sentAtMs, cache.known));
+      await inTime(announced, ANNOUNCING_MS, undefined);
+    }
+    return answer;
+  }
+
+  /** Settles once the write is announced to other replicas. */
+  async function invalidate(): Promise<void> {
+    cache.invalidate();
+    await sharedLists?.wrote();
+  }
+}

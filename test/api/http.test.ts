@@ -1,0 +1,203 @@
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { serverAudits } from 'graphql-http';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { serve } from '../support/serve.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
+
+const BODY = '{"query":"{ __typename }"}';
+const READ = '{"query":"{ pets(limit: 1) { id } }"}';
+const ANSWERED = /^HTTP\/1\.1 200 .*"__typename":"Query"/s;
+const KEY = 'Authorization: Bearer demo-free';
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startGateway({ gateway: { corsOrigins: ['https://a.example'] } });
+});
+afterAll(() => gateway[Symbol.asyncDispose]());
+
+describe('the GraphQL over HTTP audit', () => {
+  for (const audit of serverAudits({ url: () => gateway.endpoint })) {
+    test(audit.name, async () => {
+      const result = await audit.fn();
+      expect(result.status === 'ok' ? 'ok' : result.reason).toBe('ok');
+    });
+  }
+});
+
+/** Sends bytes as they are, since `fetch` joins and cleans headers; returns what comes until the connection ends. */
+async function exchange(bytes: Buffer | string, endpoint = gateway.endpoint): Promise<string> {
+  const { hostname, port } = new URL(endpoint);
+  const socket = connect(Number(port), hostname);
+  socket.write(bytes);
+  return Buffer.concat(await socket.toArray()).toString();
+}
+
+interface Post {
+  readonly target?: string;
+  readonly headers?: readonly string[];
+  readonly body?: string | Buffer;
+  readonly endpoint?: string;
+}
+
+function post({ target = '/graphql', headers = [], body = BODY, endpoint }: Post = {}): Promise<string> {
+  const hasType = headers.some((line) => line.startsWith('Content-Type'));
+  const lines = ['Host: petql', 'Connection: close', `Content-Length: ${Buffer.byteLength(body)}`, ...headers];
+  if (!hasType) lines.push('Content-Type: application/json');
+  const head = `POST ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`;
+  return exchange(Buffer.concat([Buffer.from(head), Buffer.from(body)]), endpoint);
+}
+
+test.each([
+  ['malformed JSON', '{"query":'],
+  ['an empty body', ''],
+  ['null', 'null'],
+  ['a number', '1'],
+  ['an empty batch', '[]'],
+  ['a batch', `[${READ}]`],
+  ['no query', '{}'],
+  ['an unknown parameter', '{"query":"{ __typename }","foo":1}'],
+  ['a status and headers', '{"query":"{ __typename }","status":200,"headers":{"a":1}}'],
+])('rejects %s as no GraphQL request, over HTTP and in process', async (_name, body) => {
+  const before = gateway.sandbox.calls.length;
+  const headers = { 'content-type': 'application/json', authorization: 'Bearer demo-free' };
+  for (const send of [fetch, gateway.gateway.fetch]) {
+    const response = await send(new Request(gateway.endpoint, { method: 'POST', headers, body }));
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+  }
+  expect(gateway.sandbox.calls).toHaveLength(before);
+});
+
+test.each([
+  'Application/JSON',
+  'application/json ; charset=utf-8',
+  'application/json\t;charset=UTF-8',
+  'application/GraphQL+json',
+])('reads a body of the content type %s', async (type) => {
+  expect(await post({ headers: [`Content-Type: ${type}`] })).toMatch(ANSWERED);
+});
+
+test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', ''])(
+  'rejects a body of the content type "%s" with HTTP 415',
+  async (type) => {
+    const response = await post({ headers: [`Content-Type: ${type}`] });
+    expect(response).toMatch(/^HTTP\/1\.1 415 .*"code":"BAD_USER_INPUT"/s);
+  },
+);
+
+test('rejects a compressed body', async () => {
+  const response = await post({ headers: ['Content-Encoding: gzip'], body: gzipSync(BODY) });
+  expect(response).toMatch(/^HTTP\/1\.1 400 .*"code":"BAD_USER_INPUT"/s);
+});
+
+test('reads a body that a framework has decoded', async () => {
+  await using framework = await serve((request, response) => {
+    request.resume().once('end', () => {
+      gateway.gateway.handle(Object.assign(request, { body: JSON.parse(BODY) }), response);
+    });
+  });
+  const endpoint = framework.origin;
+  expect(await post({ headers: ['Content-Encoding: gzip'], body: gzipSync(BODY), endpoint })).toMatch(ANSWERED);
+});
+
+test.each([
+  'text/html',
+  'text/event-stream',
+  'multipart/mixed',
+  'image/*',
+  'application/json; charset=latin1',
+  'x',
+  'application/json;q=0',
+  'text/html, application/* ; q = 0.000, */*;Q=0',
+])('rejects Accept: %s with HTTP 406 before any call', async (accept) => {
+  const before = gateway.sandbox.calls.length;
+  const response = await post({ headers: [KEY, `Accept: ${accept}`], body: READ });
+  expect(response).toMatch(/^HTTP\/1\.1 406 .*"code":"BAD_USER_INPUT"/s);
+  expect(response).toMatch(/^cache-control: private, no-store/im);
+  expect(gateway.sandbox.calls).toHaveLength(before);
+});
+
+test.each([
+  '*/*',
+  'application/*',
+  '*/json',
+  'text/html, */*;q=0.1',
+  'text/event-stream,application/json',
+  'text/html;q=0, application/json;q=0.001',
+  '',
+])('answers Accept: %s with JSON, in one piece', async (accept) => {
+  const response = await post({ headers: [KEY, `Accept: ${accept}`], body: READ });
+  expect(response).toMatch(/^HTTP\/1\.1 200 .*\ncontent-type: application\/json.*"data"/is);
+  expect(response).not.toMatch(/^transfer-encoding/im);
+});
+
+test.each<[string, string[]]>([
+  ['an empty one behind it', [KEY, 'Authorization:']],
+  ['an empty one before it', ['Authorization: ', KEY]],
+  ['the same twice', [KEY, KEY]],
+  ['two halves', ['Authorization: Bearer', 'Authorization: demo-free']],
+  ['two keys in one', ['Authorization: Bearer demo-free, Bearer demo-pro']],
+  ['another scheme', ['Authorization: Basic ZGVtbzpmcmVl']],
+  ['no key behind Bearer', ['Authorization: Bearer']],
+  ['a tab', ['Authorization: Bearer demo-free\tdemo-pro']],
+  ['many headers between two', [KEY, ...Array.from({ length: 1_000 }, (_, index) => `X-${index}:`), KEY]],
+])('rejects malformed Authorization: %s', async (_name, headers) => {
+  const before = gateway.sandbox.calls.length;
+  for (const more of [[], ['petql-dry-run: 1']]) {
+    const response = await post({ headers: [...headers, ...more], body: READ });
+    expect(response).toMatch(/^HTTP\/1\.1 (?:401 .*"code":"UNAUTHENTICATED"|431 )/s);
+  }
+  expect(gateway.sandbox.calls).toHaveLength(before);
+});
+
+test('other methods, broken GETs and mutations by GET get their errors', async () => {
+  const put = await fetch(gateway.endpoint, { method: 'PUT', body: '{}' });
+  expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, POST']);
+  const headers = { authorization: 'Bearer demo-free' };
+  const get = (query: string) => fetch(`${gateway.endpoint}?${query}`, { headers });
+  expect((await get('query={__typename}&variables={x')).status).toBe(400);
+  const mutation = await get('query=mutation{createPet(input:{name:"x",categoryId:1}){pet{id}}}');
+  expect(mutation.status).toBe(405);
+  expect(await (await get('query={pets(limit:1){id}}')).json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
+  expect(gateway.sandbox.calls.filter(({ method }) => method === 'POST')).toEqual([]);
+});
+
+test('a request target may be a whole address (RFC 9112, section 3.2.2)', async () => {
+  for (const target of ['http://petql/graphql', 'HTTPS://petql.example:8443/graphql'])
+    expect(await post({ target })).toMatch(ANSWERED);
+  const get = (target: string) => exchange(`GET ${target} HTTP/1.1\r\nHost: petql\r\nConnection: close\r\n\r\n`);
+  expect(await get('http://petql/graphql?query={__typename}')).toMatch(ANSWERED);
+  expect(await get('http://petql')).toMatch(/^HTTP\/1\.1 302 /);
+  expect(await get('ftp://petql/graphql')).toMatch(/^HTTP\/1\.1 404 /);
+});
+
+test('headers may be 150, and not more than 16 KiB', async () => {
+  expect(await post({ headers: Array.from({ length: 146 }, (_, index) => `X-${index}:`) })).toMatch(ANSWERED);
+  expect(await post({ headers: [`X-Long: ${'x'.repeat(16_384)}`] })).toMatch(/^HTTP\/1\.1 431 /);
+});
+
+test('Expect: 100-continue is answered', async () => {
+  expect(await post({ headers: ['Expect: 100-continue'] })).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
+});
+
+test('a response to a preflight has no length of a body (RFC 9110, section 8.6)', async () => {
+  const lines = [
+    'Host: petql',
+    'Connection: close',
+    'Origin: https://a.example',
+    'Access-Control-Request-Method: POST',
+  ];
+  const response = await exchange(`OPTIONS /graphql HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+  expect(response).toMatch(/^HTTP\/1\.1 204 .*\r\n\r\n$/s);
+  expect(response).not.toMatch(/^content-length|^transfer-encoding/im);
+});
+
+test.each([1, 100, 30_000])('a body may come in chunks of %i bytes', async (bytes) => {
+  const pieces = BODY.padEnd(bytes === 1 ? 5_000 : 60_000).match(new RegExp(`.{1,${bytes}}`, 'gs')) ?? [];
+  const chunks = pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`).join('');
+  const head = 'POST /graphql HTTP/1.1\r\nHost: petql\r\nConnection: close\r\nContent-Type: application/json\r\n';
+  expect(await exchange(`${head}Transfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`)).toMatch(ANSWERED);
+});

@@ -1,0 +1,207 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { askDayUsed, post } from '../support/client.ts';
+import { runPetql, startPetql } from '../support/run-petql.ts';
+import type { PetqlProcess, RunOptions } from '../support/run-petql.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import { codesOf } from '../support/transports.ts';
+import { until } from '../support/until.ts';
+
+const KEY = 'demo-pro';
+const petApiUrl = 'http://127.0.0.1:9/v1';
+
+let root: string;
+/** A good state file, of some pages. */
+let good: Buffer;
+let folder: string;
+let file: string;
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'petql-files-'));
+  const sandbox = await startSandbox();
+  const stateFile = join(root, 'good.db');
+  const gateway = createGateway({ petApiUrl: sandbox.url, stateFile, plan: 'business' });
+  for (let index = 0; index < 60; index += 1) {
+    const document = `mutation { createPet(input: { name: "Pet", categoryId: 1, idempotencyKey: "${index}" }) { pet { id } } }`;
+    expect((await gateway.execute({ document, apiKey: 'demo-business' })).errors).toBeUndefined();
+  }
+  await gateway.close();
+  await sandbox.close();
+  good = await readFile(stateFile);
+});
+afterAll(() => rm(root, { recursive: true }));
+beforeEach(async () => {
+  folder = await mkdtemp(join(root, 'test-'));
+  file = join(folder, 'state.db');
+  await writeFile(file, good);
+});
+
+/** The one line on standard error of a start that fails. */
+async function failedStart(flag: string, path: string, options: RunOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await runPetql(['--port', '0', '--sandbox', flag, path], options);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toMatch(/^petql: --(state|sandbox)-file [^\n]+\n$/);
+  return stderr;
+}
+
+describe('a state file stops the start with one line, and is unchanged, where it', () => {
+  test.each<[string, (bytes: Buffer) => Buffer, RegExp]>([
+    ['is cut short', (bytes) => bytes.subarray(0, bytes.length / 2), /damaged/],
+    ['is damaged', (bytes) => Buffer.from(bytes).fill(7, 8_192, 12_000), /damaged/],
+    ['is something else', () => Buffer.from('{ "notes": "none" }'.repeat(300)), /name another/],
+    ['is of a newer petql', newer, /newer petql/],
+  ])('%s', async (_name, spoil, line) => {
+    const bytes = spoil(good);
+    await writeFile(file, bytes);
+    expect(await failedStart('--state-file', file)).toMatch(line);
+    expect(await readFile(file)).toEqual(bytes);
+  });
+
+  function newer(bytes: Buffer): Buffer {
+    const changed = Buffer.from(bytes);
+    // The user_version (SQLite's file format, section 1.3). An older petql would misread it.
+    changed.writeUInt32BE(999, 60);
+    return changed;
+  }
+
+  test('cannot be written', async () => {
+    await chmod(file, 0o444);
+    expect(await failedStart('--state-file', file, { under: WITHOUT_RIGHTS })).toMatch(/cannot be written/);
+  });
+});
+
+/** Root may write everywhere, unless it gives that up. */
+const WITHOUT_RIGHTS = process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
+/** As on a full disk: no file of the process grows (EFBIG). */
+const ON_FULL_DISK = ['prlimit', '--fsize=1:unlimited'];
+
+describe.each(['--state-file', '--sandbox-file'])('%s stops the start with one line where it', (flag) => {
+  test.each<[string, () => Promise<string> | string]>([
+    ['is a folder', () => folder],
+    ['is a pipe', makePipe],
+    ['is a device', () => '/dev/null'],
+  ])('%s', async (_name, make) => {
+    expect(await failedStart(flag, await make())).toMatch(/name another/);
+  });
+
+  test('is in a folder that cannot be written', async () => {
+    const shut = join(folder, 'shut');
+    await mkdir(shut);
+    await copyFile(file, join(shut, 'there.db'));
+    await chmod(shut, 0o555);
+    expect(await failedStart(flag, join(shut, 'there.db'), { under: WITHOUT_RIGHTS })).toMatch(/: its folder /);
+  });
+
+  test('is new on a full disk', async () => {
+    expect(await failedStart(flag, join(folder, 'new.db'), { under: ON_FULL_DISK })).toMatch(/its disk/);
+  });
+});
+
+function makePipe(): string {
+  const path = join(folder, 'pipe');
+  execFileSync('mkfifo', [path]);
+  return path;
+}
+
+test('a state file is for one process, is free after a failed start, and opens with its own key secret alone', async () => {
+  const options = { petApiUrl, stateFile: join(folder, 'new.db'), keySecret: 'the first key secret' };
+  const gateway = createGateway(options);
+  expect(() => createGateway(options)).toThrow(/stateFile: .*another process uses it/);
+  await gateway.close();
+  expect(() => createGateway({ ...options, keySecret: 'another key secret' })).toThrow(/key secret/);
+  await createGateway(options).close();
+});
+
+test('a state file of an older format starts again', async () => {
+  const path = join(folder, 'old.db');
+  const database = new DatabaseSync(path);
+  database.exec('CREATE TABLE state (name TEXT); PRAGMA user_version = 1');
+  database.close();
+  const gateway = createGateway({ petApiUrl, stateFile: path });
+  await expect(gateway.close()).resolves.toBeUndefined();
+});
+
+describe('names that SQLite opens in memory', () => {
+  const before = process.cwd();
+  beforeEach(() => process.chdir(folder));
+  afterEach(() => process.chdir(before));
+
+  test.each([':memory:', 'file::memory:', 'file:pets?mode=memory'])('are files: %s', async (name) => {
+    await createGateway({ petApiUrl, stateFile: name }).close();
+    expect(existsSync(join(folder, name))).toBe(true);
+    await rm(join(folder, name));
+    await (await startSandbox({ file: name })).close();
+    expect(existsSync(join(folder, name))).toBe(true);
+  });
+});
+
+describe('a full disk', () => {
+  const limitFiles = ({ pid }: PetqlProcess, bytes: string) =>
+    execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
+  const ask = ({ address }: PetqlProcess, query: string) =>
+    post(address, query, { headers: { authorization: `Bearer ${KEY}`, 'cache-control': 'no-cache' } });
+  const create = (petql: PetqlProcess, name: string, key?: string) =>
+    ask(
+      petql,
+      `mutation { createPet(input: { name: "${name}", categoryId: 1${key ? `, idempotencyKey: "${key}"` : ''} }) { pet { id name } } }`,
+    );
+
+  async function start(args: readonly string[], options: RunOptions = {}): Promise<PetqlProcess> {
+    const petql = await startPetql(['--port', '0', '--plan', 'pro', ...args], options);
+    onTestFinished(async () => {
+      petql.kill('SIGKILL');
+      await petql.exited;
+    });
+    return petql;
+  }
+
+  test('keeps petql from sending what it could not store, and costs nothing once there is room', async () => {
+    const sandbox = await startRecordedSandbox();
+    onTestFinished(() => sandbox.close());
+    const posts = () => sandbox.calls.filter(({ method }) => method === 'POST').length;
+    const args = ['--pet-api-url', sandbox.url, '--state-file', join(folder, 'new.db')];
+    const first = await start(args);
+    const { data } = await create(first, 'Ada', 'ada');
+    limitFiles(first, '1');
+    expect(codesOf(await create(first, 'Balu', 'balu'))).toEqual(['IDEMPOTENCY_UNAVAILABLE']);
+    expect(posts()).toBe(1);
+    // There is nothing to store of these.
+    expect((await create(first, 'Cleo')).errors).toBeUndefined();
+    expect((await ask(first, '{ pets(limit: 1) { id } }')).data?.['pets']).toHaveLength(1);
+    expect((await create(first, 'Ada', 'ada')).data).toEqual(data);
+    expect(first.output.stderr.match(/"level":50/g)).toHaveLength(1);
+    limitFiles(first, 'unlimited');
+    await until(async () => !codesOf(await create(first, 'Balu', 'balu')).includes('IDEMPOTENCY_UNAVAILABLE'));
+    first.kill('SIGTERM');
+    expect(await first.exited).toBe(0);
+    // It starts on a full disk too.
+    const second = await start(args, { under: ON_FULL_DISK });
+    expect(await askDayUsed(second.address, KEY)).toBe(sandbox.calls.length);
+    expect((await create(second, 'Ada', 'ada')).data).toEqual(data);
+    expect((await create(second, 'Balu', 'balu')).data?.['createPet'].pet.name).toBe('Balu');
+    expect(posts()).toBe(3);
+  });
+
+  test('makes a creation in the sandbox fail, and loses none that was answered, after kill -9 too', async () => {
+    const args = ['--sandbox-file', join(folder, 'pets.db')];
+    const first = await start(args);
+    const id: string = (await create(first, 'Ada')).data?.['createPet'].pet.id;
+    limitFiles(first, '1');
+    expect(codesOf(await create(first, 'Balu'))).toEqual(['OUTCOME_UNKNOWN']);
+    expect((await ask(first, '{ pets(limit: 1) { name } }')).data?.['pets']).toEqual([{ name: 'Ada' }]);
+    limitFiles(first, 'unlimited');
+    expect((await create(first, 'Cleo')).data?.['createPet'].pet.id).toBe(String(Number(id) + 1));
+    first.kill('SIGKILL');
+    await first.exited;
+    const second = await start(args);
+    const { data } = await ask(second, `{ petsById(ids: ["${id}", "${Number(id) + 1}"]) { name } }`);
+    expect(data?.['petsById']).toEqual([{ name: 'Ada' }, { name: 'Cleo' }]);
+  });
+});

@@ -1,0 +1,231 @@
+import { expect, test } from 'vitest';
+import { runPetql, startPetql } from '../support/run-petql.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
+
+/** Samples by their name and labels: `name{a="b"}`. */
+async function scrape({ adminOrigin }: TestGateway): Promise<ReadonlyMap<string, number>> {
+  const answer = await fetch(`${adminOrigin}/metrics`);
+  expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+  const lines = (await answer.text()).split('\n').filter((line) => line && !line.startsWith('#'));
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
+}
+
+const ask = (gateway: TestGateway, key: string, query: string) =>
+  gateway.query(query, { headers: { authorization: `Bearer ${key}` } });
+
+test('the series agree with a load of all kinds', async () => {
+  const keys = {
+    'demo-free': { name: 'Free', perMinute: 60, perDay: 1_000 },
+    tiny: { name: '', perMinute: 1, perDay: 9 },
+  };
+  await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 300 }, sandbox: { keys } });
+  const queries = Array.from({ length: 120 }, (_, index) => `{ pets(limit: ${1 + (index % 100)}) { id } }`);
+  await Promise.all(queries.map((query) => ask(gateway, 'demo-free', query)));
+  await ask(gateway, 'demo-free', 'mutation { createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } } }');
+  await ask(gateway, 'demo-free', '{ pet(id: "404404") { id } }');
+  await ask(gateway, 'stray', '{ pets { id } }');
+  await ask(gateway, 'demo-free', '{ nothing }');
+  await ask(gateway, 'demo-free', '{ pets');
+  await fetch(gateway.endpoint, { method: 'POST', body: 'no JSON' });
+  // One call is all that it has; what it knows is then all that it gets.
+  await ask(gateway, 'tiny', '{ pets { id } }');
+  await ask(gateway, 'tiny', '{ pets(status: SOLD) { id } }');
+  const stale = {
+    headers: { authorization: 'Bearer demo-free', 'cache-control': 'only-if-cached, max-age=0, max-stale' },
+  };
+  await gateway.query('{ pet(id: "404404") { id } }', stale);
+  gateway.sandbox.setFault(() => ({ reset: true }));
+  await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache' } });
+  gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '20' } }));
+  await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache' } });
+
+  const samples = await scrape(gateway);
+  const value = (name: string) => samples.get(name);
+  const sum = (name: string) =>
+    [...samples].reduce((total, [key, count]) => (key.startsWith(name) ? total + count : total), 0);
+
+  expect(value('petql_operations_total{type="query",outcome="OK"}')).toBe(123);
+  expect(value('petql_operations_total{type="mutation",outcome="OK"}')).toBe(1);
+  expect(value('petql_operations_total{type="query",outcome="UNAUTHENTICATED"}')).toBe(1);
+  expect(value('petql_operations_total{type="query",outcome="GRAPHQL_VALIDATION_FAILED"}')).toBe(1);
+  expect(value('petql_operations_total{type="none",outcome="GRAPHQL_PARSE_FAILED"}')).toBe(1);
+  expect(value('petql_operations_total{type="none",outcome="BAD_USER_INPUT"}')).toBe(1);
+  expect(value('petql_operations_total{type="query",outcome="RATE_LIMITED"}')).toBe(2);
+  expect(value('petql_operations_total{type="query",outcome="DOWNSTREAM_SERVICE_ERROR"}')).toBe(1);
+  expect(sum('petql_operation_duration_seconds_count')).toBe(sum('petql_operations_total'));
+  expect(sum('petql_upstream_calls_total')).toBe(gateway.sandbox.calls.length);
+  expect(value('petql_upstream_calls_total{operation="createPet",status="2xx",reason="ok"}')).toBe(1);
+  expect(value('petql_upstream_calls_total{operation="listPets",status="401",reason="unauthenticated"}')).toBe(1);
+  expect(value('petql_upstream_calls_total{operation="listPets",status="429",reason="rate-limited"}')).toBe(1);
+  expect(value('petql_upstream_calls_total{operation="listPets",status="none",reason="broken"}')).toBe(1);
+  expect(sum('petql_upstream_call_duration_seconds_count')).toBe(gateway.sandbox.calls.length);
+  expect(sum('petql_wait_seconds_count')).toBe(gateway.sandbox.calls.length);
+  expect(sum('petql_saved_calls_total')).toBeGreaterThanOrEqual(119);
+  expect(value('petql_stale_operations_total{reason="ONLY_IF_CACHED"}')).toBe(1);
+  expect(value('petql_response_age_seconds_count')).toBeGreaterThan(120);
+  expect(value('petql_queued_calls')).toBe(0);
+  expect(value('petql_paused_keys')).toBe(1);
+  expect(value('petql_callers{plan="Free"}')).toBeGreaterThanOrEqual(1);
+  expect(value('petql_callers{plan="custom"}')).toBe(1);
+  expect(value('petql_quota_limit_calls{plan="custom",window="MINUTE"}')).toBe(1);
+  expect(value('petql_quota_remaining_calls{plan="custom",window="MINUTE"}')).toBe(0);
+  expect(value('petql_quota_used_share_max{plan="custom",window="MINUTE"}')).toBe(1);
+  expect(value('petql_quota_used_share_max{plan="Free",window="DAY"}')).toBeGreaterThan(0);
+  expect(value('petql_replicas')).toBe(1);
+  expect(value('petql_get_route_available')).toBe(1);
+  expect(samples.has('petql_redis_up')).toBe(false);
+  for (const name of ['process_cpu_seconds_total', 'nodejs_heap_size_used_bytes', 'nodejs_eventloop_lag_seconds']) {
+    expect(samples.has(name)).toBe(true);
+  }
+});
+
+test('waiting calls are counted', async () => {
+  const keys = { 'demo-free': { name: '', perMinute: 1, perDay: 50 } };
+  await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 120_000 }, sandbox: { keys } });
+  await gateway.query('{ pets { id } }');
+  const abort = new AbortController();
+  const waiting = fetch(gateway.endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' },
+    body: JSON.stringify({ query: '{ a: pets(status: SOLD) { id } b: pets(status: PENDING) { id } }' }),
+    signal: abort.signal,
+  }).catch(() => undefined);
+  await expect.poll(async () => (await scrape(gateway)).get('petql_queued_calls')).toBeGreaterThan(0);
+  abort.abort();
+  await waiting;
+  await expect.poll(async () => (await scrape(gateway)).get('petql_queued_calls')).toBe(0);
+});
+
+test('saved calls are counted by reason', async () => {
+  const keys = { 'demo-free': { name: 'Free', perMinute: 60, perDay: 1_000 } };
+  await using gateway = await startGateway({
+    gateway: { admin: true, maxWaitMs: 300 },
+    sandbox: { keys: { ...keys, tiny: { name: '', perMinute: 1, perDay: 9 } } },
+  });
+  const list = '{ pets { id } }';
+  const older = (key: string, only = '') => ({
+    headers: { authorization: `Bearer ${key}`, 'cache-control': `${only}max-age=0, max-stale` },
+  });
+  await Promise.all([ask(gateway, 'demo-free', list), ask(gateway, 'demo-free', list)]);
+  await ask(gateway, 'demo-free', '{ a: pets(limit: 1) { id } b: pets(limit: 2) { id } }');
+  await gateway.query(list, older('demo-free', 'only-if-cached, '));
+  await ask(gateway, 'tiny', list);
+  await gateway.query(list, older('tiny'));
+
+  const samples = await scrape(gateway);
+  const reasons = [...samples].filter(([name]) => name.startsWith('petql_saved_calls_total'));
+  expect(Object.fromEntries(reasons)).toEqual({
+    'petql_saved_calls_total{reason="SHARED_CALL"}': 1,
+    'petql_saved_calls_total{reason="FRESH"}': 1,
+    'petql_saved_calls_total{reason="ONLY_IF_CACHED"}': 1,
+    'petql_saved_calls_total{reason="QUOTA_EXHAUSTED"}': 1,
+  });
+});
+
+test('each operation is counted and logged once, even if it never ran', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true } });
+  const ids: (string | null)[] = [];
+  for (const body of [
+    { query: '{ pets(limit: 1) { id } }' },
+    // From the response cache.
+    { query: '{ pets(limit: 1) { id } }' },
+    { query: '{ pets { id } }', variables: [1] },
+    { query: 1 },
+    { query: '{ nothing }' },
+    { documentId: 'unknown' },
+  ]) {
+    const answer = await fetch(gateway.endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' },
+      body: JSON.stringify(body),
+    });
+    ids.push(answer.headers.get('x-request-id'));
+    await answer.arrayBuffer();
+  }
+  const operations = [...(await scrape(gateway))].filter(([name]) => name.startsWith('petql_operations_total'));
+  expect(Object.fromEntries(operations)).toEqual({
+    'petql_operations_total{type="query",outcome="OK"}': 2,
+    'petql_operations_total{type="query",outcome="GRAPHQL_VALIDATION_FAILED"}': 1,
+    'petql_operations_total{type="none",outcome="BAD_USER_INPUT"}': 2,
+    'petql_operations_total{type="none",outcome="PERSISTED_DOCUMENT_NOT_FOUND"}': 1,
+  });
+  const logged = gateway.logLines.filter(({ msg }) => msg === 'operation');
+  expect(logged.map(({ outcome }) => outcome)).toEqual([
+    'OK',
+    'OK',
+    'BAD_USER_INPUT',
+    'BAD_USER_INPUT',
+    'GRAPHQL_VALIDATION_FAILED',
+    'PERSISTED_DOCUMENT_NOT_FOUND',
+  ]);
+  expect(logged.map(({ id }) => id)).toEqual(ids);
+});
+
+test('no client or upstream can add many series', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 50 } });
+  const load = async (round: number) => {
+    for (let index = 0; index < 30; index += 1) {
+      gateway.sandbox.setFault(() => ({ status: 460 + round * 30 + index, refused: true }));
+      const headers = { authorization: `Bearer stranger-${round}-${index}`, 'user-agent': `agent ${round} ${index}` };
+      await gateway.query(`query Name${round}_${index} { pet(id: "${index}") { id } }`, { headers });
+    }
+    return [...(await scrape(gateway)).keys()].filter((name) => name.startsWith('petql_')).length;
+  };
+  await load(0);
+  const some = await load(1);
+  expect(await load(2)).toBe(some);
+});
+
+test('an operation whose client leaves is counted as aborted', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true } });
+  const leaving = new AbortController();
+  gateway.sandbox.setFault(() => {
+    leaving.abort();
+    return { delayMs: 50 };
+  });
+  const init = { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' } };
+  const body = '{"query":"{ pets { id } }"}';
+  await expect(fetch(gateway.endpoint, { ...init, body, signal: leaving.signal })).rejects.toThrow('abort');
+  const operations = async () => [...(await scrape(gateway))].filter(([name]) => name.startsWith('petql_operations'));
+  await expect.poll(operations).toEqual([['petql_operations_total{type="query",outcome="ABORTED"}', 1]]);
+});
+
+test('--admin-port opens a second listener on loopback, and a port in use is named', async () => {
+  const petql = await startPetql(['--port', '0', '--admin-port', '0']);
+  try {
+    const [, admin = ''] = /^Admin +(http:\/\/127\.0\.0\.1:\d+)\/metrics/m.exec(petql.output.stdout) ?? [];
+    expect(await (await fetch(`${admin}/metrics`)).text()).toContain('petql_operations_total');
+    const second = await runPetql(['--port', '0', '--admin-port', new URL(admin).port]);
+    expect([second.code, second.stderr]).toEqual([1, expect.stringContaining('--admin-port (ADMIN_PORT)')]);
+  } finally {
+    petql.kill('SIGTERM');
+  }
+  expect(await petql.exited).toBe(0);
+});
+
+test('without the option there is no admin handler, and the public listener has no metrics', async () => {
+  await using gateway = await startGateway();
+  expect(gateway.gateway.admin).toBeUndefined();
+  for (const path of ['/metrics', '/quota']) {
+    expect((await fetch(new URL(path, gateway.endpoint))).status).toBe(404);
+  }
+});
+
+test('each operation is one log line with the id of its response', async () => {
+  await using gateway = await startGateway();
+  const { headers } = await gateway.query('query Some { pets { id } }');
+  await gateway.query('{ nothing }');
+  expect(gateway.logLines.filter(({ msg }) => msg === 'operation')).toMatchObject([
+    {
+      level: 20,
+      id: headers.get('x-request-id'),
+      operation: 'Some',
+      type: 'query',
+      outcome: 'OK',
+      upstreamCalls: 1,
+      tookMs: expect.any(Number),
+    },
+    { outcome: 'GRAPHQL_VALIDATION_FAILED', upstreamCalls: 0 },
+  ]);
+});

@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest';
+import { startBrowser } from '../support/browser.ts';
+import { startGateway } from '../support/start-gateway.ts';
+
+test('in a real browser the page shows each caller as it calls, from petql alone', async ({ skip }) => {
+  const browser = await startBrowser();
+  if (!browser) return skip('no browser starts on this machine');
+  try {
+    await using gateway = await startGateway({ gateway: { admin: true } });
+    const page = await browser.newPage();
+    const complaints: string[] = [];
+    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+    page.on('pageerror', ({ message }) => complaints.push(message));
+    page.on('request', (request) => request.url().startsWith(gateway.adminOrigin) || complaints.push(request.url()));
+    await page.goto(`${gateway.adminOrigin}/quota`);
+    await page.getByText('No calls yet.').waitFor();
+    await gateway.query('{ pets { id } }');
+    await page.getByText('1 of 60').waitFor();
+    gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '30' } }));
+    await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache', prefer: 'wait=1' } });
+    await page.getByText(/paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    expect(await page.locator('tbody code').innerText()).toMatch(/^[\w-]{32}$/);
+    expect(complaints).toEqual([]);
+  } finally {
+    await browser.close();
+  }
+});
+
+test('only GET is allowed, and only the metrics and the page exist', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true } });
+  const status = async (path: string, method = 'GET') => (await fetch(gateway.adminOrigin + path, { method })).status;
+  expect(await status('/quota')).toBe(200);
+  expect(await status('/quota', 'POST')).toBe(405);
+  expect(await status('/graphql')).toBe(404);
+  const { headers } = await fetch(`${gateway.adminOrigin}/quota`);
+  expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+});
+
+test('a fault of petql is a 500 and does not end the process', async () => {
+  let isBroken = false;
+  const unlessBroken = <T>(value: T): T => {
+    if (isBroken) throw new Error('broken');
+    return value;
+  };
+  const clock = { now: () => unlessBroken(Date.now()), elapsed: () => unlessBroken(performance.now()) };
+  await using gateway = await startGateway({ gateway: { admin: true, clock } });
+  await gateway.query('{ pets { id } }');
+  const page = () => fetch(`${gateway.adminOrigin}/quota`);
+  isBroken = true;
+  expect((await page()).status).toBe(500);
+  isBroken = false;
+  expect((await page()).status).toBe(200);
+});
+
+test('the page loads nothing else, so that frameworks can mount it below any path', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true } });
+  for (const path of ['/quota', '/quota/']) {
+    const html = await (await fetch(gateway.adminOrigin + path)).text();
+    expect(html).toContain('<meta http-equiv="refresh" content="2" />');
+    expect([...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, address]) => address)).toEqual(['data:,']);
+  }
+});
+
+test('the page says what this process has saved, and when and where figures hold', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true, maxAgeMs: 0 } });
+  const page = async () => (await fetch(`${gateway.adminOrigin}/quota`)).text();
+  await gateway.query('{ petsById(ids: ["1", "2", "3", "4"]) { id } }');
+  gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '30' } }));
+  const headers = { prefer: 'wait=0' };
+  await gateway.query('{ pets(status: SOLD) { id } }', { headers });
+  await gateway.query('{ pets(status: PENDING) { id } }', { headers });
+  await gateway.query('{ pet(id: "1") { id } }', { headers });
+  const figures = [...(await page()).matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)</g)].map(([, ...figure]) =>
+    figure.join(': '),
+  );
+  expect(figures).toEqual([
+    'calls made: 2',
+    'calls saved: 4',
+    'share saved: 66 %',
+    'operations refused: 2',
+    'stale responses: 1',
+  ]);
+  expect(await page()).toMatch(/resets <time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC<\/time>/);
+  expect(await page()).toContain('Minute and day count the calls of all replicas');
+});
+
+test('rows keep their places when callers call again', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true } });
+  const names = async () => {
+    const html = await (await fetch(`${gateway.adminOrigin}/quota`)).text();
+    return [...html.matchAll(/<code>([^<]*)</g)].map(([, name]) => name);
+  };
+  const call = (key: string) => gateway.query('{ pets { id } }', { headers: { authorization: `Bearer demo-${key}` } });
+  await call('free');
+  await call('pro');
+  await call('business');
+  const before = await names();
+  await call('free');
+  expect(await names()).toEqual(before);
+  await call('pro');
+  expect(await names()).toEqual(before);
+  expect(before).toHaveLength(3);
+});

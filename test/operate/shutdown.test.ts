@@ -1,0 +1,126 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { askDayUsed, post } from '../support/client.ts';
+import { startPetql } from '../support/run-petql.ts';
+import type { PetqlProcess } from '../support/run-petql.ts';
+import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import { codesOf } from '../support/transports.ts';
+import { until } from '../support/until.ts';
+
+const KEY = 'demo-business';
+const WRITERS = 8;
+const ENOUGH = 25;
+/** What kill -9 may take of the day: more than this petql keeps in reserve. */
+const RESERVE = 30;
+
+let root: string;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'petql-shutdown-'));
+});
+afterAll(() => rm(root, { recursive: true }));
+
+async function start(...args: string[]): Promise<PetqlProcess> {
+  const petql = await startPetql(['--port', '0', '--plan', 'business', ...args]);
+  onTestFinished(async () => {
+    petql.kill('SIGKILL');
+    await petql.exited;
+  });
+  return petql;
+}
+
+/** Returns the id, or the error's code. */
+async function create({ address }: PetqlProcess, name: string): Promise<string> {
+  const input = `{ name: "${name}", categoryId: 1, idempotencyKey: "${name.replaceAll(' ', '-')}" }`;
+  const query = `mutation { createPet(input: ${input}) { pet { id } } }`;
+  const answer = await post(address, query, { headers: { authorization: `Bearer ${KEY}` } });
+  return codesOf(answer)[0] ?? answer.data?.['createPet'].pet.id;
+}
+
+/** Creates pets until petql does not answer any more, and calls `onEnough` on the way. */
+async function createMany(petql: PetqlProcess, onEnough: () => void) {
+  const answered = new Map<string, string>();
+  const sent = new Set<string>();
+  const write = async (writer: number) => {
+    for (let turn = 0; ; turn += 1) {
+      const name = `Pet ${writer} ${turn}`;
+      sent.add(name);
+      const id = await create(petql, name).catch(() => undefined);
+      if (id === undefined) return;
+      answered.set(name, id);
+      if (answered.size === ENOUGH) onEnough();
+    }
+  };
+  await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)));
+  return { created: [...answered].filter(([, id]) => /^\d+$/.test(id)), answered, sent };
+}
+
+describe.each(['SIGTERM', 'SIGKILL'] as const)('%s under load', (signal) => {
+  test('loses nothing that was answered, creates nothing twice, and the next process goes on from there', async () => {
+    const files = [join(root, `${signal}-pets.db`), join(root, `${signal}-state.db`)] as const;
+    const startOverFiles = () => start('--sandbox-file', files[0], '--state-file', files[1], '--max-wait-ms', '1000');
+    const first = await startOverFiles();
+    const { created, answered, sent } = await createMany(first, () => first.kill(signal));
+    expect(await first.exited).toBe(signal === 'SIGKILL' ? 'SIGKILL' : 0);
+    expect(created.length).toBeGreaterThanOrEqual(ENOUGH);
+
+    const second = await startOverFiles();
+    const used = await askDayUsed(second.address, KEY);
+    expect(used).toBeGreaterThanOrEqual(created.length - (signal === 'SIGKILL' ? RESERVE : 0));
+    expect(used).toBeLessThanOrEqual(sent.size);
+    const again = created.map(async ([name]) => [name, await create(second, name)]);
+    expect(await Promise.all(again)).toEqual(created);
+    // Pets without an answer may exist or not; another submit creates none.
+    await Promise.all([...sent].filter((name) => !answered.has(name)).map((name) => create(second, name)));
+    const database = new DatabaseSync(files[0], { readOnly: true });
+    const rows = database.prepare("SELECT name, count(*) AS times FROM pets WHERE name LIKE 'Pet _ %' GROUP BY name");
+    const times = new Map(rows.all().map((row) => [String(row['name']), Number(row['times'])]));
+    database.close();
+    expect(created.filter(([name]) => times.get(name) !== 1)).toEqual([]);
+    expect([...times].filter(([, count]) => count !== 1)).toEqual([]);
+  });
+});
+
+/** petql over an upstream that answers late, and a creation under way there. */
+async function createSlowly(delayMs: number) {
+  const sandbox = await startRecordedSandbox();
+  onTestFinished(() => sandbox.close());
+  const petql = await start('--pet-api-url', sandbox.url, '--upstream-timeout-ms', '60000');
+  sandbox.setFault(() => ({ delayMs }));
+  const creating = create(petql, 'Slow pet').catch(() => 'lost');
+  await until(() => sandbox.calls.length > 0);
+  return { petql, creating };
+}
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('a second %s ends it at once, with exit code %i', async (signal, code) => {
+  const { petql, creating } = await createSlowly(60_000);
+  petql.kill(signal);
+  const refuses = () =>
+    fetch(petql.address).then(
+      () => false,
+      () => true,
+    );
+  await until(refuses);
+  const startedMs = performance.now();
+  const repeating = setInterval(() => petql.kill(signal), 50);
+  expect(await petql.exited).toBe(code);
+  clearInterval(repeating);
+  // Without it the grace is seven seconds.
+  expect(performance.now() - startedMs).toBeLessThan(6_000);
+  expect(await creating).toBe('lost');
+});
+
+// Where npm's shell is bash, Ctrl-C reaches petql from the terminal and from npm.
+test('a signal that comes twice at once counts once: calls under way end, and nothing new is taken', async () => {
+  const { petql, creating } = await createSlowly(300);
+  petql.kill('SIGINT');
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  petql.kill('SIGINT');
+  expect(await creating).toMatch(/^\d+$/);
+  expect(await petql.exited).toBe(0);
+});

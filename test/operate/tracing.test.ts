@@ -1,0 +1,267 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage } from 'node:http';
+import { SpanKind, SpanStatusCode, context, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
+
+const TRACE_ID = 'a1'.repeat(16);
+const TRACE = `00-${TRACE_ID}-${'b2'.repeat(8)}-01`;
+const ANEW = { 'cache-control': 'no-cache' };
+const CREATE = 'mutation Adopt { createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } } }';
+
+const exporter = new InMemorySpanExporter();
+/** How many spans were begun. */
+let begun = 0;
+const counting = { onStart: () => void (begun += 1), onEnd() {}, forceFlush: async () => {}, shutdown: async () => {} };
+const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter), counting] });
+let gateway: TestGateway;
+/** The trace context of each call. */
+let received: (string | undefined)[];
+
+beforeAll(() => {
+  trace.setGlobalTracerProvider(provider);
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager());
+  subscribe('http.server.request.start', onRequest);
+});
+afterAll(async () => {
+  unsubscribe('http.server.request.start', onRequest);
+  trace.disable();
+  context.disable();
+  await provider.shutdown();
+});
+
+beforeEach(async () => {
+  exporter.reset();
+  begun = 0;
+  received = [];
+  gateway = await startGateway();
+});
+afterEach(async () => {
+  await gateway[Symbol.asyncDispose]();
+});
+
+function onRequest(message: unknown): void {
+  const { url, headers } = (message as { request: IncomingMessage }).request;
+  if (url?.startsWith('/v1/')) received.push(headers['traceparent'] as string | undefined);
+}
+
+/** Finished spans, an operation after what it is made of. */
+const spans = () => exporter.getFinishedSpans();
+const named = (name: string) => spans().filter((span) => span.name === name);
+const idOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId;
+const traceparentOf = (span: ReadableSpan) => `00-${span.spanContext().traceId}-${span.spanContext().spanId}-01`;
+
+test('an operation has a span, with one for its wait and one for its call below it', async () => {
+  await gateway.query('query Sold { pets(status: SOLD) { id } }');
+
+  const [wait, call, operation] = spans() as [ReadableSpan, ReadableSpan, ReadableSpan];
+  expect(spans()).toHaveLength(3);
+  expect(operation).toMatchObject({ name: 'query Sold', kind: SpanKind.SERVER, parentSpanContext: undefined });
+  expect(operation.attributes).toEqual({
+    'graphql.operation.type': 'query',
+    'graphql.operation.name': 'Sold',
+    'petql.outcome': 'OK',
+  });
+  expect(wait).toMatchObject({ name: 'wait for the plan', attributes: { 'petql.wait.kind': 'read' } });
+  expect(call).toMatchObject({ name: 'GET /pets', kind: SpanKind.CLIENT });
+  expect(call.attributes).toEqual({
+    'http.request.method': 'GET',
+    'url.template': '/pets',
+    'http.response.status_code': 200,
+  });
+  expect([wait, call].map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual(
+    Array(2).fill(idOf(operation)),
+  );
+  expect(new Set(spans().map((span) => span.spanContext().traceId)).size).toBe(1);
+  expect(spans().map(({ status }) => status.code)).toEqual(Array(3).fill(SpanStatusCode.UNSET));
+  expect(received).toEqual([traceparentOf(call)]);
+});
+
+test('each span that begins ends', async () => {
+  await gateway.query('{ pets { id } }', { headers: { authorization: null } });
+  await gateway.query('query ($limit: Int!) { pets(limit: $limit) { id } }');
+  await gateway.query('{ pets { id } }');
+  expect(spans()).toHaveLength(begun);
+  const outcomes = spans().flatMap(({ attributes }) => attributes['petql.outcome'] ?? []);
+  expect(outcomes).toEqual(['UNAUTHENTICATED', 'BAD_USER_INPUT', 'OK']);
+});
+
+test('a creation waits as a write, below its own operation', async () => {
+  await Promise.all([
+    gateway.query(CREATE),
+    gateway.query('query Look { pets { id } }', { headers: { traceparent: TRACE } }),
+  ]);
+  const [adopt] = named('mutation Adopt');
+  const [look] = named('query Look');
+  const parents = (found: ReadableSpan[]) => found.map(({ parentSpanContext }) => parentSpanContext?.spanId);
+  const waits = named('wait for the plan');
+  const ofKind = (kind: string) => waits.filter(({ attributes }) => attributes['petql.wait.kind'] === kind);
+  expect(parents(ofKind('write'))).toEqual([idOf(adopt)]);
+  expect(parents(named('POST /pets'))).toEqual([idOf(adopt)]);
+  expect(named('POST /pets')[0]?.attributes['http.response.status_code']).toBe(201);
+  // What was read before the creation was over may have to be read once more.
+  expect(new Set(parents(ofKind('read')))).toEqual(new Set([idOf(look)]));
+  expect(new Set(parents(named('GET /pets')))).toEqual(new Set([idOf(look)]));
+});
+
+test("an operation stands in its request's trace, with the trace state", async () => {
+  await gateway.query('{ pets { id } }', { headers: { traceparent: TRACE, tracestate: 'a=1,b=2' } });
+  const [operation] = named('query');
+  expect(operation?.parentSpanContext).toMatchObject({ spanId: 'b2'.repeat(8), isRemote: true });
+  expect(spans().map((span) => span.spanContext().traceId)).toEqual(Array(3).fill(TRACE_ID));
+  expect(spans().map((span) => span.spanContext().traceState?.serialize())).toEqual(Array(3).fill('a=1,b=2'));
+});
+
+test('an operation in process is below the active span', async () => {
+  const tracer = trace.getTracer('test');
+  await tracer.startActiveSpan('page', async (page) => {
+    await gateway.gateway.execute({ document: '{ pets { id } }', apiKey: 'demo-free', traceparent: TRACE });
+    page.end();
+  });
+  expect(named('query')[0]?.parentSpanContext?.spanId).toBe(idOf(named('page')[0]));
+});
+
+test('a failure is an error on its spans', async () => {
+  gateway.sandbox.setFault(() => ({ status: 503 }));
+  await gateway.query('{ pets { id } }');
+  gateway.sandbox.setFault(() => ({ reset: true }));
+  await gateway.query('{ pets { id } }');
+  await gateway.query('{ nothing }');
+  await gateway.query('{ pets');
+  await fetch(gateway.endpoint, { method: 'POST', body: 'no JSON' });
+
+  const shown = spans()
+    .filter(({ name }) => name !== 'wait for the plan')
+    .map(({ name, attributes, status }) => [
+      name,
+      attributes['http.response.status_code'],
+      attributes['error.type'],
+      status,
+    ]);
+  const error = { code: SpanStatusCode.ERROR };
+  expect(shown).toEqual([
+    ['GET /pets', 503, '503', error],
+    ['query', undefined, 'DOWNSTREAM_SERVICE_ERROR', error],
+    ['GET /pets', undefined, 'broken', error],
+    ['query', undefined, 'DOWNSTREAM_SERVICE_ERROR', error],
+    ['query', undefined, 'GRAPHQL_VALIDATION_FAILED', error],
+    ['GraphQL Operation', undefined, 'GRAPHQL_PARSE_FAILED', error],
+    ['GraphQL Operation', undefined, 'BAD_USER_INPUT', error],
+  ]);
+});
+
+test('an aborted operation has a span', async () => {
+  const leaving = new AbortController();
+  gateway.sandbox.setFault(() => {
+    leaving.abort();
+    return { delayMs: 50 };
+  });
+  const document = '{ pets { id } }';
+  const running = gateway.gateway.execute({ document, apiKey: 'demo-free', signal: leaving.signal });
+  await expect(running).rejects.toThrow('abort');
+  expect(named('query').map(({ attributes }) => attributes['petql.outcome'])).toEqual(['ABORTED']);
+});
+
+test('no span holds a key, a variable, a document or an address', async () => {
+  const variables = { id: '8888', name: 'Mirabelle' };
+  const document =
+    'query One($id: ID!) { pet(id: $id) { name } } mutation Two($name: String!) ' +
+    '{ createPet(input: { name: $name, categoryId: "3" }) { pet { id } } }';
+  await gateway.query('{ pets { id } }');
+  await gateway.query(document, { variables, operationName: 'One', headers: ANEW });
+  await gateway.query(document, { variables, operationName: 'Two' });
+  await gateway.query('{ pets { id } }', { headers: { authorization: 'Bearer stray-key' } });
+
+  const outcomes = ['query One', 'mutation Two'].map((name) => named(name)[0]?.attributes['petql.outcome']);
+  expect(outcomes).toEqual(['OK', 'OK']);
+  const all = JSON.stringify(
+    spans().map(({ name, attributes, status, events, resource }) => [name, attributes, status, events, resource]),
+  );
+  const { host, port } = new URL(gateway.sandbox.url);
+  for (const secret of ['demo-free', 'stray-key', '8888', 'Mirabelle', 'createPet', host, port, '127.0.0.1']) {
+    expect(all).not.toContain(secret);
+  }
+});
+
+test('a single pet has the template of its URL', async () => {
+  await gateway.query('{ pet(id: "404404") { id } }');
+  const [call] = named('GET /pets/{petId}');
+  expect(call?.attributes).toEqual({
+    'http.request.method': 'GET',
+    'url.template': '/pets/{petId}',
+    'http.response.status_code': 404,
+    'error.type': '404',
+  });
+  expect(received).toContain(call && traceparentOf(call));
+});
+
+test('operations that share a call have one span for it, below the one that pays', async () => {
+  await Promise.all([gateway.query('query A { pets { id } }'), gateway.query('query B { pets { id } }')]);
+  const [call, ...others] = named('GET /pets');
+  expect(others).toEqual([]);
+  expect(named('wait for the plan')).toHaveLength(1);
+  expect([...named('query A'), ...named('query B')].map(idOf)).toContain(call?.parentSpanContext?.spanId);
+});
+
+test('a wait that ends without a permit has a span that says why', async () => {
+  await using tight = await startGateway({
+    gateway: { maxWaitMs: 300 },
+    sandbox: { keys: { tiny: { name: '', perMinute: 1, perDay: 9 } } },
+  });
+  const ask = (query: string, more = {}) =>
+    tight.query(query, { headers: { authorization: 'Bearer tiny', 'cache-control': 'max-age=0, max-stale', ...more } });
+  await ask('query First { pets { id } }');
+  await ask('query Older { pets { id } }');
+  await ask('query Refused { a: pet(id: "404404") { id } b: pet(id: "404405") { id } }', {
+    'cache-control': 'no-cache',
+  });
+  await ask(CREATE);
+
+  const parents = new Map(spans().map((span) => [idOf(span), span.name]));
+  const waits = named('wait for the plan').map(({ attributes, parentSpanContext }) => [
+    parents.get(parentSpanContext?.spanId),
+    attributes['petql.wait.kind'],
+    attributes['petql.wait.refused'],
+  ]);
+  expect(waits).toEqual([
+    ['query First', 'read', undefined],
+    ['query Older', 'read', 'QUOTA_EXHAUSTED'],
+    ['query Refused', 'read', 'RATE_LIMITED'],
+    ['mutation Adopt', 'write', 'RATE_LIMITED'],
+  ]);
+});
+
+test.each([
+  'nothing of the kind',
+  `00-${'0'.repeat(32)}-${'b2'.repeat(8)}-01`,
+  `00-${TRACE_ID}-${'0'.repeat(16)}-01`,
+  `ff-${TRACE_ID}-${'b2'.repeat(8)}-01`,
+  TRACE.toUpperCase(),
+  `${TRACE}, ${TRACE}`,
+])('ignores the malformed trace context %s', async (traceparent) => {
+  await gateway.query('{ pets { id } }', { headers: { traceparent, tracestate: 'a=1' } });
+  expect(named('query')[0]?.parentSpanContext).toBeUndefined();
+});
+
+describe('without an OpenTelemetry SDK', () => {
+  beforeAll(() => trace.disable());
+
+  test('calls of several operations pass on the trace context of the one that pays', async () => {
+    await gateway.query('{ pets { id } }');
+    const other = TRACE.replace('a1', 'c3');
+    for (const traceparent of [TRACE, other]) {
+      await gateway.query(`{ pet(id: "${traceparent.length}") { id } }`, { headers: { ...ANEW, traceparent } });
+    }
+    await gateway.query(CREATE, { headers: { traceparent: TRACE } });
+    await gateway.gateway.execute({
+      document: '{ pets(status: SOLD) { id } }',
+      apiKey: 'demo-free',
+      traceparent: other,
+    });
+    expect(received).toEqual([undefined, TRACE, other, TRACE, other]);
+  });
+});

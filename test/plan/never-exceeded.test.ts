@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import { PLANS } from '../../src/plan.ts';
+import { between, createRandom } from '../support/random.ts';
+import { brokenPromises, usedShare } from '../support/check.ts';
+import { chooseCases } from '../support/seed.ts';
+import { MINUTE_MS, createWorld } from '../support/world.ts';
+
+/** Simulating a call takes some 0.1 ms, so the larger plans are seen for less long. */
+const SEEDS = { free: [1, 2, 3], pro: [1, 2], business: [1] };
+const MINUTES = { free: 5, pro: 3, business: 2.2 };
+/** `mixed`: the window changes from response to response, and some headers are about none. */
+const HEADERS = ['minute', 'day', 'changing', 'mixed', 'nothing'] as const;
+
+const cases = (['free', 'pro', 'business'] as const).flatMap((plan) =>
+  SEEDS[plan].flatMap((seed) =>
+    (['fixed', 'sliding'] as const).flatMap((windows) => HEADERS.map((headers) => ({ plan, windows, headers, seed }))),
+  ),
+);
+
+// Ten combinations of windows and headers, so that every third case has each of them.
+test.each(chooseCases(cases, 3))(
+  'a saturated $plan key with $windows windows and headers of $headers gets no 429 and uses its plan (seed $seed)',
+  async (one) => {
+    const { plan, windows, headers, seed } = one;
+    const random = createRandom(seed * 100 + cases.indexOf(one));
+    const pick = <T>(...choices: readonly T[]) => choices[between(random, 0, choices.length - 1)] as T;
+    const startsAt = new Date(Date.UTC(2026, 10, 21, 11, 58) + between(random, 0, 59_999)).toISOString();
+    await using world = await createWorld({
+      seed,
+      startsAt,
+      latencyMs: pick([1, 5], [10, 80], [50, 400]),
+      keys: {
+        key: {
+          ...PLANS[plan],
+          windows,
+          days: pick('fixed', 'sliding'),
+          tells: headers === 'mixed' ? () => pick('minute', 'day', 'changing', 'nothing') : headers,
+          resetAs: pick('seconds', 'delta', 'milliseconds'),
+          sendsDate: random() < 0.8,
+        },
+      },
+    });
+    const petql = await world.start({ plan, aheadMs: between(random, -500, 500) });
+    const kind = seed === 2 ? 'read' : 'create';
+    await world.saturate([petql], MINUTES[plan] * MINUTE_MS, { kind, batch: between(random, 20, 40) });
+    expect(brokenPromises(world.history())).toEqual([]);
+    const used = usedShare(world.petApi.log, PLANS[plan].perMinute);
+    expect(used).toBeGreaterThanOrEqual(headers === 'mixed' ? 0.85 : 0.95);
+  },
+);
+
+describe.each(['minute', 'changing', 'nothing'] as const)('a saturated Free key with headers of %s', (tells) => {
+  const begin = (windows: 'fixed' | 'sliding') =>
+    createWorld({
+      seed: 9,
+      startsAt: '2026-11-21T09:41:07Z',
+      latencyMs: [50, 2_400],
+      keys: { key: { ...PLANS.free, windows, tells } },
+    });
+
+  test.each(['fixed', 'sliding'] as const)(
+    'gets no 429 where answers take up to 5 s and one in ten is lost (%s windows)',
+    async (windows) => {
+      await using world = await begin(windows);
+      const random = createRandom(9);
+      world.petApi.fault = () => (random() < 0.1 ? { silent: true } : undefined);
+      const petql = await world.start({ plan: 'free' });
+      await world.saturate([petql], 6 * MINUTE_MS, { clients: 30, batch: 5 });
+      expect(brokenPromises(world.history())).toEqual([]);
+      expect(world.petApi.log.length).toBeGreaterThan(200);
+    },
+  );
+
+  test.skipIf(tells === 'nothing')('gets no 429 where others use a third of each minute first', async () => {
+    await using world = await begin('fixed');
+    for (let minute = 0; minute < 4; minute += 1) {
+      setTimeout(() => world.petApi.countOthers('key', 20), 53_000 + minute * MINUTE_MS);
+    }
+    const petql = await world.start({ plan: 'free' });
+    await world.saturate([petql], 4.5 * MINUTE_MS, { clients: 30, batch: 5 });
+    expect(brokenPromises(world.history())).toEqual([]);
+    expect(world.petApi.log.length).toBeGreaterThanOrEqual(0.95 * (60 + 4 * 40));
+  });
+});

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import { PLANS } from '../../src/plan.ts';
+import type { Plan } from '../../src/plan.ts';
+import { brokenPromises } from '../support/check.ts';
+import { chooseCases } from '../support/seed.ts';
+import type { Tells } from '../support/strict-plan.ts';
+import { DAY_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
+
+const { free: FREE, pro: PRO, business: BUSINESS } = PLANS;
+const CUSTOM = { perMinute: 120, perDay: 5_000 };
+const MIDNIGHT = Date.UTC(2026, 10, 22);
+
+interface Upstream {
+  readonly plan: Plan;
+  readonly windows: 'fixed' | 'sliding';
+  readonly tells: Tells;
+  /** Default: in the morning. */
+  readonly startMs?: number;
+}
+
+function createPlanWorld({ plan, windows, tells, startMs = MIDNIGHT - 14 * 3_600_000 + 67_000 }: Upstream) {
+  const startsAt = new Date(startMs).toISOString();
+  return createWorld({ seed: 5, startsAt, keys: { key: { ...plan, windows, tells } } });
+}
+
+const WINDOWS = ['fixed', 'sliding'] as const;
+const CONFIGURED = [
+  { name: 'Business', configured: 'free', plan: BUSINESS },
+  { name: 'Pro', configured: 'business', plan: PRO },
+  { name: 'Free', configured: 'pro', plan: FREE },
+  { name: 'Free', configured: 'business', plan: FREE },
+  { name: 'custom', configured: 'free', plan: CUSTOM },
+  { name: 'custom', configured: '120/5000', plan: CUSTOM },
+  { name: 'custom', configured: 'auto', plan: CUSTOM },
+  { name: 'Free', configured: 'auto', plan: FREE },
+  { name: 'Pro', configured: 'auto', plan: PRO },
+] as const;
+const cases = WINDOWS.flatMap((windows) => CONFIGURED.map((one) => ({ ...one, windows })));
+
+// Nine plans, so that every second case has each of them with one kind of windows.
+describe.each(chooseCases(cases, 2))('a $name key that is configured as $configured ($windows windows)', (one) => {
+  const { configured, plan, windows } = one;
+
+  test('gets no 429, and has its plan after a minute, by headers of the minute', async () => {
+    await using world = await createPlanWorld({ plan, windows, tells: 'minute' });
+    const petql = await world.start({ plan: configured });
+    await world.saturate([petql], 1.1 * MINUTE_MS);
+    const before = world.petApi.log.length;
+    await world.saturate([petql], 1.1 * MINUTE_MS);
+    expect(brokenPromises(world.history())).toEqual([]);
+    expect(world.petApi.log.length - before).toBeGreaterThanOrEqual(0.95 * plan.perMinute);
+  });
+
+  test('gets no 429 by headers of the day', async () => {
+    await using world = await createPlanWorld({ plan, windows, tells: 'day' });
+    const petql = await world.start({ plan: configured });
+    await world.saturate([petql], 1.1 * MINUTE_MS);
+    expect(brokenPromises(world.history())).toEqual([]);
+  });
+});
+
+describe.each(WINDOWS)('with %s windows', (windows) => {
+  test.each(['minute', 'changing'] as const)(
+    'a Business key of auto has its plan in the first minute, by headers of %s',
+    async (tells) => {
+      await using world = await createPlanWorld({ plan: BUSINESS, windows, tells });
+      const petql = await world.start();
+      await world.saturate([petql], MINUTE_MS);
+      expect(brokenPromises(world.history())).toEqual([]);
+      expect(world.petApi.log.length).toBeGreaterThanOrEqual(0.95 * BUSINESS.perMinute);
+    },
+  );
+
+  test.each(['minute', 'changing', 'day'] as const)(
+    'a plan that grows and shrinks is followed by headers of %s, with one 429 at most as it shrinks',
+    async (tells) => {
+      await using world = await createPlanWorld({ plan: FREE, windows, tells });
+      const petql = await world.start();
+      await world.saturate([petql], MINUTE_MS);
+      world.petApi.changePlan('key', PRO);
+      const asFree = world.petApi.log.length;
+      await world.saturate([petql], 2 * MINUTE_MS);
+      expect(brokenPromises(world.history())).toEqual([]);
+      const asPro = world.petApi.log.length;
+      expect(asPro - asFree).toBeGreaterThan(PRO.perMinute);
+      expect((await petql.rateLimit()).minute.limit).toBe(PRO.perMinute);
+      world.petApi.changePlan('key', FREE);
+      await world.saturate([petql], 3.2 * MINUTE_MS);
+      expect(brokenPromises(world.history(), { incidents: 1 })).toEqual([]);
+      expect(world.petApi.log.length - asPro).toBeGreaterThanOrEqual(2 * FREE.perMinute);
+      expect((await petql.rateLimit()).minute.limit).toBe(FREE.perMinute);
+    },
+  );
+
+  // A day's limit of 1,000 with a reset that is near looks like Business's minute.
+  test.each(
+    ([5, 50, 110] as const).flatMap((s) => [
+      ['day', s],
+      ['changing', s],
+    ]) as [Tells, number][],
+  )('a Free key of auto gets no 429 by headers of %s that begins %d s before midnight', async (tells, seconds) => {
+    await using world = await createPlanWorld({ plan: FREE, windows, tells, startMs: MIDNIGHT - seconds * 1_000 });
+    const petql = await world.start();
+    await world.saturate([petql], 3 * MINUTE_MS);
+    expect(brokenPromises(world.history())).toEqual([]);
+  });
+});
+
+test('a Free key is not taken for Business by a sliding day that frees one call a minute', async () => {
+  await using world = await createPlanWorld({ plan: FREE, windows: 'sliding', tells: 'day', startMs: MIDNIGHT });
+  for (let minute = 0; minute < 300; minute += 1) {
+    world.petApi.countOthers('key', 1, MIDNIGHT - DAY_MS + (minute + 0.7) * MINUTE_MS);
+  }
+  const petql = await world.start();
+  await world.saturate([petql], 8 * MINUTE_MS);
+  expect(brokenPromises(world.history())).toEqual([]);
+});
+
+test('a larger plan opens a day that is used up once it is configured', async () => {
+  await using world = await createPlanWorld({
+    plan: { perMinute: 60, perDay: 100 },
+    windows: 'fixed',
+    tells: 'changing',
+  });
+  const stateFile = world.newFile();
+  const before = await world.start({ stateFile, plan: '60/100' });
+  await world.saturate([before], 3 * MINUTE_MS, { clients: 3 });
+  expect(world.petApi.log).toHaveLength(100);
+  world.petApi.changePlan('key', PRO);
+  await before.stop();
+  const after = await world.start({ stateFile, plan: 'pro' });
+  expect(createdIn(await world.until(after.create(30)))).toBe(30);
+  expect(brokenPromises(world.history())).toEqual([]);
+});

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { PLANS } from '../../src/plan.ts';
+import { brokenPromises } from '../support/check.ts';
+import type { ArrivingCall, Fault } from '../support/pet-api.ts';
+import type { Tells } from '../support/strict-plan.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
+import type { World } from '../support/world.ts';
+
+const STORM_MS = 10 * MINUTE_MS;
+const START = Date.UTC(2026, 10, 21, 9, 41, 7);
+
+function createProWorld(tells: Tells = 'minute'): Promise<World> {
+  const plan = { ...PLANS.pro, windows: 'fixed', tells } as const;
+  return createWorld({ seed: 11, startsAt: new Date(START).toISOString(), keys: { key: plan, other: plan } });
+}
+
+/** A fault of the first call that arrives after a moment. */
+function once(afterMs: number, fault: Fault) {
+  let done = false;
+  return ({ atMs }: ArrivingCall) => {
+    if (done || atMs < afterMs) return undefined;
+    done = true;
+    return fault;
+  };
+}
+
+const refusedFor = (retryAfter: string | undefined): Fault => ({ status: 429, headers: { 'retry-after': retryAfter } });
+
+describe('after a 429', () => {
+  test.each([
+    ['seconds', 'minute', () => '30'],
+    ['a part of a second', 'nothing', () => '29.5'],
+    ['a date', 'changing', (nowMs: number) => new Date(nowMs + 30_000).toUTCString()],
+  ] as const)(
+    'nothing is sent until its Retry-After is over, in %s, and then one call alone',
+    async (_form, tells, retryAfter) => {
+      await using world = await createProWorld(tells);
+      const refusedAtMs = START + 300;
+      world.petApi.fault = once(refusedAtMs, refusedFor(retryAfter(refusedAtMs)));
+      const petql = await world.start({ plan: 'pro' });
+      // More than are sent at a time, so that some wait with a permit.
+      await world.saturate([petql], MINUTE_MS, { clients: 80, batch: 2 });
+      expect(brokenPromises(world.history())).toEqual([]);
+      const { log } = world.petApi;
+      const refused = log.find(({ status }) => status === 429);
+      const [probe, next] = log.filter(({ sentAtMs }) => sentAtMs > (refused?.answeredAtMs ?? Infinity));
+      expect(probe?.sentAtMs).toBeLessThan(refusedAtMs + 34_000);
+      expect(next?.sentAtMs).toBeGreaterThanOrEqual(probe?.answeredAtMs ?? Infinity);
+      expect(log.length).toBeGreaterThanOrEqual(PLANS.pro.perMinute);
+    },
+  );
+
+  test('another key goes on', async () => {
+    await using world = await createProWorld();
+    world.petApi.fault = ({ key }) => (key === 'key' ? refusedFor('60') : undefined);
+    const petql = await world.start({ plan: 'pro' });
+    await world.until(petql.create(1, { waitMs: 0 }));
+    expect(createdIn(await world.until(petql.create(5, { key: 'other', waitMs: 5_000 })))).toBe(5);
+    expect(brokenPromises(world.history())).toEqual([]);
+  });
+
+  // A timestamp in place of seconds pauses the key for a year, and nothing finds out.
+  test('a Retry-After of a year pauses the key for a day at most', async () => {
+    await using world = await createProWorld();
+    world.petApi.fault = once(START, refusedFor(String(START / 1_000)));
+    const petql = await world.start({ plan: 'pro' });
+    await world.until(petql.create(1, { waitMs: 0 }));
+    await world.pass(DAY_MS + MINUTE_MS);
+    expect(createdIn(await world.until(petql.create(1, { waitMs: MINUTE_MS })))).toBe(1);
+    expect(brokenPromises(world.history())).toEqual([]);
+  });
+});
+
+describe('ten minutes of 429s', () => {
+  test.each([
+    ['a Retry-After of 1 s', '1'],
+    ['no Retry-After', undefined],
+  ])('cost at most 8 calls, with %s, and the key recovers', async (_name, retryAfter) => {
+    await using world = await createProWorld();
+    const petql = await world.start({ plan: 'pro' });
+    await world.saturate([petql], 20_000, { clients: 4, batch: 10 });
+    const before = world.petApi.log.length;
+    const endMs = world.nowMs + STORM_MS;
+    world.petApi.fault = ({ atMs }) => (atMs < endMs ? refusedFor(retryAfter) : undefined);
+    const waitMs = 2 * MINUTE_MS;
+    await world.saturate([petql], STORM_MS, { clients: 4, batch: 10, waitMs });
+    const storm = world.petApi.log.slice(before).filter(({ atMs }) => atMs < endMs);
+    expect(storm.length).toBeGreaterThanOrEqual(3);
+    expect(storm.length).toBeLessThanOrEqual(8);
+    await world.pass(15 * MINUTE_MS);
+    expect(createdIn(await world.until(petql.create(40, { waitMs: 30_000 })))).toBe(40);
+    expect(brokenPromises(world.history())).toEqual([]);
+  });
+});
+
+describe('a 403', () => {
+  // After a 429 every 403 within a quarter of an hour pauses the whole key for a minute, and renews the quarter.
+  test('of one operation, again and again after a 429, does not pause the key', async () => {
+    await using world = await createProWorld();
+    const first = once(START, refusedFor('5'));
+    world.petApi.fault = (call) => (call.method === 'POST' ? { status: 403 } : first(call));
+    const petql = await world.start({ plan: 'pro' });
+    await world.until(petql.read(1, { waitMs: 0 }));
+    await world.pass(MINUTE_MS);
+    const late: unknown[] = [];
+    for (const endMs = world.nowMs + HOUR_MS; world.nowMs < endMs;) {
+      await world.until(petql.read(1));
+      const { errors } = await world.until(petql.create(1));
+      expect(errors?.[0]?.extensions.code).toBe('FORBIDDEN');
+      await world.pass(5_000);
+      const { data, extensions } = await world.until(petql.read(1, { waitMs: 5_000 }));
+      if (!data?.petsById?.[0] || extensions?.petql?.staleReason !== undefined) late.push(extensions);
+      await world.pass(10 * MINUTE_MS);
+    }
+    expect(late).toEqual([]);
+  });
+
+  test('without a 429 before it pauses nothing', async () => {
+    await using world = await createProWorld();
+    world.petApi.fault = ({ method }) => (method === 'POST' ? { status: 403 } : undefined);
+    const petql = await world.start({ plan: 'pro' });
+    for (let time = 0; time < 3; time += 1) {
+      const { errors } = await world.until(petql.create(1));
+      expect(errors?.[0]?.extensions.code).toBe('FORBIDDEN');
+      const atMs = world.nowMs;
+      expect((await world.until(petql.read(1))).errors).toBeUndefined();
+      expect(world.nowMs - atMs).toBeLessThan(1_000);
+    }
+  });
+
+  test('of the probe after a 429 pauses the key, as a ban might be', async () => {
+    await using world = await createProWorld();
+    const first = once(START, refusedFor('5'));
+    world.petApi.fault = (call) => first(call) ?? { status: 403 };
+    const petql = await world.start({ plan: 'pro' });
+    await world.saturate([petql], 20_000, { clients: 4, batch: 10, waitMs: 60_000 });
+    const [, probe, next] = world.petApi.log;
+    expect(probe?.status).toBe(403);
+    expect((next?.sentAtMs ?? Infinity) - (probe?.atMs ?? 0)).toBeGreaterThanOrEqual(5_000);
+    expect(world.petApi.log.length).toBeLessThanOrEqual(8);
+  });
+});

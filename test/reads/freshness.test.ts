@@ -1,0 +1,297 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { GatewayOptions } from '../../src/index.ts';
+import type { Fault } from '../../src/sandbox/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { QueryAnswer, TestGateway, TestGatewayOptions } from '../support/start-gateway.ts';
+
+const KEY = 'demo-free';
+const ALL = '{ pets { id } }';
+
+/** Early in a minute, so that it does not end unless a test moves the clock that far. */
+const START_MS = Math.floor(Date.now() / 60_000) * 60_000 + 5_000;
+
+let gateway: TestGateway;
+/** How far a test has moved the clock. */
+let aheadMs: number;
+
+/** petql's and the sandbox's. It stands still, so a busy machine makes nothing older. */
+const clock = { now: () => START_MS + aheadMs, elapsed: () => aheadMs };
+
+async function restart(sandbox: TestGatewayOptions['sandbox'] = {}, options: Partial<GatewayOptions> = {}) {
+  await gateway[Symbol.asyncDispose]();
+  await start(sandbox, options);
+}
+
+async function start(sandbox: TestGatewayOptions['sandbox'] = {}, options: Partial<GatewayOptions> = {}) {
+  gateway = await startGateway({ sandbox: { clock, ...sandbox }, gateway: { clock, ...options } });
+}
+
+beforeEach(async () => {
+  aheadMs = 0;
+  await start();
+});
+afterEach(() => gateway[Symbol.asyncDispose]());
+
+const ask = (query: string, cacheControl: string | null = null) =>
+  gateway.query(query, { headers: { 'cache-control': cacheControl } });
+const usage = ({ extensions }: QueryAnswer) => extensions?.['petql'] as Record<string, any>;
+const calls = () => gateway.sandbox.calls.length;
+
+describe('without Cache-Control', () => {
+  test('an answer is served again up to maxAge, and an older one is refreshed', async () => {
+    expect(usage(await ask(ALL))).toMatchObject({ upstreamCalls: 1, savedCalls: 0 });
+    aheadMs = 800;
+    const again = await ask(ALL);
+    expect(usage(again)).toMatchObject({ upstreamCalls: 0, savedCalls: 1 });
+    expect(usage(again)['oldestAgeMs']).toBeGreaterThanOrEqual(800);
+    expect(usage(again)).not.toHaveProperty('staleReason');
+    aheadMs = 2_000;
+    expect(usage(await ask(ALL))).toMatchObject({ upstreamCalls: 1 });
+    expect(calls()).toBe(2);
+  });
+
+  test('a response tells the age of its oldest answer, and is private', async () => {
+    await ask(ALL);
+    aheadMs = 900;
+    const { headers, extensions } = await ask(`{ pets { id } sold: pets(status: SOLD) { id } }`);
+    expect(headers.get('age')).toMatch(/^[01]$/);
+    expect(extensions?.['petql']).toMatchObject({ upstreamCalls: 1, oldestAgeMs: 900 });
+    expect(headers.get('cache-control')).toMatch(/^private\b/);
+    expect(headers.get('vary')).toContain('Authorization');
+  });
+
+  test('introspection has no age', async () => {
+    const { headers, extensions } = await ask('{ __typename }');
+    expect(headers.get('age')).toBeNull();
+    expect(extensions?.['petql']).toEqual({ upstreamCalls: 0, savedCalls: 0 });
+  });
+});
+
+test('a list that is read every two seconds spends an eighth of the day, and is then served stale', async () => {
+  let extensions: Record<string, any> | undefined;
+  for (let times = 0; times < 200; times += 1) {
+    aheadMs += 2_000;
+    const answer = await gateway.gateway.execute({ document: ALL, apiKey: KEY });
+    expect(answer.errors).toBeUndefined();
+    ({ extensions } = answer);
+  }
+  expect(extensions?.['petql']).toMatchObject({ staleReason: 'SAVING_QUOTA', upstreamCalls: 0 });
+  expect(calls()).toBeGreaterThan(100);
+  expect(calls()).toBeLessThan(135);
+});
+
+describe('Cache-Control of the request', () => {
+  test('no-cache calls each time', async () => {
+    for (let times = 0; times < 3; times += 1) await ask(ALL, 'no-cache');
+    expect(calls()).toBe(3);
+    await ask(ALL);
+    await ask(ALL, 'no-cache');
+    expect(calls()).toBe(4);
+  });
+
+  test('no-cache does not share a call that was under way, and others share its own', async () => {
+    await ask('{ pet(id: "1") { id } }');
+    gateway.sandbox.setFault(() => ({ delayMs: 200 }));
+    const early = ask(ALL);
+    await expect.poll(calls).toBe(2);
+    aheadMs += 1;
+    const strict = ask(ALL, 'no-cache');
+    await expect.poll(calls).toBe(3);
+    const late = ask(ALL);
+    await Promise.all([early, strict, late]);
+    expect(calls()).toBe(3);
+  });
+
+  test.each<[cacheControl: string, calls: number]>([
+    ['max-age=30', 0],
+    ['max-age="30"', 0],
+    ['max-age = " 30 "', 0],
+    ['private, something-else=1, MAX-AGE=30', 0],
+    ['max-age=30, max-stale=60', 0],
+    ['max-age=10', 1],
+    ['max-age=0', 1],
+    ['max-age=soon', 1],
+    ['max-age=-5', 1],
+    ['max-stale', 1],
+    ['no-store', 1],
+    ['No-Cache, max-age=60', 1],
+    // As long as a header may be: a careless pattern takes an hour for it.
+    [`a=${' '.repeat(15_000)}x"x`, 1],
+  ])('%s on an answer of 20 s makes %d calls', async (cacheControl, made) => {
+    await ask(ALL);
+    aheadMs = 20_000;
+    expect(usage(await ask(ALL, cacheControl))).toMatchObject({ upstreamCalls: made });
+  });
+
+  test('max-age takes nothing older, even where the upstream fails', async () => {
+    await ask(ALL);
+    aheadMs = 20_000;
+    const old = await ask(ALL, 'max-age=30');
+    expect(usage(old)).toMatchObject({ upstreamCalls: 0 });
+    expect(old.headers.get('age')).toBe('20');
+    gateway.sandbox.setFault(() => ({ status: 500 }));
+    expect((await ask(ALL, 'max-age=10')).errors).toMatchObject([{ extensions: { code: 'DOWNSTREAM_SERVICE_ERROR' } }]);
+    expect(usage(await ask(ALL))).toMatchObject({ staleReason: 'UPSTREAM_FAILED' });
+  });
+
+  test('max-stale says how old an answer may be where the upstream fails', async () => {
+    await ask(ALL);
+    aheadMs = 700_000;
+    gateway.sandbox.setFault(() => ({ status: 500 }));
+    expect((await ask(ALL)).errors).toHaveLength(1);
+    expect((await ask(ALL, 'max-stale=600')).errors).toHaveLength(1);
+    const old = await ask(ALL, 'max-stale=800');
+    expect(old.errors).toBeUndefined();
+    expect(usage(old)).toMatchObject({ staleReason: 'UPSTREAM_FAILED' });
+    expect(old.headers.get('age')).toBe('700');
+  });
+
+  test('only-if-cached never calls: NOT_CACHED, with 504 where nothing else ran', async () => {
+    const nothing = await ask(ALL, 'only-if-cached');
+    expect(nothing).toMatchObject({
+      status: 504,
+      data: { pets: null },
+      errors: [{ extensions: { code: 'NOT_CACHED' } }],
+    });
+    expect(await ask(`{ pets { id } __typename }`, 'only-if-cached')).toMatchObject({ status: 200 });
+    expect(calls()).toBe(0);
+    await ask(ALL);
+    aheadMs = 60_000;
+    const old = await ask(ALL, 'only-if-cached');
+    expect(old).toMatchObject({ status: 200 });
+    expect(usage(old)).toMatchObject({ staleReason: 'ONLY_IF_CACHED', upstreamCalls: 0 });
+    aheadMs = 601_000;
+    for (const asked of ['only-if-cached', 'only-if-cached, max-age=60'])
+      expect((await ask(ALL, asked)).status).toBe(504);
+    expect(calls()).toBe(1);
+  });
+
+  test.each([
+    [false, 1],
+    [true, 2],
+  ])("with the server's key makes calls only where that is allowed: %s", async (allowed, made) => {
+    await restart({}, { petApiKey: KEY, allowClientCacheControl: allowed });
+    await ask(ALL);
+    await ask(ALL, 'no-cache');
+    expect(calls()).toBe(made);
+  });
+});
+
+describe('a stale answer is better than an error', () => {
+  const SMALL = { keys: { [KEY]: { name: 'small', perMinute: 1, perDay: 500 } } };
+
+  test('while the minute is exhausted', async () => {
+    await restart(SMALL);
+    const { data } = await ask(ALL);
+    aheadMs = 1_500;
+    const old = await ask(ALL);
+    expect(old).toMatchObject({ data });
+    expect(old.errors).toBeUndefined();
+    expect(usage(old)).toMatchObject({ staleReason: 'QUOTA_EXHAUSTED', upstreamCalls: 0 });
+    expect((await ask('{ pet(id: "404404") { id } }')).errors).toMatchObject([
+      { extensions: { code: 'RATE_LIMITED' } },
+    ]);
+    expect(calls()).toBe(1);
+  });
+
+  test('while the key is paused after a 429', async () => {
+    await ask(ALL);
+    aheadMs = 1_500;
+    gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '30' } }));
+    expect(usage(await ask(ALL))).toMatchObject({ staleReason: 'PAUSED' });
+    expect(usage(await ask(ALL))).toMatchObject({ staleReason: 'PAUSED', upstreamCalls: 0 });
+    expect(calls()).toBe(2);
+  });
+
+  test.each<[string, Fault]>([
+    ['fails', { status: 503 }],
+    ['sends HTML', { body: '<html>' }],
+    ['cuts the connection', { reset: true }],
+    ['is too slow', { delayMs: 1_000 }],
+  ])('while the upstream %s', async (_what, fault) => {
+    await restart({}, { upstreamTimeoutMs: 250 });
+    const { data } = await ask(ALL);
+    aheadMs = 1_500;
+    gateway.sandbox.setFault(() => fault);
+    const old = await ask(ALL);
+    expect(old).toMatchObject({ data });
+    expect(usage(old)).toMatchObject({ staleReason: 'UPSTREAM_FAILED' });
+  });
+
+  test('but not one over maxStale', async () => {
+    await ask(ALL);
+    aheadMs = 601_000;
+    gateway.sandbox.setFault(() => ({ status: 503 }));
+    expect((await ask(ALL)).errors).toMatchObject([{ extensions: { code: 'DOWNSTREAM_SERVICE_ERROR' } }]);
+  });
+
+  test.each([
+    ['rejects', 401, 'UNAUTHENTICATED'],
+    ['forbids', 403, 'FORBIDDEN'],
+  ])('but not for a key that the upstream %s', async (_what, status, code) => {
+    await ask(ALL);
+    aheadMs = 1_500;
+    gateway.sandbox.setFault(() => ({ status }));
+    expect((await ask(ALL)).errors).toMatchObject([{ extensions: { code } }]);
+    expect((await ask(ALL, 'only-if-cached')).errors?.[0]?.extensions.code).not.toBeUndefined();
+  });
+});
+
+describe('while the minute is exhausted and there is time to wait for the next one', () => {
+  beforeEach(async () => {
+    const keys = { [KEY]: { name: 'small', perMinute: 1, perDay: 500 } };
+    await restart({ keys }, { maxWaitMs: 120_000, plan: '1/500' });
+    await ask(ALL);
+    aheadMs = 1_500;
+  });
+
+  test('a refresh does not wait: its read gets the stale answer', async () => {
+    const old = await ask(ALL);
+    expect(old.data?.['pets']).toHaveLength(20);
+    expect(usage(old)).toMatchObject({ upstreamCalls: 0, staleReason: 'QUOTA_EXHAUSTED', oldestAgeMs: 1_500 });
+  });
+
+  test('RATE_LIMITED names the plan and the window, and no-cache only where the request has it', async () => {
+    const messageFor = async (query: string, cacheControl: string) =>
+      (await gateway.query(query, { headers: { 'cache-control': cacheControl, prefer: 'wait=0' } })).errors?.[0]
+        ?.message;
+    expect(await messageFor(ALL, 'no-cache')).toMatch(
+      /^1\/500 plan: 1 calls per minute are used up; retry in \d+ s, or drop no-cache to allow cached data\.$/,
+    );
+    expect(await messageFor('{ pet(id: "999999") { id } }', 'max-age=0')).toMatch(/ are used up; retry in \d+ s\.$/);
+  });
+
+  test('a no-cache read that waits holds up no other read of the same list', async () => {
+    const leaving = new AbortController();
+    const operation = { document: ALL, apiKey: KEY, cacheControl: 'no-cache', signal: leaving.signal };
+    const strict = gateway.gateway.execute(operation).catch(() => 'aborted');
+    const queued = async () => (await ask('{ rateLimit { queued } }')).data?.['rateLimit'].queued;
+    await expect.poll(queued, { interval: 10 }).toBe(1);
+    expect(usage(await ask(ALL))).toMatchObject({ upstreamCalls: 0, staleReason: 'QUOTA_EXHAUSTED' });
+    leaving.abort();
+    expect(await strict).toBe('aborted');
+    expect(calls()).toBe(1);
+  });
+});
+
+test('a read whose deadline comes before its call gets the stale answer', async () => {
+  await ask(ALL);
+  aheadMs = 1_500;
+  gateway.sandbox.setFault(() => ({ delayMs: 200 }));
+  const first = ask('{ pet(id: "404404") { id } }');
+  await expect.poll(calls).toBe(2);
+  const hasty = await gateway.query(ALL, { headers: { prefer: 'wait=0' } });
+  expect(hasty.errors).toBeUndefined();
+  await first;
+});
+
+test('a 403 fails its own read, and neither others nor the cache', async () => {
+  await ask(ALL);
+  aheadMs = 1_500;
+  gateway.sandbox.setFault(({ path }) => (path === '/pets/700' ? { status: 403 } : { delayMs: 100 }));
+  const list = ask('{ pets(status: SOLD, limit: 1) { id } }');
+  await expect.poll(() => gateway.sandbox.calls.at(-1)?.path).toContain('sold');
+  expect((await ask('{ pet(id: "700") { id } }')).errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
+  expect((await list).errors).toBeUndefined();
+  expect((await ask(ALL, 'only-if-cached')).data?.['pets']).toHaveLength(20);
+});

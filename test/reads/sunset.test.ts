@@ -1,0 +1,195 @@
+import { expect, test } from 'vitest';
+import { petSeeds } from '../support/pet-seeds.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
+
+const DAY_MS = 86_400_000;
+const SUNSET_MS = Date.UTC(2030, 11, 5);
+const headers = { authorization: 'Bearer demo-business' };
+
+/** How far petql's clock is ahead of the machine's. */
+let aheadMs = 0;
+const clock = { now: () => Date.now() + aheadMs, elapsed: () => performance.now() + aheadMs };
+
+/** Over a store with this many pets, a third of them in each status. The upstream's clock shows this moment. */
+function at(upstreamNowMs: number, pets: number): Promise<TestGateway> {
+  const offsetMs = upstreamNowMs - Date.now();
+  aheadMs = 0;
+  return startGateway({
+    sandbox: { seeds: petSeeds(pets), clock: { now: () => Date.now() + offsetMs } },
+    gateway: { clock },
+  });
+}
+
+const gets = ({ sandbox }: TestGateway) => sandbox.calls.filter(({ path }) => /^\/pets\/\d/.test(path));
+const byId = (id: string) => `{ pet(id: "${id}") { id } }`;
+/** After this the upstream's clock is known. */
+const look = (gateway: TestGateway) => gateway.query('{ pets(limit: 1) { id } }', { headers });
+
+test("past the sunset by the upstream's clock, no pet is called for by itself", async () => {
+  await using gateway = await at(SUNSET_MS + 60_000, 150);
+  await look(gateway);
+  // Only the list of its status shows it.
+  expect((await gateway.query(byId('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  const many = '{ petsById(ids: ["1", "120", "148", "150"]) { id } }';
+  expect((await gateway.query(many, { headers })).data?.['petsById'].map(({ id }: { id: string }) => id)).toEqual([
+    '1',
+    '120',
+    '148',
+    '150',
+  ]);
+  expect(gets(gateway)).toEqual([]);
+  expect(gateway.sandbox.calls.length).toBeLessThanOrEqual(5);
+});
+
+test('where lists cannot prove that a pet is missing, the error says so', async () => {
+  await using gateway = await at(SUNSET_MS + 60_000, 150);
+  await look(gateway);
+  const { data, errors } = await gateway.query(byId('404404'), { headers });
+  expect(data).toEqual({ pet: null });
+  expect(errors).toMatchObject([{ extensions: { code: 'DOWNSTREAM_SERVICE_ERROR' } }]);
+  expect(gets(gateway)).toEqual([]);
+});
+
+test('a list that shows the whole store proves it', async () => {
+  await using gateway = await at(SUNSET_MS + 60_000, 99);
+  await look(gateway);
+  const { data, errors } = await gateway.query(byId('404404'), { headers });
+  expect([data, errors]).toEqual([{ pet: null }, undefined]);
+  expect(gateway.sandbox.calls).toHaveLength(1);
+});
+
+test('a while before the sunset, pets are still called for', async () => {
+  await using gateway = await at(SUNSET_MS - 900_000, 150);
+  await look(gateway);
+  await gateway.query(byId('149'), { headers });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
+/** The upstream's clock shows this moment, and it answers without the route as it does for a missing pet. */
+function withoutRoute({ sandbox }: TestGateway, nowMs: number, sunset: string | null = null): void {
+  const dated = { headers: { date: new Date(nowMs).toUTCString(), sunset } };
+  const body = JSON.stringify({
+    code: 'not_found',
+    message: 'The requested resource could not be found.',
+    status: 404,
+  });
+  sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? { ...dated, status: 404, body } : dated));
+}
+
+test.each([
+  ['shortly before', -500, true],
+  ['as long before as a call may take', -600_000, true],
+  ['after it, before the clock of the upstream is known', 60_000, false],
+])('a route that goes at the sunset with a 404 and its Error body makes no null: %s', async (_when, atMs, looks) => {
+  await using gateway = await at(SUNSET_MS + atMs, 150);
+  if (looks) await look(gateway);
+  withoutRoute(gateway, SUNSET_MS + 60_000);
+  expect((await gateway.query(byId('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  expect((await gateway.query(byId('148'), { headers })).data).toEqual({ pet: { id: '148' } });
+  expect(gets(gateway)).toHaveLength(looks ? 0 : 1);
+});
+
+test('a 404 with a Sunset in the past makes no null', async () => {
+  await using gateway = await at(Date.now(), 150);
+  await look(gateway);
+  withoutRoute(gateway, Date.now(), new Date(Date.now() - 1_000).toUTCString());
+  expect((await gateway.query(byId('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
+test.each([
+  ['410', { status: 410 }],
+  ['404 without the Error body', { status: 404, body: '<html>' }],
+  ['404 with half of the Error body', { status: 404, body: '{"code":"not_found","message":"no backend"}' }],
+  ['405', { status: 405, body: '' }],
+])('a route that answers %s is not called again at once, and its pet is found in a list', async (_what, fault) => {
+  await using gateway = await at(Date.now(), 150);
+  await look(gateway);
+  gateway.sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? fault : undefined));
+  expect((await gateway.query(byId('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  expect((await gateway.query(byId('148'), { headers })).data).toEqual({ pet: { id: '148' } });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
+/** The next `reads` single reads get what a proxy without backends sends. */
+function missNext({ sandbox }: TestGateway, reads: number, status = 404): void {
+  let left = reads;
+  sandbox.setFault(({ path }) => {
+    if (left === 0 || !/^\/pets\/\d/.test(path)) return undefined;
+    left -= 1;
+    return { status, body: '<html>' };
+  });
+}
+
+const minuteIsOver = () => {
+  aheadMs += 60_001;
+};
+const singleReads = async ({ endpoint }: TestGateway) => {
+  const ready = await fetch(new URL('/health/ready', endpoint));
+  return ((await ready.json()) as { upstream: { getRoute: boolean } }).upstream.getRoute;
+};
+
+test('after a Sunset header that is near, no pet is called for by itself', async () => {
+  await using gateway = await at(Date.now(), 150);
+  const sunset = new Date(Date.now() + 1_000).toUTCString();
+  gateway.sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? { headers: { sunset } } : undefined));
+  expect((await gateway.query(byId('148'), { headers })).data).toEqual({ pet: { id: '148' } });
+  withoutRoute(gateway, Date.now() + 2_000);
+  expect((await gateway.query(byId('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
+test('a router that rejects a negative id costs no other read the route', async () => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  gateway.sandbox.setFault(({ path }) => (path.startsWith('/pets/-') ? { status: 404, body: '<html>' } : undefined));
+  await gateway.query(byId('-1'), { headers });
+  expect((await gateway.query(byId('349'), { headers })).data).toEqual({ pet: { id: '349' } });
+  expect(gets(gateway)).toHaveLength(1);
+});
+
+test.each([404, 405, 410])('one %i without the Error body stops single reads for a minute', async (status) => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  missNext(gateway, 1, status);
+  await gateway.query(byId('349'), { headers });
+  expect(await singleReads(gateway)).toBe(false);
+  minuteIsOver();
+  const { data, errors } = await gateway.query(byId('349'), { headers });
+  expect([data, errors]).toEqual([{ pet: { id: '349' } }, undefined]);
+  expect(await singleReads(gateway)).toBe(true);
+  expect((await gateway.query(byId('404404'), { headers })).errors).toBeUndefined();
+});
+
+test('after the minute one of many reads is the probe, and after a good one all use the route', async () => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  missNext(gateway, 2);
+  await gateway.query(byId('348'), { headers });
+  minuteIsOver();
+  const before = gets(gateway).length;
+  const many = '{ petsById(ids: ["343", "344", "345", "346"]) { id } }';
+  await gateway.query(many, { headers });
+  // It was not there.
+  expect(gets(gateway)).toHaveLength(before + 1);
+  minuteIsOver();
+  const { data, errors } = await gateway.query(many, { headers });
+  expect([data?.['petsById'].length, errors]).toEqual([4, undefined]);
+  expect(gets(gateway)).toHaveLength(before + 5);
+});
+
+test.each([
+  ['half a year and more', 181, 0],
+  ['less than that', 179, 1],
+])('a sunset that is %s away is logged once, or not', async (_when, days, lines) => {
+  await using gateway = await at(SUNSET_MS - days * DAY_MS, 150);
+  await look(gateway);
+  for (const id of ['148', '149', '150']) await gateway.query(byId(id), { headers });
+  expect(gets(gateway)).toHaveLength(3);
+  const logged = gateway.logLines.filter(({ msg }) => /remove|sunset/i.test(String(msg)));
+  expect(logged).toHaveLength(lines);
+  const ready = await fetch(new URL('/health/ready', gateway.endpoint));
+  const { upstream } = (await ready.json()) as { upstream: Record<string, unknown> };
+  expect(upstream['sunset']).toBe(lines === 0 ? undefined : new Date(SUNSET_MS).toISOString());
+});

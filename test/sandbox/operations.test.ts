@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import type { Int64 } from '../../src/int64.ts';
+import { startTestSandbox } from './start-test-sandbox.ts';
+
+const ADA = '{"name":"Ada","categoryId":1}';
+const SUNSET_MS = Date.UTC(2030, 11, 5);
+
+describe('a list', () => {
+  test.for([
+    ['', 20],
+    ['?limit=1', 1],
+    ['?limit=100', 100],
+    ['?limit=100&status=available', 100],
+    ['?limit=100&status=pending', 60],
+    ['?limit=100&status=sold', 40],
+  ] as const)('with %j shows %s of the 250 pets, lowest ids first', async ([query, length]) => {
+    await using sandbox = await startTestSandbox();
+    const { body } = await sandbox.call(`GET /pets${query}`);
+    expect(body).toHaveLength(length);
+    const ids = body.map(({ id }: any) => Number(id));
+    expect(ids).toEqual(ids.toSorted((a: number, b: number) => a - b));
+    const status = /status=(\w+)/.exec(query)?.[1];
+    const others = body.filter((pet: any) => status !== undefined && pet.status !== status);
+    expect(others).toEqual([]);
+  });
+
+  test('with a wrong limit or status is a 400 that says what was expected', async () => {
+    await using sandbox = await startTestSandbox();
+    for (const limit of ['0', '101', '-1', '1.5', 'abc', '', '1e1', '9999999999']) {
+      const { status, body } = await sandbox.call(`GET /pets?limit=${limit}`);
+      const message = 'limit: expected a whole number from 1 to 100.';
+      expect([status, body]).toEqual([400, { code: 'bad_request', message, status: 400 }]);
+    }
+    for (const wrong of ['lost', '', 'AVAILABLE']) {
+      const { status, body } = await sandbox.call(`GET /pets?status=${wrong}`);
+      expect([status, body.message]).toEqual([400, 'status: expected one of available, pending, sold.']);
+    }
+  });
+});
+
+describe('a create', () => {
+  test('without a status leaves the pet without one, and ignores an id and unknown fields', async () => {
+    await using sandbox = await startTestSandbox({ seeds: [] });
+    const { status, body } = await sandbox.call('POST /pets', { body: `{"id":77,"tag":"x",${ADA.slice(1)}` });
+    expect([status, body]).toEqual([201, { id: 1, name: 'Ada', categoryId: 1 }]);
+    expect((await sandbox.call('GET /pets/1')).body).toEqual(body);
+    expect((await sandbox.call('GET /pets')).body).toEqual([body]);
+    expect((await sandbox.call('GET /pets?status=available')).body).toEqual([]);
+  });
+
+  test('keeps every digit of a category and every character of a name', async () => {
+    await using sandbox = await startTestSandbox({ seeds: [] });
+    for (const categoryId of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1']) {
+      const { body } = await sandbox.call('POST /pets', { body: `{"name":"Ada","categoryId":${categoryId}}` });
+      expect(String((await sandbox.call(`GET /pets/${body.id}`)).body.categoryId)).toBe(categoryId);
+    }
+    for (const name of ['猫 🐈', 'a "quoted" \\ name', ' padded ', 'x'.repeat(255), '🐈'.repeat(255)]) {
+      const { body } = await sandbox.call('POST /pets', { body: JSON.stringify({ name, categoryId: 1 }) });
+      expect((await sandbox.call(`GET /pets/${body.id}`)).body.name).toBe(name);
+    }
+  });
+
+  test.for([
+    ['', 'The body: expected JSON.'],
+    ['{"name":"Ada"', 'The body: expected JSON.'],
+    ['[]', 'The body: expected an object.'],
+    ['{"name":" ","categoryId":1}', 'name: expected 1 to 255 characters'],
+    [`{"name":"${'x'.repeat(256)}","categoryId":1}`, 'name: expected 1 to 255 characters'],
+    ['{"name":"A\\u0000da","categoryId":1}', 'without control characters'],
+    ['{"name":"A\\ud800da","categoryId":1}', 'lone surrogates'],
+    ['{"name":"Ada","categoryId":1.5}', 'categoryId: expected an int64.'],
+    ['{"name":"Ada","categoryId":9007199254740992.6}', 'categoryId: expected an int64.'],
+    ['{"name":"Ada","categoryId":9223372036854775808}', 'categoryId: expected an int64.'],
+    ['{"name":"Ada","categoryId":"1"}', 'categoryId: expected an int64.'],
+    ['{"name":"Ada","categoryId":1,"status":null}', 'status: expected one of available, pending, sold.'],
+  ] as const)('of %j is a 400 that says what was expected', async ([body, message]) => {
+    await using sandbox = await startTestSandbox({ seeds: [] });
+    const answer = await sandbox.call('POST /pets', { body });
+    const error = { code: 'bad_request', message: expect.stringContaining(message), status: 400 };
+    expect([answer.status, answer.body]).toEqual([400, error]);
+    expect((await sandbox.call('GET /pets')).body).toEqual([]);
+  });
+
+  test('of 256 KiB is read, and a larger one is a 413 that adds nothing', async () => {
+    await using sandbox = await startTestSandbox({ seeds: [] });
+    expect((await sandbox.call('POST /pets', { body: ADA.padEnd(262_144) })).status).toBe(201);
+    for (const bytes of [262_145, 1_000_000]) {
+      const { status, body } = await sandbox.call('POST /pets', { body: ADA.padEnd(bytes) });
+      expect([status, body.code]).toEqual([413, 'payload_too_large']);
+    }
+    expect((await sandbox.call('GET /pets')).body).toHaveLength(1);
+  });
+
+  test('in a full store is a 409', async () => {
+    const seeds = Array.from({ length: 49_999 }, () => ({ name: 'Seed', categoryId: '1' as Int64, status: undefined }));
+    await using sandbox = await startTestSandbox({ seeds });
+    expect((await sandbox.call('POST /pets', { body: ADA })).body.id).toBe(50_000);
+    const { status, body } = await sandbox.call('POST /pets', { body: ADA });
+    expect([status, body.code]).toEqual([409, 'store_full']);
+    expect((await sandbox.call('GET /pets/50001')).status).toBe(404);
+  });
+});
+
+describe('getPet', () => {
+  test('finds an id beyond the exact doubles, and none beside it', async () => {
+    await using sandbox = await startTestSandbox();
+    const pet = { id: 9007199254740993n, name: 'Methuselah', categoryId: 9007199254740995n, status: 'available' };
+    expect((await sandbox.call('GET /pets/9007199254740993')).body).toEqual(pet);
+    expect((await sandbox.call('GET /pets/9007199254740992')).status).toBe(404);
+  });
+
+  test('is deprecated whatever it finds, and gone from its sunset on; the other operations are not', async () => {
+    await using sandbox = await startTestSandbox();
+    const answers = { '/pets/1': 200, '/pets/404404': 404, '/pets/one': 400, '/pets/007': 400 };
+    for (const [path, status] of Object.entries(answers)) {
+      const answer = await sandbox.call(`GET ${path}`);
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get('deprecation')).toBe(`@${Date.UTC(2025, 11, 5) / 1000}`);
+      expect(answer.headers.get('sunset')).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
+    }
+    sandbox.clock.nowMs = SUNSET_MS - 1;
+    expect((await sandbox.call('GET /pets/1')).status).toBe(200);
+    sandbox.clock.nowMs = SUNSET_MS;
+    for (const path of Object.keys(answers)) {
+      const { status, body } = await sandbox.call(`GET ${path}`);
+      expect([status, body.code]).toEqual([410, 'gone']);
+    }
+    const listed = await sandbox.call('GET /pets');
+    expect([listed.status, listed.headers.get('deprecation')]).toEqual([200, null]);
+  });
+});
+
+test('another path is a 404 and another method a 405, each with an Error', async () => {
+  await using sandbox = await startTestSandbox();
+  for (const request of ['GET /', 'POST /orders', 'GET /pets/', 'GET /pets/1/photos', 'DELETE /Pets', 'GET //pets']) {
+    const { status, body } = await sandbox.call(request);
+    expect([status, body]).toEqual([404, { code: 'not_found', message: expect.any(String), status: 404 }]);
+  }
+  for (const path of ['/', '/pets', '/v2/pets', '/v1', '/staging/pets', '/staging/staging/v1/pets']) {
+    const headers = { authorization: 'Bearer demo-free' };
+    expect((await fetch(new URL(path, sandbox.url), { headers })).status).toBe(404);
+  }
+  const methods = { 'PUT /pets': 'GET, POST', 'OPTIONS /pets': 'GET, POST', 'POST /pets/1': 'GET' };
+  for (const [request, allow] of Object.entries(methods)) {
+    const { status, headers, body } = await sandbox.call(request);
+    expect([status, headers.get('allow'), body.code]).toEqual([405, allow, 'method_not_allowed']);
+  }
+});
+
+test('the staging address starts with the same pets, and then has others', async () => {
+  await using sandbox = await startTestSandbox();
+  const before = await sandbox.call('GET /pets?limit=100');
+  expect((await sandbox.call('GET /pets?limit=100', { staging: true })).body).toEqual(before.body);
+  const { body } = await sandbox.call('POST /pets', { staging: true, body: ADA });
+  expect((await sandbox.call(`GET /pets/${body.id}`, { staging: true })).body).toEqual(body);
+  expect((await sandbox.call(`GET /pets/${body.id}`)).status).toBe(404);
+});

@@ -1,0 +1,225 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { trace } from '@opentelemetry/api';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
+import type { Gateway, GatewayOptions } from '../../src/index.ts';
+import type { Fault } from '../../src/sandbox/fault.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
+import { serve } from '../support/serve.ts';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
+import type { RedisServer } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
+import { createEverything, readRedis, readStateFile } from './everything.ts';
+import type { Everything } from './everything.ts';
+
+const PLAN = { name: 'Business', perMinute: 1_000, perDay: 100_000 };
+const KEY_SECRET = 'hmac-secret-c0ffee-5d1e';
+const REDIS_PASSWORD = 'redis-pass-b16b00-77aa';
+const IDEMPOTENCY_KEY = 'idem-key-9d8c7b6a5f';
+
+/** What the run has to include. */
+const CODES =
+  'BAD_USER_INPUT DOWNSTREAM_SERVICE_ERROR FORBIDDEN GATEWAY_TIMEOUT GRAPHQL_PARSE_FAILED RATE_LIMITED UNAUTHENTICATED';
+
+const FAULTS: Record<string, Fault> = {
+  'a 403': { refused: true, status: 403 },
+  'a 404 without a body': { status: 404, body: '' },
+  'a 500': { status: 500 },
+  'a redirect': { status: 302, headers: { location: 'http://127.0.0.1:9/' } },
+  'a reset': { reset: true },
+  'an answer cut short': { cutAfterBytes: 5 },
+  'an answer that is no JSON': { body: '<html>' },
+  'an answer of a wrong shape': { body: '{"id":"1"}' },
+  'a timeout': { delayMs: 300 },
+};
+
+/** Spans of every run, even where no creation is sent. */
+const SPANS = ['query', 'mutation', 'GraphQL Operation', 'wait for the plan', 'GET /pets', 'GET /pets/{petId}'];
+
+/** One key for each outcome, since a 429 or a 401 stops the later calls of its key. */
+const apiKeyFor = (what: string) => `sk-caller-${what.replaceAll(/\W/g, '-')}-7f3e9a1c`;
+const API_KEYS = ['success', 'a 429', 'an upstream that is gone', ...Object.keys(FAULTS)].map(apiKeyFor);
+const UNKNOWN_KEY = apiKeyFor('a 401');
+
+const exporter = new InMemorySpanExporter();
+const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+
+beforeAll(() => {
+  trace.setGlobalTracerProvider(provider);
+});
+afterAll(async () => {
+  trace.disable();
+  await provider.shutdown();
+});
+
+let folder: string;
+let sandbox: Sandbox;
+let closing: Promise<void> | undefined;
+let everything: Everything;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'petql-secrets-'));
+  sandbox = await startSandbox({ keys: Object.fromEntries(API_KEYS.map((key) => [key, PLAN])) });
+  closing = undefined;
+  everything = createEverything();
+});
+afterEach(async () => {
+  await closeSandbox();
+  await rm(folder, { recursive: true });
+});
+
+function closeSandbox(): Promise<void> {
+  closing ??= sandbox.close();
+  return closing;
+}
+
+/** Every kind of answer, over HTTP and in process, with a gateway of these options. */
+async function drive(options: Partial<GatewayOptions>, meanwhile: () => Promise<void>): Promise<void> {
+  const { log, lines } = createMemoryLog();
+  exporter.reset();
+  const gateway = createGateway({
+    petApiUrl: sandbox.url,
+    upstreamTimeoutMs: 150,
+    maxWaitMs: 150,
+    admin: true,
+    log,
+    ...options,
+  });
+  await using listener = await serve(gateway.handle);
+  const fine = apiKeyFor('success');
+  const limited = apiKeyFor('a 429');
+  let turn = 0;
+
+  await ask('success');
+  for (const [name, fault] of Object.entries(FAULTS)) {
+    sandbox.setFault(() => fault);
+    await ask(name);
+  }
+  sandbox.setFault(() => ({ refused: true, status: 429, headers: { 'retry-after': '60' } }));
+  await ask('a 429');
+  sandbox.setFault(undefined);
+  await ask('a 429 before', limited);
+  await ask('a 401');
+  await ask('a 401 before', UNKNOWN_KEY);
+  await ask('no GraphQL', fine, 'nonsense {');
+  await ask('a key that is none', `${fine} ${limited}`);
+  await ask('a wrong id', fine, `{ pet(id: "x") { id } }`);
+  await meanwhile();
+  await ask('success again', fine);
+  await closeSandbox();
+  await ask('an upstream that is gone');
+  await askAdmin(gateway);
+  await gateway.close();
+  expect(CODES.split(' ').filter((code) => everything.found({ code }).length === 0)).toEqual([]);
+  everything.add('log', JSON.stringify(lines));
+  const spans = exporter.getFinishedSpans();
+  expect(spans.map(({ name }) => name)).toEqual(expect.arrayContaining(SPANS));
+  everything.add('traces', inspect(spans, { depth: 12, maxArrayLength: null }));
+  everything.add('gateway', inspect({ ...gateway, schema: undefined }, { depth: 8, showHidden: true }));
+
+  async function ask(what: string, apiKey = apiKeyFor(what), document = operation((turn += 1))): Promise<void> {
+    for (const query of [
+      document,
+      document.replace(/^mutation .*/s, '{ pets(limit: 1) { id } pet(id: "5") { id } }'),
+    ]) {
+      const response = await fetch(`${listener.origin}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
+        body: JSON.stringify({ query }),
+      });
+      everything.add(`HTTP after ${what}`, `${JSON.stringify([...response.headers])} ${await response.text()}`);
+      const result: unknown = await gateway.execute({ document: query, apiKey }).catch((error: unknown) => error);
+      everything.add(
+        `execute after ${what}`,
+        `${inspect(result, { depth: 12, showHidden: true })} ${JSON.stringify(result)}`,
+      );
+    }
+  }
+}
+
+/** What those see who run the gateway: metrics and the page with its rows. */
+async function askAdmin({ admin }: Gateway): Promise<void> {
+  if (!admin) throw new Error('expected a gateway with the option admin');
+  await using listener = await serve(admin);
+  for (const path of ['/metrics', '/quota']) {
+    const text = await (await fetch(`${listener.origin}${path}`)).text();
+    expect(text).toMatch(/petql/);
+    if (path === '/quota') expect(text).toContain('<tbody><tr>');
+    everything.add(path, text);
+  }
+}
+
+/** A new key each time, so that each is sent. */
+function operation(turn: number): string {
+  const input = `name: "Pet", categoryId: 1, idempotencyKey: "${IDEMPOTENCY_KEY}-${turn}"`;
+  return `mutation { createPet(input: { ${input} }) { pet { id } userErrors { code message } } }`;
+}
+
+function secrets(more: Record<string, string> = {}): Record<string, string> {
+  return {
+    ...Object.fromEntries([...API_KEYS, UNKNOWN_KEY].map((key) => [`the API key ${key}`, key])),
+    'the key secret': KEY_SECRET,
+    'the idempotency key': IDEMPOTENCY_KEY,
+    'the upstream’s address': new URL(sandbox.url).host,
+    ...more,
+  };
+}
+
+test('with a state file, no secret comes out anywhere', async () => {
+  const path = join(folder, 'state.db');
+  await drive({ stateFile: path, keySecret: KEY_SECRET }, () => readStateFile(path, everything));
+  await readStateFile(path, everything);
+  expect(everything.places).toEqual(expect.arrayContaining(['state file', 'log', 'HTTP after a 429']));
+  expect(everything.found(secrets())).toEqual([]);
+});
+
+describe.skipIf(!redisIsHere)('with Redis', () => {
+  let redis: RedisServer;
+
+  beforeEach(async () => {
+    redis = await startRedis();
+    await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${REDIS_PASSWORD}`, '~*', '&*', '+@all');
+  });
+  afterEach(() => redis.close());
+
+  const as = (password: string) => redis.url.replace('//', `//petql:${password}@`);
+
+  test.each([
+    ['a key secret', { keySecret: KEY_SECRET }],
+    ['a key secret that the replicas agreed on', {}],
+  ])('and %s, no secret comes out anywhere', async (_name, options) => {
+    await drive({ redisUrl: as(REDIS_PASSWORD), ...options }, async () => {
+      await until(async () => (await redis.command('KEYS', '*')).includes('petql:2:record:'));
+      await readRedis(redis.url, everything);
+      await redis.kill();
+    });
+    expect(everything.places.some((place) => place.startsWith('Redis GET petql:2:record:'))).toBe(true);
+    expect(everything.found(secrets({ 'Redis’s password': REDIS_PASSWORD }))).toEqual([]);
+  });
+
+  test('and a wrong password, no secret comes out anywhere', async () => {
+    const wrong = `${REDIS_PASSWORD}-wrong`;
+    // A process that starts without Redis takes a fiftieth of what it knows the plan to be.
+    await drive({ redisUrl: as(wrong), keySecret: KEY_SECRET, plan: 'business' }, () => Promise.resolve());
+    expect(everything.found(secrets({ 'Redis’s password': wrong }))).toEqual([]);
+  }, 60_000);
+});
+
+test('what is looked for would be found', () => {
+  const key = apiKeyFor('success');
+  everything.add('a log', JSON.stringify({ authorization: `Bearer ${key}` }));
+  everything.add('a header', Buffer.from(`Bearer ${key}, and more`).toString('base64'));
+  everything.add('an error', inspect(new Error(`connect ${new URL(sandbox.url).host}`)));
+  expect(everything.found(secrets())).toEqual([
+    `a log: the API key ${key}, as it is`,
+    `a header: the API key ${key}, in base64 behind Bearer`,
+    `a log: the API key ${key}, percent-encoded`,
+    'an error: the upstream’s address, as it is',
+  ]);
+});

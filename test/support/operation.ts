@@ -1,0 +1,89 @@
+import type { Status } from './pet-store.ts';
+
+/** One operation as its client saw it, by the clock of the check. */
+export interface Operation {
+  readonly key: string;
+  readonly startedMs: number;
+  readonly endedMs: number;
+  readonly fields: readonly Field[];
+  readonly outcome: Outcome;
+  /** Default 0. */
+  readonly replica?: number;
+  /** Which process of this replica: 0 is the first, then it was restarted. Default 0. */
+  readonly life?: number;
+  /** How long it may wait for the quota. Default: not judged. */
+  readonly waitMs?: number;
+  readonly cacheControl?: CacheControl;
+  /** When the last pet was created whose response this process had sent to a client of the key before. Default: never. */
+  readonly afterWriteMs?: number;
+  /** The last creation with this key whose response was sent so long before that all replicas have heard of it. */
+  readonly heardWrite?: HeardWrite | undefined;
+  /** Codes that this operation is made to get. Default: none, it is sound. */
+  readonly expected?: readonly string[];
+}
+
+export interface HeardWrite {
+  readonly createdMs: number;
+  readonly answeredMs: number;
+}
+
+/** Seconds, as the header has them. */
+export interface CacheControl {
+  readonly maxAge?: number;
+  readonly maxStale?: number;
+  readonly noCache?: boolean;
+  readonly onlyIfCached?: boolean;
+}
+
+/** A root field of the operation. */
+export type Field =
+  | { readonly kind: 'create'; readonly pet: WantedPet }
+  | { readonly kind: 'pet'; readonly id: string }
+  | { readonly kind: 'pets'; readonly status: Status | undefined; readonly limit: number }
+  | { readonly kind: 'petsById'; readonly ids: readonly string[] }
+  | { readonly kind: 'rateLimit' };
+
+/** A pet to create. No other pet has its name. */
+export interface WantedPet {
+  readonly name: string;
+  readonly categoryId: string;
+  readonly status?: Status | undefined;
+  readonly idempotencyKey?: string | undefined;
+}
+
+export type Outcome =
+  | { readonly kind: 'answered'; readonly httpStatus: number; readonly answer: Answer }
+  /** The connection broke, or what came was no GraphQL. */
+  | { readonly kind: 'lost'; readonly reason: string }
+  /** The client aborted it. */
+  | { readonly kind: 'left' }
+  /** No response came. */
+  | { readonly kind: 'hung' };
+
+export interface Answer {
+  /** Fields by their aliases: `f0` is the first. */
+  readonly data?: any;
+  readonly errors?: readonly AnswerError[];
+  readonly extensions?: any;
+}
+
+export interface AnswerError {
+  readonly message: string;
+  readonly path?: readonly (number | string)[];
+  readonly extensions: { code: string; retryAfterMs?: number; retryAt?: string; window?: string };
+}
+
+/** What became of the field at this position. */
+export function fieldOf({ data, errors = [] }: Answer, position: number): { value: any; error?: AnswerError } {
+  const alias = `f${position}`;
+  const error = errors.find(({ path }) => !path || path[0] === alias);
+  return { value: data?.[alias], ...(error ? { error } : {}) };
+}
+
+/** `created`, an error's code, or what became of the operation. */
+export function outcomeOf({ outcome }: Pick<Operation, 'outcome'>, position = 0): string {
+  if (outcome.kind !== 'answered') return outcome.kind;
+  const { value, error } = fieldOf(outcome.answer, position);
+  if (value?.pet) return 'created';
+  return error?.extensions.code ?? 'nothing';
+}

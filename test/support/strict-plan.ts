@@ -1,0 +1,136 @@
+/** An upstream's limits as strictly as one can count them, written without a look at petql's own counting. */
+export interface StrictPlan {
+  /** One request arrives, by the upstream's own clock. */
+  arrive(nowMs: number): Arrival;
+  /** Other limits from now on; what arrived before still counts. */
+  change(limits: { readonly perMinute: number; readonly perDay: number }): void;
+  /** Every arrival, in order. */
+  readonly arrivals: readonly Arrival[];
+}
+
+export interface Arrival {
+  readonly atMs: number;
+  readonly status: 200 | 403 | 429;
+  /** The window that was full, where the status is 429. */
+  readonly full: 'day' | 'minute' | undefined;
+  readonly headers: ToldHeaders;
+}
+
+/** The values of the rate-limit headers; undefined for a header that is not sent. */
+export interface ToldHeaders {
+  readonly limit: number | undefined;
+  readonly remaining: number | undefined;
+  readonly reset: number | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly dateMs: number | undefined;
+}
+
+/** Which window the headers of a response are about. `changing`: the one with fewer requests left. */
+export type Tells = 'changing' | 'day' | 'minute' | 'nothing';
+
+export interface StrictPlanOptions {
+  readonly perMinute: number;
+  readonly perDay: number;
+  /** Windows that begin with the clock's minutes and days, or that look back from each request. */
+  readonly windows: 'fixed' | 'sliding';
+  /** The same of the day. Default: as the minute's. */
+  readonly days?: 'fixed' | 'sliding';
+  /** The same for every response, or a function that chooses before each. */
+  readonly tells: Tells | (() => Tells);
+  readonly resetAs?: 'delta' | 'milliseconds' | 'seconds';
+  readonly sendsDate?: boolean;
+  /** Max refusals before a Retry-After is over; the next one bans the key. Default: never. */
+  readonly banAt?: number;
+}
+
+/** A plan that is never exhausted, and no word of it. */
+export const UNLIMITED: StrictPlanOptions = {
+  perMinute: Infinity,
+  perDay: Infinity,
+  windows: 'fixed',
+  tells: 'nothing',
+};
+
+const LENGTH_MS = { minute: 60_000, day: 86_400_000 };
+
+export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
+  const { perMinute, perDay, tells, resetAs = 'seconds', sendsDate = true, banAt = Infinity } = options;
+  const shapes = { minute: options.windows, day: options.days ?? options.windows };
+  const limits = { minute: perMinute, day: perDay };
+  const counted: number[] = [];
+  /** The oldest that is in the window. */
+  const firsts = { minute: 0, day: 0 };
+  const arrivals: Arrival[] = [];
+  let pausedUntilMs = 0;
+  let early = 0;
+  let banned = false;
+
+  return {
+    arrivals,
+    arrive(nowMs) {
+      const minute = look('minute', nowMs);
+      const day = look('day', nowMs);
+      const full = [day, minute].find((window) => left(window) <= 0);
+      let status: Arrival['status'] = 200;
+      if (banned) status = 403;
+      else if (full) status = 429;
+      else counted.push(nowMs);
+      if (status === 200) {
+        minute.used += 1;
+        day.used += 1;
+      } else if (status === 429) {
+        if (nowMs < pausedUntilMs) early += 1;
+        banned = early + 1 >= banAt;
+        pausedUntilMs = Math.max(pausedUntilMs, full?.resetAtMs ?? 0);
+      }
+      const refusedBy = status === 429 ? full?.name : undefined;
+      const arrival = { atMs: nowMs, status, full: refusedBy, headers: headers({ minute, day, status }, nowMs) };
+      arrivals.push(arrival);
+      return arrival;
+    },
+    change({ perMinute: minute, perDay: day }) {
+      Object.assign(limits, { minute, day });
+    },
+  };
+
+  function look(name: 'day' | 'minute', nowMs: number): Look {
+    const lengthMs = LENGTH_MS[name];
+    const isFixed = shapes[name] === 'fixed';
+    const startMs = isFixed ? nowMs - (nowMs % lengthMs) : nowMs - lengthMs;
+    // A sliding window holds what came less than its length ago. Time only grows, so what is out stays out.
+    const isOut = (atMs = nowMs) => (isFixed ? atMs < startMs : atMs <= startMs);
+    while (firsts[name] < counted.length && isOut(counted[firsts[name]])) firsts[name] += 1;
+    const resetAtMs = (isFixed ? startMs : (counted[firsts[name]] ?? nowMs)) + lengthMs;
+    return { name, limit: limits[name], used: counted.length - firsts[name], resetAtMs };
+  }
+
+  function headers({ minute, day, status }: { minute: Look; day: Look; status: number }, nowMs: number): ToldHeaders {
+    const tighter = left(day) < left(minute) ? day : minute;
+    const told = { minute, day, nothing: undefined, changing: tighter }[typeof tells === 'string' ? tells : tells()];
+    return {
+      limit: told?.limit,
+      remaining: told && Math.max(0, left(told)),
+      reset: told && resetValue(told.resetAtMs, nowMs),
+      retryAfterMs: status === 429 ? Math.ceil((pausedUntilMs - nowMs) / 1000) * 1000 : undefined,
+      dateMs: sendsDate ? Math.floor(nowMs / 1000) * 1000 : undefined,
+    };
+  }
+
+  function resetValue(resetAtMs: number, nowMs: number): number {
+    if (resetAs === 'milliseconds') return resetAtMs;
+    if (resetAs === 'delta') return Math.ceil((resetAtMs - nowMs) / 1000);
+    // Cut off, as the unkind would.
+    return Math.floor(resetAtMs / 1000);
+  }
+}
+
+interface Look {
+  readonly name: 'day' | 'minute';
+  readonly limit: number;
+  used: number;
+  readonly resetAtMs: number;
+}
+
+function left({ limit, used }: Look): number {
+  return limit - used;
+}

@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+import type { Int64 } from '../../src/int64.ts';
+import { PET_STATUSES } from '../../src/pet.ts';
+import type { Pet, PetStatus } from '../../src/pet.ts';
+import { LISTS } from '../../src/reads/read-key.ts';
+import type { ListName, ReadKey } from '../../src/reads/read-key.ts';
+
+/** The pets of a store that answers as pet-api.md says, at one moment. */
+export interface ModelStore {
+  /** A hundred at most, in the order of the store. */
+  list(name: ListName): { readonly pets: readonly Pet[]; readonly complete: boolean };
+  get(id: Int64): Pet | undefined;
+  readonly size: number;
+}
+
+const MAX_LIMIT = 100;
+
+function createModelStore(pets: readonly Pet[]): ModelStore {
+  return {
+    list(name) {
+      const matching = pets.filter(({ status }) => name === 'all' || status === name);
+      return { pets: matching.slice(0, MAX_LIMIT), complete: matching.length < MAX_LIMIT };
+    },
+    get: (id) => pets.find((pet) => pet.id === id),
+    size: pets.length,
+  };
+}
+
+function modelPet(id: number, status?: PetStatus): Pet {
+  return { id: String(id) as Int64, name: `Pet ${id}`, categoryId: '1' as Int64, status };
+}
+
+const MAX_PETS = 260;
+
+/** Stores of every size, most of them about as large as a list. */
+export const anyStore: fc.Arbitrary<ModelStore> = fc
+  .oneof(fc.nat(5), fc.integer({ min: 95, max: 105 }), fc.nat(MAX_PETS))
+  .chain((size) =>
+    fc.array(fc.option(fc.constantFrom(...PET_STATUSES), { nil: undefined, freq: 6 }), {
+      minLength: size,
+      maxLength: size,
+      size: 'max',
+    }),
+  )
+  .map((statuses) => createModelStore(statuses.map((status, index) => modelPet(index + 1, status))));
+
+export const anyList: fc.Arbitrary<ListName> = fc.constantFrom(...LISTS);
+
+export const anyRead: fc.Arbitrary<ReadKey> = fc.oneof(
+  { weight: 1, arbitrary: anyList },
+  { weight: 3, arbitrary: fc.integer({ min: 1, max: MAX_PETS + 20 }).map((id) => String(id) as Int64) },
+);

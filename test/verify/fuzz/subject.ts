@@ -1,0 +1,211 @@
+import { fileURLToPath } from 'node:url';
+import { createGateway } from '../../../src/index.ts';
+import type { Gateway, GatewayOptions } from '../../../src/index.ts';
+import { listen } from '../../../src/server/listener.ts';
+import { createMemoryLog } from '../../support/memory-log.ts';
+import { createPetApi } from '../../support/pet-api.ts';
+import type { LoggedCall } from '../../support/pet-api.ts';
+import { createPetStore } from '../../support/pet-store.ts';
+import { UNLIMITED } from '../../support/strict-plan.ts';
+import { exchangeBytes, exchangeInProcess } from './exchange.ts';
+import type { HttpResponse } from './exchange.ts';
+import type { Message } from './messages.ts';
+
+/** What is fuzzed: gateways in this process, over a pet API that writes down what arrives. */
+export interface Subject extends AsyncDisposable {
+  /** How many responses of each kind there were, such as `200 OK` or `400 LIMIT_EXCEEDED`. */
+  readonly kinds: ReadonlyMap<string, number>;
+  /** How many calls the upstream received. */
+  readonly calls: number;
+  /** @throws Error where a promise is broken. */
+  tryMessage(message: Message, side: Side): Promise<void>;
+  /** @throws Error where a promise is broken. */
+  tryBytes(bytes: Buffer): Promise<void>;
+}
+
+/** Whose keys are used: those that callers bring, or the server's, with a hidden schema besides. */
+export type Side = 'callers' | 'server';
+
+const SERVER_KEY = 'the-key-of-the-server';
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const SERVER = { petApiKey: SERVER_KEY, introspection: false, corsOrigins: ['https://a.example'] };
+const LATE_CASES = 100;
+/** Every second key sees more pets than one list shows. */
+const STORE_SIZES = [40, 250] as const;
+
+/** Headers that petql may send to the upstream. */
+const SENT_HEADERS: ReadonlySet<string> = new Set(
+  'host connection authorization accept user-agent traceparent tracestate content-type content-length'.split(' '),
+);
+/** Every code but INTERNAL_SERVER_ERROR. */
+const CODES: ReadonlySet<unknown> = new Set([
+  'BAD_USER_INPUT',
+  'DOWNSTREAM_SERVICE_ERROR',
+  'FORBIDDEN',
+  'GATEWAY_TIMEOUT',
+  'GRAPHQL_PARSE_FAILED',
+  'GRAPHQL_VALIDATION_FAILED',
+  'IDEMPOTENCY_UNAVAILABLE',
+  'LIMIT_EXCEEDED',
+  'NOT_CACHED',
+  'OUTCOME_PENDING',
+  'OUTCOME_UNKNOWN',
+  'PERSISTED_DOCUMENT_NOT_FOUND',
+  'PERSISTED_DOCUMENT_REQUIRED',
+  'RATE_LIMITED',
+  'UNAUTHENTICATED',
+]);
+const STATUSES: ReadonlySet<number> = new Set([200, 204, 302, 400, 401, 403, 404, 405, 406, 413, 415, 504]);
+
+export async function startSubject(): Promise<Subject> {
+  const stores = STORE_SIZES.map((size) => createPetStore({ size }));
+  const petApi = createPetApi({
+    planOf: () => UNLIMITED,
+    storeOf: (key) => stores[Number(key.at(-1)) % 2] ?? createPetStore({ size: 1 }),
+  });
+  const upstream = await petApi.listen();
+  const { origin } = new URL(upstream.url);
+  const { log, lines } = createMemoryLog();
+  const open = (options: Partial<GatewayOptions>): Gateway =>
+    createGateway({
+      petApiUrl: upstream.url,
+      // It is never exhausted, so that an operation that is refused was refused for what it is.
+      plan: '100000000/900000000',
+      freshUpstream: true,
+      log: { info() {}, warn: log.warn.bind(log), error: log.error.bind(log) },
+      ...options,
+    });
+  const sides = { callers: open({}), server: open(SERVER) };
+  /** Its cache is empty, since it sends no calls. */
+  const cold = open({});
+  const listener = await listen(sides.callers.handle, { host: '127.0.0.1', port: 0 });
+  const kinds = new Map<string, number>();
+  const recent: string[] = [];
+  let keys = 0;
+  let calls = 0;
+  const count = (kind: string) => kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+
+  return {
+    kinds,
+    get calls() {
+      return calls;
+    },
+    async tryMessage(template, side) {
+      const key = newKey();
+      const withKey = ([name, text]: readonly [string, string]) => [name, text.replaceAll('KEY', key)] as const;
+      const message = { ...template, headers: template.headers.map(withKey) };
+      const response = await exchangeInProcess(sides[side].handle, message);
+      count(kindOf(response));
+      const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
+      expectNoSecret(headers + response.body, [key, SERVER_KEY, origin, ROOT]);
+      expectNoFault();
+      const arrived = takeArrived();
+      const allowed = side === 'server' ? SERVER_KEY : keyOf(message);
+      for (const call of arrived) expectEqual('the key that was sent', call.key, allowed);
+      const isDryRun = message.headers.some(
+        ([name, text]) => name === 'petql-dry-run' && !/^(?:0|)$/.test(text.trim()),
+      );
+      if (isDryRun) expectEqual('calls of a dry run', arrived.length, 0);
+      else if (arrived.length > 0 && side === 'callers') await expectCost(message, arrived.length);
+    },
+    async tryBytes(template) {
+      const key = newKey();
+      const bytes = Buffer.from(template.toString('latin1').replaceAll('KEY', key), 'latin1');
+      const text = await exchangeBytes(listener.origin, bytes);
+      for (const [, status = ''] of text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)) {
+        count(`raw ${status}`);
+        // Those of Node's own parser are among them.
+        if (Number(status) >= 500 && status !== '504') throw new Error(`a status that petql does not have: ${status}`);
+      }
+      expectNoSecret(text, [key, origin, ROOT]);
+      if (text.includes('INTERNAL_SERVER_ERROR')) throw new Error('an unhandled error');
+      // The key is of the bytes, and may have been cut or mixed up with others of them. An aborted call may arrive late.
+      recent.push(bytes.toString('latin1'));
+      recent.splice(0, recent.length - LATE_CASES);
+      for (const call of takeArrived()) {
+        if (!recent.some((one) => one.includes(call.key))) throw new Error('a key that no client sent');
+      }
+      expectNoFault();
+    },
+    async [Symbol.asyncDispose]() {
+      await listener.stop(0);
+      for (const gateway of [sides.callers, sides.server, cold]) await gateway.close();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+
+  function newKey(): string {
+    keys += 1;
+    return `key-${String(keys).padStart(7, '0')}`;
+  }
+
+  /** A dry run announces at least the calls that the operation made. */
+  async function expectCost(message: Message, made: number): Promise<void> {
+    const { body } = await exchangeInProcess(cold.handle, {
+      ...message,
+      headers: [...message.headers, ['petql-dry-run', '1']],
+    });
+    expectEqual('calls of a dry run', takeArrived().length, 0);
+    const announced = (JSON.parse(body) as Result).extensions?.petql?.dryRun?.upstreamCalls ?? 0;
+    if (announced < made) throw new Error(`${made} calls, and ${announced} announced`);
+  }
+
+  function takeArrived(): LoggedCall[] {
+    const arrived = petApi.log.splice(0);
+    calls += arrived.length;
+    const stranger = arrived.flatMap(({ headers }) => Object.keys(headers)).find((name) => !SENT_HEADERS.has(name));
+    if (stranger !== undefined) throw new Error(`a header that petql does not send: ${stranger}`);
+    return arrived;
+  }
+
+  function expectNoFault(): void {
+    // A page of another origin is news for the operator; a request that is refused is none.
+    const fault = lines.find((line) => !('origin' in line));
+    if (fault) throw new Error(`the log says: ${JSON.stringify(fault)}`);
+  }
+}
+
+/** The only key that a message may be taken for. */
+function keyOf({ headers }: Message): string | undefined {
+  const all = headers.filter(([name]) => name === 'authorization').map(([, text]) => text.trim());
+  const [scheme = '', ...rest] = (all[0] ?? '').split(/ +/);
+  const [key = ''] = rest;
+  const isKey = rest.length === 1 && key.length <= 512 && [...key].every((letter) => letter > ' ' && letter <= '~');
+  return all.length === 1 && scheme.toLowerCase() === 'bearer' && isKey ? key : undefined;
+}
+
+/** A response's body, as far as it is judged. */
+interface Result {
+  readonly errors?: readonly { readonly message: unknown; readonly extensions?: { readonly code?: unknown } }[];
+  readonly extensions?: { readonly petql?: { readonly dryRun?: { readonly upstreamCalls: number } } };
+}
+
+/** @throws Error where it is no response that petql may send. */
+function kindOf({ status, headers, body }: HttpResponse): string {
+  if (!STATUSES.has(status)) throw new Error(`a status that petql does not have: ${status}`);
+  if (headers.has('transfer-encoding') && headers.has('content-length')) throw new Error('a body of two lengths');
+  const type = headers.get('content-type') ?? '';
+  if (!/^application\/(?:graphql-response\+)?json\b/.test(type)) return `${status} ${type.split(';')[0] || 'no body'}`;
+  if (body === '') return `${status} no body`;
+  const result = JSON.parse(body) as Result;
+  if ('status' in result) return `${status} health`;
+  if (!('data' in result || 'errors' in result)) throw new Error('neither data nor errors');
+  if (result.errors === undefined) return `${status} OK`;
+  if (result.errors.length === 0) throw new Error('an empty list of errors');
+  for (const { message, extensions } of result.errors) {
+    if (typeof message !== 'string' || message === '') throw new Error('an error without a message');
+    if (!CODES.has(extensions?.code)) throw new Error(`an error with the code ${String(extensions?.code)}`);
+  }
+  return `${status} ${String(result.errors[0]?.extensions?.code)}`;
+}
+
+/** @throws Error where a text holds a secret, or shows the code. */
+function expectNoSecret(text: string, secrets: readonly string[]): void {
+  const secret = secrets.find((one) => one !== '' && text.includes(one));
+  const trace = /\.[cm]?[jt]s:\d+|node_modules|\bat (?:async )?\w+ \(|ECONN\w+|RangeError|TypeError/.exec(text)?.[0];
+  if (secret ?? trace) throw new Error(`the response holds ${JSON.stringify(secret ?? trace)}`);
+}
+
+function expectEqual(what: string, actual: unknown, expected: unknown): void {
+  if (actual !== expected) throw new Error(`${what}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}`);
+}

@@ -1,0 +1,99 @@
+import { setTimeout } from 'node:timers/promises';
+import { PLANS } from '../../src/plan.ts';
+import { startLoad } from '../support/load.ts';
+import { redisIsHere } from '../support/redis-server.ts';
+import { rowOf } from '../support/tally.ts';
+import { until } from '../support/until.ts';
+import { fuzzFor } from './fuzz.ts';
+import { runTests } from './run-tests.ts';
+import { allAtOnce, attack } from './siege.ts';
+import { runSoak } from './soak/run-soak.ts';
+import type { Suite } from './suite.ts';
+import { aheadForMinuteIn, crash, judge, scenario, startTrial } from './throttle/trial.ts';
+
+const SIEGE = 'a good client is answered while petql is attacked from all sides';
+const START = "README's first commands work in a clean folder";
+
+/** What the soak checks without a tolerance for how busy the machine is. */
+const TIMELESS = [
+  "errors are the contract's",
+  'no key sees what is of another',
+  'no pet is added twice',
+  'a success is in the store',
+  'one key has one outcome',
+  'what was refused was not added',
+  'no call is over the plan (429)',
+  'no key is banned (403)',
+  'no process ends by itself',
+  'SIGTERM ends in exit code 0',
+  'no error in the log',
+];
+
+/** More than one minute of the plan allows, so that the second minute has begun. */
+const ENOUGH_CALLS = 70;
+const REDIS_AWAY_MS = 2_000;
+
+/**
+ * One short check of each suite for continuous integration. None holds petql to a time or a share of the plan, since other
+ * work may keep the machine busy; the suites themselves do.
+ */
+export const smoke: Suite = {
+  about: 'all of these for a minute in all, as continuous integration runs them',
+  seed: 1,
+  checks: [
+    {
+      name: 'fuzz',
+      goal: 'any request and any bytes get a documented answer',
+      run: async ({ seed }) => [
+        ...(await fuzzFor('messages', { seed, maxCases: 600 })),
+        ...(await fuzzFor('bytes', { seed, maxCases: 150 })),
+      ],
+    },
+    {
+      name: 'siege',
+      goal: SIEGE,
+      async run({ seed }) {
+        const [row] = await attack({ attacks: allAtOnce(2), durationMs: 4_000, seed });
+        return [{ ...row, promise: SIEGE }];
+      },
+    },
+    {
+      name: 'soak',
+      goal: 'nothing is lost, doubled, leaked or over the plan while a fault injector harms all parts',
+      async run({ seed, print }) {
+        const rows = await runSoak({ seconds: 10, seed, replicas: redisIsHere ? 2 : 1, perSecond: 40, print });
+        return TIMELESS.map((promise) => {
+          const problems = [`the soak does not check "${promise}"`];
+          return rows.find((row) => row.promise === promise) ?? rowOf({ promise, looked: 0, problems, measured: '' });
+        });
+      },
+    },
+    scenario(
+      { name: 'throttle', goal: 'no key is over its plan, over a new minute, kill -9 and a dead Redis', processes: 1 },
+      async (bench) => {
+        const plan = PLANS.free;
+        const replicas = redisIsHere ? 2 : 1;
+        const args = replicas > 1 ? [] : ['--state-file', await bench.stateFile()];
+        const trial = await startTrial(bench, { plan, replicas, args, upstreamAheadMs: aheadForMinuteIn(20_000) });
+        const { petApi, fleet, redis } = trial;
+        const { endpoints } = fleet;
+        const load = startLoad({ endpoints, key: 'free-key', clientsPerReplica: 10, random: bench.random });
+        await until(() => petApi.log.length >= plan.perMinute / 3);
+        await crash(trial, [0]);
+        await until(() => petApi.log.length >= (plan.perMinute * 2) / 3);
+        await redis?.kill();
+        await setTimeout(REDIS_AWAY_MS);
+        await redis?.start();
+        await until(() => petApi.log.length >= ENOUGH_CALLS);
+        await load.stop();
+        return judge({ trial, operations: load.operations, maxRefusals: redis ? 1 : 0 });
+      },
+    ),
+    {
+      name: 'start',
+      goal: START,
+      processes: 1,
+      run: async () => [await runTests(START, 'test/readme', { names: 'starts? petql in a clean folder' })],
+    },
+  ],
+};

@@ -1,0 +1,159 @@
+import { setTimeout } from 'node:timers/promises';
+import { attempt } from '../../support/client.ts';
+import { outcomeOf } from '../../support/operation.ts';
+import type { HeardWrite, Operation, Outcome, WantedPet } from '../../support/operation.ts';
+import type { PetStore } from '../../support/pet-store.ts';
+import { between } from '../../support/random.ts';
+import type { Random } from '../../support/random.ts';
+import { nextOperation, sameCreation, strangerOperation } from './random-operations.ts';
+import type { Sending } from './random-operations.ts';
+import type { Target, WatchedFleet } from './watched-fleet.ts';
+
+/** Many clients of several keys: operations of all kinds begin at a steady rate, with bursts among them. */
+export interface Clients {
+  readonly sent: number;
+  /** Settles once every operation is over. */
+  stop(): Promise<void>;
+}
+
+export interface ClientsOptions {
+  readonly fleet: WatchedFleet;
+  readonly random: Random;
+  /** Keys, how often each is used beside the others, and what they see. */
+  readonly keys: readonly { readonly key: string; readonly share: number; readonly store: PetStore }[];
+  readonly perSecond: number;
+  /** An operation is over. */
+  onOperation(operation: Operation): void;
+}
+
+/** Longer than any response may take, that of a frozen process included. */
+const HANGS_MS = 60_000;
+/** More operations are not sent: a load that no server could answer shows nothing. */
+const MAX_IN_FLIGHT = 1_000;
+const BURST = 25;
+const MAX_AT_ONCE = 5;
+const WARM_UP_MS = 8_000;
+const MAX_SUBMITS = 6;
+/** The other replicas hear of a write within half a second. */
+const HEARD_MS = 1_000;
+/** Of a key's creations, so many are enough to find the last one that all have heard of. */
+const REMEMBERED_WRITES = 200;
+
+export function startClients({ fleet, random, keys, perSecond, onOperation }: ClientsOptions): Clients {
+  const stopping = new AbortController();
+  const inFlight = new Set<Promise<unknown>>();
+  /** When the last pet was created whose response each process sent, by key. */
+  const writes = new Map<string, number>();
+  /** By key, the one whose response came last at the end. */
+  const heard = new Map<string, HeardWrite[]>();
+  let sent = 0;
+  let names = 0;
+  const running = run();
+
+  return {
+    get sent() {
+      return sent;
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+      while (inFlight.size > 0) await Promise.all(inFlight);
+    },
+  };
+
+  async function run(): Promise<void> {
+    const startedMs = performance.now();
+    let lastMs = startedMs;
+    let due = 0;
+    while (!stopping.signal.aborted) {
+      const nowMs = performance.now();
+      // New processes have their code to compile.
+      const warm = Math.min(1, 0.1 + (nowMs - startedMs) / WARM_UP_MS);
+      // What was missed while the machine was busy is not caught up with.
+      due = Math.min(due + ((nowMs - lastMs) / 1_000) * perSecond * warm, MAX_AT_ONCE);
+      lastMs = nowMs;
+      for (; due >= 1; due -= 1) {
+        const { key, store } = nextKey();
+        const times = random() < 0.002 ? BURST : 1;
+        for (let index = 0; index < times && inFlight.size < MAX_IN_FLIGHT; index += 1) begin(key, store);
+      }
+      await setTimeout(10);
+    }
+  }
+
+  function nextKey() {
+    let left = random() * keys.reduce((sum, { share }) => sum + share, 0);
+    const found = keys.find(({ share }) => (left -= share) < 0) ?? keys[0];
+    if (!found) throw new Error('expected keys');
+    return found;
+  }
+
+  function begin(key: string, store: PetStore): void {
+    if (random() < 0.005) return track(send(`wrong-${between(random, 1, 5)}`, undefined, strangerOperation()));
+    const newName = () => `${key}-${(names += 1)}`;
+    const sending = nextOperation(random, { ids: store.ids, newName });
+    const [field] = sending.fields.length === 1 ? sending.fields : [];
+    const pet = field?.kind === 'create' && field.pet.idempotencyKey !== undefined ? field.pet : undefined;
+    track(pet ? retry(key, store, { sending, pet }) : send(key, store, sending));
+    // Two clients that submit the same at the same time.
+    if (pet && random() < 0.1) track(send(key, store, sameCreation(pet)));
+  }
+
+  function track(work: Promise<unknown>): void {
+    const end: Promise<unknown> = work.finally(() => inFlight.delete(end));
+    inFlight.add(end);
+  }
+
+  /** Until the outcome is known, as clients do with an idempotency key; and now and then once more. */
+  async function retry(key: string, store: PetStore, create: { sending: Sending; pet: WantedPet }): Promise<void> {
+    let next = create.sending;
+    for (let submits = 1; submits <= MAX_SUBMITS; submits += 1) {
+      const outcome = outcomeOf({ outcome: await send(key, store, next) });
+      const isSettled = outcome === 'created' || outcome === 'OUTCOME_UNKNOWN';
+      if (stopping.signal.aborted || (isSettled && random() < 0.8)) return;
+      await setTimeout(between(random, 20, 3_000));
+      next = sameCreation(create.pet);
+    }
+  }
+
+  async function send(key: string, store: PetStore | undefined, sending: Sending): Promise<Outcome> {
+    const { query, variables, leavesAfterMs, headers, ...promised } = sending;
+    const { endpoint, replica, life } = await nextTarget();
+    sent += 1;
+    const process = `${key} ${replica}.${life}`;
+    const afterWriteMs = writes.get(process) ?? -Infinity;
+    const startedMs = performance.now();
+    const heardWrite = heard.get(key)?.findLast(({ answeredMs }) => answeredMs <= startedMs - HEARD_MS);
+    let outcome = await attempt(endpoint, query, {
+      variables,
+      headers: { authorization: `Bearer ${key}`, ...headers },
+      signal: AbortSignal.timeout(leavesAfterMs ?? HANGS_MS),
+    });
+    if (outcome.kind === 'left' && leavesAfterMs === undefined) outcome = { kind: 'hung' };
+    const times = { startedMs, endedMs: performance.now(), afterWriteMs, heardWrite };
+    const operation = { key, replica, life, ...times, ...promised, outcome };
+    if (store) noteWrites(operation, process, store);
+    onOperation(operation);
+    return outcome;
+  }
+
+  async function nextTarget(): Promise<Target> {
+    for (;;) {
+      const targets = fleet.inService();
+      const target = targets[between(random, 0, targets.length - 1)];
+      if (target) return target;
+      await setTimeout(20);
+    }
+  }
+
+  function noteWrites(operation: Operation, process: string, store: PetStore): void {
+    const { key, endedMs, fields } = operation;
+    for (const [position, field] of fields.entries()) {
+      if (field.kind !== 'create' || outcomeOf(operation, position) !== 'created') continue;
+      const createdMs = store.addedAs(field.pet.name).at(-1)?.atMs ?? -Infinity;
+      writes.set(process, Math.max(writes.get(process) ?? -Infinity, createdMs));
+      const all = [...(heard.get(key) ?? []), { createdMs, answeredMs: endedMs }];
+      heard.set(key, all.slice(-REMEMBERED_WRITES));
+    }
+  }
+}

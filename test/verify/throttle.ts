@@ -1,0 +1,32 @@
+import { runTests } from './run-tests.ts';
+import type { Suite } from './suite.ts';
+import { abandoned, killed, sigterm, usedUpDay } from './throttle/ends.ts';
+import { malformed, manyKeys } from './throttle/in-process.ts';
+import { redisFaults } from './throttle/redis-faults.ts';
+import { clocks, saturation, storm } from './throttle/saturation.ts';
+
+const SIMULATED = 'no 429 and the whole plan used: three days, plans that change, restarts, all on virtual time';
+
+export const throttle: Suite = {
+  about: 'petql processes that are asked for more than a plan allows',
+  seed: 'random',
+  // The longest first, so that the others run beside them.
+  checks: [
+    storm,
+    ...redisFaults,
+    ...saturation,
+    ...clocks,
+    ...killed,
+    ...sigterm,
+    abandoned,
+    usedUpDay,
+    ...manyKeys,
+    malformed,
+    {
+      name: 'simulated',
+      goal: SIMULATED,
+      processes: 1,
+      run: async () => [await runTests(SIMULATED, 'test/plan', { env: { PETQL_ALL_CASES: '1' } })],
+    },
+  ],
+};

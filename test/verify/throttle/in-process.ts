@@ -1,0 +1,150 @@
+import { setTimeout } from 'node:timers/promises';
+import { createGateway } from '../../../src/index.ts';
+import { PLANS } from '../../../src/plan.ts';
+import { brokenPromises } from '../../support/check.ts';
+import { createPetApi } from '../../support/pet-api.ts';
+import type { ToldRecord } from '../../support/pet-api.ts';
+import { percentile } from '../../support/percentile.ts';
+import { between } from '../../support/random.ts';
+import type { Random } from '../../support/random.ts';
+import { MINUTE_MS, createWorld } from '../../support/world.ts';
+import type { Check } from '../suite.ts';
+import { scenario } from './trial.ts';
+import type { Bench, Findings } from './trial.ts';
+
+const KEYS = 10_000;
+const CALLS_PER_SECOND = 100;
+const LASTS_MS = 30_000;
+/** By then the code is compiled, as it is in a process that serves. */
+const WARM_AFTER_MS = 3_000;
+/** What the double takes for a call. */
+const CALL_MS = 2;
+const MAX_MS = { memory: 15, redis: 20 } as const;
+const CREATE = 'mutation { createPet(input: { name: "Momo", categoryId: "1" }) { pet { id } } }';
+
+/** What petql adds to a call of a key that has calls left, with ten thousand keys at work. */
+export const manyKeys: readonly Check[] = (['memory', 'redis'] as const).map((place) =>
+  scenario({ name: `many-keys-${place}`, goal: `p99 added at most ${MAX_MS[place]} ms` }, (bench) =>
+    callAll(bench, place),
+  ),
+);
+
+async function callAll(bench: Bench, place: 'memory' | 'redis'): Promise<Findings> {
+  const { random } = bench;
+  const plan = { ...PLANS.free, windows: 'fixed', tells: 'minute' } as const;
+  const petApi = createPetApi({ planOf: () => plan, latencyMs: [CALL_MS / 2, CALL_MS / 2] });
+  const gateway = createGateway({
+    petApiUrl: 'http://pet-api.test/v1',
+    dispatcher: petApi.connect(),
+    plan: 'free',
+    ...(place === 'redis' && { redisUrl: (await bench.redis()).url }),
+  });
+  bench.use({ [Symbol.asyncDispose]: gateway.close });
+  await gateway.ready();
+  const addedMs: number[] = [];
+  let failed = 0;
+  const beganMs = performance.now();
+  const call = async () => {
+    const startedMs = performance.now();
+    const { errors } = await gateway.execute({ document: CREATE, apiKey: `key-${between(random, 1, KEYS)}` });
+    if (errors) failed += 1;
+    if (startedMs - beganMs > WARM_AFTER_MS) addedMs.push(performance.now() - startedMs - CALL_MS);
+  };
+  const calls: Promise<void>[] = [];
+  // At a steady rate, whatever has come back.
+  for (let elapsedMs = 0; elapsedMs < LASTS_MS; elapsedMs = performance.now() - beganMs) {
+    const due = Math.floor((elapsedMs / 1_000) * CALLS_PER_SECOND);
+    while (calls.length < due) calls.push(call());
+    await setTimeout(1);
+  }
+  await Promise.all(calls);
+
+  const p99Ms = percentile(addedMs, 0.99);
+  const refusals = petApi.log.filter(({ status }) => status === 429).length;
+  const problems = p99Ms > MAX_MS[place] ? [`p99 ${p99Ms.toFixed(1)} ms`] : [];
+  if (refusals + failed > 0) problems.push(`${refusals} × 429, ${failed} failed`);
+  if (petApi.log.length !== calls.length) problems.push(`${calls.length} calls, ${petApi.log.length} arrived`);
+  const measured = `p50 ${percentile(addedMs, 0.5).toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`;
+  return { calls: petApi.log.length, measured, problems };
+}
+
+const RESPONSES = 300_000;
+const MALFORMED_KEYS = 60;
+
+/** Clients that want all they can get, of an upstream that counts well and whose headers are malformed. */
+export const malformed = scenario(
+  {
+    name: 'malformed',
+    goal: `${RESPONSES.toLocaleString('en')} malformed headers: nothing thrown, nothing overspent`,
+  },
+  async ({ random }) => {
+    const findings = { calls: 0, measured: '', problems: [] as string[] };
+    for (let key = 0; key < MALFORMED_KEYS; key += 1) {
+      const plan = { perMinute: between(random, 5, 400), perDay: 1_000_000 };
+      const windows = random() < 0.5 ? 'fixed' : 'sliding';
+      await using world = await createWorld({
+        seed: between(random, 1, 1_000_000),
+        startsAt: '2026-11-21T11:59:13Z',
+        keys: { key: { ...plan, windows, tells: 'minute' } },
+      });
+      const { log } = world.petApi;
+      world.petApi.fault = () => ({ headers: (headers) => disfigured(random, headers) });
+      const petql = await world.start({ plan: `${plan.perMinute}/${plan.perDay}` });
+      // They wait rather than come back: a refused operation takes as long as a call.
+      const load = { clients: 5, batch: Math.ceil(plan.perMinute / 10), waitMs: 5 * MINUTE_MS };
+      while (log.length < RESPONSES / MALFORMED_KEYS) await world.saturate([petql], 5 * MINUTE_MS, load);
+      findings.calls += log.length;
+      findings.problems.push(...brokenPromises(world.history()));
+      const errors = petql.logLines.filter(({ level }) => Number(level) >= ERROR_LEVEL);
+      findings.problems.push(...errors.map((line) => `the log has ${JSON.stringify(line)}`));
+    }
+    return findings;
+  },
+);
+
+/** Of pino. */
+const ERROR_LEVEL = 50;
+
+/** Each header is left as it is, left out, or spoilt; what is spoilt is never a lie that a reader could believe. */
+function disfigured(random: Random, headers: ToldRecord): ToldRecord {
+  const spoilt: Record<string, string | string[] | undefined> = { ...headers };
+  for (const [name, value] of Object.entries(headers)) {
+    const luck = random();
+    if (typeof value !== 'string' || luck < 0.25) continue;
+    spoilt[name] = luck < 0.4 ? undefined : spoil(random, name, value);
+  }
+  return spoilt;
+}
+
+function spoil(random: Random, name: string, value: string): string | string[] {
+  const general = [
+    '',
+    ' ',
+    'null',
+    'NaN',
+    'Infinity',
+    '-1',
+    `-${value}`,
+    `${value}.5`,
+    `${value}e9`,
+    `0x${value}`,
+    `${value}, ${value}0`,
+    [value, `${value}0`],
+    [],
+    '９９', // Digits to a human, not to a header.
+    '99999999999999999999',
+    `"${value}"`,
+    'unlimited',
+    String.fromCodePoint(between(random, 0x3a, 0x2fff)).repeat(between(random, 1, 40)),
+  ];
+  const own: Record<string, readonly string[]> = {
+    // More than any window holds, by far.
+    'x-ratelimit-remaining': ['999999999', '999999999999999', '1000000000'],
+    // Of no plan, of the distant past, of the distant future. A small reset would be one in seconds from now.
+    'x-ratelimit-limit': ['0', '000'],
+    'x-ratelimit-reset': ['999999999999999', '1000000000', '1234567890'],
+    date: ['Thu, 01 Jan 1970 00:00:00 GMT', 'Fri, 31 Dec 9999 23:59:59 GMT', 'Sat, 32 Foo 2026 12:00:00', '12'],
+  };
+  const choices = [...general, ...(own[name] ?? [])];
+  return choices[between(random, 0, choices.length - 1)] ?? '';
+}

@@ -1,0 +1,59 @@
+import { availableParallelism } from 'node:os';
+import { dirname, matchesGlob, relative } from 'node:path';
+import { defineConfig } from 'vitest/config';
+import { BaseSequencer } from 'vitest/node';
+import type { TestSpecification } from 'vitest/node';
+
+const ROOT = dirname(import.meta.dirname);
+
+/** Too slow for `npm test`. */
+const SMOKE = ['test/readme/clean-start.test.ts'];
+
+/**
+ * Processes, sockets and Redis on real clocks: a busy machine looks to them like a fault. In the order in which they run:
+ * the longest first.
+ */
+const ON_REAL_CLOCKS = [
+  'test/operate/*.test.ts',
+  'test/{reads/wire-faults,reads/replicas,writes/replicas}.test.ts',
+  'test/cli/*.test.ts',
+];
+
+/** Runs the files on real clocks after those of all projects that keep the processors busy. */
+class RealClocksLast extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- a method of the sequencer, not an array's
+    const sorted = await super.sort(files);
+    return sorted.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
+/** -1 for a file that is not on real clocks. */
+function rank({ moduleId }: TestSpecification): number {
+  return ON_REAL_CLOCKS.findIndex((glob) => matchesGlob(relative(ROOT, moduleId), glob));
+}
+
+export default defineConfig(({ mode }) => ({
+  root: ROOT,
+  // As Node itself resolves packages. Vite's own choice adds "development", which gives tests a second copy of graphql
+  // beside the one that petql's libraries import.
+  ssr: { resolve: { conditions: ['node', 'module-sync', 'import', 'default'] } },
+  test: {
+    environment: 'node',
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // Vitest's second is too short for a machine that is busy with other tests.
+    expect: { poll: { timeout: 15_000 } },
+    // `npm run contract` alone calls an outside service, even where one is set for petql itself.
+    env: mode === 'contract' ? {} : { PET_API_URL: '', PET_API_KEY: '' },
+    maxWorkers: availableParallelism(),
+    sequence: { sequencer: RealClocksLast },
+    projects: [
+      {
+        extends: true,
+        test: { name: 'all', include: ['test/**/*.test.ts'], exclude: [...SMOKE, '**/node_modules/**'] },
+      },
+      { extends: true, test: { name: 'smoke', include: SMOKE } },
+    ],
+  },
+}));
