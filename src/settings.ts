@@ -120,7 +120,7 @@ export const SETTINGS = {
   /** Takes the calls instead of real connections, for tests. */
   dispatcher: functions<UpstreamDispatcher>('dispatch', 'destroy').optional(),
   /** Replaces the connection to `redisUrl`, for tests. */
-  redisConnection: functions<RedisConnection>('run', 'subscribe', 'close').optional(),
+  redisConnection: functions<RedisConnection>('compareAndSet', 'close').optional(),
 };
 
 export const PROGRAM_ONLY = ['sandbox', 'port', 'host', 'adminPort', 'adminHost', 'sandboxFile'] as const;

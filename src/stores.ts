@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { steadyTime } from './clock.ts';
 import type { Log } from './log.ts';
-import { createReplicaCache } from './reads/replica-cache.ts';
-import type { ReplicaCache } from './reads/replica-cache.ts';
+import { createSharedLists } from './reads/shared-lists.ts';
+import type { SharedLists } from './reads/shared-lists.ts';
 import type { Health } from './server/http/health.ts';
 import type { CheckedOptions } from './settings.ts';
 import { openFileStore } from './store/file-store.ts';
@@ -32,7 +32,7 @@ export interface Stores {
   /** Returns how many processes share the stores. */
   replicas(): number;
   /** Shares lists between replicas; undefined without Redis. */
-  readonly sharedLists?: ReplicaCache;
+  readonly sharedLists?: SharedLists;
   /** Returns whether Redis works; undefined without Redis. */
   redis(): Health['redis'];
   /** Returns whether another key secret is in use with this Redis. */
@@ -80,22 +80,20 @@ function openRedis(url: string, options: CheckedOptions, opened: DisposableStack
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
   const redis = options.redisConnection ?? connectRedis({ url });
   opened.defer(() => redis.close());
-  const replica = randomUUID();
-  const replicas = createReplicas(redis, replica, log);
-  opened.defer(() => replicas.close());
   const store = createRedisStore(redis, clock.elapsed);
+  const replicas = createReplicas(store, randomUUID(), log);
+  opened.defer(() => replicas.close());
   const secret = createSharedKeySecret(store, keySecret, log);
   replicas.onBeat(() => void secret.check().catch(() => {}));
   const { nameOf } = secret;
-  const sharedLists = createReplicaCache({
-    redis,
+  const sharedLists = createSharedLists({
+    store,
     nameOf,
-    replica,
     clock,
     keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
     works: () => replicas.isRedisWorking,
   });
-  opened.defer(() => sharedLists.close());
+  replicas.onBeat(() => sharedLists.flush());
   return {
     ledger: createLedger({ store, nameOf, rules: rulesOf(options, store), log, replicas }),
     records: createRecords({ store, nameOf }),
@@ -112,7 +110,6 @@ function openRedis(url: string, options: CheckedOptions, opened: DisposableStack
       }
     },
     async close() {
-      sharedLists.close();
       replicas.close();
       await store.close();
     },

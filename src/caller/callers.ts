@@ -4,8 +4,8 @@ import type { Events } from '../events.ts';
 import type { Log } from '../log.ts';
 import { createGetRoute } from '../reads/get-route.ts';
 import { createSnapshotMemory } from '../reads/pet-cache.ts';
-import type { ReplicaCache } from '../reads/replica-cache.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
+import type { SharedLists } from '../reads/shared-lists.ts';
 import type { Spans } from '../tracing.ts';
 import type { NameOf } from '../store/key-secret.ts';
 import type { Ledger } from '../throttle/ledger.ts';
@@ -24,7 +24,7 @@ export interface CallersOptions {
   /** How many processes share a plan. */
   readonly replicas: () => number;
   /** Shares lists between them. */
-  readonly sharedLists?: ReplicaCache;
+  readonly sharedLists?: SharedLists;
   /** Where submits with an idempotency key are stored. */
   readonly submits: SubmitRecords;
   /** Names callers where they are shown and stored. */

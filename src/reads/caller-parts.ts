@@ -6,7 +6,7 @@ import type { GetRoute } from './get-route.ts';
 import type { PetCache } from './pet-cache.ts';
 import type { ReadKey } from './read-key.ts';
 import type { RefreshBudget } from './refresh-budget.ts';
-import type { CallerReplicas } from './replica-cache.ts';
+import type { CallerLists } from './shared-lists.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 /** What the reads and the writes of one caller are made of. */
@@ -23,7 +23,7 @@ export interface CallerParts {
   readonly retryBudget: RetryBudget;
   readonly rejectedKey: RejectedKey;
   /** Undefined without Redis. */
-  readonly sharedLists: CallerReplicas | undefined;
+  readonly sharedLists: CallerLists | undefined;
   /** A call is sent that is a retry. */
   onRetry(key: ReadKey): void;
 }

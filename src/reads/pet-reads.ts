@@ -1,4 +1,4 @@
-import { inTime, graceLeftMs } from '../time-limit.ts';
+import { MOMENT_MS, inTime } from '../time-limit.ts';
 import type { CallerParts } from './caller-parts.ts';
 import { notCachedError } from './freshness.ts';
 import type { Freshness } from './freshness.ts';
@@ -9,18 +9,14 @@ import type { ReadQueue } from './read-queue.ts';
 export type PetReads = ReturnType<typeof createPetReads>;
 
 /** All reads of one caller: what is cached is served, the rest waits together for as few calls as possible. */
-export function createPetReads({ clock, cache, sharedLists }: CallerParts, queue: ReadQueue) {
+export function createPetReads({ cache, sharedLists }: CallerParts, queue: ReadQueue) {
   return {
     /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */
     async load(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
-      const { freshness, deadlineMs } = request;
-      let served = serve(keys, freshness);
-      const areAllFresh = keys.every((key) => served.get(key)?.staleReason === undefined && served.has(key));
-      // Another replica may have called for it since: a look at Redis costs no call.
-      if (!areAllFresh && sharedLists?.isLookDue()) {
-        await inTime(sharedLists.look(), graceLeftMs(deadlineMs, clock), undefined);
-        served = serve(keys, freshness);
-      }
+      const { freshness } = request;
+      // Another replica may have written, or called for it: a look at Redis costs no call.
+      if (sharedLists?.isLookDue()) await inTime(sharedLists.look(), MOMENT_MS, undefined);
+      const served = serve(keys, freshness);
       const left = keys.filter((key) => !served.has(key));
       const results = left.length > 0 && freshness.mayCall ? await queue.add(left, request) : [];
       return keys.map((key) => served.get(key) ?? results[left.indexOf(key)] ?? notCachedError());
@@ -30,8 +26,7 @@ export function createPetReads({ clock, cache, sharedLists }: CallerParts, queue
      * Spends, counts and logs nothing. What it finds is the very same object as before while nothing about it has changed.
      */
     peek(key: ReadKey, freshness: Freshness): ServedAnswer | undefined {
-      const answer = fromCache(key, freshness, 0);
-      return answer?.staleReason && sharedLists?.isLookDue() ? undefined : answer;
+      return sharedLists?.isLookDue() ? undefined : fromCache(key, freshness, 0);
     },
   };
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { pause } from '../time-limit.ts';
-import type { RedisConnection, RedisScript } from './redis.ts';
+import type { RedisConnection } from './redis.ts';
 import { StoreUnavailableError } from './store.ts';
 import type { Change, Changed, Store } from './store.ts';
 
@@ -13,21 +13,8 @@ const MAX_PAUSE_MS = 10;
 const MAX_CACHED_CHARACTERS = 20_000_000;
 /** Raised with the format of the documents; older documents are not read then. */
 export const KEY_PREFIX = 'petql:2:';
-/** Has the length of a version, and is none: a compare with it only reads. */
+/** A stored text begins with the version that its write gave it, a UUID. This has its length and is none: a compare with it only reads. */
 const NO_VERSION = '-'.repeat(36);
-
-/** A stored text begins with the version that its write gave it, a UUID of 36 characters. */
-const COMPARE_AND_SET: RedisScript = {
-  name: 'petqlCompareAndSet',
-  source: `
-local found, time = redis.call('GET', KEYS[1]) or '', redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-if string.sub(found, 1, 36) ~= ARGV[1] then return 'lost ' .. nowMs .. ' ' .. found end
-if ARGV[2] == 'set' then redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
-if ARGV[2] == 'delete' then redis.call('DEL', KEYS[1]) end
-return 'won ' .. nowMs .. ' '
-`,
-};
 
 interface Update {
   readonly change: Change<unknown>;
@@ -119,7 +106,7 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
   async function compareAndSet(name: string, version: string, { action, stored, ttlMs = 0 }: Write): Promise<boolean> {
     const sentAtMs = elapsedMs();
     const args = action === 'set' ? [stored, String(Math.ceil(ttlMs))] : [];
-    const reply = await redis.run(COMPARE_AND_SET, `${KEY_PREFIX}${name}`, version, action, ...args);
+    const reply = await redis.compareAndSet(`${KEY_PREFIX}${name}`, version, action, ...args);
     const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
     learnTime(Number(redisMs), sentAtMs);
     lastSeen.set(name, outcome === 'won' ? stored : found);

@@ -4,34 +4,19 @@ import { StoreUnavailableError } from './store.ts';
 /** A connection to Redis with timeouts. */
 export interface RedisConnection {
   /**
-   * Runs a script on one key.
+   * Carries out the action if the stored text begins with the version, in one atomic step.
    *
+   * @returns `won` or `lost`, Redis's time in milliseconds, and after a lost compare the stored text: separated by spaces.
    * @throws StoreUnavailableError when Redis is not reachable, too slow, or refuses to write.
    */
-  run(script: RedisScript, key: string, ...args: string[]): Promise<string>;
-  /**
-   * Listens to a channel, on a second connection.
-   *
-   * @returns the function that stops listening.
-   */
-  subscribe(channel: string, listener: ChannelListener): () => void;
-  /** Whether the connection is open. */
-  readonly connected: boolean;
+  compareAndSet(
+    key: string,
+    version: string,
+    action: 'delete' | 'keep' | 'set',
+    ...textAndTtl: string[]
+  ): Promise<string>;
   /** Closes the connection at once. */
   close(): void;
-}
-
-export interface ChannelListener {
-  onMessage(text: string): void;
-  /** Messages arrive from now on; earlier ones may be lost. */
-  onGap(): void;
-}
-
-/** A Lua script of one key that returns a string. */
-export interface RedisScript {
-  /** Unique in the program, in camelCase. */
-  readonly name: string;
-  readonly source: string;
 }
 
 export interface RedisOptions {
@@ -46,8 +31,15 @@ const SILENCE_TIMEOUT_MS = 3_000;
 /** Errors of a Redis replica: it takes no writes, or has lost its master. */
 const DEMOTED = /^(?:READONLY|MASTERDOWN)\b/;
 const MIN_BETWEEN_RECONNECTS_MS = 1_000;
-/** A connection that only listens needs pings to find out that it is broken. */
-const PING_INTERVAL_MS = 1_000;
+
+const COMPARE_AND_SET = `
+local found, time = redis.call('GET', KEYS[1]) or '', redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+if string.sub(found, 1, 36) ~= ARGV[1] then return 'lost ' .. nowMs .. ' ' .. found end
+if ARGV[2] == 'set' then redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
+if ARGV[2] == 'delete' then redis.call('DEL', KEYS[1]) end
+return 'won ' .. nowMs .. ' '
+`;
 
 /** Connects in the background. Calls before the first connection wait for it, two seconds at most. */
 export function connectRedis({ url, timeoutMs = 500 }: RedisOptions): RedisConnection {
@@ -72,7 +64,7 @@ export function connectRedis({ url, timeoutMs = 500 }: RedisOptions): RedisConne
     // ioredis would continue in database 0, which may be another deployment's.
     if (error.command?.name === 'select') redis.disconnect(true);
   });
-  const defined = new Set<string>();
+  redis.defineCommand('compareAndSet', { lua: COMPARE_AND_SET, numberOfKeys: 1 });
   // At the start Redis counts as unavailable only once the first connection has failed.
   const firstContact = new Promise<unknown>((resolve) => {
     redis.once('ready', resolve);
@@ -81,23 +73,14 @@ export function connectRedis({ url, timeoutMs = 500 }: RedisOptions): RedisConne
   });
 
   return {
-    get connected() {
-      return redis.status === 'ready';
-    },
-    async run({ name, source }, key, ...args) {
-      if (!defined.has(name)) {
-        redis.defineCommand(name, { lua: source, numberOfKeys: 1 });
-        defined.add(name);
-      }
+    async compareAndSet(...args) {
       await firstContact;
-      const commands = redis as unknown as Record<string, (...all: string[]) => Promise<string>>;
       try {
-        return (await commands[name]?.(key, ...args)) ?? '';
+        return await (redis as unknown as RedisConnection).compareAndSet(...args);
       } catch (error) {
         throw new StoreUnavailableError(reasonOf(error as RedisError));
       }
     },
-    subscribe: (channel, listener) => subscribe(redis, channel, listener),
     close: () => redis.disconnect(),
   };
 
@@ -118,27 +101,6 @@ function createReconnectOnDemotion(): (error: Error) => boolean {
     if (!DEMOTED.test(message) || performance.now() - lastAtMs < MIN_BETWEEN_RECONNECTS_MS) return false;
     lastAtMs = performance.now();
     return true;
-  };
-}
-
-function subscribe(redis: Client, channel: string, { onMessage, onGap }: ChannelListener): () => void {
-  const subscriber = redis.duplicate({ autoResubscribe: false });
-  // The other connection reports the same errors.
-  subscriber.on('error', () => {});
-  subscriber.on('message', (_channel, text) => onMessage(text));
-  let retry: NodeJS.Timeout | undefined;
-  subscriber.on('ready', () => {
-    subscriber.subscribe(channel).then(onGap, () => {
-      retry = setTimeout(() => subscriber.disconnect(true), PING_INTERVAL_MS);
-    });
-  });
-  const pinging = setInterval(() => {
-    if (subscriber.status === 'ready') subscriber.ping().catch(() => {});
-  }, PING_INTERVAL_MS).unref();
-  return () => {
-    clearTimeout(retry);
-    clearInterval(pinging);
-    subscriber.disconnect();
   };
 }
 

@@ -1,6 +1,7 @@
 import { silentLog } from '../log.ts';
 import type { Log } from '../log.ts';
-import type { RedisConnection, RedisScript } from '../store/redis.ts';
+import { StoreUnavailableError } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 
 /** The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works. */
 export interface Replicas {
@@ -26,32 +27,21 @@ const COUNTED_BEATS = 10;
 /** A replica that stopped for a moment may return while Redis is unavailable. */
 const REMEMBERED_BEATS = 600;
 /** A replica without a heartbeat for so long has stopped. */
-const GONE_S = 10;
+const GONE_MS = 10_000;
+const KEPT_MS = 60_000;
 /** Successful heartbeats before the log says so: a Redis that fails often has one line. */
 const STEADY_BEATS = 3;
 /**
- * Replicas whose heartbeats succeeded for so long have counted each other: longer than a heartbeat, and shorter than GONE_S.
+ * Replicas whose heartbeats succeeded for so long have counted each other: longer than a heartbeat, and shorter than GONE_MS.
  */
 const SETTLED_MS = 5_000;
 const MIN_SHARE = 2;
 
-const HEARTBEAT: RedisScript = {
-  name: 'petqlHeartbeat',
-  // It writes and publishes, so it fails where Redis is read-only, or this user may not publish.
-  source: `
-redis.call('PUBLISH', 'petql:replicas', ARGV[1])
-local now = tonumber(redis.call('TIME')[1])
-local isKnown = redis.call('ZSCORE', KEYS[1], ARGV[1])
-redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ${GONE_S})
-redis.call('ZREMRANGEBYSCORE', KEYS[1], now + 1, '+inf')
-redis.call('EXPIRE', KEYS[1], 60)
-return redis.call('ZCARD', KEYS[1]) .. (isKnown and ' known' or '')
-`,
-};
+/** When each replica had its last heartbeat, by the store's clock. */
+type Beats = Readonly<Record<string, number>>;
 
 /** @param log gets one line when Redis begins to fail, with the reason, and one when it works steadily. Default: none. */
-export function createReplicas(redis: RedisConnection, replica: string, log: Log = silentLog): Replicas {
+export function createReplicas(store: Store, replica: string, log: Log = silentLog): Replicas {
   let counts: number[] = [];
   let isWorking = true;
   /** Heartbeats since the last failure, where its end is not in the log yet. */
@@ -62,8 +52,8 @@ export function createReplicas(redis: RedisConnection, replica: string, log: Log
   let failedAtMs = 0;
   let isClosed = false;
   const listeners: ((isEmptied: boolean) => void)[] = [];
-  const timer = setInterval(beat, HEARTBEAT_MS).unref();
-  beat();
+  const timer = setInterval(() => void beat(), HEARTBEAT_MS).unref();
+  void beat();
   return {
     get count() {
       return Math.max(1, ...counts.slice(0, COUNTED_BEATS));
@@ -83,19 +73,25 @@ export function createReplicas(redis: RedisConnection, replica: string, log: Log
     },
   };
 
-  function beat(): void {
+  async function beat(): Promise<void> {
     const sentAtMs = performance.now();
-    redis.run(HEARTBEAT, 'petql:replicas', replica).then(
-      (reply) => {
-        firstBeatMs = Math.min(firstBeatMs, performance.now());
-        lastBeatMs = sentAtMs;
-        const isEmptied = counts.length > 0 && !reply.endsWith('known');
-        counts = [Number.parseInt(reply, 10), ...counts].slice(0, REMEMBERED_BEATS);
-        noteSuccess();
-        for (const listener of listeners) listener(isEmptied);
-      },
-      (error: Error) => noteFailure(error),
-    );
+    try {
+      const { count, isKnown } = await store.update('replicas', (found, nowMs) => {
+        const before = found === undefined ? {} : (JSON.parse(found) as Beats);
+        const isThere = ([, atMs]: [string, number]) => atMs > nowMs - GONE_MS && atMs < nowMs + GONE_MS;
+        const beats = { ...Object.fromEntries(Object.entries(before).filter(isThere)), [replica]: nowMs };
+        const result = { count: Object.keys(beats).length, isKnown: replica in before };
+        return { text: JSON.stringify(beats), ttlMs: KEPT_MS, result };
+      });
+      firstBeatMs = Math.min(firstBeatMs, performance.now());
+      lastBeatMs = sentAtMs;
+      const isEmptied = counts.length > 0 && !isKnown;
+      counts = [count, ...counts].slice(0, REMEMBERED_BEATS);
+      noteSuccess();
+      for (const listener of listeners) listener(isEmptied);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError && error.isContended)) noteFailure(error as Error);
+    }
   }
 
   /** Commands that fail because of `close` are not logged. */

@@ -1,9 +1,9 @@
-import type { RedisConnection, RedisScript } from '../../src/store/redis.ts';
+import type { RedisConnection } from '../../src/store/redis.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
 import { between, createRandom } from './random.ts';
 import type { Petql, StartOptions, World } from './world.ts';
 
-/** A double of a Redis in the same process, on the clock of the moment. It carries out petql's scripts by their names. */
+/** A double of a Redis in the same process, on the clock of the moment. */
 export interface Redis {
   /** The connection of one replica: replies come in the order of its commands, or not within the 500 ms of the real one. */
   connect(): RedisConnection;
@@ -31,12 +31,10 @@ export interface RedisOptions {
 
 const COMMAND_TIMEOUT_MS = 500;
 const SLOW_LEG_MS = 75;
-const GONE_S = 10;
 
 export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], aheadMs = 0 }: RedisOptions): Redis {
   const random = createRandom(seed);
   const texts = new Map<string, { readonly text: string; readonly endsAtMs: number }>();
-  const beats = new Map<string, number>();
   /** What a hanging Redis has received. */
   const received: (() => void)[] = [];
   const compares = { won: 0, lost: 0 };
@@ -56,7 +54,6 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
     },
     empty() {
       texts.clear();
-      beats.clear();
     },
   };
 
@@ -65,14 +62,10 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
     let arrivesAtMs = 0;
     let repliesAtMs = 0;
     return {
-      get connected() {
-        return !isClosed && fault !== 'down';
-      },
-      subscribe: () => () => {},
       close() {
         isClosed = true;
       },
-      run: (script, _key, ...args) =>
+      compareAndSet: (key, version, action, ...textAndTtl) =>
         new Promise((resolve, reject) => {
           const fail = (reason: string) => {
             clearTimeout(timeout);
@@ -84,8 +77,8 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
           const carryOut = () => {
             if (fault === 'down') return fail('ECONNRESET');
             if (fault === 'hanging') return void received.push(carryOut);
-            const isRefused = fault === 'read-only' && isWrite(script, args);
-            const reply = isRefused ? '' : execute(script, _key, args);
+            const isRefused = fault === 'read-only' && action !== 'keep';
+            const reply = isRefused ? '' : compareAndSet(key, version, action, textAndTtl);
             repliesAtMs = Math.max(repliesAtMs, Date.now() + legMs());
             setTimeout(() => {
               if (isClosed || fault === 'mute') return;
@@ -101,14 +94,7 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
     };
   }
 
-  /** Those of the lists that replicas share are answered with nothing. */
-  function execute({ name }: RedisScript, key: string, args: readonly string[]): string {
-    if (name === 'petqlCompareAndSet') return compareAndSet(key, args);
-    if (name === 'petqlHeartbeat') return heartbeat(args[0] ?? '');
-    return '';
-  }
-
-  function compareAndSet(key: string, [version = '', action, text = '', ttlMs]: readonly string[]): string {
+  function compareAndSet(key: string, version: string, action: string, [text = '', ttlMs]: readonly string[]): string {
     const kept = texts.get(key);
     const found = kept && kept.endsAtMs > nowMs() ? kept.text : '';
     if (found.slice(0, 36) !== version) {
@@ -120,18 +106,6 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
     if (action === 'delete') texts.delete(key);
     return `won ${nowMs()} `;
   }
-
-  function heartbeat(replica: string): string {
-    const nowS = Math.floor(nowMs() / 1_000);
-    const isKnown = beats.has(replica);
-    beats.set(replica, nowS);
-    for (const [other, atS] of beats) if (atS <= nowS - GONE_S || atS > nowS) beats.delete(other);
-    return `${beats.size}${isKnown ? ' known' : ''}`;
-  }
-}
-
-function isWrite({ name }: RedisScript, [, action]: readonly string[]): boolean {
-  return name === 'petqlHeartbeat' || (name === 'petqlCompareAndSet' && action !== 'keep');
 }
 
 /** Starts replicas with a Redis in common. Their own clocks are up to 15 s apart. */
