@@ -21,9 +21,6 @@ import { createLedger } from './throttle/ledger.ts';
 import type { Ledger } from './throttle/ledger.ts';
 import { createReplicas } from './throttle/replicas.ts';
 
-/** The calls in a day of the largest published plan: some 60 MB of memory, or 35 MB of a file. */
-const MAX_RECORDS = 100_000;
-
 export interface Stores {
   readonly ledger: Ledger;
   /** Idempotency records. */
@@ -65,7 +62,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack): St
       isFreshUpstream: freshUpstream,
       isForgetful: !file && !freshUpstream,
     }),
-    records: createRecords({ store, nameOf, maxRecords: MAX_RECORDS }),
+    records: createRecords(store, nameOf),
     nameOf,
     replicas: () => 1,
     redis: () => undefined,
@@ -96,7 +93,7 @@ function openRedis(url: string, options: CheckedOptions, opened: DisposableStack
   replicas.onBeat(() => sharedLists.flush());
   return {
     ledger: createLedger({ store, nameOf, rules: rulesOf(options, store), log, replicas }),
-    records: createRecords({ store, nameOf }),
+    records: createRecords(store, nameOf),
     nameOf,
     replicas: () => replicas.count,
     sharedLists,

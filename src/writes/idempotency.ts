@@ -8,7 +8,7 @@ import type { RequestTerms } from '../reads/pending-reads.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { refusedError } from '../throttle/refused-error.ts';
 import type { CreateOutcome } from './create-pet.ts';
-import { fullError, otherInputError, pendingError, unavailableError } from './idempotency-errors.ts';
+import { otherInputError, pendingError, unavailableError } from './idempotency-errors.ts';
 
 export interface Submit extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
   readonly key: string;
@@ -105,8 +105,7 @@ export function createIdempotency(
     try {
       const begun = await inTime(records.begin(record, lease), graceLeftMs(submit.deadlineMs, clock), LATE);
       if (begun === LATE) throw endedError('late');
-      if (begun.kind === 'full') throw fullError(begun.freeInMs, clock.now());
-      return begun.kind === 'begun';
+      return begun;
     } catch (error) {
       // The store may have written it nevertheless.
       void records.release(record, lease);
