@@ -82,7 +82,7 @@ function assemble(
 ): Gateway {
   const { petApiUrl, upstreamTimeoutMs, maxStaleMs, log, clock } = checked;
   const stores = openStores(checked, opened);
-  const { ledger, replicas, sharedLists, records, nameOf, redis, secretsDiffer } = stores;
+  const { ledger, replicas, sharedLists, records, nameOf, redis } = stores;
   const { dispatcher, admin } = checked;
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, dispatcher });
   opened.defer(() => void transport.close());
@@ -133,7 +133,6 @@ function assemble(
     return {
       draining,
       redis: redis(),
-      secretsDiffer: secretsDiffer(),
       pausedKeys: callers.pausedKeys(),
       isGetRouteWorking: callers.isGetRouteWorking,
       nearSunsetMs: callers.nearSunsetMs,

@@ -32,8 +32,6 @@ export interface Stores {
   readonly sharedLists?: SharedLists;
   /** Returns whether Redis works; undefined without Redis. */
   redis(): Health['redis'];
-  /** Returns whether another key secret is in use with this Redis. */
-  secretsDiffer(): boolean;
   ready(): Promise<void>;
   close(): Promise<void>;
 }
@@ -66,7 +64,6 @@ export function openStores(options: CheckedOptions, opened: DisposableStack): St
     nameOf,
     replicas: () => 1,
     redis: () => undefined,
-    secretsDiffer: () => false,
     ready: async () => {},
     close: () => store.close(),
   };
@@ -98,7 +95,6 @@ function openRedis(url: string, options: CheckedOptions, opened: DisposableStack
     replicas: () => replicas.count,
     sharedLists,
     redis: () => (replicas.isRedisWorking ? 'connected' : 'unavailable'),
-    secretsDiffer: () => secret.conflict,
     async ready() {
       try {
         await secret.check();

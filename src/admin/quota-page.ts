@@ -85,12 +85,11 @@ function figures({ callsMade, callsSaved, refused, stale }: Totals): string {
   return pairs.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('');
 }
 
-function stateOf({ draining, redis, secretsDiffer, pausedKeys, isGetRouteWorking }: Health, replicas: number): string {
+function stateOf({ draining, redis, pausedKeys, isGetRouteWorking }: Health, replicas: number): string {
   const parts = [
     draining ? 'Stopping.' : 'Running.',
     redis === undefined ? 'No Redis: one replica.' : `Redis ${redis}.`,
     ...(redis === undefined ? [] : [`Replicas: ${replicas}.`]),
-    ...(secretsDiffer ? ['Another replica uses another key secret: each counts alone.'] : []),
     ...(pausedKeys > 0 ? [`Paused keys: ${count(pausedKeys)}.`] : []),
     ...(isGetRouteWorking ? [] : ['The pet API has no route for single pets.']),
   ];

@@ -21,8 +21,6 @@ export interface SharedKeySecret {
    * @throws StoreUnavailableError
    */
   check(): Promise<void>;
-  /** Whether Redis had another secret at the last check. */
-  readonly conflict: boolean;
 }
 
 /** The document: a secret that petql made, or the fingerprint of one that was given. */
@@ -56,36 +54,29 @@ export function createSecret(): string {
 /**
  * Makes the secret that all processes on one Redis share: the given one, else one that the first process makes.
  *
- * @param log gets one line when another secret is found, and one when it is not found any more. Default: none.
+ * @param log gets one line when another secret is found. Default: none.
  */
 export function createSharedKeySecret(store: Store, given?: string, log: Log = silentLog): SharedKeySecret {
   let secret = given ?? createSecret();
   let nameOf = given === undefined ? undefined : createNameOf(given);
-  let conflict = false;
+  let isLogged = false;
   return {
     async nameOf(apiKey) {
       if (!nameOf) await check();
       return (nameOf ?? createNameOf(secret))(apiKey);
     },
     check,
-    get conflict() {
-      return conflict;
-    },
   };
 
   async function check(): Promise<void> {
     const kept = await store.update(DOCUMENT, offer(secret, given !== undefined));
     const reason = mismatch(kept, given, 'Redis');
-    if (reason && !conflict) {
-      log.warn(
-        {},
-        'another key secret is in use with this Redis: each secret uses the whole plan and has its own idempotency records; ' +
-          'start all processes with the same key secret',
-      );
+    if (reason) {
+      if (!isLogged)
+        log.error({ reason }, 'Redis has another key secret: this process uses the whole plan beside the others');
+      isLogged = true;
+      throw new Error(reason);
     }
-    if (!reason && conflict) log.info({}, 'only this key secret is in use with this Redis again');
-    conflict = reason !== undefined;
-    if (reason) throw new Error(reason);
     if (kept.secret !== undefined) secret = kept.secret;
     nameOf = createNameOf(secret);
   }

@@ -6,8 +6,6 @@ export interface Health {
   readonly draining: boolean;
   /** Undefined where none is configured. */
   readonly redis: 'unavailable' | 'connected' | undefined;
-  /** Whether another process counts in the same Redis under another key secret, and so for itself. */
-  readonly secretsDiffer: boolean;
   /** API keys that are paused at the moment, after a 429. */
   readonly pausedKeys: number;
   /** Whether the upstream's route for single pets works, as far as is known; otherwise petql looks for ids in lists. */
@@ -25,14 +23,14 @@ export interface Health {
 export function healthResponse(path: string, health: () => Health): HttpResponse | undefined {
   if (path === '/health/live') return json(200, { status: 'ok' });
   if (path !== '/health/ready') return undefined;
-  const { draining, redis, secretsDiffer, pausedKeys, isGetRouteWorking, nearSunsetMs } = health();
+  const { draining, redis, pausedKeys, isGetRouteWorking, nearSunsetMs } = health();
   const isDivided = redis === 'unavailable';
-  const status = draining ? 'draining' : isDivided || secretsDiffer ? 'degraded' : 'ok';
+  const status = draining ? 'draining' : isDivided ? 'degraded' : 'ok';
   return json(draining ? 503 : 200, {
     status,
     redis: redis ?? 'none',
     // Whose quota is counted here: that of this process, of all replicas, or this replica's part of it.
-    quota: isDivided ? 'divided' : redis === undefined ? 'local' : secretsDiffer ? 'split' : 'shared',
+    quota: isDivided ? 'divided' : redis === undefined ? 'local' : 'shared',
     upstream: {
       pausedKeys,
       getRoute: isGetRouteWorking,
