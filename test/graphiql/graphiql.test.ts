@@ -1,49 +1,50 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, Locator, Page, Route } from 'playwright-core';
-import { afterAll, assert, beforeAll, beforeEach, expect, test } from 'vitest';
+import { isObjectType } from 'graphql';
+import type { Browser, Locator, Route } from 'playwright-core';
+import { afterAll, afterEach, assert, beforeAll, beforeEach, expect, test } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
+import { loadedBytes, openTab, openTabIsStored, openWatchedPage, tabNames } from './graphiql-page.ts';
+import type { WatchedPage } from './graphiql-page.ts';
 
 /** GraphiQL's script, style and editor workers. */
 const ASSETS = ['editorWorkerService.js', 'graphiql.css', 'graphiql.js', 'graphql.js', 'json.js'];
 const TABS = ['ListPets', 'ThirtyPets', 'CompareStatuses', 'CreatePet', 'Quota', 'DryRun'];
+const figures = (petql: object) => ({ data: {}, extensions: { petql } });
 /** The line under the result for what a response holds. */
 const LINES: readonly (readonly [string, object, Record<string, string>?])[] = [
   [
     '1 call · 29 saved · fresh · 57 of 60 this minute, 986 of 1,000 today',
-    { data: {}, extensions: { petql: { upstreamCalls: 1, savedCalls: 29, oldestAgeMs: 7 } } },
-    {
-      ratelimit: '"minute";r=57;t=23, "day";r=986;t=4000',
-      'ratelimit-policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
-    },
+    figures({ upstreamCalls: 1, savedCalls: 29, oldestAgeMs: 7 }),
+    { ratelimit: '"minute";r=57;t=23, "day";r=986;t=4000', 'ratelimit-policy': '"minute";q=60;w=60, "day";q=1000' },
   ],
   [
     '0 calls · 2 saved · 75 s old: quota exhausted · 0 left this minute',
-    {
-      data: {},
-      extensions: { petql: { upstreamCalls: 0, savedCalls: 2, oldestAgeMs: 74_100, staleReason: 'QUOTA_EXHAUSTED' } },
-    },
+    figures({ upstreamCalls: 0, savedCalls: 2, oldestAgeMs: 74_100, staleReason: 'QUOTA_EXHAUSTED' }),
     { ratelimit: 'junk, "minute"; t=23; r=0, "day";t=1', 'ratelimit-policy': '"minute";w=60' },
   ],
   [
     '0 calls · 0 saved · retry in 23 s',
-    { data: null, errors: [{ message: 'Rate limited.', extensions: { code: 'RATE_LIMITED', retryAfterMs: 22_500 } }] },
+    { data: null, errors: [{ message: 'No.', extensions: { code: 'RATE_LIMITED', retryAfterMs: 22_500 } }] },
   ],
   [
     'dry run · at most 1,200 calls · fits in 3 min',
-    { data: {}, extensions: { petql: { dryRun: { upstreamCalls: 1200, fits: false, waitMs: 180_000 } } } },
+    figures({ dryRun: { upstreamCalls: 1200, fits: false, waitMs: 180_000 } }),
   ],
 ];
 const PATIENCE = { timeout: 15_000 };
+const WIDE = { width: 1280, height: 800 };
 
 let gateway: TestGateway;
 /** Its GraphiQL knows no key. */
 let keyless: TestGateway;
 let browser: Browser | undefined;
-let page: Page;
+/** One for all tests, since each load takes a second; the test after one that fails gets a new page. */
+let page: WatchedPage['page'];
+let complaints: readonly string[] | undefined;
 
 beforeAll(async () => {
   gateway = await startGateway({ gateway: { graphiqlKey: 'demo-free' } });
@@ -56,22 +57,42 @@ afterAll(async () => {
   await keyless[Symbol.asyncDispose]();
 });
 
-beforeEach(async ({ onTestFinished, skip }) => {
+beforeEach(async ({ onTestFailed, skip }) => {
   if (!browser) return skip('no browser starts on this machine');
-  page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-  page.setDefaultTimeout(PATIENCE.timeout);
-  const complaints = listenForComplaints(page);
-  onTestFinished(async () => {
+  onTestFailed(async () => {
+    complaints = undefined;
     await page.context().close();
-    assert.deepEqual(complaints, []);
   });
+  if (complaints) return;
+  const origins = [gateway, keyless].map(({ endpoint }) => new URL(endpoint).origin);
+  ({ page, complaints } = await openWatchedPage(browser, origins));
+  page.setDefaultTimeout(PATIENCE.timeout);
+  await page.setViewportSize(WIDE);
   await page.goto(gateway.endpoint);
   await shows('Operation Editor', 'ListPets');
+});
+afterEach(() => assert.deepEqual(complaints ?? [], []));
+
+test('the first load takes less than 3 MB, and is called petql', async () => {
+  const bytes = await bytesOfAll();
+  expect(Object.values(bytes).reduce((sum, one) => sum + one)).toBeLessThan(3_000_000);
+  for (const name of ASSETS) expect(bytes[name]).toBeGreaterThan(0);
+  expect(await page.title()).toBe('petql');
+  await page.getByText('petql', { exact: true }).waitFor();
+  expect(await page.locator('body').innerText()).not.toContain('Yoga');
+});
+
+// The editor measured its text before its font was there.
+test('the guides of indentation stand where the text does', async () => {
+  const pets = editor('Operation Editor').getByText('pets', { exact: true });
+  const guide = editor('Operation Editor').locator('.core-guide-indent.lvl-1').first();
+  const leftOf = async (item: Locator) => Math.round((await item.boundingBox())?.x ?? NaN);
+  await expect.poll(async () => (await leftOf(guide)) - (await leftOf(pets)), PATIENCE).toBe(0);
 });
 
 /** The first calls of the key. UPDATE_PICTURE=1 in the environment writes the picture again. */
 test('thirty pets by alias cost one call, in the picture for the README', async () => {
-  await openTab('ThirtyPets');
+  await openTab(page, 'ThirtyPets');
   await execute();
   await shows('Result Window', '"name": "Dexter"');
   await usageShows('1 call · 29 saved · fresh · 59 of 60 this minute, 999 of 1,000 today');
@@ -81,55 +102,47 @@ test('thirty pets by alias cost one call, in the picture for the README', async 
   if (process.env['UPDATE_PICTURE']) await writeFile(join(import.meta.dirname, 'graphiql.png'), picture);
 });
 
-test('the first load takes less than 3 MB, and a reload takes none of the assets again', async () => {
-  const first = await loadedFiles();
-  expect(first.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(3_000_000);
-  expect(assetsOverTheWire(first)).toEqual(ASSETS);
-
-  await page.reload();
-  expect(assetsOverTheWire(await loadedFiles())).toEqual([]);
+// GraphiQL adds a tab on a reload unless its editors start with what a stored tab holds.
+test('a reload takes none of the assets again, and keeps the tabs, the open one and its variables', async () => {
+  for (const [index, name] of [
+    [0, 'ListPets'],
+    [3, 'CreatePet'],
+  ] as const) {
+    await openTab(page, name);
+    await openTabIsStored(page, index);
+    await page.reload();
+    await shows('Operation Editor', name);
+    expect(await tabNames(page)).toEqual(TABS);
+    const bytes = await bytesOfAll();
+    expect(ASSETS.filter((asset) => bytes[asset] !== 0)).toEqual([]);
+  }
+  await page.getByRole('button', { name: 'Variables' }).click();
+  await shows('Variables', '"name": "Momo"');
 });
 
-test('the page is called petql, in its title and in its header', async () => {
-  expect(await page.title()).toBe('petql');
-  await page.getByText('petql', { exact: true }).waitFor();
-  expect(await page.locator('body').innerText()).not.toContain('Yoga');
-});
-
-test('each example operation has a tab, with the demo key as a header', async () => {
-  expect(await tabNames()).toEqual(TABS);
+// GraphiQL's tabs jumped away from under the pointer after the window had changed its size.
+test('each example operation has a tab, with the demo key as a header', async ({ onTestFinished }) => {
+  await page.setViewportSize({ width: 1000, height: 700 });
+  onTestFinished(() => page.setViewportSize(WIDE));
+  await page.getByRole('button', { name: 'Headers' }).click();
   for (const name of TABS.toReversed()) {
-    await openTab(name);
+    await openTab(page, name);
     await shows('Operation Editor', name);
     await shows('Headers', '"Authorization": "Bearer demo-free"');
   }
-});
-
-// GraphiQL's tabs jumped away from under the pointer after that.
-test('a tab opens at one click after the window has changed its size', async () => {
-  await page.setViewportSize({ width: 1000, height: 700 });
-  await openTab('ThirtyPets');
-  await openTab('ListPets');
-  expect(await tabNames()).toEqual(TABS);
-});
-
-// The editor measured its text before its font was there.
-test('the guides of indentation stand where the text does', async () => {
-  const field = editor('Operation Editor').getByText('pets', { exact: true });
-  const guide = editor('Operation Editor').locator('.core-guide-indent.lvl-1').first();
-  await expect.poll(async () => (await leftOf(guide)) - (await leftOf(field)), PATIENCE).toBe(0);
+  expect(await tabNames(page)).toEqual(TABS);
 });
 
 test('the execute button runs the first query with its variables', async () => {
-  await execute();
-  for (const name of ['Ada', 'Balu', 'Cleo', 'Dexter']) await shows('Result Window', `"name": "${name}"`);
+  await openTab(page, 'ListPets');
+  await executeTo('"name": "Ada"');
+  for (const name of ['Balu', 'Cleo', 'Dexter']) await shows('Result Window', `"name": "${name}"`);
   expect(await textOf('Result Window')).not.toContain('"name": "Elsa"');
 });
 
 test('the mutation of the create tab adds one pet, however often it runs', async () => {
-  await openTab('CreatePet');
-  await execute();
-  await shows('Result Window', '"name": "Momo"');
+  await openTab(page, 'CreatePet');
+  await executeTo('"name": "Momo"');
   await shows('Result Window', '"userErrors": []');
   await usageShows('1 call · 0 saved');
   await execute();
@@ -137,117 +150,79 @@ test('the mutation of the create tab adds one pet, however often it runs', async
   expect(gateway.sandbox.calls.filter(({ method }) => method === 'POST')).toHaveLength(1);
 });
 
-test('the dry run tab shows the cost at most, and calls nothing', async () => {
+test.each<[string, string, RegExp]>([
+  ['DryRun', '"dryRun": {', /^dry run · at most \d calls · fits now/],
+  ['Quota', '"queued": 0', /^0 calls · 0 saved/],
+])('the tab %s makes no call', async (name, result, line) => {
   const before = gateway.sandbox.calls.length;
-  await openTab('DryRun');
-  await execute();
-  await shows('Result Window', '"dryRun": {');
-  await usageShows(/^dry run · at most \d calls · fits now/);
+  await openTab(page, name);
+  await executeTo(result);
+  await usageShows(line);
   expect(gateway.sandbox.calls).toHaveLength(before);
 });
 
-test('the quota tab costs no call', async () => {
-  await openTab('Quota');
-  await execute();
-  await shows('Result Window', '"queued": 0');
-  expect(await usage()).toContain('0 calls · 0 saved');
-});
-
-test('the line under the result says what the response says', async () => {
-  await using answers = await answerWith();
+test('the line under the result says what the response says', async ({ onTestFinished }) => {
+  let next: Parameters<Route['fulfill']>[0];
+  await page.route('**/graphql', (route) => route.fulfill(next));
+  onTestFinished(() => page.unrouteAll());
+  await openTab(page, 'ListPets');
   for (const [line, result, headers = {}] of LINES) {
-    answers.next = { json: result, headers };
+    next = { json: result, headers };
     await execute();
     await expect.poll(usage, PATIENCE).toBe(line);
   }
-  answers.next = { body: '<h1>Sign in</h1>' };
+  next = { body: '<h1>Sign in</h1>' };
   await execute();
   await shows('Result Window', 'Expected a GraphQL response, got HTTP 200.');
 });
 
 test('each tab keeps the line of its last run', async () => {
+  await openTab(page, 'ListPets');
   await execute();
   await usageShows(/\d saved · fresh/);
-  await openTab('Quota');
+  await openTab(page, 'CompareStatuses');
   await expect.poll(usage, PATIENCE).toBe('');
-  await openTab('ListPets');
+  await openTab(page, 'ListPets');
   await usageShows(/\d saved · fresh/);
 });
 
-test('at 390 px the query stands above the result, and both can be used', async () => {
+test('at 390 px the query stands above the result, and both can be used', async ({ onTestFinished }) => {
   await page.setViewportSize({ width: 390, height: 844 });
-  await execute();
-  await shows('Result Window', '"name": "Ada"');
+  onTestFinished(() => page.setViewportSize(WIDE));
+  await openTab(page, 'CompareStatuses');
+  await executeTo('"name": "Ada"');
   await usageShows('fresh');
-  const query = await boxOf(editor('Operation Editor'));
-  const headers = await boxOf(editor('Headers'));
-  const result = await boxOf(editor('Result Window'));
-  const line = await boxOf(page.locator('#usage'));
-  for (const box of [query, headers, result, line]) {
-    expect(box.x).toBeGreaterThanOrEqual(0);
-    expect(box.x + box.width).toBeLessThanOrEqual(390);
-    expect(box.width).toBeGreaterThan(330);
+  const parts = [editor('Operation Editor'), editor('Headers'), editor('Result Window'), page.locator('#usage')];
+  const boxes = await Promise.all(parts.map(async (part) => (await part.boundingBox()) ?? assert.fail('hidden')));
+  for (const { x, width } of boxes) {
+    expect(x).toBeGreaterThanOrEqual(0);
+    expect(x + width).toBeLessThanOrEqual(390);
+    expect(width).toBeGreaterThan(330);
   }
-  expect(query.height).toBeGreaterThan(150);
-  expect(headers.y).toBeGreaterThanOrEqual(query.y + query.height);
-  expect(result.y).toBeGreaterThanOrEqual(headers.y + headers.height);
-  expect(result.height).toBeGreaterThan(250);
-  expect(line.y).toBeGreaterThanOrEqual(result.y + result.height);
-  expect(line.y + line.height).toBeLessThanOrEqual(844);
-});
-
-test('a typed key holds for all tabs of the page and for a reload, and in no other storage', async () => {
-  await page.goto(keyless.endpoint);
-  await shows('Headers', 'YOUR_API_KEY');
-  await typeInto('Headers', '{ "Authorization": "Bearer demo-pro"');
-  await execute();
-  await usageShows('1 call · 0 saved');
-  await openTab('CompareStatuses');
-  await execute();
-  await usageShows('fresh');
-  await openTab('ListPets');
-  await openTabIsStored(0);
-  await page.reload();
-  await shows('Headers', 'demo-pro');
-  await execute();
-  await shows('Result Window', '"name": "Ada"');
-  expect(await page.evaluate(() => JSON.stringify(globalThis.localStorage))).not.toContain('demo-pro');
-});
-
-// GraphiQL adds a tab on a reload unless its editors start with what a stored tab holds.
-test('a reload keeps the tabs, the open one and its variables', async () => {
-  await openTabIsStored(0);
-  await page.reload();
-  await shows('Operation Editor', 'ListPets');
-  expect(await tabNames()).toEqual(TABS);
-
-  await openTab('CreatePet');
-  await openTabIsStored(3);
-  await page.reload();
-  await page.getByRole('button', { name: 'Variables' }).click();
-  await shows('Operation Editor', 'CreatePet');
-  await shows('Variables', '"name": "Momo"');
-  expect(await tabNames()).toEqual(TABS);
+  const tops = boxes.map(({ y }) => y);
+  const bottoms = boxes.map(({ y, height }) => y + height);
+  for (const [index, bottom] of bottoms.entries()) expect(tops[index + 1] ?? 844).toBeGreaterThanOrEqual(bottom);
+  expect(boxes[0]?.height).toBeGreaterThan(150);
+  expect(boxes[2]?.height).toBeGreaterThan(250);
 });
 
 test('the docs describe the fields of Query and lead to Pet and PetStatus', async () => {
   await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
   const docs = page.getByRole('region', { name: 'Documentation Explorer' });
-  const follow = (link: string) => docs.getByRole('link', { name: link, exact: true }).first().click();
-  const reads = async (text: string | null | undefined) => {
-    await expect.poll(() => docs.innerText(), PATIENCE).toContain(text ?? 'a description');
-  };
-
-  await follow('Query');
-  for (const { description } of Object.values(schema.getQueryType()?.getFields() ?? {})) await reads(description);
-  await follow('Pet');
-  await reads(schema.getType('Pet')?.description);
-  await follow('PetStatus');
-  await reads(schema.getType('PetStatus')?.description);
-  for (const status of ['AVAILABLE', 'PENDING', 'SOLD']) await reads(status);
+  const types = ['Query', 'Pet', 'PetStatus'].map((name) => schema.getType(name));
+  for (const type of types) {
+    await docs
+      .getByRole('link', { name: type?.name ?? '', exact: true })
+      .first()
+      .click();
+    const fields = isObjectType(type) ? Object.values(type.getFields()) : [];
+    const texts = [type, ...fields].map((one) => one?.description ?? 'a description');
+    for (const text of texts) await expect.poll(() => docs.innerText(), PATIENCE).toContain(text);
+  }
+  for (const status of ['AVAILABLE', 'PENDING', 'SOLD']) expect(await docs.innerText()).toContain(status);
 });
 
-test("the editor completes the schema's fields, with workers of the gateway's own", async () => {
+test("the editor completes the schema's fields, with the gateway's workers", async () => {
   await editor('Operation Editor').getByRole('textbox').focus();
   await page.keyboard.press('ControlOrMeta+a');
   await page.keyboard.type('{ pet');
@@ -260,78 +235,41 @@ test("the editor completes the schema's fields, with workers of the gateway's ow
   expect(workers.filter((url) => !url.startsWith(`${gateway.endpoint}/graphiql/`))).toEqual([]);
 });
 
-/** Stands in for the gateway. */
-async function answerWith() {
-  const answers: { next: Parameters<Route['fulfill']>[0]; [Symbol.asyncDispose](): Promise<void> } = {
-    next: {},
-    [Symbol.asyncDispose]: () => page.unroute(gateway.endpoint),
-  };
-  await page.route('**/graphql', (route) => {
-    return route.request().method() === 'POST' ? route.fulfill(answers.next) : route.fallback();
-  });
-  return answers;
+test('a typed key holds for all tabs of the page and for a reload, and in no other storage', async () => {
+  await page.goto(keyless.endpoint);
+  await shows('Headers', 'YOUR_API_KEY');
+  await editor('Headers').getByRole('textbox').filter({ visible: true }).focus();
+  await page.keyboard.press('ControlOrMeta+a');
+  // The editor closes the bracket.
+  await page.keyboard.insertText('{ "Authorization": "Bearer demo-pro"');
+  await shows('Headers', 'demo-pro');
+  await execute();
+  await usageShows('1 call · 0 saved');
+  await openTab(page, 'CompareStatuses');
+  await execute();
+  await usageShows('fresh');
+  await openTabIsStored(page, 2);
+  await openTab(page, 'ListPets');
+  await openTabIsStored(page, 0);
+  await page.reload();
+  await shows('Headers', 'demo-pro');
+  await execute();
+  await shows('Result Window', '"name": "Ada"');
+  expect(await page.evaluate(() => JSON.stringify(globalThis.localStorage))).not.toContain('demo-pro');
+});
+
+/** Once all are there. */
+async function bytesOfAll(): Promise<Record<string, number>> {
+  const names = async () => Object.keys(await loadedBytes(page));
+  await expect.poll(names, PATIENCE).toEqual(expect.arrayContaining(ASSETS));
+  return loadedBytes(page);
 }
 
-/** What a page says on its console as an error, throws, or asks of another host than the gateways'. */
-function listenForComplaints(of: Page): string[] {
-  const heard: string[] = [];
-  of.on('console', (message) => {
-    if (message.type() === 'error') heard.push(`console: ${message.text()}`);
-  });
-  of.on('pageerror', (error) => heard.push(`uncaught: ${error.message}`));
-  of.on('request', (request) => {
-    const { origin, protocol } = new URL(request.url());
-    const isOwn = [gateway, keyless].some(({ endpoint }) => endpoint.startsWith(`${origin}/`));
-    if (!isOwn && protocol !== 'data:' && protocol !== 'blob:') heard.push(`asked: ${request.url()}`);
-  });
-  of.on('websocket', (socket) => heard.push(`asked: ${socket.url()}`));
-  return heard;
-}
-
-interface LoadedFile {
-  readonly name: string;
-  /** Over the wire: none for a file from the browser's cache. */
-  readonly bytes: number;
-}
-
-/** Every file of the page and its workers, once all of them are there. */
-async function loadedFiles(): Promise<LoadedFile[]> {
-  await expect
-    .poll(filesSoFar, PATIENCE)
-    .toEqual(expect.arrayContaining(ASSETS.map((name) => expect.objectContaining({ name }))));
-  return filesSoFar();
-}
-
-function filesSoFar(): Promise<LoadedFile[]> {
-  return page.evaluate(() =>
-    [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((entry) => {
-      const { name, transferSize } = entry as PerformanceResourceTiming;
-      return { name: name.slice(name.lastIndexOf('/') + 1), bytes: transferSize };
-    }),
-  );
-}
-
-function assetsOverTheWire(files: readonly LoadedFile[]): string[] {
-  return files.flatMap(({ name, bytes }) => (bytes > 0 && ASSETS.includes(name) ? [name] : [])).toSorted();
-}
-
-function tabNames(): Promise<string[]> {
-  const tabs = page.getByRole('tablist', { name: 'Select active operation' });
-  return tabs.getByRole('tab').allInnerTexts();
-}
-
-/** Until the address says it too, GraphiQL would still execute the operation of the tab before. */
-async function openTab(name: string): Promise<void> {
-  await page.getByRole('tab', { name }).getByRole('button', { name, exact: true }).click();
-  await page.waitForURL((url) => url.searchParams.get('query')?.includes(name) === true);
-}
-
-/** GraphiQL writes it down a moment later. */
-async function openTabIsStored(index: number): Promise<void> {
-  await page.waitForFunction(
-    (end) => globalThis.sessionStorage.getItem('graphiql:tabState')?.endsWith(end),
-    `"activeTabIndex":${index}}`,
-  );
+/** Executes the operation, whose result has a text that the last result of the tab has not. */
+async function executeTo(text: string): Promise<void> {
+  expect(await textOf('Result Window')).not.toContain(text);
+  await execute();
+  await shows('Result Window', text);
 }
 
 async function execute(): Promise<void> {
@@ -340,10 +278,6 @@ async function execute(): Promise<void> {
 
 function editor(name: string): Locator {
   return page.getByRole('region', { name, exact: true });
-}
-
-async function leftOf(item: Locator): Promise<number> {
-  return Math.round((await item.boundingBox())?.x ?? NaN);
 }
 
 /** The text that an editor shows. It writes its spaces as ones that do not break. */
@@ -355,14 +289,6 @@ async function shows(name: string, text: string): Promise<void> {
   await expect.poll(() => textOf(name), PATIENCE).toContain(text);
 }
 
-/** The editor closes the bracket. */
-async function typeInto(name: string, text: string): Promise<void> {
-  await editor(name).getByRole('textbox').filter({ visible: true }).focus();
-  await page.keyboard.press('ControlOrMeta+a');
-  await page.keyboard.insertText(text);
-  await shows(name, text);
-}
-
 /** The line under the result. Its spaces are partly ones that do not break. */
 async function usage(): Promise<string> {
   const texts = await page.locator('#usage').allTextContents();
@@ -371,8 +297,4 @@ async function usage(): Promise<string> {
 
 async function usageShows(part: string | RegExp): Promise<void> {
   await expect.poll(usage, PATIENCE).toMatch(part);
-}
-
-async function boxOf(item: Locator) {
-  return (await item.boundingBox()) ?? { x: NaN, y: NaN, width: NaN, height: NaN };
 }

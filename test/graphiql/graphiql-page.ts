@@ -1,0 +1,54 @@
+import type { Browser, Page } from 'playwright-core';
+
+export interface WatchedPage {
+  readonly page: Page;
+  /** What the page says on its console as an error, throws, or requests of other origins. */
+  readonly complaints: readonly string[];
+}
+
+export async function openWatchedPage(browser: Browser, origins: readonly string[]): Promise<WatchedPage> {
+  const page = await browser.newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
+  page.on('request', (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (!['data:', 'blob:'].includes(protocol) && !origins.includes(origin)) complaints.push(request.url());
+  });
+  page.on('websocket', (socket) => complaints.push(socket.url()));
+  return { page, complaints };
+}
+
+/** The bytes of each file of the page and its workers over the wire; 0 for one from the browser's cache. */
+export function loadedBytes(page: Page): Promise<Record<string, number>> {
+  return page.evaluate(() => {
+    const entries = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+    return Object.fromEntries(
+      (entries as PerformanceResourceTiming[]).map(({ name, transferSize }) => [
+        name.slice(name.lastIndexOf('/') + 1),
+        transferSize,
+      ]),
+    );
+  });
+}
+
+export function tabNames(page: Page): Promise<string[]> {
+  const tabs = page.getByRole('tablist', { name: 'Select active operation' });
+  return tabs.getByRole('tab').allInnerTexts();
+}
+
+/** Until the address says it too, GraphiQL would still execute the operation of the tab before. */
+export async function openTab(page: Page, name: string): Promise<void> {
+  await page.getByRole('tab', { name }).getByRole('button', { name, exact: true }).click();
+  await page.waitForURL((url) => url.searchParams.get('query')?.includes(name) === true);
+}
+
+/** GraphiQL writes it down a moment later. */
+export async function openTabIsStored(page: Page, index: number): Promise<void> {
+  await page.waitForFunction(
+    (end) => globalThis.sessionStorage.getItem('graphiql:tabState')?.endsWith(end),
+    `"activeTabIndex":${index}}`,
+  );
+}
