@@ -1,17 +1,15 @@
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, sendBy } from '../support/transports.ts';
 import type { Send, Sent } from '../support/transports.ts';
 
 let gateway: TestGateway;
-let close: () => Promise<void>;
 
 beforeAll(async () => {
   gateway = await startGateway();
-  close = () => gateway[Symbol.asyncDispose]();
-  return () => close();
 });
+afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** Whatever came, it cost no upstream call, and the next sound request is served. */
 afterEach(async () => {

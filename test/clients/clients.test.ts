@@ -5,8 +5,8 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { httpOrigin } from '../../src/http-origin.ts';
-import { startEmbedded } from '../support/start-embedded.ts';
-import type { EmbeddedGateway } from '../support/start-embedded.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
+import type { EmbeddedGateway } from '../support/start-gateway.ts';
 
 /** The documented snippets for clients, by what they import first. */
 const snippets = Object.fromEntries(

@@ -5,7 +5,7 @@ import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { startBrowser } from '../support/browser.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { serve } from '../support/serve.ts';
-import { startEmbedded } from '../support/start-embedded.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 import { createBff } from './bff.ts';
 
 const NAMES = ['Ada', '<img src=x onerror="document.title = 1"> & Söhne', '</li>&amp;'];

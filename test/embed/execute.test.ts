@@ -1,7 +1,7 @@
 import { parse } from 'graphql';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { ErrorCode, TypedDocument } from '../../src/index.ts';
-import { startEmbedded } from '../support/start-embedded.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 
 const FIRST = '{ pets(limit: 1) { id } }';
 const apiKey = 'demo-free';

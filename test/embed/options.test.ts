@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { startEmbedded } from '../support/start-embedded.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 
 const petApiUrl = 'https://pets.example/v1';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway } from '../../src/index.ts';
-import { startEmbedded } from '../support/start-embedded.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 
 const PETS = '{ pets(limit: 1) { id } }';
 const BUDGET = '{ rateLimit { windows { used } } }';

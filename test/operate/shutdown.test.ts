@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { askDayUsed, post } from '../support/client.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
-import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import { startRecordedSandbox } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import { until } from '../support/until.ts';
 

@@ -7,8 +7,8 @@ import type { Gateway, GatewayOptions } from '../../src/index.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startPetql } from '../support/run-petql.ts';
-import { startRecordedSandbox } from '../support/start-recorded-sandbox.ts';
-import type { RecordedSandbox } from '../support/start-recorded-sandbox.ts';
+import { startRecordedSandbox } from '../support/start-gateway.ts';
+import type { RecordedSandbox } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 interface Answer {
