@@ -1,11 +1,7 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
-import { runPetql, startPetql } from '../support/run-petql.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
 const FIRST = 'query First($limit: Int = 1) {\n  pets(limit: $limit) { id }\n}';
@@ -101,20 +97,5 @@ describe('a manifest', () => {
   ])('with %s keeps petql from starting', (_name, manifest, problem, options) => {
     expect(() => create(manifest, options)).toThrow(TypeError);
     expect(() => create(manifest, options)).toThrow(problem);
-  });
-
-  test('is a file for the command line, which names its mistakes', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'petql-documents-'));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    const file = join(folder, 'manifest.json');
-    await writeFile(file, JSON.stringify(MANIFEST));
-    const flags = ['--port', '0', '--trusted-documents', file, '--require-trusted-documents'];
-    const petql = await startPetql(flags);
-    const response = await fetch(petql.address, { method: 'POST', headers, body: '{"documentId":"d1d1d1d1"}' });
-    petql.kill('SIGKILL');
-    expect(await response.json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
-    await writeFile(file, '{ "a": "{ cats }" }');
-    const { code, stderr } = await runPetql(flags);
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/--trusted-documents .*"a": Cannot query field/)]);
   });
 });

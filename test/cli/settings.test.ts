@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { describeConfig, readConfig } from '../../src/config.ts';
+
+test.each<[string, string[], Record<string, string>, RegExp]>([
+  ['a wrong flag', ['--prot', '4000'], {}, /^Unknown option '--prot'; petql --help lists the options$/],
+  ['a flag without its value', ['--port'], {}, /^Option '--port <value>' argument missing; petql --help/],
+  ['an empty flag', ['--pet-api-key='], {}, /^--pet-api-key needs a value; petql --help/],
+  ['a word that is no flag', ['a secret'], {}, /^Unexpected argument: each option starts with --; petql --help/],
+  ['a wrong port', ['--port', '70000'], {}, /^--port must be a whole number from 0 to 65535, got "70000"$/],
+  ['a wrong URL', ['--pet-api-url', 'ftp://x'], {}, /^--pet-api-url must be an http or https URL/],
+  ['a URL with a password', [], { PET_API_URL: 'http://u:a secret@x/v1?key=a secret' }, /^PET_API_URL .*"…@x\/v1\?…"$/],
+  ['an origin with a password', ['--cors-origins', 'https://u:a secret@x'], {}, /^--cors-origins must be .*"…@x"$/],
+  ['a key with a space in it', ['--pet-api-key', 'is', 'a secret'], {}, /^Unexpected argument/],
+  ['a key behind one dash', ['-pa secret'], {}, /^Unknown option '-p'; petql --help/],
+  ['a Redis of another protocol', ['--redis-url', 'http://:a secret@x'], {}, /^--redis-url must be a URL[^"]*$/],
+  ['a Redis database by a name', ['--redis-url', 'redis://:a%20secret@x/petql'], {}, /^--redis-url must be [^@]*$/],
+  [
+    'a Redis password with a bare %',
+    ['--redis-url', 'redis://:5%zz@x'],
+    {},
+    /^--redis-url must be a URL .* with % as %25 in its/,
+  ],
+  [
+    'two upstreams',
+    ['--sandbox'],
+    { PET_API_URL: 'http://localhost/v1' },
+    /^--sandbox cannot be used with --pet-api-url/,
+  ],
+  [
+    'trusted documents only, without any',
+    ['--require-trusted-documents'],
+    {},
+    /^--require-trusted-documents needs --tru/,
+  ],
+  [
+    'no upstream in production',
+    [],
+    { NODE_ENV: 'production' },
+    /^--pet-api-url \(PET_API_URL\) is required when NODE_ENV/,
+  ],
+  [
+    'every wrong value at once',
+    ['--port', 'x', '--host', '127.0.0.1'],
+    { LOG_LEVEL: 'loud', UPSTREAM_TIMEOUT_MS: '-1', PET_API_KEY: 'a secret' },
+    /^PET_API_KEY must [^"]*; --port .*got "x"; UPSTREAM_TIMEOUT_MS .*got "-1"; LOG_LEVEL .*got "loud"$/,
+  ],
+])('%s is named in one line', (_name, args, env, line) => {
+  const read = () => readConfig('gateway', args, env);
+  expect(read).toThrow(line);
+  expect(read).not.toThrow('a secret');
+});
+
+test('a flag wins over the environment, which wins over the default; an empty variable is none', () => {
+  const env = { PORT: '1', HOST: 'localhost', PLAN: '', CORS_ORIGINS: 'https://a.example/, http://b.example' };
+  expect(readConfig('gateway', ['--port', '2'], env)).toMatchObject({
+    port: 2,
+    host: 'localhost',
+    plan: { perMinute: 60, known: false },
+    corsOrigins: ['https://a.example', 'http://b.example'],
+    logLevel: 'info',
+  });
+  expect(readConfig('sandbox', [], { PLAN: 'gold', MAX_DEPTH: 'x' })).toMatchObject({ port: 4000 });
+});
+
+test('a line of --help is short', () => {
+  const texts = describeConfig('gateway')
+    .split('\n')
+    .map((row) => row.split(/ {2,}/).at(-1) ?? '');
+  expect(texts.length).toBeGreaterThan(20);
+  for (const text of texts) expect(text.length).toBeLessThanOrEqual(75);
+});
