@@ -1,13 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
+import { freePort } from '../support/serve.ts';
 import { buildImage } from './dockerfile.ts';
 import type { Image } from './dockerfile.ts';
 
@@ -37,10 +36,7 @@ test('the image answers, is healthy while it runs, and stops cleanly, where it m
   const env = { ...image.env, ...locked, PATH: process.env['PATH'] ?? '', PORT: String(await freePort()) };
   const isHealthy = () => {
     const [command = '', ...rest] = image.healthcheck;
-    return promisify(execFile)(command, rest, { cwd, env }).then(
-      () => true,
-      () => false,
-    );
+    return promisify(execFile)(command, rest, { cwd, env }).then(Boolean, () => false);
   };
   expect(await isHealthy()).toBe(false);
 
@@ -57,13 +53,3 @@ test('the image answers, is healthy while it runs, and stops cleanly, where it m
   container.kill('SIGTERM');
   expect(await once(container, 'close')).toEqual([0, null]);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

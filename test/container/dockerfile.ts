@@ -1,26 +1,26 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What an image would hold and run, built in a clean folder by the commands of its Dockerfile. */
+/** What an image would hold and run. */
 export interface Image {
   /** The folder that stands for the image's root. */
   readonly root: string;
-  readonly workdir: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly user: string | undefined;
-  readonly entrypoint: readonly string[];
-  readonly healthcheck: readonly string[];
+  workdir: string;
+  readonly env: Record<string, string>;
+  user: string | undefined;
+  entrypoint: string[];
+  healthcheck: string[];
 }
 
 /**
- * Carries out a Dockerfile without a container engine: each stage is a folder of its own, COPY copies, RUN runs there.
- * It knows the instructions that this project uses and throws at any other, rather than skip a step.
+ * Carries out a Dockerfile without a container engine: each stage is a folder, COPY copies, RUN runs there. It throws at an
+ * instruction that this project does not use, rather than skip a step.
  */
 export async function buildImage(context: string): Promise<Image> {
-  const stages = new Map<string, MutableImage>();
+  const stages = new Map<string, Image>();
   let image = await emptyImage();
   for (const [instruction, argument] of instructionsOf(await readFile(join(context, 'Dockerfile'), 'utf8'))) {
     switch (instruction) {
@@ -63,15 +63,7 @@ export async function buildImage(context: string): Promise<Image> {
   return image;
 }
 
-interface MutableImage extends Image {
-  workdir: string;
-  env: Record<string, string>;
-  user: string | undefined;
-  entrypoint: string[];
-  healthcheck: string[];
-}
-
-async function emptyImage(): Promise<MutableImage> {
+async function emptyImage(): Promise<Image> {
   const root = await mkdtemp(join(tmpdir(), 'petql-image-'));
   return { root, workdir: '/', env: {}, user: undefined, entrypoint: [], healthcheck: [] };
 }
@@ -92,6 +84,8 @@ async function copy(argument: string, image: Image, rootOf: (stage: string | und
   for (const source of words) {
     // Into a folder where the target ends in a slash, else under the target's name.
     const place = target.endsWith('/') ? join(target, basename(source)) : target;
-    await cp(join(rootOf(stage), source), join(image.root, image.workdir, place), { recursive: true });
+    const [from, to] = [join(rootOf(stage), source), join(image.root, image.workdir, place)];
+    // Nothing else is taken from a stage.
+    await (stage ? rename(from, to) : cp(from, to, { recursive: true }));
   }
 }

@@ -148,39 +148,32 @@ describe('petql mounted', () => {
   let origins: Record<string, string>;
 
   beforeAll(async () => {
-    const env = { PET_API_URL: sandbox.url };
-    const output = await consumer.start(/^ready$/m, { env }, process.execPath, 'mounts.ts');
+    const output = await consumer.start(/^ready$/m, { PET_API_URL: sandbox.url }, process.execPath, 'mounts.ts');
     origins = Object.fromEntries([...output.matchAll(/^(.+)=(http.+)$/gm)].map(([, name, origin]) => [name, origin]));
   });
 
-  const MOUNTS = ['node:http', 'Express', 'Express behind a parser', 'Fastify', 'Hono', 'a Next.js route'];
-  test.each(MOUNTS)('in %s answers GraphQL and GraphiQL', async (name) => {
+  test.each([
+    ['node:http', 10_000_000],
+    ['Express', 10_000_000],
+    // These read the body before petql does, and cut connections as they like.
+    ['Express behind a parser', 300_000],
+    ['Fastify', 300_000],
+    ['Hono', 10_000_000],
+    ['a Next.js route', 10_000_000],
+  ])('in %s answers GraphQL and GraphiQL, and goes on after what is too long or no JSON', async (name, bytes) => {
     const endpoint = `${origins[name]}/graphql`;
-    expect(await query(endpoint)).toMatchObject(ANSWER);
     expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
-  });
-
-  test.each(MOUNTS)('in %s refuses what is too long or no JSON, and goes on', async (name) => {
-    const endpoint = `${origins[name]}/graphql`;
-    for (const [body, status] of [
-      [tooLong(300_000), 413],
-      ['{"query":', 400],
-    ] as const) {
-      expect(await statusOf(endpoint, body)).toBe(status);
+    const wrong: [string, number][] = [['{"query":', 400], ...[300_000, bytes].map(tooLong)];
+    for (const [body, status] of wrong) {
       expect(await query(endpoint)).toMatchObject(ANSWER);
+      expect(await statusOf(endpoint, body)).toBe(status);
     }
-  });
-
-  // The others read the body before petql does, and cut connections as they like.
-  test.each(['node:http', 'Express', 'Hono', 'a Next.js route'])('in %s refuses 10 MB, and goes on', async (name) => {
-    const endpoint = `${origins[name]}/graphql`;
-    expect(await statusOf(endpoint, tooLong(10_000_000))).toBe(413);
     expect(await query(endpoint)).toMatchObject(ANSWER);
   });
 });
 
-function tooLong(bytes: number): string {
-  return `{"query":"${' '.repeat(bytes - 12)}"}`;
+function tooLong(bytes: number): [body: string, status: number] {
+  return [`{"query":"${' '.repeat(bytes - 12)}"}`, 413];
 }
 
 async function query(endpoint: string, key = 'demo-business'): Promise<unknown> {
@@ -199,11 +192,7 @@ async function graphiqlBytes(endpoint: string): Promise<number> {
 /** As a client sees it that says how long its body is, and sends all of it. */
 function statusOf(endpoint: string, body: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const headers = {
-      'content-type': 'application/json',
-      'content-length': body.length,
-      authorization: 'Bearer demo-free',
-    };
+    const headers = { 'content-type': 'application/json', 'content-length': body.length };
     const request = httpRequest(endpoint, { method: 'POST', headers }, (response) => {
       response.resume();
       resolve(response.statusCode);

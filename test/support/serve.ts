@@ -22,3 +22,9 @@ export async function serve(handler: RequestListener): Promise<Served> {
     },
   };
 }
+
+/** A port on which nothing listens now. */
+export async function freePort(): Promise<number> {
+  await using server = await serve(() => {});
+  return Number(new URL(server.origin).port);
+}

@@ -8,7 +8,7 @@ import type { FastifyInstance } from 'fastify';
 import { Hono } from 'hono';
 import { gateway, POST } from './route.ts';
 
-/** Every way to mount petql that the README names, each on a port of its own. */
+/** Every way to mount petql that the README names, each on another port. */
 const origins = {
   'node:http': listen(createServer(gateway.handle)),
   Express: listen(createServer(express().use('/graphql', gateway.handle))),
@@ -38,7 +38,7 @@ async function nextRoute(request: Request): Promise<Response> {
   return response;
 }
 
-/** Without a Response of its own in place of the platform's, which no Next.js has. */
+/** Next.js has the platform's Response. */
 function listenWith(handler: (request: Request) => Promise<Response> | Response): Promise<string> {
   return listen(createServer(getRequestListener(handler, { overrideGlobalObjects: false })));
 }
