@@ -13,7 +13,7 @@ export interface Operation {
   readonly method: string;
   /** Below the base address, such as `/pets/{petId}`. */
   readonly path: string;
-  /** From when on the service may have removed it. */
+  /** From when on it may be removed. */
   readonly sunsetAtMs: number | undefined;
   /** What in an answer is not as the file has it: its status, a header, its content type, its body. */
   problems(answer: Answer): string[];
@@ -59,20 +59,19 @@ interface ResponseObject {
   readonly content: Record<string, { readonly schema: AnySchema }>;
 }
 
-/** The document with what its references stand for; none of them leads back to itself. */
+/** Returns the document with what its references stand for; none of them leads back to itself. */
 function inlined(document: unknown): unknown {
-  return resolve(document);
+  const target = (reference: string) =>
+    reference
+      .replace(/^#\//, '')
+      .split('/')
+      .reduce((node: any, step) => node[step], document);
+  return JSON.parse(JSON.stringify(document), (_key, node) => resolve(node));
 
-  function resolve(node: unknown): unknown {
-    if (Array.isArray(node)) return node.map(resolve);
-    if (typeof node !== 'object' || node === null) return node;
-    if ('$ref' in node) return resolve(target(String(node.$ref)));
-    return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, resolve(value)]));
-  }
-
-  function target(reference: string): unknown {
-    const steps = reference.replace(/^#\//, '').split('/');
-    return steps.reduce((node: any, step) => node[step], document);
+  function resolve(node: any): unknown {
+    return node?.$ref === undefined
+      ? node
+      : JSON.parse(JSON.stringify(target(node.$ref)), (_key, inner) => resolve(inner));
   }
 }
 

@@ -5,37 +5,44 @@ import { startTestSandbox } from './start-test-sandbox.ts';
 const ADA = '{"name":"Ada","categoryId":1}';
 const SUNSET_MS = Date.UTC(2030, 11, 5);
 
-describe('a list', () => {
-  test.for([
+test('a list shows so many of the 250 pets, lowest ids first', async () => {
+  await using sandbox = await startTestSandbox();
+  for (const [query, length] of [
     ['', 20],
     ['?limit=1', 1],
     ['?limit=100', 100],
     ['?limit=100&status=available', 100],
     ['?limit=100&status=pending', 60],
     ['?limit=100&status=sold', 40],
-  ] as const)('with %j shows %s of the 250 pets, lowest ids first', async ([query, length]) => {
-    await using sandbox = await startTestSandbox();
+  ] as const) {
     const { body } = await sandbox.call(`GET /pets${query}`);
-    expect(body).toHaveLength(length);
+    expect([query, body.length]).toEqual([query, length]);
     const ids = body.map(({ id }: any) => Number(id));
     expect(ids).toEqual(ids.toSorted((a: number, b: number) => a - b));
     const status = /status=(\w+)/.exec(query)?.[1];
-    const others = body.filter((pet: any) => status !== undefined && pet.status !== status);
-    expect(others).toEqual([]);
-  });
+    expect(body.filter((pet: any) => status !== undefined && pet.status !== status)).toEqual([]);
+  }
+});
 
-  test('with a wrong limit or status is a 400 that says what was expected', async () => {
-    await using sandbox = await startTestSandbox();
-    for (const limit of ['0', '101', '-1', '1.5', 'abc', '', '1e1', '9999999999']) {
-      const { status, body } = await sandbox.call(`GET /pets?limit=${limit}`);
-      const message = 'limit: expected a whole number from 1 to 100.';
-      expect([status, body]).toEqual([400, { code: 'bad_request', message, status: 400 }]);
+test('a list with a wrong limit or status is a 400 that says what was expected', async () => {
+  await using sandbox = await startTestSandbox();
+  const wrong = {
+    'limit: expected a whole number from 1 to 100.': [
+      'limit=0',
+      'limit=101',
+      'limit=-1',
+      'limit=1.5',
+      'limit=',
+      'limit=1e1',
+    ],
+    'status: expected one of available, pending, sold.': ['status=lost', 'status=', 'status=AVAILABLE'],
+  };
+  for (const [message, queries] of Object.entries(wrong)) {
+    for (const query of queries) {
+      const { status, body } = await sandbox.call(`GET /pets?${query}`);
+      expect([query, status, body]).toEqual([query, 400, { code: 'bad_request', message, status: 400 }]);
     }
-    for (const wrong of ['lost', '', 'AVAILABLE']) {
-      const { status, body } = await sandbox.call(`GET /pets?status=${wrong}`);
-      expect([status, body.message]).toEqual([400, 'status: expected one of available, pending, sold.']);
-    }
-  });
+  }
 });
 
 describe('a create', () => {
@@ -48,36 +55,26 @@ describe('a create', () => {
     expect((await sandbox.call('GET /pets?status=available')).body).toEqual([]);
   });
 
-  test('keeps every digit of a category and every character of a name', async () => {
+  test('that is wrong is a 400 that says what was expected, and adds nothing', async () => {
     await using sandbox = await startTestSandbox({ seeds: [] });
-    for (const categoryId of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1']) {
-      const { body } = await sandbox.call('POST /pets', { body: `{"name":"Ada","categoryId":${categoryId}}` });
-      expect(String((await sandbox.call(`GET /pets/${body.id}`)).body.categoryId)).toBe(categoryId);
+    for (const [body, message] of [
+      ['', 'The body: expected JSON.'],
+      ['{"name":"Ada"', 'The body: expected JSON.'],
+      ['[]', 'The body: expected an object.'],
+      ['{"name":" ","categoryId":1}', 'name: expected 1 to 255 characters'],
+      [`{"name":"${'x'.repeat(256)}","categoryId":1}`, 'name: expected 1 to 255 characters'],
+      ['{"name":"A\\u0000da","categoryId":1}', 'without control characters'],
+      ['{"name":"A\\ud800da","categoryId":1}', 'lone surrogates'],
+      ['{"name":"Ada","categoryId":1.5}', 'categoryId: expected an int64.'],
+      ['{"name":"Ada","categoryId":9007199254740992.6}', 'categoryId: expected an int64.'],
+      ['{"name":"Ada","categoryId":9223372036854775808}', 'categoryId: expected an int64.'],
+      ['{"name":"Ada","categoryId":"1"}', 'categoryId: expected an int64.'],
+      ['{"name":"Ada","categoryId":1,"status":null}', 'status: expected one of available, pending, sold.'],
+    ] as const) {
+      const answer = await sandbox.call('POST /pets', { body });
+      const error = { code: 'bad_request', message: expect.stringContaining(message), status: 400 };
+      expect([body, answer.status, answer.body]).toEqual([body, 400, error]);
     }
-    for (const name of ['猫 🐈', 'a "quoted" \\ name', ' padded ', 'x'.repeat(255), '🐈'.repeat(255)]) {
-      const { body } = await sandbox.call('POST /pets', { body: JSON.stringify({ name, categoryId: 1 }) });
-      expect((await sandbox.call(`GET /pets/${body.id}`)).body.name).toBe(name);
-    }
-  });
-
-  test.for([
-    ['', 'The body: expected JSON.'],
-    ['{"name":"Ada"', 'The body: expected JSON.'],
-    ['[]', 'The body: expected an object.'],
-    ['{"name":" ","categoryId":1}', 'name: expected 1 to 255 characters'],
-    [`{"name":"${'x'.repeat(256)}","categoryId":1}`, 'name: expected 1 to 255 characters'],
-    ['{"name":"A\\u0000da","categoryId":1}', 'without control characters'],
-    ['{"name":"A\\ud800da","categoryId":1}', 'lone surrogates'],
-    ['{"name":"Ada","categoryId":1.5}', 'categoryId: expected an int64.'],
-    ['{"name":"Ada","categoryId":9007199254740992.6}', 'categoryId: expected an int64.'],
-    ['{"name":"Ada","categoryId":9223372036854775808}', 'categoryId: expected an int64.'],
-    ['{"name":"Ada","categoryId":"1"}', 'categoryId: expected an int64.'],
-    ['{"name":"Ada","categoryId":1,"status":null}', 'status: expected one of available, pending, sold.'],
-  ] as const)('of %j is a 400 that says what was expected', async ([body, message]) => {
-    await using sandbox = await startTestSandbox({ seeds: [] });
-    const answer = await sandbox.call('POST /pets', { body });
-    const error = { code: 'bad_request', message: expect.stringContaining(message), status: 400 };
-    expect([answer.status, answer.body]).toEqual([400, error]);
     expect((await sandbox.call('GET /pets')).body).toEqual([]);
   });
 

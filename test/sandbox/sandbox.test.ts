@@ -50,26 +50,25 @@ describe('a fault', () => {
     expect([listed.body, listed.headers.get('x-ratelimit-remaining')]).toEqual([[], '58']);
   });
 
-  test.for([
-    [{ reset: true }, 'fetch failed'],
-    [{ cutAfterBytes: 1 }, 'terminated'],
-  ] as const)('%j breaks the connection after the operation has run', async ([fault, error]) => {
+  test('breaks the connection after the operation has run', async () => {
     await using sandbox = await startTestSandbox({ seeds: [] });
-    sandbox.setFault(() => fault);
-    await expect(sandbox.call('POST /pets', { body: ADA })).rejects.toThrow(error);
+    sandbox.setFault(() => ({ reset: true }));
+    await expect(sandbox.call('POST /pets', { body: ADA })).rejects.toThrow('fetch failed');
+    sandbox.setFault(() => ({ cutAfterBytes: 1 }));
+    await expect(sandbox.call('POST /pets', { body: ADA })).rejects.toThrow('terminated');
     sandbox.setFault(undefined);
-    expect((await sandbox.call('GET /pets')).body).toHaveLength(1);
+    expect((await sandbox.call('GET /pets')).body).toHaveLength(2);
   });
 
   test('delays the response, not the operation', async () => {
     await using sandbox = await startTestSandbox({ seeds: [] });
-    sandbox.setFault(({ method }) => (method === 'POST' ? { delayMs: 200 } : undefined));
-    const startedAtMs = performance.now();
-    const created = sandbox.call('POST /pets', { body: ADA });
+    const order: string[] = [];
+    sandbox.setFault(({ method }) => (method === 'POST' ? { delayMs: 100 } : undefined));
+    const creating = sandbox.call('POST /pets', { body: ADA }).then(() => order.push('created'));
     while (sandbox.calls.length === 0) await new Promise(setImmediate);
-    expect((await sandbox.call('GET /pets')).body).toHaveLength(1);
-    expect((await created).status).toBe(201);
-    expect(performance.now() - startedAtMs).toBeGreaterThan(190);
+    order.push(`listed ${(await sandbox.call('GET /pets')).body.length}`);
+    await creating;
+    expect(order).toEqual(['listed 1', 'created']);
   });
 });
 
@@ -78,10 +77,9 @@ test('created pets outlive kill -9 in --sandbox-file, in both environments, and 
   const start = () => startPetql(['sandbox', '--port', '0', '--sandbox-file', join(folder, 'pets.sqlite')]);
   const first = await start();
   const created = new Map<string, unknown>();
-  // One at a time on each of eight connections, so that the kill falls between creates and into some.
-  const writers = Array.from({ length: 8 }, async (_, writer) => {
-    const base = writer % 2 === 0 ? '/v1' : '/staging/v1';
-    for (let turn = 0; created.size < 50; turn += 1) {
+  // One at a time on each of four connections, so that the kill falls between creates and into some.
+  const writers = ['/v1', '/staging/v1', '/v1', '/staging/v1'].map(async (base, writer) => {
+    for (let turn = 0; created.size < 20; turn += 1) {
       const pet = await create(first.address, base, `${writer} ${turn}`).catch(() => undefined);
       if (!pet) return;
       created.set(`${base}/pets/${pet.id}`, pet);
@@ -91,17 +89,15 @@ test('created pets outlive kill -9 in --sandbox-file, in both environments, and 
   await Promise.all(writers);
   expect(await first.exited).toBe('SIGKILL');
   const second = await start();
+  const headers = { authorization: 'Bearer demo-enterprise' };
   for (const [path, pet] of created) {
-    const response = await fetch(new URL(path, second.address), {
-      headers: { authorization: 'Bearer demo-enterprise' },
-    });
+    const response = await fetch(new URL(path, second.address), { headers });
     expect([path, await response.json()]).toEqual([path, pet]);
   }
   for (const base of ['/v1', '/staging/v1']) {
     expect([...created.keys()]).not.toContain(`${base}/pets/${(await create(second.address, base, 'after')).id}`);
   }
   second.kill('SIGKILL');
-  await second.exited;
   await rm(folder, { recursive: true });
 });
 

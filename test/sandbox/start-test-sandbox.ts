@@ -7,11 +7,10 @@ import type { RecordedSandbox } from '../support/start-gateway.ts';
 export const START_MS = Date.UTC(2026, 0, 5, 10, 30, 15);
 
 /** A sandbox whose clock stands still until a test moves it. */
-export interface TestSandbox extends Pick<RecordedSandbox, 'calls' | 'setFault' | 'url'> {
+export interface TestSandbox extends RecordedSandbox, AsyncDisposable {
   readonly clock: { nowMs: number };
-  /** Sends one request, such as "GET /pets", with the Free demo key unless told otherwise. */
+  /** Sends one request, such as "GET /pets", by default with the Free demo key. */
   call(request: string, options?: CallOptions): Promise<SandboxAnswer>;
-  [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface CallOptions {
@@ -33,9 +32,7 @@ export async function startTestSandbox(options: SandboxOptions = {}): Promise<Te
   const clock = { nowMs: START_MS };
   const sandbox = await startRecordedSandbox({ clock: { now: () => clock.nowMs }, ...options });
   return {
-    url: sandbox.url,
-    calls: sandbox.calls,
-    setFault: sandbox.setFault,
+    ...sandbox,
     clock,
     async call(request, { key = 'demo-free', body, staging = false } = {}) {
       const [method = '', path = ''] = request.split(' ');

@@ -1,62 +1,46 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import { createAnswerFilter } from './answer-filter.ts';
-import { createPacedWriter } from './paced-writer.ts';
 import type { WireFault } from './wire-fault.ts';
 
-/** Stands between petql and a service, and spoils what passes: HTTP without pipelining, or Redis. */
-export interface FaultProxy {
+/** Stands between petql and a server, and spoils what passes: HTTP without pipelining, or Redis. */
+export interface FaultProxy extends AsyncDisposable {
   /** The target's address with the proxy's host and port. */
   readonly url: string;
-  readonly port: number;
   /** How many exchanges have begun, and how many of them reached the target. */
   readonly exchanges: number;
   readonly passedOn: number;
   /** From now on, what goes wrong with an exchange: one fault for all of them, a choice for each, or nothing. */
   setFault(fault: ExchangeFault): void;
-  /** Ends every connection that stands now, as a service does that was restarted or has grown tired of waiting. */
+  /** Ends every connection, as a server does that was restarted or waited too long. */
   endConnections(how: 'close' | 'reset'): void;
-  /** Nobody listens any more: connections are refused, and those that stand are reset. */
+  /** Refuses connections from now on, and resets those that stand. */
   refuse(): Promise<void>;
   /** Listens again, on the same port. */
   accept(): Promise<void>;
   close(): Promise<void>;
-  [Symbol.asyncDispose](): Promise<void>;
 }
 
-export type ExchangeFault = WireFault | ((exchange: ExchangeStart) => WireFault | undefined) | undefined;
+type ExchangeFault = WireFault | ((exchange: ExchangeStart) => WireFault | undefined) | undefined;
 
-/** An exchange is what a client sends and what it is answered, until it sends again. */
-export interface ExchangeStart {
-  /** Numbered from 1, as they began. */
-  readonly number: number;
-  /** Of its connection: 1 for the first, so that a higher one is on a connection that was kept. */
+/** An exchange is what a client sends and the response, until the client sends again. */
+interface ExchangeStart {
+  /** From 1, on its connection; a higher one is on a connection that was kept. */
   readonly numberOnConnection: number;
-  /** The first bytes that the client sent, as text: of HTTP, the request's line and headers. */
-  readonly request: string;
 }
 
-export interface FaultProxyOptions {
-  readonly target: URL | string;
-  readonly fault?: ExchangeFault;
-}
-
-export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
+export async function startFaultProxy(options: { readonly target: URL | string }): Promise<FaultProxy> {
   const target = new URL(options.target);
   const clients = new Set<Socket>();
-  let faultOf = options.fault;
+  let faultOf: ExchangeFault;
   let exchanges = 0;
   let passedOn = 0;
   let server = await listen(0);
   const { port } = server.address() as AddressInfo;
-  const url = new URL(target);
-  url.hostname = '127.0.0.1';
-  url.port = String(port);
+  const url = Object.assign(new URL(target), { hostname: '127.0.0.1', port: String(port) });
 
   const proxy: FaultProxy = {
     url: url.href.replace(/\/$/, ''),
-    port,
     get exchanges() {
       return exchanges;
     },
@@ -95,42 +79,131 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   }
 
   function join(client: Socket): void {
-    const service = connect(Number(target.port), target.hostname);
-    const toService = createPacedWriter(service);
+    const upstream = connect(Number(target.port), target.hostname);
+    const toUpstream = createPacedWriter(upstream);
     const toClient = createPacedWriter(client);
     let fault: WireFault = {};
-    let filter = createAnswerFilter({}, toClient, client);
+    let filter = createFilter(fault, toClient, client);
     let number = 0;
-    /** Whether the next bytes of the client are of another exchange. */
-    let over = true;
+    let isAnswered = true;
 
     client.on('data', (bytes) => {
-      if (over) begin(bytes);
+      if (isAnswered) begin();
       if (fault.resetAt === 'request') client.resetAndDestroy();
-      else if (fault.silent !== 'request') toService.write(bytes, fault.latencyMs);
+      else if (fault.silent !== 'request') toUpstream.write(bytes, fault.latencyMs);
     });
-    service.on('data', (bytes) => {
-      over = true;
+    upstream.on('data', (bytes) => {
+      isAnswered = true;
       filter.pass(bytes);
     });
-    service.once('end', () => toClient.end());
-    service.once('error', () => client.destroy());
+    upstream.once('end', () => toClient.inTurn(() => client.end()));
+    upstream.once('error', () => client.destroy());
     client.on('error', () => {});
     clients.add(client);
     client.once('close', () => {
       clients.delete(client);
-      filter.stop();
-      service.destroy();
+      upstream.destroy();
     });
 
-    function begin(bytes: Buffer): void {
-      over = false;
+    function begin(): void {
+      isAnswered = false;
       exchanges += 1;
       number += 1;
-      const start = { number: exchanges, numberOnConnection: number, request: bytes.toString('latin1') };
-      fault = (typeof faultOf === 'function' ? faultOf(start) : faultOf) ?? {};
+      fault = (typeof faultOf === 'function' ? faultOf({ numberOnConnection: number }) : faultOf) ?? {};
       if (fault.silent !== 'request' && fault.resetAt !== 'request') passedOn += 1;
-      filter = createAnswerFilter(fault, toClient, client);
+      filter = createFilter(fault, toClient, client);
     }
+  }
+}
+
+const HEAD_END = '\r\n\r\n';
+/** Behind the status line. */
+const MID_HEADERS = 30;
+const SPACES = Buffer.from(`1000\r\n${' '.repeat(0x1000)}\r\n`);
+
+/** Passes the response of one exchange on, spoilt as its fault says. */
+function createFilter(fault: WireFault, to: PacedWriter, client: Socket) {
+  const { latencyMs, bytesPerSecond, cutAfterBytes = Infinity } = fault;
+  const write = (bytes: Buffer) => to.write(bytes, latencyMs, bytesPerSecond);
+  /** How many bytes may still pass, once that is known. */
+  let left = { answer: 0, headers: MID_HEADERS, body: undefined, request: 0, none: cutAfterBytes }[
+    fault.resetAt ?? 'none'
+  ];
+  let head = Buffer.alloc(0);
+  let isOver = fault.silent !== undefined;
+
+  return {
+    pass(bytes: Buffer): void {
+      if (isOver) return;
+      if (fault.bytes !== undefined) {
+        isOver = true;
+        return write(Buffer.from(fault.bytes, 'latin1'));
+      }
+      if (left !== undefined && !fault.endless) return passSome(bytes);
+      head = Buffer.concat([head, bytes]);
+      const end = head.indexOf(HEAD_END);
+      if (end < 0) return;
+      if (fault.endless) return pourSpaces(head.toString('latin1', 0, end));
+      left = end + HEAD_END.length;
+      passSome(head);
+    },
+  };
+
+  function passSome(bytes: Buffer): void {
+    const passing = bytes.subarray(0, left);
+    if (passing.length > 0) write(passing);
+    left = (left ?? 0) - passing.length;
+    if (left > 0) return;
+    isOver = true;
+    to.inTurn(() => (fault.resetAt ? client.resetAndDestroy() : client.end()));
+  }
+
+  function pourSpaces(headers: string): void {
+    write(Buffer.from(headers.replace(/content-length: *\d+/i, 'transfer-encoding: chunked') + HEAD_END, 'latin1'));
+    const pour = () => {
+      if (client.destroyed) return;
+      if (bytesPerSecond !== undefined) {
+        write(SPACES);
+        to.inTurn(() => setImmediate(pour));
+      } else if (client.write(SPACES)) setImmediate(pour);
+      else client.once('drain', pour);
+    };
+    isOver = true;
+    to.inTurn(pour);
+  }
+}
+
+type PacedWriter = ReturnType<typeof createPacedWriter>;
+
+/** So many pieces a second, where the pace allows more than a byte for each. */
+const PIECES_PER_SECOND = 20;
+
+/** Writes to a socket in order, each piece when its time has come. */
+function createPacedWriter(socket: Socket) {
+  /** When the last piece leaves: bytes keep their order when a delay is shortened. */
+  let lastMs = 0;
+  const waiting: (() => unknown)[] = [];
+  return {
+    write(bytes: Buffer, latencyMs = 0, bytesPerSecond = Infinity): void {
+      const size = Math.max(1, Math.min(bytes.length, Math.floor(bytesPerSecond / PIECES_PER_SECOND)));
+      let atMs = performance.now() + latencyMs;
+      for (let at = 0; at < bytes.length; at += size) {
+        const piece = bytes.subarray(at, at + size);
+        schedule(atMs, () => socket.writable && socket.write(piece));
+        atMs = lastMs + (piece.length / bytesPerSecond) * 1_000;
+      }
+    },
+    /** Does something once what was written before is on its way. */
+    inTurn: (act: () => void) => schedule(0, act),
+  };
+
+  function schedule(atMs: number, act: () => unknown): void {
+    lastMs = Math.max(lastMs, atMs);
+    const delayMs = lastMs - performance.now();
+    // At once where nothing is before it, so that a proxy without a fault costs no turn of the event loop.
+    if (delayMs <= 0 && waiting.length === 0) return void act();
+    waiting.push(act);
+    // The first in the queue, since timers of nearly the same moment may change places.
+    setTimeout(() => waiting.shift()?.(), delayMs).unref();
   }
 }

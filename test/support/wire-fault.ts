@@ -1,23 +1,23 @@
 import type { Random } from './random.ts';
 
-/** What goes wrong with one exchange on its way. Every part can be combined with the others. */
+/** What goes wrong with one exchange on its way. The parts can be combined. */
 export interface WireFault {
   /** All bytes wait so long, each way. */
   readonly latencyMs?: number;
-  /** The answer comes no faster than this; below 20, byte by byte. */
+  /** The response comes no faster than this; below 20, byte by byte. */
   readonly bytesPerSecond?: number;
-  /** The connection is closed after so many bytes of the answer. */
+  /** The connection is closed after so many bytes of the response. */
   readonly cutAfterBytes?: number;
   /**
-   * The connection is reset: before the request is passed on, when there is an answer and none of it has been passed on,
-   * in the midst of its headers, or right behind them.
+   * The connection is reset: before the request is passed on, when there is a response and none of it has been passed on,
+   * in the middle of its headers, or right behind them.
    */
   readonly resetAt?: 'answer' | 'body' | 'headers' | 'request';
-  /** The connection stands and nothing comes: the request is lost on its way, or its answer is. */
+  /** The connection stands and nothing comes: the request is lost on its way, or its response is. */
   readonly silent?: 'answer' | 'request';
-  /** The answer's headers come, and then spaces for ever, as fast as they are taken. */
+  /** The response's headers come, and then spaces for ever, as fast as they are taken. */
   readonly endless?: boolean;
-  /** These bytes come instead of the answer. */
+  /** These bytes come instead of the response. */
   readonly bytes?: string;
 }
 
