@@ -114,7 +114,7 @@ test('the headers of a response are those of the tightest window', async () => {
   expect(something.headers.get('x-ratelimit-remaining')).toBe('0');
 });
 
-test('after a 429 no call is made before its time, however much of the window remains', async () => {
+test('after a 429 no call is made before its time, whatever remains of the window', async () => {
   await using gateway = await start();
   await gateway.query('{ pets { id } }');
   gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '20' } }));

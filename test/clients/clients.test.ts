@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { Server } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeEach, expect, test } from 'vitest';
-import { httpOrigin } from '../../src/http-origin.ts';
+import { serve } from '../support/serve.ts';
+import type { Served } from '../support/serve.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import type { EmbeddedGateway } from '../support/start-gateway.ts';
 
@@ -18,7 +16,7 @@ const USED_UP = 'demo-used-up';
 const RETRY_AFTER_MS = 40;
 
 let gateway: EmbeddedGateway;
-let server: Server;
+let server: Served;
 /** When each request came, by `performance.now()`. */
 let cameAtMs: number[] = [];
 let printed: unknown[] = [];
@@ -33,26 +31,20 @@ beforeEach(async () => {
   };
   gateway = await startEmbedded({}, { keys });
   await gateway.execute({ document: '{ pets { id } }', apiKey: USED_UP });
-  server = createServer((request, response) => {
+  server = await serve((request, response) => {
     cameAtMs.push(performance.now());
     void text(request)
       .then((body) => answerTo(body, request.headers.authorization ?? ''))
       .then((answer) => response.writeHead(200, { 'content-type': 'application/json' }).end(answer));
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
 });
 afterAll(close);
 
-test('there are snippets for fetch, urql and Apollo Client', () => {
-  expect(Object.keys(snippets)).toEqual(['fetch', '@urql/core', '@apollo/client']);
-});
-
-test.each(Object.keys(snippets))(
+test.each(['fetch', '@urql/core', '@apollo/client'])(
   'with %s lists, reads extensions, creates, and retries after retryAfterMs',
   async (name) => {
     await run(snippets[name] ?? '');
+    expect(Object.keys(snippets)).toHaveLength(3);
     const pets = printed.find((value) => Array.isArray(value));
     expect(pets).toHaveLength(20);
     expect(pets?.[0]).toMatchObject({ id: '1', name: 'Ada' });
@@ -83,19 +75,18 @@ async function run(code: string): Promise<void> {
   const shared = { print: (...values: unknown[]) => printed.push(...values) };
   Object.assign(globalThis, { shared });
   const resolved = code
-    .replaceAll('http://127.0.0.1:4000', httpOrigin(server))
+    .replaceAll('http://127.0.0.1:4000', server.origin)
     .replaceAll('console.log', 'globalThis.shared.print')
     .replaceAll(/ from '(.+)'/g, (_all, specifier: string) => ` from '${import.meta.resolve(specifier)}'`);
   await import(`data:text/javascript,${encodeURIComponent(resolved)}`);
 }
 
 async function snippetsOf(file: string): Promise<string[]> {
-  const markdown = await readFile(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');
+  const markdown = await readFile(new URL(`../../${file}`, import.meta.url), 'utf8');
   return [...markdown.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code);
 }
 
 async function close(): Promise<void> {
-  server?.closeAllConnections();
-  server?.close();
+  await server?.[Symbol.asyncDispose]();
   await gateway?.[Symbol.asyncDispose]();
 }

@@ -63,9 +63,10 @@ test.for([
 ] as const)('listPets with "%s" gives at most %i pets, each once, of the status', async ([query, limit, wanted]) => {
   const { status, body } = await call('listPets', { query });
   expect(status).toBe(200);
+  expect(body.length).toBeGreaterThan(0);
   expect(body.length).toBeLessThanOrEqual(limit);
   expect(new Set(body.map(({ id }: any) => id)).size).toBe(body.length);
-  if (wanted) expect(new Set(body.map((pet: any) => pet.status))).toEqual(new Set([wanted]));
+  expect(body.filter((pet: any) => wanted !== undefined && pet.status !== wanted)).toEqual([]);
 });
 
 test('getPet answers 404 for an id that no pet has', async (context) => {

@@ -53,7 +53,8 @@ function apiAt(baseUrl: string, apiKey: string, close: () => Promise<void>): Tes
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     };
     const url = baseUrl + path.replace('{petId}', petId) + query;
-    const response = await fetch(url, { method, redirect: 'manual', headers, body: body ?? null });
+    const content = body === undefined ? {} : { body };
+    const response = await fetch(url, { method, redirect: 'manual', headers, ...content });
     if (response.status !== 429) {
       return { status: response.status, headers: response.headers, text: await response.text() };
     }

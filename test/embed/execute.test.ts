@@ -4,16 +4,17 @@ import type { ErrorCode, TypedDocument } from '../../src/index.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 
 const FIRST = '{ pets(limit: 1) { id } }';
+const SOLD = '{ pets(status: SOLD) { id } }';
 const apiKey = 'demo-free';
 
-describe('the data', () => {
-  test('is plain, so that React takes it as it stands', async () => {
-    await using gateway = await startEmbedded();
-    const { data } = await gateway.execute<{ pets: object[] }>({ document: FIRST, apiKey });
-    for (const value of [data, data?.pets[0]]) expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
-  });
+test('the data is plain, so that React takes it as it stands', async () => {
+  await using gateway = await startEmbedded();
+  const { data } = await gateway.execute<{ pets: object[] }>({ document: FIRST, apiKey });
+  for (const value of [data, data?.pets[0]]) expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+});
 
-  test("has the types of its document, and the document's variables have theirs", async () => {
+describe('a document', () => {
+  test('has types, for its variables and the data', async () => {
     await using gateway = await startEmbedded();
     const list: TypedDocument<{ pets: { id: string }[] | null }, { limit?: number | null }> = parse(
       'query ($limit: Int) { pets(limit: $limit) { id } }',
@@ -31,54 +32,62 @@ describe('the data', () => {
     // @ts-expect-error -- it is a string
     expect((await gateway.execute({ document: onePet, variables: { id: 1 }, apiKey })).data?.pet?.name).toBe('Ada');
   });
-});
 
-describe('a document', () => {
   test('can be the TypedDocumentString of GraphQL Code Generator', async () => {
     class FirstDocument extends String {
       __apiType?: (variables: { [key: string]: never }) => { pets: { id: string }[] };
     }
-    const document = new FirstDocument(FIRST);
     await using gateway = await startEmbedded();
-    const { data } = await gateway.execute({ document, apiKey });
+    const { data } = await gateway.execute({ document: new FirstDocument(FIRST), apiKey });
     expect(data?.pets[0]?.id).toBe('1');
   });
 
   test('counts against the limits when it is parsed already', async () => {
     await using gateway = await startEmbedded();
     const document = parse(`{ ${'pets { id } '.repeat(2_000)} }`);
-    expect((await gateway.execute({ document, apiKey })).errors).toMatchObject([
-      { extensions: { code: 'LIMIT_EXCEEDED', limit: 'tokens' } },
-    ]);
+    const { errors } = await gateway.execute({ document, apiKey });
+    expect(errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'tokens' } }]);
   });
 });
 
-test('an id can be a bigint', async () => {
+test('the usage and the error codes have types', async () => {
+  await using gateway = await startEmbedded();
+  const { extensions } = await gateway.execute({ document: FIRST, apiKey });
+  expectTypeOf(extensions?.petql.staleReason).toExtend<string | undefined>();
+  expect(extensions?.petql.upstreamCalls).toBe(1);
+  const dry = await gateway.execute({ document: SOLD, apiKey, dryRun: true });
+  expect(dry.extensions?.petql).toMatchObject({ upstreamCalls: 0, savedCalls: 0, dryRun: { fits: true } });
+  const { errors } = await gateway.execute({ document: '{ pets(limit: 101) { id } }', apiKey });
+  expectTypeOf(errors?.[0]?.extensions.code).toEqualTypeOf<ErrorCode | undefined>();
+  expect(errors?.[0]?.extensions.code).toBe('BAD_USER_INPUT');
+});
+
+test('an id can be a bigint, a wait endless, and an argument null', async () => {
   await using gateway = await startEmbedded();
   const document = 'query ($id: ID!) { pet(id: $id) { id } }';
-  expect(await gateway.execute({ document, variables: { id: 9007199254740993n }, apiKey })).toMatchObject({
-    data: { pet: { id: '9007199254740993' } },
-  });
+  const byBigInt = await gateway.execute({ document, variables: { id: 9007199254740993n }, apiKey, waitMs: Infinity });
+  expect(byBigInt).toMatchObject({ data: { pet: { id: '9007199254740993' } } });
+  const none = { variables: null, waitMs: null, signal: null, cacheControl: null, traceparent: null, dryRun: null };
+  const { data } = await gateway.execute({ document: FIRST, apiKey, ...none });
+  expect(data).toEqual({ pets: [{ id: '1' }] });
 });
 
-describe('the API key', () => {
-  test("is the gateway's own where none is given", async () => {
-    await using gateway = await startEmbedded({ petApiKey: 'demo-pro' });
-    await gateway.execute({ document: FIRST });
-    await gateway.execute({ document: '{ pets(status: SOLD) { id } }', apiKey });
-    expect(gateway.sandbox.calls.map(({ key }) => key)).toEqual(['demo-pro', apiKey]);
-  });
+test("the API key is the gateway's where none is given", async () => {
+  await using gateway = await startEmbedded({ petApiKey: 'demo-pro' });
+  await gateway.execute({ document: FIRST });
+  await gateway.execute({ document: SOLD, apiKey });
+  expect(gateway.sandbox.calls.map(({ key }) => key)).toEqual(['demo-pro', apiKey]);
 });
 
-describe('an aborted operation', () => {
-  test('makes no call where it was aborted before it starts', async () => {
+describe('an aborted operation rejects with the reason and makes no call', () => {
+  test('before it starts', async () => {
     await using gateway = await startEmbedded();
     const signal = AbortSignal.abort(new Error('changed my mind'));
     await expect(gateway.execute({ document: FIRST, apiKey, signal })).rejects.toThrow('changed my mind');
     expect(gateway.sandbox.calls).toHaveLength(0);
   });
 
-  test('makes no call while it waits for the quota, and rejects with the reason at once', async () => {
+  test('while it waits for the quota', async () => {
     await using gateway = await startEmbedded();
     const abort = new AbortController();
     const reached = new Promise<void>((resolve) => {
@@ -94,63 +103,19 @@ describe('an aborted operation', () => {
     await expect(waiting).rejects.toThrow('the client left');
     expect((await probe).errors).toBeUndefined();
     expect(gateway.sandbox.calls).toHaveLength(1);
-    // It is no fault of petql's.
+    // petql did nothing wrong.
     expect(gateway.logLines.filter(({ level }) => level >= 50)).toEqual([]);
   });
 });
 
-describe('waitMs', () => {
-  test('may be endless: maxWaitMs of the gateway holds', async () => {
-    await using gateway = await startEmbedded();
-    expect((await gateway.execute({ document: FIRST, apiKey, waitMs: Infinity })).errors).toBeUndefined();
-  });
-});
-
-describe('an argument', () => {
-  test('that is null counts as none', async () => {
-    await using gateway = await startEmbedded();
-    const none = { variables: null, waitMs: null, signal: null, cacheControl: null, traceparent: null, dryRun: null };
-    expect(await gateway.execute({ document: FIRST, apiKey, ...none })).toMatchObject({
-      data: { pets: [{ id: '1' }] },
-    });
-  });
-});
-
-describe('after close', () => {
-  test('nothing is called, with a key that was known before and with a new one', async () => {
-    await using gateway = await startEmbedded();
-    await gateway.execute({ document: FIRST, apiKey });
-    await gateway.close();
-    for (const key of [apiKey, 'demo-pro']) {
-      const { errors } = await gateway.execute({ document: '{ pets(status: SOLD) { id } }', apiKey: key });
-      expect(errors).toMatchObject([
-        { message: expect.stringContaining('stopping'), extensions: { code: 'RATE_LIMITED' } },
-      ]);
-    }
-    expect(gateway.sandbox.calls).toHaveLength(1);
-  });
-
-  test('closing again does no harm', async () => {
-    await using gateway = await startEmbedded();
-    await gateway.close();
-    await gateway.close();
-    expect(gateway.sandbox.calls).toHaveLength(0);
-  });
-});
-
-test('the schema is that of the answers', async () => {
+test('after close nothing is called, with a key that was known before and with a new one', async () => {
   await using gateway = await startEmbedded();
-  expect(gateway.schema.getMutationType()?.getFields()).toHaveProperty('createPet');
-});
-
-test('the usage and the error codes have types', async () => {
-  await using gateway = await startEmbedded();
-  const { extensions } = await gateway.execute({ document: FIRST, apiKey });
-  expectTypeOf(extensions?.petql.staleReason).toExtend<string | undefined>();
-  expect(extensions?.petql.upstreamCalls).toBe(1);
-  const priced = await gateway.execute({ document: '{ pets(status: SOLD) { id } }', apiKey, dryRun: true });
-  expect(priced.extensions?.petql).toMatchObject({ upstreamCalls: 0, savedCalls: 0, dryRun: { fits: true } });
-  const { errors } = await gateway.execute({ document: '{ pets(limit: 101) { id } }', apiKey });
-  expectTypeOf(errors?.[0]?.extensions.code).toEqualTypeOf<ErrorCode | undefined>();
-  expect(errors?.[0]?.extensions.code).toBe('BAD_USER_INPUT');
+  await gateway.execute({ document: FIRST, apiKey });
+  await gateway.close();
+  for (const key of [apiKey, 'demo-pro']) {
+    const { errors } = await gateway.execute({ document: SOLD, apiKey: key });
+    const message = expect.stringContaining('stopping');
+    expect(errors).toMatchObject([{ message, extensions: { code: 'RATE_LIMITED' } }]);
+  }
+  expect(gateway.sandbox.calls).toHaveLength(1);
 });

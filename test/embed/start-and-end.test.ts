@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
+import type { Gateway } from '../../src/index.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 
 const petApiUrl = 'http://127.0.0.1:9/v1';
 const INDEX = new URL('../../src/index.ts', import.meta.url).href;
@@ -94,4 +96,23 @@ test('after ready() the first operation takes no longer than later ones, and cou
   const [cold, ready] = await Promise.all([run(), run('ready')]);
   expect(ready.before).toEqual([0, 1]);
   expect(ready.tookUs).toBeLessThan(0.6 * cold.tookUs);
+});
+
+test('two gateways in one process share no quota, no rejected key, no key of the server, and no end', async () => {
+  await using one = await startEmbedded({ petApiKey: 'demo-pro' });
+  await using other = await startEmbedded({ petApiUrl: one.sandbox.url });
+  const document = '{ pets(limit: 1) { id } }';
+  const used = async ({ execute }: Gateway) => {
+    const quota = { document: '{ rateLimit { windows { used } } }', apiKey: 'demo-free' };
+    const { data } = await execute<{ rateLimit: { windows: { used: number }[] } }>(quota);
+    return data?.rateLimit.windows.map((window) => window.used);
+  };
+  await one.execute({ document, apiKey: 'demo-free' });
+  expect([await used(one), await used(other)]).toEqual([[1, 1], []]);
+
+  for (const gateway of [one, one, other, other]) await gateway.execute({ document, apiKey: 'stray' });
+  expect(one.sandbox.calls.filter(({ key }) => key === 'stray')).toHaveLength(2);
+  expect((await other.execute({ document })).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
+  await one.close();
+  expect((await other.execute({ document, apiKey: 'demo-business' })).errors).toBeUndefined();
 });

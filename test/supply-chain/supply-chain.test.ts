@@ -26,11 +26,11 @@ describe('what is installed', () => {
     expect(names(locked.filter(([, one]) => elsewhere(one)))).toEqual([]);
   });
 
-  test('runs no script of its own while it is installed, but for the pinned Node of developers', () => {
-    const approved = Object.keys(packageJson.allowScripts);
-    const scripts = names(locked.filter(([, { hasInstallScript }]) => hasInstallScript));
-    expect(scripts.filter((path) => !approved.includes(path.replace('node_modules/', '')))).toEqual([]);
-    expect(names(inProduction.filter(([, { hasInstallScript }]) => hasInstallScript))).toEqual([]);
+  test('runs no script while it is installed, but for the pinned Node of developers', () => {
+    const scripts = locked.filter(([, { hasInstallScript }]) => hasInstallScript);
+    const approved = Object.keys(packageJson.allowScripts).map((name) => `node_modules/${name}`);
+    expect(approved).toEqual(expect.arrayContaining(names(scripts)));
+    expect(scripts.filter(([, { dev }]) => !dev)).toEqual([]);
   });
 
   test('may be used by anybody for anything: every production package has a permissive licence', () => {
