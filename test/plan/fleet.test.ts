@@ -10,7 +10,7 @@ import type { Petql, World } from '../support/world.ts';
 
 /** Of each replica, in a burst. */
 const CLIENTS = [1, 2, 3, 4, 5];
-const MINUTES = { free: 5, pro: 2.2, business: 1.2 };
+const MINUTES = { free: 4, pro: 2.2, business: 1.2 };
 
 const cases = (['free', 'pro', 'business'] as const).flatMap((plan) =>
   (['fixed', 'sliding'] as const).flatMap((windows) =>
@@ -62,7 +62,7 @@ test.each(['fixed', 'sliding'] as const)(
     await using world = await createFleetWorld(7, { ...PLANS.pro, windows, tells: 'changing' });
     const redis = createRedis({ seed: 7, latencyMs: [70, 80] });
     const replicas = await startReplicas(world, redis, 3, { plan: 'pro' });
-    await world.saturate(replicas, 3 * MINUTE_MS, { clients: 4 });
+    await world.saturate(replicas, 2.2 * MINUTE_MS, { clients: 4 });
     const { log } = world.petApi;
     expect(brokenPromises(world.history())).toEqual([]);
     expect(usedShare(log, PLANS.pro.perMinute)).toBeGreaterThanOrEqual(0.95);
@@ -89,18 +89,22 @@ test.each([3, 10])('%d replicas that want one key in the same moment soon have i
   expect(brokenPromises(world.history())).toEqual([]);
 });
 
-test.each([1, 2, 3, 4])('a replica that is killed while it calls costs no 429 (seed %d)', async (seed) => {
-  const windows = seed % 2 === 0 ? 'fixed' : 'sliding';
-  await using world = await createFleetWorld(seed, { ...PLANS.pro, windows, tells: seed < 3 ? 'minute' : 'nothing' });
-  const redis = createRedis({ seed });
-  const [victim, ...others] = await startReplicas(world, redis, 3, { plan: 'pro' });
-  const random = createRandom(seed);
-  const work = Array.from({ length: 4 }, () => victim.create(40));
-  for (const operation of work) operation.catch(() => {});
-  setTimeout(() => victim.kill(), between(random, 500, 5_000));
-  await world.saturate(others, 3 * MINUTE_MS, { clients: 4 });
-  const { log } = world.petApi;
-  expect(brokenPromises(world.history())).toEqual([]);
-  expect(usedShare(log, PLANS.pro.perMinute)).toBeGreaterThanOrEqual(0.85);
-  for (const used of await usedOfDay(others)) expect(used).toBeGreaterThanOrEqual(log.length);
-});
+// Seeds 1 and 4 have each kind of windows and headers.
+test.each(chooseCases([1, 2, 3, 4], 3))(
+  'a replica that is killed while it calls costs no 429 (seed %d)',
+  async (seed) => {
+    const windows = seed % 2 === 0 ? 'fixed' : 'sliding';
+    await using world = await createFleetWorld(seed, { ...PLANS.pro, windows, tells: seed < 3 ? 'minute' : 'nothing' });
+    const redis = createRedis({ seed });
+    const [victim, ...others] = await startReplicas(world, redis, 3, { plan: 'pro' });
+    const random = createRandom(seed);
+    const work = Array.from({ length: 4 }, () => victim.create(40));
+    for (const operation of work) operation.catch(() => {});
+    setTimeout(() => victim.kill(), between(random, 500, 5_000));
+    await world.saturate(others, 2.2 * MINUTE_MS, { clients: 4 });
+    const { log } = world.petApi;
+    expect(brokenPromises(world.history())).toEqual([]);
+    expect(usedShare(log, PLANS.pro.perMinute)).toBeGreaterThanOrEqual(0.85);
+    for (const used of await usedOfDay(others)) expect(used).toBeGreaterThanOrEqual(log.length);
+  },
+);

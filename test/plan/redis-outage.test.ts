@@ -12,7 +12,7 @@ import type { World } from '../support/world.ts';
 type Outage = RedisFault | 'emptied' | 'restarted';
 
 const OUTAGES: readonly Outage[] = ['down', 'hanging', 'mute', 'read-only', 'emptied', 'restarted'];
-const RUN_MS = 5 * MINUTE_MS;
+const RUN_MS = 4 * MINUTE_MS;
 
 function beginOutage(redis: Redis, outage: Outage): void {
   if (outage === 'emptied') redis.empty();
@@ -75,7 +75,8 @@ test('three replicas share the plan through a long outage, by no headers', async
   expect(usedShare(world.petApi.log, PLANS.free.perMinute)).toBeGreaterThanOrEqual(0.5);
 });
 
-const PAUSE_MS = 5 * MINUTE_MS;
+/** Longer than a minute's window, which a lost pause would wait for. */
+const PAUSE_MS = 2.5 * MINUTE_MS;
 
 describe.each(OUTAGES)('a 429 that one replica alone has met', (outage) => {
   /** Redis has the pause first, or the replica meets it while Redis is away. */
@@ -86,7 +87,7 @@ describe.each(OUTAGES)('a 429 that one replica alone has met', (outage) => {
       const redis = createRedis({ seed: 5 });
       const [one, ...others] = await startReplicas(world, redis, 3, { plan: 'pro' });
       await world.until(Promise.all([one, ...others].map((replica) => replica.create(2))));
-      await world.pass(3 * MINUTE_MS);
+      await world.pass(2.2 * MINUTE_MS);
       const meet = async () => {
         world.petApi.fault = () => ({ status: 429, headers: { 'retry-after': String(PAUSE_MS / 1_000) } });
         await world.until(one.create(1, { waitMs: 1_000 }));
@@ -100,9 +101,9 @@ describe.each(OUTAGES)('a 429 that one replica alone has met', (outage) => {
       endOutage(redis, outage);
       await world.pass(1_500);
       const called = world.petApi.log.length;
-      await world.saturate([one, ...others], 2 * MINUTE_MS, { clients: 1, batch: 2 });
+      await world.saturate([one, ...others], 1.5 * MINUTE_MS, { clients: 1, batch: 2 });
       expect(world.petApi.log).toHaveLength(called);
-      await world.saturate([one, ...others], PAUSE_MS, { clients: 1, batch: 2, waitMs: PAUSE_MS });
+      await world.saturate([one, ...others], MINUTE_MS, { clients: 1, batch: 2, waitMs: PAUSE_MS });
       expect(world.petApi.log.length).toBeGreaterThan(called);
       expect(brokenPromises(world.history())).toEqual([]);
     },

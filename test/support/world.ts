@@ -62,7 +62,7 @@ export interface LoadOptions {
   readonly kind?: 'create' | 'read';
   /** Of each petql. Default 10. */
   readonly clients?: number;
-  /** Pets in an operation. Default 40. */
+  /** Pets in an operation. Default 10. */
   readonly batch?: number;
   /** How long an operation may wait. Default 10 s. */
   readonly waitMs?: number;
@@ -240,7 +240,7 @@ export async function createWorld({
   }
 
   async function saturate(petqls: readonly Petql[], durationMs: number, load: LoadOptions = {}): Promise<void> {
-    const { clients = 10, batch = 40, kind = 'create', waitMs = 10_000, key = 'key' } = load;
+    const { clients = 10, batch = 10, kind = 'create', waitMs = 10_000, key = 'key' } = load;
     const endMs = Date.now() + durationMs;
     const work = async (petql: Petql) => {
       while (Date.now() < endMs) {
