@@ -1,96 +1,84 @@
 import { createGateway } from '../../src/index.ts';
+import type { GatewayOptions } from '../../src/index.ts';
 import type { Plan } from '../../src/plan.ts';
 import { createPetApi } from '../support/pet-api.ts';
 import { STATUSES, createPetStore } from '../support/pet-store.ts';
 import { createRandom } from '../support/random.ts';
 import { startVirtualTime } from '../support/virtual-time.ts';
 
-export interface DayOptions {
+export interface DayOptions extends Pick<GatewayOptions, 'maxAgeMs' | 'maxStaleMs'> {
   readonly plan: Plan;
-  readonly maxAgeMs: number;
-  readonly maxStaleMs: number;
   /** Pets in the store; every minute others change one of them. */
   readonly pets: number;
-  readonly durationMs: number;
-  /** Which queries are sent, and when: each entry is one query, again and again. */
-  readonly load: readonly LoadEntry[];
-}
-
-export interface LoadEntry {
-  readonly query: string;
-  readonly firstMs: number;
+  /** How many lists are queried, 4 at most: all pets, and those of each status. */
+  readonly lists: number;
+  /** How many single pets are queried, spread over the store. */
+  readonly ids: number;
+  /** How often each of these queries is sent. */
   readonly everyMs: number;
+  readonly durationMs: number;
 }
 
-export interface DayResult {
-  readonly operations: number;
-  readonly failed: number;
+export interface Day {
+  readonly queries: number;
+  readonly operations: readonly DayOperation[];
   readonly calls: number;
   /** 429s of the upstream. */
   readonly refused: number;
-  /** The oldest age of each operation's data, in milliseconds, in the order of the operations; NaN where it failed. */
-  readonly agesMs: readonly number[];
-  /** When each operation started, in milliseconds since the start. */
-  readonly startedAtMs: readonly number[];
+}
+
+export interface DayOperation {
+  /** Since the start of the day. */
+  readonly startedMs: number;
+  /** Of its oldest data; NaN where it failed. */
+  ageMs: number;
 }
 
 const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
-const LATENCY_MS = [20, 20] as const;
 const CHANGED_EVERY_MS = 60_000;
-const KEY = 'a-key';
+const PET_API_URL = 'http://pet-api.test/v1';
 
-/** One key's day on virtual time, over a pet API that counts strictly. */
-export async function simulateDay({ plan, durationMs, load, pets, ...ages }: DayOptions): Promise<DayResult> {
-  const agesMs: number[] = [];
-  const startedAtMs: number[] = [];
-  let failed = 0;
-  let pending = 0;
+/** One API key's day on virtual time, over a pet API that counts strictly. */
+export async function simulateDay(options: DayOptions): Promise<Day> {
+  const { plan, pets, lists, ids, everyMs, durationMs, ...ages } = options;
+  const queries = queriesOf(lists, ids, pets);
   await loadGraphqlServer();
   using time = startVirtualTime(START_MS);
   const store = createPetStore({ size: pets, now: Date.now });
-  const petApi = createPetApi({
-    planOf: () => ({ ...plan, windows: 'fixed', tells: 'minute' }),
-    storeOf: () => store,
-    latencyMs: LATENCY_MS,
-  });
+  const planOf = () => ({ ...plan, windows: 'fixed', tells: 'minute' }) as const;
+  const petApi = createPetApi({ planOf, storeOf: () => store, latencyMs: [20, 20] });
   const gateway = createGateway({ petApiUrl: PET_API_URL, dispatcher: petApi.connect(), ...ages });
+  const operations: DayOperation[] = [];
   const chance = createRandom(1);
-  const timers = [setInterval(() => store.change(chance), CHANGED_EVERY_MS)];
-  for (const { query, firstMs, everyMs } of load) {
-    setTimeout(() => {
-      void run(query);
-      timers.push(setInterval(() => void run(query), everyMs));
-    }, firstMs);
-  }
-  await time.run(() => Date.now() - START_MS >= durationMs);
-  for (const timer of timers) clearInterval(timer);
-  await time.run(() => pending === 0);
+  const changes = setInterval(() => store.change(chance), CHANGED_EVERY_MS);
+  let pending = 0;
+  let isOver = false;
+  const end = () => void (isOver = true);
+  sendAll().then(end, end);
+  await time.run(() => isOver && pending === 0);
+  clearInterval(changes);
   const closing = gateway.close();
   await time.run(() => true);
   await closing;
-  return {
-    operations: agesMs.length,
-    failed,
-    calls: petApi.log.length,
-    refused: petApi.log.filter(({ status }) => status === 429).length,
-    agesMs,
-    startedAtMs,
-  };
+  const refused = petApi.log.filter(({ status }) => status === 429).length;
+  return { queries: queries.length, operations, calls: petApi.log.length, refused };
 
-  async function run(document: string): Promise<void> {
-    const elapsedMs = Date.now() - START_MS;
-    if (elapsedMs >= durationMs) return;
-    const operation = agesMs.push(NaN) - 1;
-    startedAtMs.push(elapsedMs);
+  /** Sends the queries in turn, at a steady rate. */
+  async function sendAll(): Promise<void> {
+    for (let startedMs = 0; startedMs < durationMs; startedMs = (operations.length * everyMs) / queries.length) {
+      await new Promise((resolve) => void setTimeout(resolve, START_MS + startedMs - Date.now()));
+      const operation = { startedMs, ageMs: NaN };
+      void run(queries[operations.push(operation) % queries.length] ?? '', operation);
+    }
+  }
+
+  async function run(document: string, operation: DayOperation): Promise<void> {
     pending += 1;
-    const { errors, extensions } = await gateway.execute({ document, apiKey: KEY });
+    const { errors, extensions } = await gateway.execute({ document, apiKey: 'a-key' });
     pending -= 1;
-    if (errors) failed += 1;
-    else agesMs[operation] = (extensions as { petql: { oldestAgeMs?: number } }).petql.oldestAgeMs ?? 0;
+    if (!errors) operation.ageMs = (extensions as { petql: { oldestAgeMs?: number } }).petql.oldestAgeMs ?? 0;
   }
 }
-
-const PET_API_URL = 'http://pet-api.test/v1';
 
 /** A gateway loads its GraphQL server at its first operation, by real time. */
 async function loadGraphqlServer(): Promise<void> {
@@ -99,13 +87,8 @@ async function loadGraphqlServer(): Promise<void> {
   await gateway.close();
 }
 
-/** So many different queries, each sent so often: lists and single pets, in turn. */
-export function steadyLoad(queries: readonly string[], everyMs: number): LoadEntry[] {
-  return queries.map((query, index) => ({ query, firstMs: Math.round((index * everyMs) / queries.length), everyMs }));
-}
-
-/** Lists, and single pets spread over the store. The cost is that of whole lists, though one pet of each is shown. */
-export function mixedQueries(lists: number, ids: number, pets: number): string[] {
+/** One pet of each list is shown, and a call costs as much as for a whole list. */
+function queriesOf(lists: number, ids: number, pets: number): string[] {
   const filters = ['', ...STATUSES.map((status) => `status: ${status.toUpperCase()}, `)];
   return [
     ...filters.slice(0, lists).map((filter) => `{ pets(${filter}limit: 1) { id } }`),

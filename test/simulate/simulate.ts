@@ -3,91 +3,100 @@
  * runs on virtual time over an upstream that counts strictly.
  */
 import { parseArgs } from 'node:util';
-import { PLANS, parsePlan, planName } from '../../src/plan.ts';
-import { mixedQueries, simulateDay, steadyLoad } from './day.ts';
-import type { DayResult } from './day.ts';
+import { parsePlan, planName } from '../../src/plan.ts';
 import { percentile } from '../support/percentile.ts';
+import { simulateDay } from './day.ts';
+import type { Day, DayOptions } from './day.ts';
 
-const { values } = parseArgs({
-  options: {
-    plan: { type: 'string', default: 'free' },
-    animals: { type: 'string', default: '90' },
-    sharedLists: { type: 'string', default: '4' },
-    ids: { type: 'string', default: '16' },
-    'every-ms': { type: 'string', default: '1000' },
-    hours: { type: 'string', default: '24' },
-    'max-age-ms': { type: 'string', default: '1000' },
-    'max-stale-ms': { type: 'string', default: '600000' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-});
-
+const FLAGS = {
+  plan: { type: 'string', default: 'free', meaning: 'free, pro, business or PER_MINUTE/PER_DAY' },
+  pets: { type: 'string', default: '90', meaning: 'pets in the store; others change one a minute' },
+  lists: { type: 'string', default: '4', meaning: 'lists that are queried, 4 at most: all pets, and by status' },
+  ids: { type: 'string', default: '16', meaning: 'single pets that are queried' },
+  'every-ms': { type: 'string', default: '1000', meaning: 'how often each of them is queried' },
+  hours: { type: 'string', default: '24', meaning: 'length of the simulation' },
+  'max-age-ms': { type: 'string', default: '1000', meaning: 'as for petql' },
+  'max-stale-ms': { type: 'string', default: '600000', meaning: 'as for petql' },
+} as const;
 const USAGE = `Usage: npm run simulate -- [flags]
-  --plan PLAN          free, pro, business or PER_MINUTE/PER_DAY (default free)
-  --animals N          how many animals are in the store; others change one a minute (default 90)
-  --sharedLists N         sharedLists that are asked for, up to 4: all, and by status (default 4)
-  --ids N              single animals that are asked for (default 16)
-  --every-ms MS        how often each of them is asked for (default 1000)
-  --hours N            how long it lasts (default 24)
-  --max-age-ms MS, --max-stale-ms MS   as for petql (default 1000, 600000)`;
+${Object.entries(FLAGS)
+  .map(([name, { default: value, meaning }]) => `  --${name.padEnd(15)} ${meaning} (${value})\n`)
+  .join('')}`;
 
 const HOUR_MS = 3_600_000;
 const COLUMNS = 72;
 const BARS = ' ▁▂▃▄▅▆▇█';
 
-if (values.help) process.stdout.write(`${USAGE}\n`);
-else await main();
-
-async function main(): Promise<void> {
-  const plan = parsePlan(values.plan) ?? PLANS.free;
-  const [animals, sharedLists, ids, everyMs] = [values.animals, values.sharedLists, values.ids, values['every-ms']].map(
-    Number,
-  ) as [number, number, number, number];
-  const durationMs = Number(values.hours) * HOUR_MS;
-  const freshness = { maxAgeMs: Number(values['max-age-ms']), maxStaleMs: Number(values['max-stale-ms']) };
-  if (!parsePlan(values.plan) || [animals, sharedLists + ids, everyMs, durationMs].some((value) => !(value > 0))) {
-    process.stderr.write(`simulate: a flag is wrong\n${USAGE}\n`);
-    process.exitCode = 1;
-    return;
-  }
-  const load = steadyLoad(mixedQueries(sharedLists, ids, animals), everyMs);
-  const day = await simulateDay({ plan, pets: animals, durationMs, load, ...freshness });
-  const answered = day.operations - day.failed;
-  const rows: [string, string][] = [
-    [
-      'plan',
-      `${planName(plan)}: ${plan.perMinute.toLocaleString('en')} a minute, ${plan.perDay.toLocaleString('en')} a day`,
-    ],
-    ['asked', `${load.length} queries every ${everyMs / 1000} s, over ${animals.toLocaleString('en')} animals`],
-    ['operations', day.operations.toLocaleString('en')],
-    ['answered', `${answered.toLocaleString('en')} (${percent(answered / day.operations)})`],
-    ['calls', `${day.calls.toLocaleString('en')} (${percent(day.calls / plan.perDay)} of the day's plan)`],
-    ['answers a call', Math.round(answered / Math.max(1, day.calls)).toLocaleString('en')],
-    ['refused (429)', String(day.refused)],
-    ['age, median', age(day, 0.5)],
-    ['age, 99 %', age(day, 0.99)],
-    ['age, oldest', age(day, 1)],
-  ];
-  const lines = rows.map(([name, value]) => `${name.padEnd(16)}${value}`);
-  const { bars, highest } = plot(day, durationMs);
-  process.stdout.write(
-    `${lines.join('\n')}\n\nmedian age through the day, up to ${seconds(highest)}\n${bars}\n` +
-      `${'0 h'.padEnd(COLUMNS - 4)}${values.hours} h\n`,
-  );
+try {
+  const options = readOptions();
+  process.stdout.write(options ? await report(options) : USAGE);
+} catch (error) {
+  process.stderr.write(`simulate: ${(error as Error).message.split('\n')[0]}\n${USAGE}`);
+  process.exitCode = 1;
 }
 
-function plot({ agesMs, startedAtMs }: DayResult, durationMs: number): { bars: string; highest: number } {
-  const columns: number[][] = Array.from({ length: COLUMNS }, () => []);
-  for (const [operation, ageMs] of agesMs.entries()) {
-    columns[Math.min(COLUMNS - 1, Math.floor(((startedAtMs[operation] ?? 0) / durationMs) * COLUMNS))]?.push(ageMs);
-  }
-  const medians = columns.map((ages) => percentile(ages, 0.5) || 0);
+/** @throws Error that says which flag is wrong. */
+function readOptions(): DayOptions | undefined {
+  const { values } = parseArgs({ options: { ...FLAGS, help: { type: 'boolean', short: 'h' } } });
+  if (values.help) return undefined;
+  const numberOf = (name: Exclude<keyof typeof FLAGS, 'plan'>, min = Number.MIN_VALUE) => {
+    const number = Number(values[name]);
+    if (!(number >= min))
+      throw new Error(`--${name} must be ${min === 0 ? 'at least' : 'over'} 0, got ${values[name]}`);
+    return number;
+  };
+  const plan = parsePlan(values.plan);
+  if (!plan) throw new Error(`--plan must be ${FLAGS.plan.meaning}, got ${values.plan}`);
+  const [lists, ids] = [numberOf('lists', 0), numberOf('ids', 0)];
+  if (lists + ids === 0) throw new Error('--lists or --ids must be over 0');
+  return {
+    plan,
+    pets: numberOf('pets'),
+    lists,
+    ids,
+    everyMs: numberOf('every-ms'),
+    durationMs: numberOf('hours') * HOUR_MS,
+    maxAgeMs: numberOf('max-age-ms', 0),
+    maxStaleMs: numberOf('max-stale-ms', 0),
+  };
+}
+
+async function report(options: DayOptions): Promise<string> {
+  const { plan, everyMs, pets, durationMs } = options;
+  const day = await simulateDay(options);
+  const { operations, calls, refused } = day;
+  const ages = operations.map(({ ageMs }) => ageMs);
+  const answered = ages.filter((ageMs) => !Number.isNaN(ageMs)).length;
+  const rows = {
+    plan: `${planName(plan)}: ${count(plan.perMinute)} a minute, ${count(plan.perDay)} a day`,
+    load: `${day.queries} queries every ${everyMs / 1000} s, over ${count(pets)} pets`,
+    operations: count(operations.length),
+    answered: `${count(answered)} (${percent(answered / operations.length)})`,
+    calls: `${count(calls)} (${percent(calls / plan.perDay)} of the day's plan)`,
+    'answers a call': count(Math.round(answered / Math.max(1, calls))),
+    'refused (429)': String(refused),
+    'age, median': seconds(percentile(ages, 0.5)),
+    'age, 99 %': seconds(percentile(ages, 0.99)),
+    'age, oldest': seconds(percentile(ages, 1)),
+  };
+  const lines = Object.entries(rows).map(([name, value]) => `${name.padEnd(16)}${value}\n`);
+  return `${lines.join('')}\n${plot(day, durationMs)}`;
+}
+
+function plot({ operations }: Day, durationMs: number): string {
+  const columns = Map.groupBy(operations, ({ startedMs }) => Math.floor((startedMs / durationMs) * COLUMNS));
+  const medians = Array.from({ length: COLUMNS }, (_, column) => {
+    const ages = (columns.get(column) ?? []).map(({ ageMs }) => ageMs);
+    return percentile(ages, 0.5) || 0;
+  });
   const highest = Math.max(1, ...medians);
-  return { bars: medians.map((value) => BARS[Math.ceil((value / highest) * (BARS.length - 1))]).join(''), highest };
+  const bars = medians.map((value) => BARS[Math.ceil((value / highest) * (BARS.length - 1))]).join('');
+  const hours = `${'0 h'.padEnd(COLUMNS - 4)}${durationMs / HOUR_MS} h`;
+  return `median age through the day, up to ${seconds(highest)}\n${bars}\n${hours}\n`;
 }
 
-function age({ agesMs }: DayResult, share: number): string {
-  return seconds(percentile(agesMs, share));
+function count(value: number): string {
+  return value.toLocaleString('en');
 }
 
 function seconds(ms: number): string {
