@@ -14,7 +14,6 @@ const GOALS = {
 
 export const fuzz: Suite = {
   about: 'requests that nobody would send',
-  seed: 'random',
   minutes: 5,
   checks: (['messages', 'bytes'] as const).map((kind): Check => {
     return {

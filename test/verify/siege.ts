@@ -20,7 +20,6 @@ const GOAL = `a good client is answered, event loop less than ${MAX_DELAY_P99_MS
 export const siege: Suite = {
   about: 'costly documents, bodies past the limit, a key for each request',
   minutes: 0.3,
-  seed: 'random',
   checks: [...NAMES.map((name) => checkOf(name, { [name]: CONNECTIONS })), checkOf('all at once', allAtOnce(4))],
 };
 

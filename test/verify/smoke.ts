@@ -9,7 +9,7 @@ import { runTests } from './run-tests.ts';
 import { allAtOnce, attack } from './siege.ts';
 import { runSoak } from './soak/run-soak.ts';
 import type { Suite } from './suite.ts';
-import { aheadForMinuteIn, crash, judge, scenario, startTrial } from './throttle/trial.ts';
+import { aheadForMinuteIn, judge, scenario, startTrial } from './throttle/scenario.ts';
 
 const SIEGE = 'a good client is answered while petql is attacked from all sides';
 const START = "README's first commands work in a clean folder";
@@ -70,30 +70,24 @@ export const smoke: Suite = {
     },
     scenario(
       { name: 'throttle', goal: 'no key is over its plan, over a new minute, kill -9 and a dead Redis', processes: 1 },
-      async (bench) => {
+      async (scene) => {
         const plan = PLANS.free;
-        const replicas = redisIsHere ? 2 : 1;
-        const args = replicas > 1 ? [] : ['--state-file', await bench.stateFile()];
-        const trial = await startTrial(bench, { plan, replicas, args, upstreamAheadMs: aheadForMinuteIn(20_000) });
+        const [store, replicas] = redisIsHere ? (['redis', 2] as const) : (['state-file', 1] as const);
+        const trial = await startTrial(scene, { plan, replicas, store, aheadMs: aheadForMinuteIn(20_000) });
         const { petApi, fleet, redis } = trial;
         const { endpoints } = fleet;
-        const load = startLoad({ endpoints, key: 'free-key', clientsPerReplica: 10, random: bench.random });
+        const load = startLoad({ endpoints, key: 'free-key', clientsPerReplica: 10, random: scene.random });
         await until(() => petApi.log.length >= plan.perMinute / 3);
-        await crash(trial, [0]);
+        await fleet.restart([0], 'SIGKILL');
         await until(() => petApi.log.length >= (plan.perMinute * 2) / 3);
-        await redis?.kill();
+        await redis?.server.kill();
         await setTimeout(REDIS_AWAY_MS);
-        await redis?.start();
+        await redis?.server.start();
         await until(() => petApi.log.length >= ENOUGH_CALLS);
         await load.stop();
         return judge({ trial, operations: load.operations, maxRefusals: redis ? 1 : 0 });
       },
     ),
-    {
-      name: 'start',
-      goal: START,
-      processes: 1,
-      run: async () => [await runTests(START, 'test/readme', { names: 'starts? petql in a clean folder' })],
-    },
+    { name: 'start', goal: START, processes: 1, run: () => runTests(START, 'test/readme/clean-start.test.ts') },
   ],
 };

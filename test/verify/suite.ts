@@ -7,11 +7,12 @@ export interface Suite {
   readonly checks: readonly Check[];
   /** Length of each check in minutes without `--minutes`. Default: the length cannot be chosen. */
   readonly minutes?: number;
-  /** The seed without `--seed`, or `random`. Default: the suite has no seed. */
-  readonly seed?: number | 'random';
+  /** The seed without `--seed`. Default: another one each time. */
+  readonly seed?: number;
 }
 
 export interface Check {
+  /** Without spaces. */
   readonly name: string;
   /** What has to hold, in words. */
   readonly goal: string;

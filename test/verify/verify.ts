@@ -2,12 +2,13 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { rowOf } from '../support/tally.ts';
+import type { Row } from '../support/tally.ts';
 import { bench } from './bench.ts';
 import { fuzz } from './fuzz.ts';
 import { siege } from './siege.ts';
 import { smoke } from './smoke.ts';
 import { soak } from './soak.ts';
-import type { Row } from '../support/tally.ts';
 import type { Check, Suite } from './suite.ts';
 import { throttle } from './throttle.ts';
 
@@ -25,6 +26,15 @@ ${Object.entries(SUITES)
   --json FILE     write the results to FILE
 `;
 
+const FLAGS = {
+  help: { type: 'boolean', short: 'h' },
+  list: { type: 'boolean' },
+  only: { type: 'string' },
+  seed: { type: 'string' },
+  minutes: { type: 'string' },
+  json: { type: 'string' },
+} as const;
+
 /** Processes at a time: more would measure the machine. */
 const MAX_PROCESSES = 33;
 /** How long one takes to start. Checks start one after the other, so that running ones keep their processor. */
@@ -32,7 +42,6 @@ const START_MS = 1_500;
 const MAX_PROBLEMS = 10;
 
 interface Run {
-  readonly suite: Suite;
   readonly checks: readonly Check[];
   readonly seed: number;
   readonly minutes: number;
@@ -49,70 +58,50 @@ interface Result {
   readonly rows: readonly Row[];
 }
 
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await main();
 
-async function main(args: readonly string[]): Promise<number> {
+async function main(): Promise<number> {
   let command: ReturnType<typeof readCommand>;
   try {
-    command = readCommand(args);
+    command = readCommand();
   } catch (error) {
     process.stderr.write(`verify: ${(error as Error).message.split(/\. |\n/)[0]}; see --help\n`);
     return 2;
   }
-  const { run, values } = command;
+  const { run, list, json } = command;
   if (!run) return print(USAGE);
-  if (values.list) return print(run.checks.map(({ name, goal }) => `${name.padEnd(32)} ${goal}`).join('\n'));
-  if (run.suite.seed !== undefined) print(`seed ${run.seed}`);
+  if (list) return print(run.checks.map(({ name, goal }) => `${name.padEnd(32)} ${goal}`).join('\n'));
+  print(`seed ${run.seed}`);
   const results = await runAll(run);
   print(`\n${tableOf(results)}`);
-  if (values.json !== undefined) {
-    await writeFile(values.json, JSON.stringify({ seed: run.seed, results }, undefined, 2));
-  }
+  if (json !== undefined) await writeFile(json, JSON.stringify({ seed: run.seed, results }, undefined, 2));
   return results.every(({ ok }) => ok) ? 0 : 1;
 }
 
 /** @throws Error that says in one line what is wrong with the arguments. */
-function readCommand(args: readonly string[]) {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      help: { type: 'boolean', short: 'h' },
-      list: { type: 'boolean' },
-      only: { type: 'string' },
-      seed: { type: 'string' },
-      minutes: { type: 'string' },
-      json: { type: 'string' },
-    },
-  });
-  if (values.help) return { values };
-  const [name = '', ...more] = positionals;
+function readCommand(): {
+  readonly run?: Run;
+  readonly list?: boolean | undefined;
+  readonly json?: string | undefined;
+} {
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: FLAGS });
+  if (values.help) return {};
+  const name = positionals.join(' ');
   const suite = SUITES[name];
-  if (!suite || more.length > 0) {
-    throw new Error(`expected one of ${Object.keys(SUITES).join(', ')}, got "${positionals.join(' ')}"`);
-  }
-  if (values.seed !== undefined && suite.seed === undefined) throw new Error(`${name} has no --seed`);
-  if (values.minutes !== undefined && suite.minutes === undefined) throw new Error(`${name} has no --minutes`);
-  const seed = Number(values.seed ?? (suite.seed === 'random' ? Date.now() % 1_000_000 : suite.seed) ?? 0);
+  if (!suite) throw new Error(`expected one of ${Object.keys(SUITES).join(', ')}, got "${name}"`);
+  const seed = Number(values.seed ?? suite.seed ?? Date.now() % 1_000_000);
   if (!Number.isSafeInteger(seed) || seed < 0) throw new Error(`--seed must be a whole number, got ${values.seed}`);
+  if (values.minutes !== undefined && suite.minutes === undefined) throw new Error(`${name} has no --minutes`);
   const minutes = Number(values.minutes ?? suite.minutes ?? 0);
   if (!(minutes > 0) && suite.minutes) throw new Error(`--minutes must be over 0, got ${values.minutes}`);
-  const checks = choose(suite, values.only);
-  const options = [
-    ...(suite.seed === undefined ? [] : ['--seed', seed]),
-    ...(values.minutes === undefined ? [] : ['--minutes', minutes]),
-  ];
-  const repeat = (check: Check) =>
-    ['npm run verify --', name, '--only', /\s/.test(check.name) ? `"${check.name}"` : check.name, ...options].join(' ');
-  return { values, run: { suite, checks, seed, minutes, repeat } satisfies Run };
-}
-
-function choose({ checks }: Suite, only: string | undefined): readonly Check[] {
-  const prefixes = only?.split(',');
-  const isNamed = ({ name }: Check) => prefixes?.some((prefix) => name.startsWith(prefix));
-  const chosen = checks.filter((check) => (prefixes ? isNamed(check) : !check.onRequest));
-  if (chosen.length === 0) throw new Error(`--only must name checks of --list, got ${only}`);
-  return chosen;
+  const prefixes = values.only?.split(',');
+  const checks = suite.checks.filter((check) =>
+    prefixes ? prefixes.some((prefix) => check.name.startsWith(prefix)) : !check.onRequest,
+  );
+  if (checks.length === 0) throw new Error(`--only must name checks of --list, got ${values.only}`);
+  const length = values.minutes === undefined ? '' : ` --minutes ${minutes}`;
+  const repeat = (check: Check) => `npm run verify -- ${name} --only ${check.name} --seed ${seed}${length}`;
+  return { run: { checks, seed, minutes, repeat }, list: values.list, json: values.json };
 }
 
 /** Checks that need the machine alone run first, then the others beside each other, as many as fit. */
@@ -142,16 +131,16 @@ function processesOf(checks: readonly Check[]): number {
 /** Never rejects: a check that throws is broken. */
 async function runOne(check: Check, run: Run): Promise<Result> {
   const startedMs = performance.now();
-  const rows = await check.run({ ...run, print }).catch((error: Error): Row[] => {
-    const problems = [error.stack ?? String(error)];
-    return [{ promise: check.goal, looked: 0, explained: 0, broken: 1, problems, measured: '' }];
-  });
+  const rows = await check
+    .run({ ...run, print })
+    .catch((error: Error) => [
+      rowOf({ promise: check.goal, looked: 0, problems: [error.stack ?? String(error)], measured: '' }),
+    ]);
   const { name, goal } = check;
   const ok = rows.every(({ broken }) => broken === 0);
   const seconds = Math.round((performance.now() - startedMs) / 1_000);
   const repeat = run.repeat(check);
-  const measured = rows.length === 1 ? rows[0]?.measured : '';
-  print(`${ok ? 'ok    ' : 'BROKEN'} ${name} (${seconds} s) ${measured}`);
+  print(`${ok ? 'ok    ' : 'BROKEN'} ${name} (${seconds} s) ${rows.length === 1 ? rows[0]?.measured : ''}`);
   for (const { promise, broken, problems } of rows.filter((row) => row.broken > 0)) {
     print(`       ${promise}: broken ${broken} times`);
     for (const problem of problems.slice(0, MAX_PROBLEMS)) print(`       ${problem}`);
@@ -164,11 +153,10 @@ async function runOne(check: Check, run: Run): Promise<Result> {
 function tableOf(results: readonly Result[]): string {
   const titles = ['check', 'promise', 'looked at', 'explained', 'broken', 'measured'];
   const lines = results.flatMap(({ check, rows }) =>
-    rows.map(({ promise, looked, explained, broken, measured }) =>
-      [check, promise, looked, explained, looked === 0 && broken === 0 ? 'not looked at' : broken, measured].map(
-        String,
-      ),
-    ),
+    rows.map(({ promise, looked, explained, broken, measured }) => {
+      const isUnseen = looked === 0 && broken === 0;
+      return [check, promise, looked, explained, isUnseen ? 'not looked at' : broken, measured].map(String);
+    }),
   );
   const widths = titles.map((title, column) =>
     Math.max(title.length, ...lines.map((line) => line[column]?.length ?? 0)),

@@ -1,13 +1,13 @@
 import { setTimeout } from 'node:timers/promises';
 import { attempt } from '../../support/client.ts';
+import type { Fleet, Replica } from '../../support/fleet.ts';
 import { outcomeOf } from '../../support/operation.ts';
-import type { HeardWrite, Operation, Outcome, WantedPet } from '../../support/operation.ts';
+import type { HeardWrite, Operation, Outcome } from '../../support/operation.ts';
 import type { PetStore } from '../../support/pet-store.ts';
 import { between } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
-import { nextOperation, sameCreation, strangerOperation } from './random-operations.ts';
-import type { Sending } from './random-operations.ts';
-import type { Target, WatchedFleet } from './watched-fleet.ts';
+import { nextOperation, operationOf, operationOfWrongKey } from './operations.ts';
+import type { Sending } from './operations.ts';
 
 /** Many clients of several keys: operations of all kinds begin at a steady rate, with bursts among them. */
 export interface Clients {
@@ -17,13 +17,19 @@ export interface Clients {
 }
 
 export interface ClientsOptions {
-  readonly fleet: WatchedFleet;
+  readonly fleet: Fleet;
   readonly random: Random;
   /** Keys, how often each is used beside the others, and what they see. */
-  readonly keys: readonly { readonly key: string; readonly share: number; readonly store: PetStore }[];
+  readonly keys: readonly SoakKey[];
   readonly perSecond: number;
   /** An operation is over. */
   onOperation(operation: Operation): void;
+}
+
+interface SoakKey {
+  readonly key: string;
+  readonly share: number;
+  readonly store: PetStore;
 }
 
 /** Longer than any response may take, that of a frozen process included. */
@@ -42,7 +48,7 @@ const REMEMBERED_WRITES = 200;
 export function startClients({ fleet, random, keys, perSecond, onOperation }: ClientsOptions): Clients {
   const stopping = new AbortController();
   const inFlight = new Set<Promise<unknown>>();
-  /** When the last pet was created whose response each process sent, by key. */
+  /** When the last pet was created whose response each process sent, by process and key. */
   const writes = new Map<string, number>();
   /** By key, the one whose response came last at the end. */
   const heard = new Map<string, HeardWrite[]>();
@@ -73,30 +79,29 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
       due = Math.min(due + ((nowMs - lastMs) / 1_000) * perSecond * warm, MAX_AT_ONCE);
       lastMs = nowMs;
       for (; due >= 1; due -= 1) {
-        const { key, store } = nextKey();
+        const key = nextKey();
         const times = random() < 0.002 ? BURST : 1;
-        for (let index = 0; index < times && inFlight.size < MAX_IN_FLIGHT; index += 1) begin(key, store);
+        for (let index = 0; index < times && inFlight.size < MAX_IN_FLIGHT; index += 1) begin(key);
       }
       await setTimeout(10);
     }
   }
 
-  function nextKey() {
+  function nextKey(): SoakKey {
     let left = random() * keys.reduce((sum, { share }) => sum + share, 0);
     const found = keys.find(({ share }) => (left -= share) < 0) ?? keys[0];
     if (!found) throw new Error('expected keys');
     return found;
   }
 
-  function begin(key: string, store: PetStore): void {
-    if (random() < 0.005) return track(send(`wrong-${between(random, 1, 5)}`, undefined, strangerOperation()));
-    const newName = () => `${key}-${(names += 1)}`;
-    const sending = nextOperation(random, { ids: store.ids, newName });
-    const [field] = sending.fields.length === 1 ? sending.fields : [];
-    const pet = field?.kind === 'create' && field.pet.idempotencyKey !== undefined ? field.pet : undefined;
-    track(pet ? retry(key, store, { sending, pet }) : send(key, store, sending));
+  function begin({ key, store }: SoakKey): void {
+    if (random() < 0.005) return track(send(`wrong-${between(random, 1, 5)}`, undefined, operationOfWrongKey()));
+    const sending = nextOperation(random, { ids: store.ids, newName: () => `${key}-${(names += 1)}` });
+    const [field] = sending.fields;
+    const isKeyed = sending.fields.length === 1 && field?.kind === 'create' && field.pet.idempotencyKey !== undefined;
+    track(isKeyed ? retry(key, store, sending) : send(key, store, sending));
     // Two clients that submit the same at the same time.
-    if (pet && random() < 0.1) track(send(key, store, sameCreation(pet)));
+    if (isKeyed && random() < 0.1) track(send(key, store, operationOf(sending.fields)));
   }
 
   function track(work: Promise<unknown>): void {
@@ -105,26 +110,25 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
   }
 
   /** Until the outcome is known, as clients do with an idempotency key; and now and then once more. */
-  async function retry(key: string, store: PetStore, create: { sending: Sending; pet: WantedPet }): Promise<void> {
-    let next = create.sending;
-    for (let submits = 1; submits <= MAX_SUBMITS; submits += 1) {
-      const outcome = outcomeOf({ outcome: await send(key, store, next) });
+  async function retry(key: string, store: PetStore, first: Sending): Promise<void> {
+    for (let submits = 0; submits < MAX_SUBMITS; submits += 1) {
+      const sending = submits === 0 ? first : operationOf(first.fields);
+      const outcome = outcomeOf({ outcome: await send(key, store, sending) });
       const isSettled = outcome === 'created' || outcome === 'OUTCOME_UNKNOWN';
       if (stopping.signal.aborted || (isSettled && random() < 0.8)) return;
       await setTimeout(between(random, 20, 3_000));
-      next = sameCreation(create.pet);
     }
   }
 
   async function send(key: string, store: PetStore | undefined, sending: Sending): Promise<Outcome> {
     const { query, variables, leavesAfterMs, headers, ...promised } = sending;
-    const { endpoint, replica, life } = await nextTarget();
+    const { index: replica, life, process } = await nextReplica();
     sent += 1;
-    const process = `${key} ${replica}.${life}`;
-    const afterWriteMs = writes.get(process) ?? -Infinity;
+    const writer = `${key} ${replica}.${life}`;
+    const afterWriteMs = writes.get(writer) ?? -Infinity;
     const startedMs = performance.now();
     const heardWrite = heard.get(key)?.findLast(({ answeredMs }) => answeredMs <= startedMs - HEARD_MS);
-    let outcome = await attempt(endpoint, query, {
+    let outcome = await attempt(process.address, query, {
       variables,
       headers: { authorization: `Bearer ${key}`, ...headers },
       signal: AbortSignal.timeout(leavesAfterMs ?? HANGS_MS),
@@ -132,26 +136,26 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
     if (outcome.kind === 'left' && leavesAfterMs === undefined) outcome = { kind: 'hung' };
     const times = { startedMs, endedMs: performance.now(), afterWriteMs, heardWrite };
     const operation = { key, replica, life, ...times, ...promised, outcome };
-    if (store) noteWrites(operation, process, store);
+    if (store) noteWrites(operation, writer, store);
     onOperation(operation);
     return outcome;
   }
 
-  async function nextTarget(): Promise<Target> {
+  async function nextReplica(): Promise<Replica> {
     for (;;) {
-      const targets = fleet.inService();
-      const target = targets[between(random, 0, targets.length - 1)];
-      if (target) return target;
+      const serving = fleet.replicas.filter(({ isServing }) => isServing);
+      const replica = serving[between(random, 0, serving.length - 1)];
+      if (replica) return replica;
       await setTimeout(20);
     }
   }
 
-  function noteWrites(operation: Operation, process: string, store: PetStore): void {
+  function noteWrites(operation: Operation, writer: string, store: PetStore): void {
     const { key, endedMs, fields } = operation;
     for (const [position, field] of fields.entries()) {
       if (field.kind !== 'create' || outcomeOf(operation, position) !== 'created') continue;
       const createdMs = store.addedAs(field.pet.name).at(-1)?.atMs ?? -Infinity;
-      writes.set(process, Math.max(writes.get(process) ?? -Infinity, createdMs));
+      writes.set(writer, Math.max(writes.get(writer) ?? -Infinity, createdMs));
       const all = [...(heard.get(key) ?? []), { createdMs, answeredMs: endedMs }];
       heard.set(key, all.slice(-REMEMBERED_WRITES));
     }

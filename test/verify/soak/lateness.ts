@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Lateness } from '../../support/faults.ts';
+import type { Replica } from '../../support/fleet.ts';
 
 export interface WatchedLateness extends Lateness, Disposable {
   readonly longestMs: number;
@@ -9,29 +10,27 @@ interface Late {
   readonly atMs: number;
   readonly ms: number;
   /** Undefined for this process. */
-  readonly replica: number | undefined;
+  readonly replica?: number;
 }
 
 const EVERY_MS = 100;
 /** Timers are never exact. */
 const USUAL_MS = 25;
-/** Creations are judged when all is over. */
-const REMEMBERED = 200_000;
 
-/** @param watched the processes of petql that run now. */
-export function watchLateness(watched: () => readonly { replica: number; pid: number }[]): WatchedLateness {
+/** Watches how long this process and the replicas wanted to run and could not. */
+export function watchLateness(replicas: readonly Replica[]): WatchedLateness {
   const late: Late[] = [];
-  const waitedMs = new Map<number, number>();
+  const waitedMs = new WeakMap<Replica, number>();
   let lastMs = performance.now();
   let longestMs = 0;
   const timer = setInterval(() => {
     const atMs = performance.now();
-    note({ atMs, ms: atMs - lastMs - EVERY_MS, replica: undefined });
+    note({ atMs, ms: atMs - lastMs - EVERY_MS });
     lastMs = atMs;
-    for (const { replica, pid } of watched()) {
-      const waited = runQueueWaitMs(pid);
-      note({ atMs, ms: waited - (waitedMs.get(pid) ?? waited), replica });
-      waitedMs.set(pid, waited);
+    for (const replica of replicas) {
+      const waited = runQueueWaitMs(replica.process.pid);
+      note({ atMs, ms: waited - (waitedMs.get(replica) ?? waited), replica: replica.index });
+      waitedMs.set(replica, waited);
     }
   }, EVERY_MS);
 
@@ -57,7 +56,6 @@ export function watchLateness(watched: () => readonly { replica: number; pid: nu
     if (one.ms < USUAL_MS) return;
     longestMs = Math.max(longestMs, one.ms);
     late.push(one);
-    if (late.length > REMEMBERED) late.shift();
   }
 }
 

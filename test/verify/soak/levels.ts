@@ -33,10 +33,10 @@ const MIN_LEVELS = 20;
 const MIN_LIFE_MS = 200_000;
 
 /** Holds the end of each process's life against its level after the warm-up. */
-export function checkLevels(processes: readonly { name: string; levels: readonly Level[] }[]): Row[] {
+export function checkLevels(processes: ReadonlyMap<string, readonly Level[]>): Row[] {
   return (Object.keys(BOUNDS) as Figure[]).map((figure) => {
     const row = new Tally(BOUNDS[figure].name);
-    for (const { name, levels } of processes) judge(row, figure, { name, levels });
+    for (const [name, levels] of processes) judge(row, figure, { name, levels });
     return row;
   });
 }
