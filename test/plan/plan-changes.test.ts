@@ -50,7 +50,8 @@ test.each(chooseCases(cases, 3))(
     // Headers of the day do not show the minute's limit.
     if (tells === 'minute') await world.saturate([petql], MINUTE_MS);
     expect(brokenPromises(world.history())).toEqual([]);
-    if (tells === 'minute') expect(world.petApi.log.length - before).toBeGreaterThanOrEqual(0.95 * plan.perMinute);
+    const min = tells === 'minute' ? 0.95 * plan.perMinute : 0;
+    expect(world.petApi.log.length - before).toBeGreaterThanOrEqual(min);
   },
 );
 
