@@ -50,7 +50,8 @@ export async function fuzzFor(kind: keyof typeof GOALS, { seed, maxMs, maxCases 
   const problems: string[] = [];
   const onRejection = (reason: unknown) => problems.push(`unhandled rejection: ${shown(reason)}`);
   process.on('unhandledRejection', onRejection);
-  await using subject = await startSubject();
+  await using resources = new AsyncDisposableStack();
+  const subject = await startSubject(resources);
   const details = await fc.check(propertyOf(kind, subject), {
     seed,
     numRuns: maxCases ?? Number.MAX_SAFE_INTEGER,

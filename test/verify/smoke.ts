@@ -6,7 +6,7 @@ import { rowOf } from '../support/tally.ts';
 import { until } from '../support/until.ts';
 import { fuzzFor } from './fuzz.ts';
 import { runTests } from './run-tests.ts';
-import { allAtOnce, attack } from './siege.ts';
+import { besiegeBriefly } from './siege.ts';
 import { runSoak } from './soak/run-soak.ts';
 import type { Suite } from './suite.ts';
 import { aheadForMinuteIn, judge, scenario, startTrial } from './throttle/scenario.ts';
@@ -49,14 +49,7 @@ export const smoke: Suite = {
         ...(await fuzzFor('bytes', { seed, maxCases: 150 })),
       ],
     },
-    {
-      name: 'siege',
-      goal: SIEGE,
-      async run({ seed }) {
-        const [row] = await attack({ attacks: allAtOnce(2), durationMs: 4_000, seed });
-        return [{ ...row, promise: SIEGE }];
-      },
-    },
+    { name: 'siege', goal: SIEGE, run: ({ seed }) => besiegeBriefly(SIEGE, seed) },
     {
       name: 'soak',
       goal: 'nothing is lost, doubled, leaked or over the plan while a fault injector harms all parts',

@@ -1,8 +1,17 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { buildSchema, getNamedType, getNullableType, isEnumType, isInputObjectType, isListType } from 'graphql';
-import { isObjectType } from 'graphql';
+import {
+  buildSchema,
+  getNamedType,
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isObjectType,
+  isRequiredInputField,
+} from 'graphql';
 import type { GraphQLField, GraphQLInputType, GraphQLObjectType } from 'graphql';
+import { COSTLY_DOCUMENTS } from '../costly-documents.ts';
 
 const schema = buildSchema(readFileSync(new URL('../../../schema/schema.graphql', import.meta.url), 'utf8'));
 
@@ -12,7 +21,6 @@ export const nasty = fc.oneof(
   fc.constantFrom('"', '"""', '\\', '\\u{110000}', '\\ud83d', '`${1}`', '{{7*7}}', '<script>', '../../etc/passwd', '#'),
   fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString'),
   fc.string({ unit: 'binary', maxLength: 6 }),
-  fc.string({ maxLength: 6 }),
 );
 
 const INT64 = ['9007199254740993', '9223372036854775807', '9223372036854775808', '-9223372036854775809'];
@@ -20,7 +28,7 @@ const NO_IDS = ['0', '-0', '00', '+1', '1e3', '0x10', ' 1', '\u0661', '9'.repeat
 /** Ids at the edges of int64, beyond them, and texts that only look like one. */
 export const ids = fc.constantFrom('1', '7', '404404', ...INT64, ...NO_IDS);
 
-/** Mostly the first: what is wrong everywhere is refused for one reason. */
+/** Mostly the first: what is wrong everywhere is rejected for one reason. */
 export function mostly<T>(usual: fc.Arbitrary<T>, weight: number, ...others: fc.Arbitrary<T>[]): fc.Arbitrary<T> {
   return fc.oneof({ weight, arbitrary: usual }, ...others);
 }
@@ -37,8 +45,7 @@ const VARIABLES: Readonly<Record<string, string>> = {
 
 const wrongLiteral = fc.oneof(
   fc.constantFrom('null', 'true', '{}', '[]', '1.5', '1e999', 'NOBODY', '$nobody', '{ __proto__: 1 }', '[[1]]'),
-  nasty.map((text) => JSON.stringify(text)),
-  ids.map((id) => JSON.stringify(id)),
+  fc.oneof(nasty, ids).map((text) => JSON.stringify(text)),
 );
 
 function literal(type: GraphQLInputType): fc.Arbitrary<string> {
@@ -53,14 +60,17 @@ function rightLiteral(type: GraphQLInputType): fc.Arbitrary<string> {
   if (isEnumType(nullable)) return fc.constantFrom(...nullable.getValues().map(({ name }) => name));
   if (isInputObjectType(nullable)) {
     const fields = Object.values(nullable.getFields());
-    const requiredKeys = fields.filter((field) => String(field.type).endsWith('!')).map(({ name }) => name);
-    const values = Object.fromEntries(fields.map((field) => [field.name, literal(field.type)]));
-    return fc.record(values, { requiredKeys }).map((given) => {
-      const entries = Object.entries(given).map(([name, value]) => `${name}: ${value}`);
-      return `{ ${entries.join(' ')} }`;
-    });
+    const requiredKeys = fields.filter(isRequiredInputField).map(({ name }) => name);
+    return fc
+      .record(Object.fromEntries(fields.map((field) => [field.name, literal(field.type)])), { requiredKeys })
+      .map(
+        (given) =>
+          `{ ${Object.entries(given)
+            .map(([name, value]) => `${name}: ${value}`)
+            .join(' ')} }`,
+      );
   }
-  switch (getNamedType(type).name) {
+  switch (nullable.name) {
     case 'Int':
       return mostly(fc.integer({ min: 1, max: 100 }), 20, fc.integer()).map(String);
     case 'ID':
@@ -84,7 +94,6 @@ const alias = mostly(
 );
 
 function argumentsOf({ args }: GraphQLField<unknown, unknown>): fc.Arbitrary<string> {
-  if (args.length === 0) return fc.nat(80).map((number) => (number === 0 ? '(limit: 1)' : ''));
   const values = args.map(({ name, type }) =>
     fc.oneof(
       { weight: 6, arbitrary: literal(type).map((value) => `${name}: ${value}`) },
@@ -95,9 +104,9 @@ function argumentsOf({ args }: GraphQLField<unknown, unknown>): fc.Arbitrary<str
   return fc.tuple(...values).map((given) => (given.some(Boolean) ? `(${given.filter(Boolean).join(', ')})` : ''));
 }
 
-/** Each of these types has three fragments, which may hold each other and themselves. */
+/** Each of these types has fragments, which may hold each other and themselves. */
 const WITH_FRAGMENTS = ['Query', 'Pet', 'RateLimit'] as const;
-const FRAGMENTS = ['F', 'G', 'H'] as const;
+const FRAGMENTS = WITH_FRAGMENTS.flatMap((type) => ['F', 'G', 'H'].map((letter) => ({ type, name: letter + type })));
 
 function selectionOf(type: GraphQLObjectType): fc.Arbitrary<string> {
   const fields = Object.values(type.getFields()).map((field) => {
@@ -108,20 +117,14 @@ function selectionOf(type: GraphQLObjectType): fc.Arbitrary<string> {
       .tuple(as, argumentsOf(field), directives, inner)
       .map(([name, args, when, selection]) => `${name}${field.name}${args} ${when} ${selection}`);
   });
-  const spreads = FRAGMENTS.map((name) => `...${name}${type.name}`);
-  const hasFragments = WITH_FRAGMENTS.some((name) => name === type.name);
+  const anyField = fc.oneof(...fields);
+  const spreads = FRAGMENTS.filter((one) => one.type === type.name).map(({ name }) => `...${name}`);
   const part = fc.oneof(
-    { weight: 60, arbitrary: fc.oneof(...fields) },
+    { weight: 60, arbitrary: anyField },
     { weight: 5, arbitrary: fc.constant('__typename') },
-    {
-      weight: 1,
-      arbitrary: fc.constantFrom('nobody', 'id', 'pets { id }', '... on Pet { id }', '__schema { types { name } }'),
-    },
-    {
-      weight: 10,
-      arbitrary: fc.tuple(directives, fc.oneof(...fields)).map(([when, inner]) => `... ${when} { ${inner} }`),
-    },
-    { weight: hasFragments ? 6 : 0, arbitrary: fc.constantFrom(...spreads) },
+    { weight: 1, arbitrary: fc.constantFrom('nobody', 'id', 'pets(limit: 1) { id }', '__schema { types { name } }') },
+    { weight: 10, arbitrary: fc.tuple(directives, anyField).map(([when, inner]) => `... ${when} { ${inner} }`) },
+    ...(spreads.length > 0 ? [{ weight: 6, arbitrary: fc.constantFrom(...spreads) }] : []),
   );
   return fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => `{ ${parts.join(' ')} }`);
 }
@@ -136,66 +139,38 @@ const fromSchema = fc
       9,
       selection('Mutation').map((text) => `mutation Main$ ${text}`),
     ),
-    fragments: fc.array(fc.record(Object.fromEntries(WITH_FRAGMENTS.map((name) => [name, selection(name)]))), {
-      minLength: FRAGMENTS.length,
-      maxLength: FRAGMENTS.length,
-    }),
+    fragments: fc.tuple(
+      ...FRAGMENTS.map(({ type, name }) => selection(type).map((text) => ` fragment ${name} on ${type} ${text}`)),
+    ),
     more: mostly(
       fc.constant(''),
-      3,
+      9,
       fc.constantFrom(' query Other { __typename }', ' fragment No on Pet { id }', ' type T'),
     ),
     declares: mostly(fc.constant('used'), 20, fc.constantFrom('all', 'none')),
   })
   .map(({ body, fragments, more, declares }) => {
     let text = body;
-    const defined = new Set<string>();
-    // Until a round finds no new one.
-    for (let before = -1; before !== defined.size;) {
-      before = defined.size;
-      for (const [, name = '', letter = '', type = ''] of text.matchAll(/\.\.\.(([FGH])(\w+))/g)) {
-        if (defined.has(name)) continue;
-        defined.add(name);
-        text += ` fragment ${name} on ${type} ${fragments[FRAGMENTS.indexOf(letter as 'F')]?.[type]}`;
+    const added = new Set<string>();
+    // Each that is added may use others.
+    for (let before = -1; before !== added.size;) {
+      before = added.size;
+      for (const [index, { name }] of FRAGMENTS.entries()) {
+        if (!text.includes(`...${name}`) || added.has(name)) continue;
+        added.add(name);
+        text += fragments[index];
       }
     }
-    const variables = Object.entries(VARIABLES).filter(
-      ([name]) => declares === 'all' || (declares === 'used' && new RegExp(`\\$${name}\\b`).test(text)),
-    );
-    const list = variables.map(([name, type]) => `$${name}: ${type}`).join(', ');
-    return text.replace('$', () => list && `(${list})`) + more;
+    const isUsed = (name: string) => new RegExp(`\\$${name}\\b`).test(text);
+    const variables = Object.entries(VARIABLES)
+      .filter(([name]) => declares === 'all' || (declares === 'used' && isUsed(name)))
+      .map(([name, type]) => `$${name}: ${type}`);
+    return text.replace('$', () => (variables.length > 0 ? `(${variables.join(', ')})` : '')) + more;
   });
 
-const times = (count: number, one: (index: number) => string) =>
-  Array.from({ length: count }, (_, k) => one(k)).join(' ');
-const onQuery = (name: string, inner: string) => `fragment ${name} on Query { ${inner} }`;
-
-/** Documents that cost much and are short, of `many` or of `few` parts. */
-const BOMBS: readonly ((many: number, few: number) => string)[] = [
-  (many) => `{ ${times(many, (k) => `a${k}: pets { id }`)} }`,
-  (many) => `${'{ pets '.repeat(many)}${'}'.repeat(many)}`,
-  (many) => `{ pets(limit: ${'['.repeat(many)}${']'.repeat(many)}) { id } }`,
-  (_many, few) => `{ ${times(few, () => `pets { ${'id '.repeat(few)} }`)} }`,
-  (many) => `{ ...f0 } ${times(many, (k) => onQuery(`f${k}`, `...f${k + 1}`))} ${onQuery(`f${many}`, 'pets { id }')}`,
-  (_, few) =>
-    `{ ...f0 } ${times(few, (k) => onQuery(`f${k}`, `...f${k + 1} ...f${k + 1}`))} ${onQuery(`f${few}`, 'pets { id }')}`,
-  (_, few) =>
-    `{ ...f0 } ${times(few, (k) =>
-      onQuery(
-        `f${k}`,
-        times(few, (j) => `...f${j}`),
-      ),
-    )}`,
-  (many) => `{ ${'\n'.repeat(many * 20)} nobody }`,
-  (many) => `{ petsById(ids: [${times(many, (k) => `"${k}"`)}]) { id } }`,
-  (many) => `query(${times(many, (k) => `$v${k}: Int`)}) { pets(limit: $v0) { id } }`,
-  (many) => `{ pets ${'@skip(if: false) '.repeat(many)} { id } }`,
-  (_, few) => `{ ${times(few, (k) => `a${k}: petsById(ids: [${times(few * 3, (j) => `"${k * 100 + j}"`)}]) { id }`)} }`,
-  (_, few) => times(few, (k) => `query Q${k} { pets { ${'... { '.repeat(few)} id ${'}'.repeat(few)} } }`),
-];
-const bombs = fc
-  .tuple(fc.integer({ min: 1, max: 3_000 }), fc.integer({ min: 1, max: 30 }), fc.constantFrom(...BOMBS))
-  .map(([many, few, bomb]) => bomb(many, few));
+const costly = fc
+  .tuple(fc.constantFrom(...COSTLY_DOCUMENTS), fc.double({ min: 0, max: 1.1, noNaN: true }))
+  .map(([{ maxSize, of }, share]) => of(Math.ceil(maxSize * share)));
 
 /** A text with some of its characters gone and others in their place. */
 export function mutated(texts: fc.Arbitrary<string>): fc.Arbitrary<string> {
@@ -211,6 +186,6 @@ export function mutated(texts: fc.Arbitrary<string>): fc.Arbitrary<string> {
 export const documents = fc.oneof(
   { weight: 24, arbitrary: fromSchema },
   { weight: 4, arbitrary: mutated(fromSchema) },
-  { weight: 2, arbitrary: bombs },
+  { weight: 4, arbitrary: costly },
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
 );

@@ -1,136 +1,87 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+/** Run as a worker thread, so that the good client keeps its own: one attack on a petql, until it is terminated. */
 import { setTimeout } from 'node:timers/promises';
-import { createRandom } from '../../support/random.ts';
-import { chooseSeed } from '../../support/seed.ts';
+import { isMainThread, workerData } from 'node:worker_threads';
+import { between, createRandom } from '../../support/random.ts';
+import { COSTLY_DOCUMENTS } from '../costly-documents.ts';
 
-/** Goes on until it is aborted; each connection of it is one of `connections`. */
-export type Attack = (origin: string, connections: number, signal: AbortSignal) => Promise<void>;
-
-export const ATTACK_SEED = chooseSeed(1);
-const random = createRandom(ATTACK_SEED);
-
-/** One operation of one key, as bytes. */
-function operation(key: string, query: string, headers: readonly string[] = [], variables?: object): string {
-  const body = JSON.stringify({ query, variables });
-  const head = [
-    'POST /graphql HTTP/1.1',
-    'Host: petql',
-    'Content-Type: application/json',
-    `Authorization: Bearer ${key}`,
-    ...headers,
-    `Content-Length: ${Buffer.byteLength(body)}`,
-  ];
-  return `${head.join('\r\n')}\r\n\r\n${body}`;
+/** What the worker does. */
+export interface Order {
+  readonly endpoint: string;
+  readonly attacks: readonly AttackName[];
+  /** Of each attack. */
+  readonly connections: number;
+  readonly seed: number;
 }
 
-function get(query: string): string {
-  return `GET /graphql?query=${encodeURIComponent(query)} HTTP/1.1\r\nHost: petql\r\n\r\n`;
-}
+export type AttackName = keyof typeof ATTACKS;
 
-const times = (count: number, one: (index: number) => string) =>
-  Array.from({ length: count }, (_, k) => one(k)).join(' ');
+const order = workerData as Order;
+const random = createRandom(isMainThread ? 1 : order.seed);
 
-/** Documents that cost much; each is sent with another comment, so that nothing made of it is kept. */
-const DOCUMENTS: readonly string[] = [
-  `${'{ pets '.repeat(800)}${'}'.repeat(800)}`,
-  `{ ${times(2_000, (k) => `x${k}`)} }`,
-  `{ ${times(190, (k) => `p${k}: pet(id: "1${k}") { id x name }`)} }`,
-  `{ ${times(199, (k) => `p${k}: pets(limit: 1) { id }`)} }`,
-  `{ pets { ${'id '.repeat(1_490)} } }`,
-  `{ pets(limit: ${'['.repeat(2_400)}${']'.repeat(2_400)}) { id } }`,
-  `{ pets { ...f0 } } ${times(400, (k) => `fragment f${k} on Pet { ...f${(k + 1) % 400} ...f${(k * 7) % 400} }`)}`,
-  `{ pets { ...f0 } } ${times(18, (k) => `fragment f${k} on Pet { ${times(100, (j) => `...f${j % 18}`)} }`)}`,
-  `{ ${'\n'.repeat(100_000)} ${times(100, (k) => `x${k}`)} }`,
-  `query (${times(700, (k) => `$v${k}: Int`)}) { pets(limit: $v0) { id } }`,
-  `{ ${'pets'.repeat(50_000)} }`,
-  `{ __schema { ${times(150, (k) => `a${k}: types { name fields { name type { name fields { name } } } }`)} } }`,
-  // As much of the schema as anybody is shown.
-  `{ __schema { ${times(14, (k) => `a${k}: types { name fields { name type { name fields { name } } } }`)} } }`,
-  // Of these each operation, and each list of ids, could be gone through on its own.
-  times(990, (k) => `query o${k} { __typename }`),
-  `${times(600, (k) => `query o${k} { pets { ...f } }`)} fragment f on Pet { ${times(199, (k) => `a${k}: id`)} }`,
-  `${'\n'.repeat(4_900)}query ($i: [ID!]!) { __typename ${times(199, (k) => `a${k}: petsById(ids: $i) { id }`)} }`,
-  `${'\n'.repeat(490)}query ($i: [ID!]!) { __typename ${times(10, (k) => `a${k}: petsById(ids: $i) { id }`)} }`,
-  `${'\n'.repeat(4_900)}query ($wrong: [ID!]!) { petsById(ids: $wrong) { id } }`,
-];
+const DOCUMENTS = COSTLY_DOCUMENTS.map(({ maxSize, of }) => of(maxSize));
+const IDS = [Array.from({ length: 100 }, (_, id) => String(id)), Array.from({ length: 15_000 }, () => ({}))];
 
-/** For those documents that take any. */
-const VARIABLES = {
-  i: Array.from({ length: 100 }, (_, k) => String(k)),
-  wrong: Array.from({ length: 20_000 }, () => ({})),
-};
-
+/** Each request is sent in its turn of a connection, after a pause in milliseconds. */
 export const ATTACKS = {
-  'half requests': each(async (socket, signal) => {
-    const text = operation('half', '{ pets { id } }');
-    socket.write(text.slice(0, Math.floor(random() * text.length)));
-    await setTimeout(random() * 100, undefined, { signal });
-  }),
-  'bodies past the limit': each(async (socket, signal) => {
-    socket.write(operation('big', `{ pets { id } } #${'x'.repeat(400_000)}`));
-    await ended(socket, signal, 500);
-  }),
-  'costly documents': each(async (socket, signal) => {
-    for (let index = 0; !socket.destroyed && !signal.aborted; index += 1) {
-      const document = DOCUMENTS[index % DOCUMENTS.length] ?? '';
-      // What a dry run costs is for another part of petql to answer than the operation itself.
-      const headers = index % 3 === 0 ? ['Petql-Dry-Run: 1'] : [];
-      socket.write(operation('costly', `${document} # ${random()}`, headers, VARIABLES));
-      await heard(socket, signal);
-      await setTimeout(100, undefined, { signal });
-    }
-  }),
-  // One request at a time on each connection: floods of pipelined requests are for the reverse proxy.
-  'many small documents': each(async (socket, signal) => {
-    while (!socket.destroyed && !signal.aborted) {
-      socket.write(get(`{ ${times(20, (k) => `x${k}`)} } # ${random()}`));
-      await heard(socket, signal);
-      await setTimeout(50, undefined, { signal });
-    }
-  }),
-  'a new key for each request': each(async (socket, signal) => {
-    while (!socket.destroyed && !signal.aborted) {
-      socket.write(operation(`key-${random()}`, '{ rateLimit { plan } }'));
-      await heard(socket, signal);
-      await setTimeout(20, undefined, { signal });
-    }
-  }),
-} as const satisfies Record<string, Attack>;
+  'half-requests': {
+    pauseMs: 10,
+    send: () => {
+      // A body that never ends, of a client that leaves.
+      const body = new ReadableStream({ start: (stream) => stream.enqueue(Buffer.from('{"query":"{ pets { i')) });
+      return post('half', body, { signal: AbortSignal.timeout(between(random, 0, 100)), duplex: 'half' });
+    },
+  },
+  'large-bodies': { pauseMs: 10, send: () => query('large', `{ pets { id } } #${'x'.repeat(400_000)}`) },
+  'costly-documents': {
+    pauseMs: 200,
+    send: (index) => {
+      // Another comment each time, so that nothing made of the document is kept.
+      const document = `${DOCUMENTS[index % DOCUMENTS.length]} # ${random()}`;
+      return query(
+        'costly',
+        document,
+        { ids: IDS[index % IDS.length] },
+        index % 3 === 0 ? { 'petql-dry-run': '1' } : {},
+      );
+    },
+  },
+  'small-documents': {
+    pauseMs: 50,
+    send: () => {
+      const fields = Array.from({ length: 20 }, (_, index) => `x${index}`).join(' ');
+      return fetch(`${order.endpoint}?query=${encodeURIComponent(`{ ${fields} } # ${random()}`)}`);
+    },
+  },
+  'new-keys': { pauseMs: 20, send: () => query(`key-${random()}`, '{ rateLimit { plan } }') },
+} as const satisfies Record<string, { pauseMs: number; send(index: number): Promise<Response> }>;
 
-/** As many connections at a time, each new one where another has ended. */
-function each(run: (socket: Socket, signal: AbortSignal) => Promise<void>): Attack {
-  return async (origin, connections, signal) => {
-    const { hostname, port } = new URL(origin);
-    await Promise.all(Array.from({ length: connections }, attacker));
-
-    async function attacker(): Promise<void> {
-      while (!signal.aborted) {
-        const socket = connect(Number(port), hostname);
-        socket.on('error', () => {}).resume();
-        // What is cut off, and the end of the attack, are no errors here.
-        await run(socket, signal).catch(() => {});
-        socket.destroy();
-        await setTimeout(10 + random() * 40, undefined, { signal }).catch(() => {});
-      }
-    }
-  };
+function query(key: string, document: string, variables = {}, headers = {}): Promise<Response> {
+  return post(key, JSON.stringify({ query: document, variables }), {}, headers);
 }
 
-/** Until something comes back, or nothing more does. */
-async function heard(socket: Socket, signal: AbortSignal): Promise<void> {
-  const either = new AbortController();
-  const until = { signal: AbortSignal.any([signal, either.signal]) };
-  try {
-    await Promise.race([once(socket, 'data', until), once(socket, 'close', until)]);
-  } finally {
-    either.abort();
+function post(
+  key: string,
+  body: BodyInit,
+  options: RequestInit & { duplex?: 'half' } = {},
+  headers = {},
+): Promise<Response> {
+  const all = { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers };
+  return fetch(order.endpoint, { method: 'POST', body, headers: all, ...options });
+}
+
+async function attack(name: AttackName): Promise<never> {
+  const { pauseMs, send } = ATTACKS[name];
+  for (let index = Math.floor(random() * 100); ; index += 1) {
+    // What is cut off is no error here.
+    await send(index).then(
+      (response) => response.arrayBuffer(),
+      () => {},
+    );
+    await setTimeout(pauseMs);
   }
 }
 
-/** At the latest after so long, where it is said. */
-async function ended(socket: Socket, signal: AbortSignal, mostMs = 60_000): Promise<void> {
-  if (socket.destroyed) return;
-  await Promise.race([once(socket, 'close', { signal }), setTimeout(mostMs, undefined, { signal })]);
+if (!isMainThread) {
+  const { attacks, connections } = order;
+  await Promise.all(attacks.flatMap((name) => Array.from({ length: connections }, () => attack(name))));
 }
