@@ -1,16 +1,16 @@
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
-import { load } from './bench/load.ts';
+import { join, resolve } from 'node:path';
+import { percentile } from '../support/percentile.ts';
 import { createPetApi } from '../support/pet-api.ts';
-import type { PetApiServer } from '../support/pet-api.ts';
 import { createPetStore } from '../support/pet-store.ts';
 import { UNLIMITED } from '../support/strict-plan.ts';
-import { PETS, WORKLOADS } from './bench/workloads.ts';
-import type { Workload } from './bench/workloads.ts';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
-import type { Check, CheckOptions, Suite } from './suite.ts';
+import { load } from './bench/load.ts';
+import { PETS, WORKLOADS } from './bench/workloads.ts';
+import type { Workload } from './bench/workloads.ts';
+import type { Check, Suite } from './suite.ts';
 
 export const bench: Suite = {
   about: 'CPU time beside plain graphql-yoga and node:http, with the goals',
@@ -18,7 +18,7 @@ export const bench: Suite = {
   checks: WORKLOADS.map((workload): Check => {
     const { name, work, rival, maxRatio } = workload;
     const goal = `${work}: at most ${maxRatio.toFixed(2)} × the CPU time of ${rival}`;
-    return { name, goal, run: async (options) => [await compare(workload, goal, options)] };
+    return { name, goal, run: async ({ minutes }) => [await compare(workload, goal, minutes)] };
   }),
 };
 
@@ -26,91 +26,87 @@ const CONNECTIONS = 64;
 const ROUND_MS = 500;
 const WARM_UP_MS = 1_500;
 const MIN_ROUNDS = 3;
+const ROOT = join(import.meta.dirname, '../..');
+const SERVERS = join(import.meta.dirname, 'bench');
 
-async function compare(workload: Workload, goal: string, { minutes }: CheckOptions): Promise<Row> {
-  const { maxRatio, cold } = workload;
-  buildPetql();
+/** What one side did in one round. */
+interface Round {
+  readonly operations: number;
+  /** CPU time of an operation, of all threads of the process. */
+  readonly cpuMicros: number;
+}
+
+type Side = () => Promise<Round>;
+
+async function compare(workload: Workload, goal: string, minutes: number): Promise<Row> {
+  // Plain JavaScript, as npm has it and as the rivals are.
+  execFileSync('npm', ['run', '--silent', 'build'], { cwd: ROOT, stdio: 'inherit' });
   await using resources = new AsyncDisposableStack();
   const store = createPetStore({ size: PETS });
   const petApi = createPetApi({ planOf: () => UNLIMITED, storeOf: () => store });
-  const upstream = resources.use(await petApi.listen());
-  const [petql, rival] = await (cold ? coldSides(workload, upstream) : warmSides(workload, upstream, resources));
-  const rounds: { readonly petql: Sample; readonly rival: Sample; readonly calls: number }[] = [];
+  const { url } = resources.use(await petApi.listen());
+  const [petql, rival] = await (workload.cold ? coldSides(workload, url) : warmSides(workload, url, resources));
+  const rounds: { readonly own: Round; readonly other: Round; readonly calls: number }[] = [];
   const endMs = performance.now() + minutes * 60_000;
   // In turn, so that other work on the machine meets both.
   while (rounds.length < MIN_ROUNDS || performance.now() < endMs) {
     petApi.log.length = 0;
     const own = await petql();
     const calls = petApi.log.length / own.operations;
-    rounds.push({ petql: own, rival: await rival(), calls });
+    rounds.push({ own, calls, other: await rival() });
   }
-  const middle = (figureOf: (round: (typeof rounds)[number]) => number) => median(rounds.map(figureOf));
-  const ratio = middle((round) => round.petql.cpuMicros / round.rival.cpuMicros);
-  const throughput = middle((round) => round.petql.perSecond / round.rival.perSecond);
-  const own = middle((round) => round.petql.cpuMicros);
-  const other = middle((round) => round.rival.cpuMicros);
+  const median = (figureOf: (round: (typeof rounds)[number]) => number) => percentile(rounds.map(figureOf), 0.5);
+  const ratio = median(({ own, other }) => own.cpuMicros / other.cpuMicros);
+  const [own, other] = [median((round) => round.own.cpuMicros), median((round) => round.other.cpuMicros)];
+  const calls = median((round) => round.calls);
+  const isMet = ratio <= workload.maxRatio;
   return rowOf({
     promise: goal,
     looked: rounds.length,
-    problems: ratio > maxRatio ? [`the ratio is ${ratio.toFixed(2)}, more than ${maxRatio.toFixed(2)}`] : [],
-    measured:
-      `CPU × ${ratio.toFixed(2)} (${textOf(own)} and ${textOf(other)}), throughput × ${throughput.toFixed(2)}, ` +
-      `${middle(({ calls }) => calls).toFixed(2)} calls an operation`,
+    problems: isMet ? [] : [`the ratio is ${ratio.toFixed(2)}, more than ${workload.maxRatio.toFixed(2)}`],
+    measured: `CPU × ${ratio.toFixed(2)} (${own.toFixed(0)} and ${other.toFixed(0)} µs), ${calls.toFixed(2)} calls an operation`,
     figures: rounds,
   });
 }
 
-/** What one side did in one round. */
-interface Sample {
-  readonly operations: number;
-  /** CPU time of an operation, of all threads of the process. */
-  readonly cpuMicros: number;
-  readonly perSecond: number;
-}
-
-type Sides = readonly [petql: () => Promise<Sample>, rival: () => Promise<Sample>];
-
 /** Two processes that serve all rounds. */
-async function warmSides(workload: Workload, upstream: PetApiServer, resources: AsyncDisposableStack): Promise<Sides> {
+async function warmSides(
+  workload: Workload,
+  petApiUrl: string,
+  resources: AsyncDisposableStack,
+): Promise<[Side, Side]> {
   const { requests, rival, connections = CONNECTIONS } = workload;
-  const petql = resources.use(await startPetql(workload, upstream));
+  const petql = resources.use(await startPetql(workload, petApiUrl));
   const { body } = await load({ port: petql.port, connections: 1, durationMs: 0, requests });
   const rivals = {
-    'one key': () => startPetql(workload, upstream),
-    yoga: () => startServer(YOGA, upstream),
-    bare: () => startServer(BARE, upstream, { env: { BODY: body } }),
+    'one key': () => startPetql(workload, petApiUrl),
+    yoga: () => startServer('yoga.mjs', { PET_API_URL: petApiUrl }),
+    bare: () => startServer('bare.mjs', { BODY: body }),
   };
   const other = resources.use(await rivals[rival]());
-  const runOf = (server: Server, sent: readonly Buffer[]) => async (durationMs: number) => {
-    const before = await server.cpuMicros();
-    const { operations, seconds } = await load({ port: server.port, connections, durationMs, requests: sent });
-    const cpuMicros = ((await server.cpuMicros()) - before) / operations;
-    return { operations, cpuMicros, perSecond: operations / seconds };
+  const run = async ({ port, cpuMicros }: Server, sent: readonly Buffer[], durationMs: number): Promise<Round> => {
+    const before = await cpuMicros();
+    const { operations } = await load({ port, connections, durationMs, requests: sent });
+    return { operations, cpuMicros: ((await cpuMicros()) - before) / operations };
   };
-  const runs = [runOf(petql, requests), runOf(other, rival === 'one key' ? requests.slice(0, 1) : requests)] as const;
-  for (const run of runs) {
-    // Each request once at least: what is cached is cached then.
-    for (let sent = 0; sent < requests.length;) sent += (await run(WARM_UP_MS)).operations;
-  }
-  return [() => runs[0](ROUND_MS), () => runs[1](ROUND_MS)];
+  const otherRequests = rival === 'one key' ? requests.slice(0, 1) : requests;
+  // Each request once at least: what is cached is cached then.
+  for (let done = 0; done < requests.length;) done += (await run(petql, requests, WARM_UP_MS)).operations;
+  for (let done = 0; done < requests.length;) done += (await run(other, otherRequests, WARM_UP_MS)).operations;
+  return [() => run(petql, requests, ROUND_MS), () => run(other, otherRequests, ROUND_MS)];
 }
 
 /** A process for each round, which answers once. */
-async function coldSides(workload: Workload, upstream: PetApiServer): Promise<Sides> {
+async function coldSides(workload: Workload, petApiUrl: string): Promise<[Side, Side]> {
+  const { requests } = workload;
   const runOf = (start: () => Promise<Server>) => async () => {
-    const startMs = performance.now();
     await using server = await start();
-    await load({ port: server.port, connections: 1, durationMs: 0, requests: workload.requests });
-    const seconds = (performance.now() - startMs) / 1_000;
-    return { operations: 1, cpuMicros: await server.cpuMicros(), perSecond: 1 / seconds };
+    await load({ port: server.port, connections: 1, durationMs: 0, requests });
+    return { operations: 1, cpuMicros: await server.cpuMicros() };
   };
-  return [runOf(() => startPetql(workload, upstream)), runOf(() => startServer(YOGA, upstream))];
+  const yoga = () => startServer('yoga.mjs', { PET_API_URL: petApiUrl });
+  return [runOf(() => startPetql(workload, petApiUrl)), runOf(yoga)];
 }
-
-const SERVERS = join(import.meta.dirname, 'bench');
-const BARE = join(SERVERS, 'bare.mjs');
-const YOGA = join(SERVERS, 'yoga.mjs');
-const ROOT = join(import.meta.dirname, '../..');
 
 interface Server extends AsyncDisposable {
   readonly port: number;
@@ -118,32 +114,16 @@ interface Server extends AsyncDisposable {
   cpuMicros(): Promise<number>;
 }
 
-interface ServerOptions {
-  readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-function startPetql({ maxAgeMs }: Workload, upstream: PetApiServer): Promise<Server> {
-  const age = maxAgeMs === undefined ? [] : ['--max-age-ms', String(maxAgeMs)];
-  const args = ['--port', '0', '--plan', '100000000/900000000', ...age];
-  return startServer(join(ROOT, 'dist/main.js'), upstream, { args });
+function startPetql({ maxAgeMs = 1_000 }: Workload, petApiUrl: string): Promise<Server> {
+  const env = { PET_API_URL: petApiUrl, PORT: '0', PLAN: '100000000/900000000', MAX_AGE_MS: String(maxAgeMs) };
+  return startServer(join(ROOT, 'dist/main.js'), { ...env, LOG_LEVEL: 'error' });
 }
 
 /** Resolves once the server listens. */
-async function startServer(
-  program: string,
-  upstream: PetApiServer,
-  { args = [], env }: ServerOptions = {},
-): Promise<Server> {
-  const child = fork(program, args, {
+async function startServer(program: string, env: NodeJS.ProcessEnv): Promise<Server> {
+  const child = fork(resolve(SERVERS, program), {
     execArgv: ['--max-semi-space-size=16', '--import', join(SERVERS, 'control.mjs')],
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      NODE_ENV: 'production',
-      LOG_LEVEL: 'error',
-      PET_API_URL: upstream.url,
-      ...env,
-    },
+    env: { PATH: process.env['PATH'], NODE_ENV: 'production', ...env },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const answer = async () => Number((await once(child, 'message'))[0]);
@@ -158,21 +138,4 @@ async function startServer(
       await once(child, 'exit');
     },
   };
-}
-
-let isBuilt = false;
-
-/** As npm has it: plain JavaScript, as the rivals are. */
-function buildPetql(): void {
-  if (!isBuilt) execFileSync('npm', ['run', '--silent', 'build'], { cwd: ROOT, stdio: 'inherit' });
-  isBuilt = true;
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}
-
-function textOf(micros: number): string {
-  return micros < 10_000 ? `${micros.toFixed(0)} µs` : `${(micros / 1_000).toFixed(0)} ms`;
 }

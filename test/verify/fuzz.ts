@@ -35,7 +35,7 @@ const EXPECTED = {
   ],
   bytes: ['raw 400', 'raw 200'],
 };
-const MAX_CASES_FOR_ONE = 200;
+const MAX_CASES_FOR_ONE = 500;
 
 export interface FuzzOptions {
   readonly seed: number;

@@ -10,25 +10,24 @@ export interface LoadOptions {
   readonly requests: readonly Buffer[];
 }
 
-export interface LoadResult {
-  readonly operations: number;
-  readonly seconds: number;
-  /** Of the first response. */
-  readonly body: string;
-}
-
 /**
  * Sends requests on so many connections, the next one when the last is answered, and at least one on each. Plain sockets:
  * a client that parses each response would be slower than some servers.
  *
+ * @returns how many were sent, and the body of a response.
  * @throws Error where a response is not a 200, or the first one of a connection has GraphQL errors.
  */
-export async function load({ port, connections, durationMs, requests }: LoadOptions): Promise<LoadResult> {
+export async function load({
+  port,
+  connections,
+  durationMs,
+  requests,
+}: LoadOptions): Promise<{ readonly operations: number; readonly body: string }> {
   let operations = 0;
   let body = '';
   const startMs = performance.now();
   await Promise.all(Array.from({ length: connections }, run));
-  return { operations, seconds: (performance.now() - startMs) / 1_000, body };
+  return { operations, body };
 
   async function run(): Promise<void> {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true });
@@ -51,21 +50,16 @@ export async function load({ port, connections, durationMs, requests }: LoadOpti
 }
 
 /** Resolves with one whole response, with its head. */
-function receive(socket: Socket): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let received = '';
-    const onData = (chunk: Buffer) => {
-      received += chunk.toString('latin1');
-      if (isWhole(received)) settle(() => resolve(received));
-    };
-    const onClose = () => settle(() => reject(new Error('the server closed the connection')));
-    socket.on('data', onData).on('close', onClose);
-
-    function settle(then: () => void): void {
-      socket.off('data', onData).off('close', onClose);
-      then();
-    }
-  });
+async function receive(socket: Socket): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  let received = '';
+  const onData = (chunk: Buffer) => {
+    received += chunk.toString('latin1');
+    if (isWhole(received)) resolve(received);
+  };
+  const onClose = () => reject(new Error('the server closed the connection'));
+  socket.on('data', onData).once('close', onClose);
+  return promise.finally(() => socket.off('data', onData).off('close', onClose));
 }
 
 function isWhole(received: string): boolean {

@@ -19,7 +19,7 @@ export interface Clients {
 export interface ClientsOptions {
   readonly fleet: Fleet;
   readonly random: Random;
-  /** Keys, how often each is used beside the others, and what they see. */
+  /** Keys, and what they see. A key that is used more often is there several times. */
   readonly keys: readonly SoakKey[];
   readonly perSecond: number;
   /** An operation is over. */
@@ -28,7 +28,6 @@ export interface ClientsOptions {
 
 interface SoakKey {
   readonly key: string;
-  readonly share: number;
   readonly store: PetStore;
 }
 
@@ -37,7 +36,6 @@ const HANGS_MS = 60_000;
 /** More operations are not sent: a load that no server could answer shows nothing. */
 const MAX_IN_FLIGHT = 1_000;
 const BURST = 25;
-const MAX_AT_ONCE = 5;
 const WARM_UP_MS = 8_000;
 const MAX_SUBMITS = 6;
 /** The other replicas hear of a write within half a second. */
@@ -69,29 +67,14 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
 
   async function run(): Promise<void> {
     const startedMs = performance.now();
-    let lastMs = startedMs;
-    let due = 0;
     while (!stopping.signal.aborted) {
-      const nowMs = performance.now();
-      // New processes have their code to compile.
-      const warm = Math.min(1, 0.1 + (nowMs - startedMs) / WARM_UP_MS);
-      // What was missed while the machine was busy is not caught up with.
-      due = Math.min(due + ((nowMs - lastMs) / 1_000) * perSecond * warm, MAX_AT_ONCE);
-      lastMs = nowMs;
-      for (; due >= 1; due -= 1) {
-        const key = nextKey();
-        const times = random() < 0.002 ? BURST : 1;
-        for (let index = 0; index < times && inFlight.size < MAX_IN_FLIGHT; index += 1) begin(key);
-      }
-      await setTimeout(10);
+      const key = keys[between(random, 0, keys.length - 1)] as SoakKey;
+      const times = random() < 0.002 ? BURST : 1;
+      for (let index = 0; index < times && inFlight.size < MAX_IN_FLIGHT; index += 1) begin(key);
+      // New processes have their code to compile. What was missed while the machine was busy is not caught up with.
+      const warm = Math.min(1, 0.1 + (performance.now() - startedMs) / WARM_UP_MS);
+      await setTimeout(1_000 / perSecond / warm);
     }
-  }
-
-  function nextKey(): SoakKey {
-    let left = random() * keys.reduce((sum, { share }) => sum + share, 0);
-    const found = keys.find(({ share }) => (left -= share) < 0) ?? keys[0];
-    if (!found) throw new Error('expected keys');
-    return found;
   }
 
   function begin({ key, store }: SoakKey): void {

@@ -2,10 +2,6 @@ import { readFileSync } from 'node:fs';
 import type { Lateness } from '../../support/faults.ts';
 import type { Replica } from '../../support/fleet.ts';
 
-export interface WatchedLateness extends Lateness, Disposable {
-  readonly longestMs: number;
-}
-
 interface Late {
   readonly atMs: number;
   readonly ms: number;
@@ -18,11 +14,10 @@ const EVERY_MS = 100;
 const USUAL_MS = 25;
 
 /** Watches how long this process and the replicas wanted to run and could not. */
-export function watchLateness(replicas: readonly Replica[]): WatchedLateness {
+export function watchLateness(replicas: readonly Replica[]): Disposable & Lateness {
   const late: Late[] = [];
   const waitedMs = new WeakMap<Replica, number>();
   let lastMs = performance.now();
-  let longestMs = 0;
   const timer = setInterval(() => {
     const atMs = performance.now();
     note({ atMs, ms: atMs - lastMs - EVERY_MS });
@@ -36,26 +31,17 @@ export function watchLateness(replicas: readonly Replica[]): WatchedLateness {
 
   return {
     during({ fromMs, untilMs }, replica) {
-      let sum = 0;
-      // From the end, where most spans lie.
-      for (let index = late.length - 1; index >= 0; index -= 1) {
-        const one = late[index];
-        if (!one || one.atMs < fromMs) break;
-        if (one.replica !== undefined && replica !== undefined && one.replica !== replica) continue;
-        sum += Math.max(0, Math.min(one.atMs, untilMs) - Math.max(one.atMs - one.ms, fromMs));
-      }
-      return sum;
-    },
-    get longestMs() {
-      return longestMs;
+      // Most spans lie at the end.
+      const since = late.slice(late.findLastIndex(({ atMs }) => atMs < fromMs) + 1);
+      return since
+        .filter((one) => one.replica === undefined || replica === undefined || one.replica === replica)
+        .reduce((sum, { atMs, ms }) => sum + Math.max(0, Math.min(atMs, untilMs) - Math.max(atMs - ms, fromMs)), 0);
     },
     [Symbol.dispose]: () => clearInterval(timer),
   };
 
   function note(one: Late): void {
-    if (one.ms < USUAL_MS) return;
-    longestMs = Math.max(longestMs, one.ms);
-    late.push(one);
+    if (one.ms >= USUAL_MS) late.push(one);
   }
 }
 

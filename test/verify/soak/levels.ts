@@ -1,3 +1,4 @@
+import { percentile } from '../../support/percentile.ts';
 import { Tally } from '../../support/tally.ts';
 import type { Row } from '../../support/tally.ts';
 
@@ -22,7 +23,6 @@ const BOUNDS = {
   heapMb: { name: 'the heap is flat (MB)', share: 0.25, more: 10, before: 0.1, after: 0.1 },
   rssMb: { name: 'the resident memory is flat (MB)', share: 0.2, more: 30, before: 0.5, after: 0.5 },
 } as const;
-type Figure = keyof typeof BOUNDS;
 
 /** Code is compiled and caches fill in this share of a process's life. */
 const WARM_UP = 0.25;
@@ -34,29 +34,21 @@ const MIN_LIFE_MS = 200_000;
 
 /** Holds the end of each process's life against its level after the warm-up. */
 export function checkLevels(processes: ReadonlyMap<string, readonly Level[]>): Row[] {
-  return (Object.keys(BOUNDS) as Figure[]).map((figure) => {
-    const row = new Tally(BOUNDS[figure].name);
-    for (const [name, levels] of processes) judge(row, figure, { name, levels });
+  return Object.entries(BOUNDS).map(([figure, { name: promise, share, more, ...percentiles }]) => {
+    const row = new Tally(promise);
+    for (const [name, levels] of processes) {
+      const warm = levels.slice(Math.floor(levels.length * WARM_UP));
+      const livedMs = (warm.at(-1)?.atMs ?? 0) - (warm[0]?.atMs ?? 0);
+      if (warm.length < MIN_LEVELS || livedMs < MIN_LIFE_MS) continue;
+      const length = Math.floor(warm.length / PARTS);
+      const values = warm.map((level) => level[figure as keyof typeof BOUNDS]);
+      const before = percentile(values.slice(0, length), percentiles.before);
+      const after = percentile(values.slice(-length), percentiles.after);
+      const max = before * (1 + share) + more;
+      const text = `${name}: ${before.toFixed(0)} to ${after.toFixed(0)} in ${(livedMs / 60_000).toFixed(0)} min`;
+      row.measured += `${row.measured && '; '}${text}`;
+      row.look(after <= max ? undefined : `${text}, at most ${max.toFixed(0)} expected`);
+    }
     return row;
   });
-}
-
-function judge(row: Tally, figure: Figure, { name, levels }: { name: string; levels: readonly Level[] }): void {
-  const warm = levels.slice(Math.floor(levels.length * WARM_UP));
-  const livedMs = (warm.at(-1)?.atMs ?? 0) - (warm[0]?.atMs ?? 0);
-  if (warm.length < MIN_LEVELS || livedMs < MIN_LIFE_MS) return;
-  const length = Math.floor(warm.length / PARTS);
-  const { share, more, ...levelsOf } = BOUNDS[figure];
-  const before = levelOf(figure, warm.slice(0, length), levelsOf.before);
-  const after = levelOf(figure, warm.slice(-length), levelsOf.after);
-  const max = before * (1 + share) + more;
-  const text = `${name}: ${before.toFixed(0)} to ${after.toFixed(0)} in ${(livedMs / 60_000).toFixed(0)} min`;
-  row.measured += `${row.measured && '; '}${text}`;
-  row.look(after <= max ? undefined : `${text}, at most ${max.toFixed(0)} expected`);
-}
-
-/** The value that as large a share of the values is below. */
-function levelOf(figure: Figure, levels: readonly Level[], share: number): number {
-  const values = levels.map((level) => level[figure]).toSorted((one, other) => one - other);
-  return values[Math.floor(values.length * share)] ?? 0;
 }
