@@ -12,7 +12,7 @@ const snippets = Object.fromEntries(
     .flat()
     .map((code) => [/from '(.+)'/.exec(code)?.[1] ?? 'fetch', code]),
 );
-const USED_UP = 'demo-used-up';
+const EXHAUSTED = 'demo-exhausted';
 const RETRY_AFTER_MS = 40;
 
 let gateway: EmbeddedGateway;
@@ -27,10 +27,10 @@ beforeEach(async () => {
   printed = [];
   const keys = {
     'demo-free': { name: 'Free', perMinute: 60, perDay: 1_000 },
-    [USED_UP]: { name: 'tiny', perMinute: 1, perDay: 50 },
+    [EXHAUSTED]: { name: 'tiny', perMinute: 1, perDay: 50 },
   };
   gateway = await startEmbedded({}, { keys });
-  await gateway.execute({ document: '{ pets { id } }', apiKey: USED_UP });
+  await gateway.execute({ document: '{ pets { id } }', apiKey: EXHAUSTED });
   server = await serve((request, response) => {
     cameAtMs.push(performance.now());
     void text(request)
@@ -61,8 +61,8 @@ test.each(['fetch', '@urql/core', '@apollo/client'])(
 /** petql's own response. The first request comes with a key whose minute is exhausted, and is told to wait for a moment only. */
 async function answerTo(body: string, authorization: string): Promise<string> {
   const isFirst = cameAtMs.length === 1;
-  const usedUp = { authorization: `Bearer ${USED_UP}`, 'cache-control': 'no-cache', prefer: 'wait=0' };
-  const headers = { 'content-type': 'application/json', ...(isFirst ? usedUp : { authorization }) };
+  const exhausted = { authorization: `Bearer ${EXHAUSTED}`, 'cache-control': 'no-cache', prefer: 'wait=0' };
+  const headers = { 'content-type': 'application/json', ...(isFirst ? exhausted : { authorization }) };
   const response = await gateway.fetch(new Request('http://localhost/graphql', { method: 'POST', headers, body }));
   const answer = await response.text();
   if (!isFirst) return answer;

@@ -42,8 +42,7 @@ const PET_API_URL = 'http://pet-api.test/v1';
 export async function simulateDay(options: DayOptions): Promise<Day> {
   const { plan, pets, lists, ids, everyMs, durationMs, ...ages } = options;
   const queries = queriesOf(lists, ids, pets);
-  await loadGraphqlServer();
-  using time = startVirtualTime(START_MS);
+  using time = await startVirtualTime(START_MS);
   const store = createPetStore({ size: pets, now: Date.now });
   const planOf = () => ({ ...plan, windows: 'fixed', tells: 'minute' }) as const;
   const petApi = createPetApi({ planOf, storeOf: () => store, latencyMs: [20, 20] });
@@ -78,13 +77,6 @@ export async function simulateDay(options: DayOptions): Promise<Day> {
     pending -= 1;
     if (!errors) operation.ageMs = (extensions as { petql: { oldestAgeMs?: number } }).petql.oldestAgeMs ?? 0;
   }
-}
-
-/** A gateway loads its GraphQL server at its first operation, by real time. */
-async function loadGraphqlServer(): Promise<void> {
-  const gateway = createGateway({ petApiUrl: PET_API_URL });
-  await gateway.execute({ document: '{ __typename }' });
-  await gateway.close();
 }
 
 /** One pet of each list is shown, and a call costs as much as for a whole list. */

@@ -33,12 +33,11 @@ function launch(home: string): Promise<Browser> {
     args: [
       '--font-render-hinting=none',
       '--disable-background-networking',
-      // Neither the browser nor a page can reach another machine, nor even ask for its address.
+      // Neither the browser nor a page reaches another machine, or looks up its address.
       '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
     ],
     env: {
       ...process.env,
-      // A proxy would look up the names that it may not.
       no_proxy: '*',
       LD_LIBRARY_PATH: join(home, 'al2023/lib'),
       FONTCONFIG_FILE: join(home, 'fonts.conf'),
@@ -46,13 +45,9 @@ function launch(home: string): Promise<Browser> {
   });
 }
 
-/** The package's own fonts, so that a page looks the same on every machine. */
 const FONTS = '<?xml version="1.0"?><fontconfig><dir prefix="relative">fonts</dir></fontconfig>\n';
 
-/**
- * The folder of this version's Chromium, with the libraries and fonts that a small machine does not have. It is filled
- * elsewhere and moved there whole, since tests start at the same time and can be stopped on the way.
- */
+/** The folder of this version's Chromium. It is filled elsewhere and moved there whole: tests start at the same time. */
 async function unpackChromium(): Promise<string> {
   const cache = join(import.meta.dirname, '../../node_modules/.cache');
   const home = join(cache, `chromium-${packageJson.devDependencies['@sparticuz/chromium']}`);
@@ -61,6 +56,7 @@ async function unpackChromium(): Promise<string> {
   const filling = await mkdtemp(`${home}-`);
   try {
     await unpackInto(filling);
+    // The package's own fonts, so that a page looks the same on every machine.
     await writeFile(join(filling, 'fonts.conf'), FONTS);
     await rename(filling, home).catch((error: unknown) => {
       if (!existsSync(home)) throw error;

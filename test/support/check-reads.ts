@@ -29,7 +29,7 @@ export function createReadCheck(rules: ReadRules): Check {
   const ages = new Tally('no older than was asked for');
   const ownWrites = new Tally('a creation is seen by what follows it');
   const heard = new Tally('a creation is seen by the other replicas');
-  const apart = new Tally('no key sees what is of another');
+  const apart = new Tally('no key sees data of another');
 
   return {
     rows: [truth, ages, ownWrites, heard, apart],
@@ -47,8 +47,8 @@ export function createReadCheck(rules: ReadRules): Check {
 
   function seeRead(operation: Operation, store: PetStore, field: Field, value: any): void {
     const { afterWriteMs = -Infinity, heardWrite } = operation;
-    const stranger = [value].flat().find((pet) => pet && !store.has(pet.id));
-    apart.look(stranger && `${nameOf(operation)}: got ${JSON.stringify(stranger)}`);
+    const foreign = [value].flat().find((pet) => pet && !store.has(pet.id));
+    apart.look(foreign && `${nameOf(operation)}: got ${JSON.stringify(foreign)}`);
     const ageMs = ageOf(operation);
     const span = spanOf(operation, ageMs ?? 0);
     const text = `${nameOf(operation)}: ${describe(field, value)}`;

@@ -1,3 +1,5 @@
+import { createGateway } from '../../src/index.ts';
+
 /** The clock and the timers of this process, which stand still until they are moved. */
 export interface VirtualTime extends Disposable {
   /** Lets time pass until it is over, one timer after the other: what each starts goes on until it waits for a timer. */
@@ -13,15 +15,24 @@ interface Timer {
   act: (() => void) | undefined;
 }
 
-const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date, performance } =
-  globalThis;
+const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date } = globalThis;
+const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date };
 const { now: realElapsed } = performance;
 const turnOfTheLoop = () => new Promise<void>((resolve) => void setImmediate(resolve));
 /** Turns of the loop in which no time passes, after which nothing will happen. */
 const MAX_IDLE_TURNS = 100_000;
 
+/** A gateway loads its GraphQL server at its first operation, by real time. */
+let loading: Promise<void> | undefined;
+async function loadGraphqlServer(): Promise<void> {
+  const gateway = createGateway({ petApiUrl: 'http://pet-api.test/v1' });
+  await gateway.execute({ document: '{ __typename }' });
+  await gateway.close();
+}
+
 /** @param startMs the first moment, in milliseconds since the epoch. */
-export function startVirtualTime(startMs: number): VirtualTime {
+export async function startVirtualTime(startMs: number): Promise<VirtualTime> {
+  await (loading ??= loadGraphqlServer());
   let nowMs = startMs;
   let numbers = 0;
   /** By their time and number, the next one last. */
@@ -68,8 +79,7 @@ export function startVirtualTime(startMs: number): VirtualTime {
       }
     },
     [Symbol.dispose]() {
-      Object.assign(globalThis, { Date, setTimeout, setImmediate, setInterval, clearTimeout, clearInterval });
-      Object.assign(globalThis, { clearImmediate });
+      Object.assign(globalThis, REAL);
       performance.now = realElapsed;
     },
   };

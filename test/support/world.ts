@@ -14,17 +14,14 @@ import type { StrictPlanOptions } from './strict-plan.ts';
 import { startVirtualTime } from './virtual-time.ts';
 
 /**
- * A pet API and any number of petql gateways on one virtual clock. Nothing waits for real time, and nothing is random but by the
- * seed:
+ * A pet API and any number of petql gateways on one virtual clock, where nothing is random but by the seed:
  *
  *     await using world = await createWorld({ seed, startsAt: '2026-11-21T11:59:13Z', keys: { key: {...PLANS.free, ...} } });
  *     const petql = await world.start({ plan: 'free' });
  *     await world.saturate([petql], 5 * MINUTE_MS);        // clients that want more than the plan allows
  *     expect(brokenPromises(world.history())).toEqual([]);
  *
- * Virtual time passes only in `pass`, `until` and `saturate`: what a test starts without waiting for it (`petql.create(3)`)
- * goes on in the next of these. `petql.kill()` is kill -9; `start({ stateFile })` with the path that it returns is the process
- * after it. Gateways share the pet API and the clock, and a Redis where `redis-double.ts` connects them to one.
+ * Time passes only in `pass`, `until` and `saturate`: what a test starts without waiting for it goes on in the next of these.
  */
 export interface World extends AsyncDisposable {
   readonly petApi: PetApi;
@@ -87,7 +84,7 @@ export interface Petql {
   read(count: number, options?: OperationOptions): Promise<Answer>;
   rateLimit(key?: string): Promise<RateLimit>;
   stop(): Promise<void>;
-  /** @returns a copy of its state file as it is left. */
+  /** kill -9. @returns a copy of its state file, for the process after it. */
   kill(): string;
 }
 
@@ -106,16 +103,9 @@ export const DAY_MS = 86_400_000;
 
 /** A client that was refused comes back within this time. */
 const MAX_REST_MS = HOUR_MS;
-const DEFAULT_LATENCY_MS = [10, 80] as const;
 
-export async function createWorld({
-  seed,
-  keys,
-  startsAt,
-  latencyMs = DEFAULT_LATENCY_MS,
-}: WorldOptions): Promise<World> {
-  await loadEverything();
-  const time = startVirtualTime(Date.parse(startsAt));
+export async function createWorld({ seed, keys, startsAt, latencyMs = [10, 80] }: WorldOptions): Promise<World> {
+  const time = await startVirtualTime(Date.parse(startsAt));
   const petApi = createPetApi({ seed, latencyMs, planOf: (key) => keys[key] });
   const hiddenIds = petApi.storeOf('key').hiddenIds();
   const random = createRandom(seed + 1);
@@ -266,17 +256,6 @@ export async function createWorld({
 
 type LoggedOperation = Operation & { endedMs: number; outcome: Outcome };
 
-/** A gateway loads its GraphQL server at its first operation, by real time. */
-let loading: Promise<void> | undefined;
-function loadEverything(): Promise<void> {
-  loading ??= (async () => {
-    const gateway = createGateway({ petApiUrl: 'http://pet-api.test/v1' });
-    await gateway.execute({ document: '{ __typename }' });
-    await gateway.close();
-  })();
-  return loading;
-}
-
 /** How many pets an operation of `create` added. */
 export function createdIn({ data }: Answer): number {
   return Object.values(data ?? {}).filter((payload) => payload !== null).length;
@@ -286,14 +265,9 @@ function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms));
 }
 
-const documents = new Map<number, string>();
 function createDocument(count: number): string {
-  const known = documents.get(count);
-  if (known !== undefined) return known;
   const all = Array.from({ length: count }, (_, index) => index);
   const variables = all.map((index) => `$p${index}: CreatePetInput!`).join(' ');
   const fields = all.map((index) => `f${index}: createPet(input: $p${index}) { pet { id } }`).join(' ');
-  const document = `mutation (${variables}) { ${fields} }`;
-  documents.set(count, document);
-  return document;
+  return `mutation (${variables}) { ${fields} }`;
 }

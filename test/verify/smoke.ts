@@ -17,7 +17,7 @@ const START = "README's first commands work in a clean folder";
 /** What the soak checks without a tolerance for how busy the machine is. */
 const TIMELESS = [
   "errors are the contract's",
-  'no key sees what is of another',
+  'no key sees data of another',
   'no pet is added twice',
   'a success is in the store',
   'one key has one outcome',
