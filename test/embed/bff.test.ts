@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Browser } from 'playwright-core';
 import type { GatewayOptions } from '../../src/index.ts';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
@@ -6,69 +6,57 @@ import { startBrowser } from '../support/browser.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { serve } from '../support/serve.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
+import { until } from '../support/until.ts';
 import { createBff } from './bff.ts';
 
 const NAMES = ['Ada', '<img src=x onerror="document.title = 1"> & Söhne', '</li>&amp;'];
 const SEEDS = petSeeds(NAMES.length, ['available']).map((pet, index) => ({ ...pet, name: NAMES[index] ?? '' }));
 const KEY = 'demo-business';
 
+let browser: Browser | undefined;
+
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+afterAll(() => browser?.close());
+
 async function startBff(sandboxOptions: SandboxOptions = {}, options: Partial<GatewayOptions> = {}) {
   const gateway = await startEmbedded({ petApiKey: KEY, ...options }, sandboxOptions);
   const server = await serve(createBff(gateway));
-  return {
-    gateway,
-    url: `${server.origin}/`,
-    async [Symbol.asyncDispose]() {
-      await server[Symbol.asyncDispose]();
-      await gateway[Symbol.asyncDispose]();
-    },
-  };
+  onTestFinished(async () => {
+    await server[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
+  });
+  return { gateway, url: `${server.origin}/` };
 }
 
-describe('in a browser', () => {
-  let browser: Browser | undefined;
-
-  beforeAll(async () => {
-    browser = await startBrowser();
+test("the page lists the pets by their names, and nothing in it shows the server's key", async ({ skip }) => {
+  const { gateway, url } = await startBff({ seeds: SEEDS });
+  const page = await (browser ?? skip()).newPage();
+  const received: string[] = [];
+  page.on('response', async (response) => {
+    received.push(JSON.stringify([await response.allHeaders(), await response.text().catch(() => '')]));
   });
-  afterAll(() => browser?.close());
-
-  test("the page lists the pets by their names, and nothing in it shows the server's key", async ({ skip }) => {
-    if (!browser) return skip();
-    await using bff = await startBff({ seeds: SEEDS });
-    const visit = await browser.newPage();
-    const received: string[] = [];
-    visit.on('response', async (response) => {
-      received.push(JSON.stringify([await response.allHeaders(), await response.text().catch(() => '')]));
-    });
-    await visit.goto(bff.url, { waitUntil: 'networkidle' });
-    expect(await visit.getByRole('heading').textContent()).toBe('Waiting for a home');
-    expect(await visit.getByRole('listitem').allTextContents()).toEqual(NAMES);
-    expect(await visit.title()).toBe('Waiting for a home');
-    expect(received.join()).toContain('Ada');
-    expect(received.join()).not.toContain(KEY);
-    expect(bff.gateway.sandbox.calls.map(({ key, path }) => [key, path.split('?')[0]])).toEqual([[KEY, '/pets']]);
-    await visit.close();
-  });
+  await page.goto(url, { waitUntil: 'networkidle' });
+  expect(await page.getByRole('heading').textContent()).toBe('Waiting for a home');
+  expect(await page.getByRole('listitem').allTextContents()).toEqual(NAMES);
+  expect(await page.title()).toBe('Waiting for a home');
+  expect(received.join()).toContain('Ada');
+  expect(received.join()).not.toContain(KEY);
+  expect(gateway.sandbox.calls.map(({ key, path }) => [key, path.split('?')[0]])).toEqual([[KEY, '/pets']]);
 });
 
-test("a visitor's own Authorization header is not forwarded", async () => {
-  await using bff = await startBff();
-  expect((await fetch(bff.url, { headers: { authorization: 'Bearer demo-free' } })).status).toBe(200);
-  expect(bff.gateway.sandbox.calls.map(({ key }) => key)).toEqual([KEY]);
+test("a visitor's Authorization header is not forwarded", async () => {
+  const { gateway, url } = await startBff();
+  expect((await fetch(url, { headers: { authorization: 'Bearer demo-free' } })).status).toBe(200);
+  expect(gateway.sandbox.calls.map(({ key }) => key)).toEqual([KEY]);
 });
 
 test('a visitor who leaves while the page waits for the quota costs no call', async () => {
-  await using bff = await startBff();
-  const { gateway, url } = bff;
-  const probeIsThere = new Promise<void>((resolve) => {
-    gateway.sandbox.setFault(() => {
-      resolve();
-      return { delayMs: 300 };
-    });
-  });
-  const probe = gateway.execute({ document: '{ pet(id: "1") { id } }' });
-  await probeIsThere;
+  const { gateway, url } = await startBff();
+  gateway.sandbox.setFault(() => ({ delayMs: 300 }));
+  const first = gateway.execute({ document: '{ pet(id: "1") { id } }' });
+  await until(() => gateway.sandbox.calls.length > 0);
   const visitor = new AbortController();
   const gone = fetch(url, { signal: visitor.signal }).catch(() => 'gone');
   const queued = async () => {
@@ -79,29 +67,25 @@ test('a visitor who leaves while the page waits for the quota costs no call', as
   visitor.abort();
   expect(await gone).toBe('gone');
   await expect.poll(queued).toBe(0);
-  expect((await probe).errors).toBeUndefined();
+  expect((await first).errors).toBeUndefined();
   expect(gateway.sandbox.calls).toHaveLength(1);
 });
 
 test('an exhausted quota is a page that says when to come back', async () => {
   const keys = { [KEY]: { name: 'small', perMinute: 1, perDay: 1 } };
-  await using bff = await startBff({ keys }, { maxAgeMs: 0, maxStaleMs: 0 });
-  expect((await fetch(bff.url)).status).toBe(200);
-  const response = await fetch(bff.url);
+  const { gateway, url } = await startBff({ keys }, { maxAgeMs: 0, maxStaleMs: 0 });
+  expect((await fetch(url)).status).toBe(200);
+  const response = await fetch(url);
   expect([response.status, await response.text()]).toEqual([503, expect.stringContaining('Back soon')]);
   expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
-  expect(bff.gateway.sandbox.calls).toHaveLength(1);
+  expect(gateway.sandbox.calls).toHaveLength(1);
 });
 
-test('an upstream that fails is a page that shows nothing of its response', async () => {
-  await using bff = await startBff();
-  bff.gateway.sandbox.setFault(() => ({ status: 500, body: '{"code":"oops","message":"a secret","status":500}' }));
-  const response = await fetch(bff.url);
+test('an upstream that fails is a page that shows nothing of its response, and an unknown path is a 404', async () => {
+  const { gateway, url } = await startBff();
+  expect((await fetch(new URL('favicon.ico', url))).status).toBe(404);
+  expect(gateway.sandbox.calls).toHaveLength(0);
+  gateway.sandbox.setFault(() => ({ status: 500, body: '{"code":"oops","message":"a secret","status":500}' }));
+  const response = await fetch(url);
   expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('secret')]);
-});
-
-test('an unknown path is a 404', async () => {
-  await using bff = await startBff();
-  expect((await fetch(new URL('favicon.ico', bff.url))).status).toBe(404);
-  expect(bff.gateway.sandbox.calls).toHaveLength(0);
 });

@@ -2,6 +2,7 @@ import { parse } from 'graphql';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { ErrorCode, TypedDocument } from '../../src/index.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
+import { until } from '../support/until.ts';
 
 const FIRST = '{ pets(limit: 1) { id } }';
 const SOLD = '{ pets(status: SOLD) { id } }';
@@ -90,18 +91,13 @@ describe('an aborted operation rejects with the reason and makes no call', () =>
   test('while it waits for the quota', async () => {
     await using gateway = await startEmbedded();
     const abort = new AbortController();
-    const reached = new Promise<void>((resolve) => {
-      gateway.sandbox.setFault(() => {
-        resolve();
-        return { delayMs: 200 };
-      });
-    });
-    const probe = gateway.execute({ document: FIRST, apiKey });
-    await reached;
+    gateway.sandbox.setFault(() => ({ delayMs: 200 }));
+    const first = gateway.execute({ document: FIRST, apiKey });
+    await until(() => gateway.sandbox.calls.length > 0);
     const waiting = gateway.execute({ document: '{ pet(id: "2") { id } }', apiKey, signal: abort.signal });
     abort.abort(new Error('the client left'));
     await expect(waiting).rejects.toThrow('the client left');
-    expect((await probe).errors).toBeUndefined();
+    expect((await first).errors).toBeUndefined();
     expect(gateway.sandbox.calls).toHaveLength(1);
     // petql did nothing wrong.
     expect(gateway.logLines.filter(({ level }) => level >= 50)).toEqual([]);
