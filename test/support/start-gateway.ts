@@ -8,7 +8,7 @@ import type { QueryAnswer, QueryOptions } from './client.ts';
 import { createMemoryLog } from './memory-log.ts';
 import type { LogLine } from './memory-log.ts';
 
-export type { QueryAnswer, QueryError, QueryOptions } from './client.ts';
+export type { QueryAnswer } from './client.ts';
 
 export interface RecordedSandbox extends Sandbox {
   /** Every call received, in their order. */
