@@ -14,18 +14,14 @@ export interface HttpRequest {
   /** The platform's own Request, without a body, for a `petApiKey` function. */
   toRequest(): Request;
   /** What the caller of `execute` says instead of headers. */
-  readonly inProcess?: InProcessOptions;
+  readonly inProcess?: RequestOptions & { readonly apiKey: string | PetqlError };
 }
 
-/** Never throws or rejects. */
-export type Respond = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
-
-export interface InProcessOptions {
-  /** The API key, or why there is none. */
-  readonly apiKey: string | PetqlError;
-  readonly waitMs: number | undefined;
-  readonly cacheControl: string | undefined;
-  readonly dryRun: boolean;
+/** What a request says beside its operation, and in process may leave out as null. */
+export interface RequestOptions {
+  readonly waitMs?: number | null | undefined;
+  readonly cacheControl?: string | null | undefined;
+  readonly dryRun?: boolean | null | undefined;
 }
 
 export interface HttpResponse {
@@ -35,8 +31,10 @@ export interface HttpResponse {
   readonly body: Buffer | string;
 }
 
+/** Never rejects. */
+export type Respond = (request: HttpRequest) => Promise<HttpResponse>;
+
 /** The path of a request, without its query. */
 export function pathOf({ url }: Pick<HttpRequest, 'url'>): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
+  return url.split('?', 1)[0] ?? url;
 }

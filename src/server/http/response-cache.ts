@@ -1,18 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import type { CachedRead } from '../../caller/request-pets.ts';
 import type { CheckedOptions } from '../../settings.ts';
-import type { OperationName } from '../request-state.ts';
+import type { RequestState } from '../request-state.ts';
 import type { HttpRequest } from './http-message.ts';
 
-/** A response that may be served again. */
-export interface CachedResponse {
-  /** Without those of one moment. */
-  readonly headers: Readonly<Record<string, string>>;
+/** A result that may be served again. */
+export interface CachedResult extends Pick<RequestState, 'operation'> {
   /** The value of `data`, as JSON. */
   readonly data: string;
-  /** What the response was made of. It is valid while each of these, read again, has the same result. */
+  /** What the result was made of. It is valid while each of these, read again, has the same result. */
   readonly reads: readonly CachedRead[];
-  readonly operation: OperationName;
 }
 
 /** An entry without its texts, and each pet that its reads keep in memory. */
@@ -20,8 +17,8 @@ const ENTRY_BYTES = 500;
 const PET_BYTES = 100;
 const MAX_CACHE_BYTES = 67_108_864;
 
-/** Whole responses of queries by all that they depend on, the caller's key among it. The least recently used goes first. */
-export function createResponseCache(): LRUCache<string, CachedResponse> {
+/** Results of queries by all that they depend on, the caller's key among it. The least recently used goes first. */
+export function createResponseCache(): LRUCache<string, CachedResult> {
   return new LRUCache({
     maxSize: MAX_CACHE_BYTES,
     sizeCalculation({ data, reads }, key) {
@@ -31,10 +28,10 @@ export function createResponseCache(): LRUCache<string, CachedResponse> {
   });
 }
 
-/** Nothing else of a request changes its response. No header's value has a line end. */
-const KEY_HEADERS = ['authorization', 'accept', 'content-type', 'origin', 'cache-control'] as const;
+/** Nothing else of a request changes its result, or whether it has one. No header's value has a line end. */
+const KEY_HEADERS = ['authorization', 'accept', 'content-type', 'cache-control'] as const;
 
-/** Returns the key of a request's response; undefined where it is never served from the cache. */
+/** Returns the key of a request's result; undefined where it is never served from the cache. */
 export function cacheKey(request: HttpRequest, { endpoint, petApiKey }: CheckedOptions): string | undefined {
   const { method, headers, body, inProcess } = request;
   if (body === undefined) return undefined;
