@@ -12,7 +12,7 @@ import type { Config, GatewayOptions } from './settings.ts';
 import { listen } from './server/listener.ts';
 import type { Listener } from './server/listener.ts';
 import { isLoopback, withHostCheck } from './server/http/host-check.ts';
-import { whyUnusable } from './store/unusable-file.ts';
+import { unusableFile } from './store/file-store.ts';
 
 /** The package.json of a checkout or of the installed package. */
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
@@ -79,7 +79,7 @@ async function runGateway(config: Config): Promise<Service> {
     graphiqlKey: demoKey,
   });
   await gateway.ready().catch((error: Error) => {
-    throw new Error(`--redis-url (REDIS_URL): ${error.message}`, { cause: error });
+    throw new Error(`--key-secret (KEY_SECRET): ${error.message}`, { cause: error });
   });
   const isForClients = config.petApiKey !== undefined && isLoopback(config.host);
   const handle = isForClients ? withHostCheck(gateway.handle, config.corsOrigins) : gateway.handle;
@@ -175,8 +175,7 @@ async function openSandbox(config: Config, at?: ListenAt): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/sandbox.ts');
   return startSandbox({ ...at, file: sandboxFile }).catch((error: NodeJS.ErrnoException) => {
     if (!error.code?.startsWith('ERR_SQLITE')) return listenFailure(config)(error);
-    const why = whyUnusable(sandboxFile ?? '', error, 'its pets');
-    throw new Error(`--sandbox-file (SANDBOX_FILE): cannot use ${sandboxFile}: ${why}`);
+    throw unusableFile('--sandbox-file (SANDBOX_FILE)', sandboxFile ?? '', error);
   });
 }
 

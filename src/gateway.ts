@@ -37,7 +37,7 @@ export interface Gateway {
    * Loads what the first operation needs, which is then as fast as the second, and connects to Redis. Resolves after two seconds
    * at most, without Redis too.
    *
-   * @throws Error when Redis is used with another key secret, since the quota would be used twice.
+   * @throws Error when the store has another key secret: operations fail then, since the quota would be used twice.
    */
   readonly ready: () => Promise<void>;
   /** Rejects calls that wait and new ones; resolves once those in flight are over. */
@@ -86,7 +86,7 @@ function assemble(checked: CheckedOptions, opened: DisposableStack, spans: Spans
     petApi: createPetApi({ baseUrl: petApiUrl, transport, clock, events: metrics, spans, log }),
     ledger,
     replicas,
-    ...(sharedLists ? { sharedLists } : {}),
+    sharedLists,
     submits: { records, leaseMs: 2 * upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
     nameOf,
     idleMs: maxStaleMs,

@@ -33,26 +33,12 @@ export function planName({ perMinute, perDay }: Plan): string {
 
 const NAMED = Object.entries(PLANS).map(([name, plan]) => ({ name: name[0]?.toUpperCase() + name.slice(1), plan }));
 
-/** Returns the day's limit of a plan with this minute's. A custom plan has at least that of the largest plan below it. */
-export function perDayFor(perMinute: number): number {
-  return largest((plan) => plan.perMinute <= perMinute).perDay;
+/** Returns whether a published plan has this limit. */
+export function isPublished(limit: keyof Plan, calls: number): boolean {
+  return Object.values<Plan>(PLANS).some((plan) => plan[limit] === calls);
 }
 
-/** Returns the minute's limit of a plan with this day's, likewise. */
-export function perMinuteFor(perDay: number): number {
-  return largest((plan) => plan.perDay <= perDay).perMinute;
-}
-
-/** Whether a published plan has this limit per day. */
-export function isDayOfAPlan(calls: number): boolean {
-  return Object.values<Plan>(PLANS).some(({ perDay }) => perDay === calls);
-}
-
-/** Whether a published plan has this limit per minute. */
-export function isMinuteOfAPlan(calls: number): boolean {
-  return Object.values<Plan>(PLANS).some(({ perMinute }) => perMinute === calls);
-}
-
-function largest(fits: (plan: Plan) => boolean): Plan {
-  return Object.values<Plan>(PLANS).findLast(fits) ?? PLANS.free;
+/** Returns the plan with this limit. A custom plan has at least the other limit of the largest plan below it. */
+export function planWith(limit: keyof Plan, calls: number): Plan {
+  return Object.values<Plan>(PLANS).findLast((plan) => plan[limit] <= calls) ?? PLANS.free;
 }

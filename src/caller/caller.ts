@@ -105,8 +105,6 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
         latest && { name: async () => nameOf(apiKey), quota: latest, made: refreshBudget.calls(), saved: savedCalls }
       );
     },
-    /** Whether something waits or is in flight: a second caller with this key could not see it. */
-    isBusy: () => throttle.isBusy() || writes.isBusy() || queue.planned() > 0,
     /** Whether the key is paused after a 429. */
     isPaused: () => (throttle.standing()?.pausedForMs ?? 0) > 0,
     /** It is forgotten. */
@@ -127,6 +125,6 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
   }
 
   function viewOf(standing: Standing): QuotaView {
-    return quotaViewOf(standing, throttle.waiting('write') + queue.planned(), clock.now());
+    return quotaViewOf(standing, throttle.waitingWrites() + queue.planned(), clock.now());
   }
 }

@@ -23,8 +23,8 @@ export interface CallersOptions {
   readonly idleMs: number;
   /** How many processes share a plan. */
   readonly replicas: () => number;
-  /** Shares lists between them. */
-  readonly sharedLists?: SharedLists;
+  /** Shares lists between them; undefined without Redis. */
+  readonly sharedLists: SharedLists | undefined;
   /** Where submits with an idempotency key are stored. */
   readonly submits: SubmitRecords;
   /** Names callers where they are shown and stored. */
@@ -51,32 +51,20 @@ export function createCallers(options: CallersOptions) {
     updateAgeOnGet: true,
     ttlResolution: 0,
     perf: { now: clock.elapsed },
-    dispose(caller, apiKey, reason) {
-      if (reason === 'set') return;
-      if (caller.isBusy()) busy.set(apiKey, caller);
-      else caller.leave();
-    },
+    // Its calls in flight go on.
+    dispose: (caller) => caller.leave(),
   });
-  /** Evicted while something waited or was in flight. */
-  const busy = new Map<string, Caller>();
-  const purging = setInterval(() => {
-    callers.purgeStale();
-    for (const [apiKey, caller] of busy) {
-      if (caller.isBusy()) continue;
-      busy.delete(apiKey);
-      caller.leave();
-    }
-  }, PURGE_EVERY_MS).unref();
+  const purging = setInterval(() => callers.purgeStale(), PURGE_EVERY_MS).unref();
   let isClosing = false;
 
   return {
     /** The caller with this API key; the same one for the same key. */
     withKey(apiKey: string): Caller {
-      const known = callers.get(apiKey) ?? busy.get(apiKey);
-      const caller = known ?? createCaller(apiKey, shared, options);
-      if (!callers.has(apiKey)) callers.set(apiKey, caller);
-      busy.delete(apiKey);
-      if (isClosing && !known) void caller.close();
+      const known = callers.get(apiKey);
+      if (known) return known;
+      const caller = createCaller(apiKey, shared, options);
+      callers.set(apiKey, caller);
+      if (isClosing) void caller.close();
       return caller;
     },
     /** When the deprecated route goes, in milliseconds since the epoch; undefined while that is far away. */
@@ -88,18 +76,14 @@ export function createCallers(options: CallersOptions) {
       return getRoute.isHealthy();
     },
     /** Those that have called, the latest first. */
-    views: (): CallerView[] => all().flatMap((caller) => caller.view() ?? []),
+    views: (): CallerView[] => [...callers.values()].flatMap((caller) => caller.view() ?? []),
     /** How many keys are paused. */
-    pausedKeys: () => all().filter((caller) => caller.isPaused()).length,
+    pausedKeys: () => [...callers.values()].filter((caller) => caller.isPaused()).length,
     /** Refuses waiting and new calls, and settles once the calls in flight are over and stored. */
     async close() {
       isClosing = true;
       clearInterval(purging);
-      await Promise.all(all().map((caller) => caller.close()));
+      await Promise.all([...callers.values()].map((caller) => caller.close()));
     },
   };
-
-  function all(): Caller[] {
-    return [...callers.values(), ...busy.values()];
-  }
 }

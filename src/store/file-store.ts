@@ -1,16 +1,9 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { silentLog } from '../log.ts';
 import type { Log } from '../log.ts';
 import { StoreUnavailableError } from './store.ts';
-import type { Change, Store } from './store.ts';
-import { whyUnusable } from './unusable-file.ts';
-
-export interface FileStore extends Store {
-  /** A synchronous `update`, for the start of petql. */
-  updateNow<Result>(name: string, change: Change<Result>): Result;
-}
+import type { Store } from './store.ts';
 
 /** Raised when an older petql would misread the file. */
 const FORMAT = 2;
@@ -23,10 +16,10 @@ const MAX_SWEPT = 1_000;
  *
  * @param path a file, also where SQLite gives the name another meaning, such as `:memory:`.
  * @param nowMs milliseconds since the Unix epoch, never going back.
- * @param log gets one line when writing fails, and one when it works again. Default: none.
+ * @param log gets one line when writing fails, and one when it works again.
  * @throws Error with the reason and what to do, where the file cannot be used. The file stays unchanged.
  */
-export function openFileStore(path: string, nowMs: () => number, log: Log = silentLog): FileStore {
+export function openFileStore(path: string, nowMs: () => number, log: Log): Store {
   const file = resolve(path);
   let database: DatabaseSync | undefined;
   try {
@@ -37,8 +30,16 @@ export function openFileStore(path: string, nowMs: () => number, log: Log = sile
     return storeIn(database, nowMs, log);
   } catch (error) {
     database?.close();
-    throw new Error(whyUnusable(file, error, 'the quota used today'), { cause: error });
+    throw unusableFile('createGateway: stateFile', path, error);
   }
+}
+
+/** Returns the error of a file that SQLite could not open: with the system's reason, and what a file must be. */
+export function unusableFile(setting: string, path: string, error: unknown): Error {
+  const reason = (error as Error).message;
+  const advice =
+    'Name a new file, or one of petql: in a folder that it may write, on a disk with room, used by no other';
+  return new Error(`${setting}: cannot use ${path}: ${reason}. ${advice} process.`, { cause: error });
 }
 
 function prepareFile(database: DatabaseSync): void {
@@ -61,7 +62,7 @@ function prepareFile(database: DatabaseSync): void {
   database.exec(`DROP TABLE IF EXISTS state; DROP TABLE IF EXISTS records; PRAGMA user_version = ${FORMAT}`);
 }
 
-function storeIn(database: DatabaseSync, nowMs: () => number, log: Log): FileStore {
+function storeIn(database: DatabaseSync, nowMs: () => number, log: Log): Store {
   const select = database.prepare('SELECT text FROM documents WHERE name = ? AND expires_at > ?');
   const upsert = database.prepare(`
     INSERT INTO documents VALUES (?, ?, ?)
@@ -75,24 +76,19 @@ function storeIn(database: DatabaseSync, nowMs: () => number, log: Log): FileSto
   let isWritable = true;
 
   return {
-    // Async: what `updateNow` throws becomes a rejection.
     async update(name, change) {
-      return updateNow(name, change);
+      const now = nowMs();
+      const found = attempt(() => select.get(name, now)?.['text'] as string | undefined);
+      const { text, ttlMs, result } = change(found, now);
+      if (text !== found)
+        write(() => (text === undefined ? remove.run(name) : upsert.run(name, text, now + ttlMs)), now);
+      return result;
     },
-    updateNow,
     nowMs,
     async close() {
       if (database.isOpen) database.close();
     },
   };
-
-  function updateNow<Result>(name: string, change: Change<Result>): Result {
-    const now = nowMs();
-    const found = attempt(() => select.get(name, now)?.['text'] as string | undefined);
-    const { text, ttlMs, result } = change(found, now);
-    if (text !== found) write(() => (text === undefined ? remove.run(name) : upsert.run(name, text, now + ttlMs)), now);
-    return result;
-  }
 
   function write(run: () => unknown, now: number): void {
     try {

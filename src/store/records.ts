@@ -103,7 +103,7 @@ export function createRecords(store: Store, nameOf: NameOf) {
   async function hashesOf(name: string, input: string): Promise<[document: string, input: string]> {
     // API keys have no spaces.
     const texts = [name.slice(0, name.indexOf(' ')), name, `${name} ${input}`];
-    const [caller, record, hashedInput] = await Promise.all(texts.map(async (text) => nameOf(text)));
+    const [caller, record, hashedInput] = await Promise.all(texts.map(nameOf));
     return [`record:${caller}:${record}`, hashedInput ?? ''];
   }
 }

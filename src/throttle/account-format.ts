@@ -1,32 +1,52 @@
 import { z } from 'zod';
-import type { Account } from './account.ts';
 
 const count = z.int().nonnegative();
 const time = z.number();
-const window = z.object({
+const WINDOW = z.object({
+  /** The limit in a header. */
   limit: count.optional(),
+  /** Spent permits, by the slot of time in which they are free again; and their sum. */
   spent: z.record(z.string().regex(/^\d{1,10}$/), z.int().positive()),
   total: count,
+  /**
+   * The reset in a header. It is a whole second there, so it lies between two moments. The id is the upstream's timestamp in
+   * seconds, which differs from window to window.
+   */
   reset: z.object({ fromMs: time, byMs: time, id: z.number() }).optional(),
 });
-const ACCOUNT: z.ZodType<Account> = z.object({
+const ACCOUNT = z.object({
+  /** A new one after a loss; a permit of another epoch lowers no count. */
   epoch: z.string(),
+  /** Permits ever granted. */
   granted: count,
+  /** When the last permit was granted that was no probe, or the last probe that was answered. */
   lastGrantAtMs: time,
-  minute: window,
-  day: window,
+  minute: WINDOW,
+  day: WINDOW,
+  /** The plan that the process which started last was configured with. */
   configured: z.object({ perMinute: count, perDay: count, startedAtMs: time }).optional(),
+  /** Whether a header has named the plan, rather than a guess. */
   isPlanKnown: z.boolean(),
+  /** Responses other than refusals since some time in the last twelve hours: a day cannot have counted fewer. */
   successes: z.object({ count, sinceMs: time }),
   pause: z.object({
+    /** Whether only a probe may be sent, once the pause is over. */
     isHalfOpen: z.boolean(),
     untilMs: time,
+    /** Until when a probe is under way. */
     probeUntilMs: time,
+    /** Refusals in a row. */
     incidents: count,
+    /** When the last of them came. */
     incidentAtMs: time,
+    /** Whether it looks like a ban. */
     isBan: z.boolean(),
   }),
 });
+
+/** One API key's count with the upstream: how many calls of each window are spent, by petql's own count. */
+export type Account = z.infer<typeof ACCOUNT>;
+export type WindowCount = z.infer<typeof WINDOW>;
 
 export function encodeAccount(account: Account): string {
   return JSON.stringify(account);

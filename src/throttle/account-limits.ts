@@ -1,6 +1,7 @@
-import { PLANS, isDayOfAPlan, isMinuteOfAPlan, perDayFor, perMinuteFor, planName } from '../plan.ts';
+import { PLANS, isPublished, planName, planWith } from '../plan.ts';
 import type { AssumedPlan, Plan } from '../plan.ts';
-import type { ConfiguredPlan, Permit } from './account.ts';
+import type { Permit } from './account.ts';
+import type { Account } from './account-format.ts';
 import type { WindowName } from './account-windows.ts';
 import type { HeaderLimits } from './header-limits.ts';
 
@@ -28,50 +29,38 @@ export type Limits = Readonly<Record<WindowName, number>>;
 interface KnownLimits {
   readonly minute: { readonly limit?: number | undefined };
   readonly day: { readonly limit?: number | undefined };
-  readonly configured?: ConfiguredPlan | undefined;
+  readonly configured?: Account['configured'];
 }
+
+const FIELDS = { minute: 'perMinute', day: 'perDay' } as const;
 
 /** Returns the limits to count by: from headers, else configured, else those of the plan that one window names; at first Free's. */
-export function limitsOf(account: KnownLimits, assumed: AssumedPlan): Limits {
-  const { configured } = account;
-  const { limit: minute } = account.minute;
-  const { limit: day } = account.day;
-  if (minute !== undefined && day !== undefined) return { minute, day };
+export function limitsOf({ minute, day, configured }: KnownLimits, assumed: AssumedPlan): Limits {
   const plan = configured ?? assumed;
   const isKnown = configured !== undefined || assumed.known;
-  if (minute !== undefined) return { minute, day: dayFor(minute, plan, isKnown) };
-  if (day !== undefined) return { minute: minuteFor(day, plan, isKnown), day };
-  return { minute: plan.perMinute, day: plan.perDay };
-}
+  return { minute: minute.limit ?? beside('day', day.limit), day: day.limit ?? beside('minute', minute.limit) };
 
-function dayFor(minute: number, plan: Plan, isKnown: boolean): number {
-  if (plan.perMinute === minute || (isKnown && !isMinuteOfAPlan(minute))) return plan.perDay;
-  return perDayFor(minute);
-}
-
-function minuteFor(day: number, plan: Plan, isKnown: boolean): number {
-  if (plan.perDay === day || (isKnown && !isDayOfAPlan(day))) return plan.perMinute;
-  return perMinuteFor(day);
+  /** Returns the limit of the other window beside this one. */
+  function beside(name: WindowName, limit: number | undefined): number {
+    const [field, other] =
+      name === 'day' ? ([FIELDS.day, FIELDS.minute] as const) : ([FIELDS.minute, FIELDS.day] as const);
+    const isOfPlan = limit === undefined || plan[field] === limit || (isKnown && !isPublished(field, limit));
+    return (isOfPlan ? plan : planWith(field, limit))[other];
+  }
 }
 
 /** Returns which limits are known rather than assumed: from headers, configured, or of a published plan that one of them names. */
-export function knownWindows(
-  account: KnownLimits & { readonly isPlanKnown: boolean },
-): Readonly<Record<WindowName, boolean>> {
-  const { limit: minute } = account.minute;
-  const { limit: day } = account.day;
-  const isConfigured = account.configured !== undefined;
+export function knownWindows({ configured, isPlanKnown, minute, day }: Account): Readonly<Record<WindowName, boolean>> {
+  const isNamed = (name: WindowName, limit: number | undefined) =>
+    isPlanKnown && limit !== undefined && isPublished(FIELDS[name], limit);
   return {
-    minute: isConfigured || minute !== undefined || (account.isPlanKnown && day !== undefined && isDayOfAPlan(day)),
-    day: isConfigured || day !== undefined || (account.isPlanKnown && minute !== undefined && isMinuteOfAPlan(minute)),
+    minute: configured !== undefined || minute.limit !== undefined || isNamed('day', day.limit),
+    day: configured !== undefined || day.limit !== undefined || isNamed('minute', minute.limit),
   };
 }
 
 /** Returns the plan's name, or undefined while the plan is a guess. */
-export function knownPlanName(
-  account: KnownLimits & { readonly isPlanKnown: boolean },
-  assumed: AssumedPlan,
-): string | undefined {
+export function knownPlanName(account: Account, assumed: AssumedPlan): string | undefined {
   const known = knownWindows(account);
   if (!known.minute || !known.day || (!account.isPlanKnown && !account.configured)) return undefined;
   const { minute, day } = limitsOf(account, assumed);
@@ -101,7 +90,7 @@ export function windowOf(
   // 3. A day that resets so soon holds other calls too, unless it is a calendar's, which resets on the hour.
   if (used === 1 && reset && reset.inMs <= NEAR_MS && !isOnTheHour(reset.id)) return certain('minute');
   // 4. A day holds every call that succeeded.
-  const mayBeDay = limit === known.day || isDayOfAPlan(limit) || (!isConfigured && !isMinuteAlone(limit));
+  const mayBeDay = limit === known.day || isPublished('perDay', limit) || (!isConfigured && !isMinuteAlone(limit));
   if (mayBeDay && used >= permit.successesBefore) return { name: 'day', isCertain: false };
   // 5.
   return certain('minute');
@@ -109,15 +98,15 @@ export function windowOf(
 
 /** Returns whether the limit is a published minute's and no published day's. */
 function isMinuteAlone(limit: number): boolean {
-  return isMinuteOfAPlan(limit) && !isDayOfAPlan(limit);
+  return isPublished('perMinute', limit) && !isPublished('perDay', limit);
 }
 
 /** Returns whether two limits belong to different published plans: the older one is dropped then. */
 export function contradicts(name: WindowName, limit: number, other: number | undefined): boolean {
   if (other === undefined) return false;
   const plans = Object.values<Plan>(PLANS);
-  const named = plans.find(({ perMinute, perDay }) => (name === 'minute' ? perMinute : perDay) === limit);
-  const before = plans.find(({ perMinute, perDay }) => (name === 'minute' ? perDay : perMinute) === other);
+  const named = plans.find((plan) => plan[FIELDS[name]] === limit);
+  const before = plans.find((plan) => plan[FIELDS[name === 'minute' ? 'day' : 'minute']] === other);
   return named !== undefined && before !== undefined && named !== before;
 }
 

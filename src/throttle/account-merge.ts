@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Account } from './account.ts';
+import type { Account, WindowCount } from './account-format.ts';
 import { WINDOW_NAMES, add, sum } from './account-windows.ts';
-import type { WindowCount } from './account-windows.ts';
 
 /** Adds what this replica spent without Redis. Slots have absolute times, so each permit stays in its window. */
 export function absorb(account: Account, own: Account): void {

@@ -1,26 +1,8 @@
 import { isOnTheHour, limitsOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
-import type { Account } from './account.ts';
+import type { Account, WindowCount } from './account-format.ts';
 
 export type WindowName = 'day' | 'minute';
-
-export interface WindowCount {
-  /** The limit in a header. */
-  limit?: number | undefined;
-  /** Spent permits, by the slot of time in which they are free again; and their sum. */
-  spent: Record<string, number>;
-  total: number;
-  /** The reset in a header. */
-  reset?: Reset | undefined;
-}
-
-/** A reset is a whole second in the headers, so it lies between two moments. */
-export interface Reset {
-  readonly fromMs: number;
-  readonly byMs: number;
-  /** The upstream's timestamp in seconds: it differs from window to window. */
-  readonly id: number;
-}
 
 /** Slots are short enough that little of a window is wasted, and few enough to be kept. */
 export const WINDOWS = {
@@ -154,7 +136,11 @@ export function add(window: WindowCount, slot: number | string, count: number): 
 }
 
 /** Moves to the known reset what is free before it: the upstream frees no call before, so those permits stand for other clients' calls. */
-export function keepUntilReset(window: WindowCount, name: WindowName, { fromMs, byMs }: Reset): void {
+export function keepUntilReset(
+  window: WindowCount,
+  name: WindowName,
+  { fromMs, byMs }: NonNullable<WindowCount['reset']>,
+): void {
   const resetSlot = Math.ceil(byMs / WINDOWS[name].slotMs);
   for (const [slot, count] of Object.entries(window.spent)) {
     if (Number(slot) * WINDOWS[name].slotMs >= fromMs) return;

@@ -16,13 +16,13 @@ import {
   resetInMs,
   sum,
 } from './account-windows.ts';
-import type { WindowCount, WindowName } from './account-windows.ts';
+import type { WindowName } from './account-windows.ts';
+import type { Account } from './account-format.ts';
 import type { HeaderLimits } from './header-limits.ts';
 
 /**
- * One API key's count with the upstream: how many calls of each window are spent, by petql's own count. The upstream's headers
- * only correct it. The functions change the account in place and have no other effect. Times are milliseconds of the store's
- * clock.
+ * Counts the calls of one API key; the upstream's headers only correct the count. The functions change the account in place
+ * and have no other effect. Times are milliseconds of the store's clock.
  *
  * A permit is spent from its grant until a whole window after the response to its call: that is safe against any window,
  * fixed or sliding, whatever the clocks say. It lies in the slot of time in which it is free again. Until the response it lies in
@@ -38,44 +38,6 @@ import type { HeaderLimits } from './header-limits.ts';
  * 5. `granted` only grows: of two accounts of one key, the one with fewer is the older.
  * 6. Permits granted = sent + refunded + leased.
  */
-export interface Account {
-  /** A new one after a loss; a permit of another epoch lowers no count. */
-  epoch: string;
-  /** Permits ever granted. */
-  granted: number;
-  /** When the last permit was granted that was no probe, or the last probe that was answered. */
-  lastGrantAtMs: number;
-  minute: WindowCount;
-  day: WindowCount;
-  /** The plan that the process which started last was configured with. */
-  configured?: ConfiguredPlan | undefined;
-  /** Whether a header has named the plan, rather than a guess. */
-  isPlanKnown: boolean;
-  /** Responses other than refusals since some time in the last twelve hours: a day cannot have counted fewer. */
-  successes: { count: number; sinceMs: number };
-  pause: Pause;
-}
-
-export interface ConfiguredPlan {
-  readonly perMinute: number;
-  readonly perDay: number;
-  /** When the process started that was configured with it. */
-  readonly startedAtMs: number;
-}
-
-interface Pause {
-  /** Whether only a probe may be sent, once the pause is over. */
-  isHalfOpen: boolean;
-  untilMs: number;
-  /** Until when a probe is under way. */
-  probeUntilMs: number;
-  /** Refusals in a row. */
-  incidents: number;
-  /** When the last of them came. */
-  incidentAtMs: number;
-  /** Whether it looks like a ban. */
-  isBan: boolean;
-}
 
 /** The right to make one call, and what the account knew when it was granted. */
 export interface Permit {

@@ -1,36 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Log } from '../log.ts';
+import type { NameOf } from '../store/key-secret.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Changed, Store } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { lose, newAccount, refund, refuse, settle, succeed, take } from './account.ts';
-import type { Account, Moment, Permit, RateLimited, Response, Taken } from './account.ts';
+import type { Moment, Permit, RateLimited, Response, Taken } from './account.ts';
 import { decodeAccount, encodeAccount } from './account-format.ts';
+import type { Account } from './account-format.ts';
 import type { AccountRules } from './account-limits.ts';
-import { restore } from './account-merge.ts';
+import { absorb, restore } from './account-merge.ts';
 import { passTime, sum } from './account-windows.ts';
-import { createOfflineAccounts } from './offline-accounts.ts';
+import { openShare, openWhole } from './offline-account.ts';
+import type { OfflineAccount } from './offline-account.ts';
 import type { Replicas } from './replicas.ts';
 import { minWait, standingOf } from './standing.ts';
 import type { MinWait, Standing } from './standing.ts';
 import { headerLimits } from './header-limits.ts';
-
-/** The accounts of all keys: kept in a store, and without it in this process. */
-export interface Ledger {
-  /** Grants up to `wanted` permits, also while the store is unavailable. */
-  take(apiKey: string, wanted: number): Promise<Taken>;
-  /** Reports the end of a permit. A report that the store does not take is applied once it is available. */
-  report(apiKey: string, permit: Permit, report: Report): Promise<void>;
-  /** Returns the key's standing as this process saw it last; undefined before the first call. The same object within a millisecond. */
-  standing(apiKey: string): Standing | undefined;
-  /** Returns the standing from the store. */
-  refresh(apiKey: string): Promise<Standing>;
-  /** Returns the minimum wait of a call with so many others before it. */
-  minWait(apiKey: string, ahead: number): MinWait;
-  /** Tries to write what the store has not taken. */
-  flush(): Promise<void>;
-}
 
 export type Report =
   /** The call was not sent. */
@@ -45,15 +32,15 @@ export type Report =
 export interface LedgerOptions {
   readonly store: Store;
   /** Names a key's account; rejects with StoreUnavailableError while the name's secret is in an unavailable Redis. */
-  readonly nameOf: (apiKey: string) => Promise<string> | string;
+  readonly nameOf: NameOf;
   readonly rules: AccountRules;
   readonly log: Log;
-  /** Whether the upstream started with this process, so no calls were made before. Default false. */
-  readonly isFreshUpstream?: boolean;
-  /** Whether the store began empty with this process, though calls may have been made before. Default false. */
-  readonly isForgetful?: boolean;
-  /** The processes that share the store. Default: this is the only one. */
-  readonly replicas?: Replicas;
+  /** Whether the upstream started with this process, so no calls were made before. */
+  readonly isFreshUpstream: boolean;
+  /** Whether the store began empty with this process, though calls may have been made before. */
+  readonly isForgetful: boolean;
+  /** The processes that share the store; undefined where this is the only one. */
+  readonly replicas: Replicas | undefined;
 }
 
 /** All permits of an account are free again after this. */
@@ -72,22 +59,30 @@ interface Seen {
 
 type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
 
-export function createLedger(options: LedgerOptions): Ledger {
-  const { store, nameOf, rules, replicas, log, isFreshUpstream = false } = options;
+interface Offline extends OfflineAccount {
+  /** Reports that the store has not taken, in order. */
+  readonly unwritten: AccountChange<void>[];
+  /** While it is written to the store. */
+  rejoining?: Promise<void> | undefined;
+}
+
+export type Ledger = ReturnType<typeof createLedger>;
+
+/** The accounts of all keys: kept in a store, and without it in this process. */
+export function createLedger(options: LedgerOptions) {
+  const { store, nameOf, rules, replicas, log, isFreshUpstream } = options;
   /** The accounts as this process saw them last. */
   const seen = new LRUCache<string, Seen>({ max: MAX_SEEN });
-  const offline = createOfflineAccounts({ rules, ...(replicas ? { replicas } : {}) });
-  /** Reports that the store has not taken, by key, in order. */
-  const unwritten = new Map<string, AccountChange<void>[]>();
-  const rejoining = new Map<string, Promise<void>>();
-  let isWarningDue = options.isForgetful ?? false;
+  const offline = new Map<string, Offline>();
+  let isWarningDue = options.isForgetful;
   replicas?.onBeat((isEmptied) => {
     void flush();
     if (isEmptied) writeBack().catch(() => {});
   });
 
   return {
-    async take(apiKey, wanted) {
+    /** Grants up to `wanted` permits, also while the store is unavailable. */
+    async take(apiKey: string, wanted: number): Promise<Taken> {
       try {
         return await update(apiKey, (account, nowMs, own) => take(account, wanted, { nowMs, rules: own }));
       } catch (error) {
@@ -95,28 +90,34 @@ export function createLedger(options: LedgerOptions): Ledger {
         return { permits: [], closed: { by: 'contended', waitMs: CONTENDED_MS } };
       }
     },
-    async report(apiKey, permit, report) {
+    /** Reports the end of a permit. A report that an unavailable store does not take is applied once it is available. */
+    async report(apiKey: string, permit: Permit, report: Report): Promise<void> {
       const change: AccountChange<void> = (account, nowMs, own) => {
         apply(account, permit, report, { nowMs, rules: own });
         if (isWarningDue && report.kind === 'succeeded' && account.day.limit === undefined) warnOfUnknownDay();
       };
-      if (offline.get(apiKey)?.account.epoch === permit.epoch) return updateOffline(apiKey, change);
-      try {
-        await updateStore(apiKey, change);
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError)) throw error;
-        unwritten.set(apiKey, [...(unwritten.get(apiKey) ?? []), change]);
-        if (!isContended(error)) updateOffline(apiKey, change);
+      while (offline.get(apiKey)?.account.epoch !== permit.epoch) {
+        try {
+          return await updateStore(apiKey, change);
+        } catch (error) {
+          if (isContended(error)) continue;
+          if (!(error instanceof StoreUnavailableError)) throw error;
+          openOffline(apiKey).unwritten.push(change);
+          break;
+        }
       }
+      updateOffline(apiKey, change);
     },
     standing,
-    async refresh(apiKey) {
+    /** Returns the standing from the store. */
+    async refresh(apiKey: string): Promise<Standing> {
       await update(apiKey, () => {}).catch((error: unknown) => {
         if (!isContended(error)) throw error;
       });
       return standing(apiKey) ?? standingOf(newAccount('', true), store.nowMs(), rules);
     },
-    minWait(apiKey, ahead) {
+    /** Returns the minimum wait of a call with so many others before it. */
+    minWait(apiKey: string, ahead: number): MinWait {
       const own = offline.get(apiKey);
       const account = own?.account ?? seen.get(apiKey)?.account;
       if (!account) return { waitMs: 0, window: undefined };
@@ -136,15 +137,16 @@ export function createLedger(options: LedgerOptions): Ledger {
     );
   }
 
+  /** Tries to write what the store has not taken. */
   async function flush(): Promise<void> {
-    await Promise.allSettled([...new Set([...offline.keys(), ...unwritten.keys()])].map(rejoin));
+    await Promise.allSettled([...offline.keys()].map(rejoin));
   }
 
   /** In the store, or without it in this process. */
   async function update<Result>(apiKey: string, change: AccountChange<Result>): Promise<Result> {
     if (replicas?.isRedisWorking !== false) {
       try {
-        if (offline.get(apiKey) || unwritten.has(apiKey)) await rejoin(apiKey);
+        await rejoin(apiKey);
         return await updateStore(apiKey, change);
       } catch (error) {
         if (!(error instanceof StoreUnavailableError) || isContended(error)) throw error;
@@ -155,9 +157,18 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   function updateOffline<Result>(apiKey: string, change: AccountChange<Result>): Result {
-    const nowMs = store.nowMs();
-    const own = offline.open(apiKey, seen.get(apiKey)?.account, nowMs);
-    return change(own.account, nowMs, own.rules);
+    const { account, rules: own } = openOffline(apiKey);
+    return change(account, store.nowMs(), own);
+  }
+
+  function openOffline(apiKey: string): Offline {
+    const known = offline.get(apiKey);
+    if (known) return known;
+    const last = seen.get(apiKey)?.account;
+    const opened = replicas ? openShare(last, store.nowMs(), rules, replicas) : openWhole(last, rules);
+    const own: Offline = { ...opened, unwritten: [] };
+    offline.set(apiKey, own);
+    return own;
   }
 
   async function updateStore<Result>(apiKey: string, change: AccountChange<Result>): Promise<Result> {
@@ -200,30 +211,36 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   /** Writes what the store has missed; one write of a key at a time. */
-  function rejoin(apiKey: string): Promise<void> {
-    const under = rejoining.get(apiKey);
-    if (under) return under;
-    const changes = [...(unwritten.get(apiKey) ?? [])];
-    const merge = offline.merge(apiKey);
-    const done = updateStore(apiKey, (account, nowMs, own) => {
-      for (const change of changes) change(account, nowMs, own);
-      merge(account);
-    }).then(() => {
-      offline.delete(apiKey);
-      const later = (unwritten.get(apiKey) ?? []).slice(changes.length);
-      if (later.length > 0) unwritten.set(apiKey, later);
-      else unwritten.delete(apiKey);
-    });
-    const ended = done.finally(() => rejoining.delete(apiKey));
-    rejoining.set(apiKey, ended);
-    return ended;
+  async function rejoin(apiKey: string): Promise<void> {
+    const own = offline.get(apiKey);
+    if (own) await (own.rejoining ??= write(apiKey, own).finally(() => (own.rejoining = undefined)));
   }
 
+  async function write(apiKey: string, own: Offline): Promise<void> {
+    const unwritten = [...own.unwritten];
+    const spent = structuredClone(own.account);
+    await updateStore(apiKey, (account, nowMs) => {
+      for (const change of unwritten) change(account, nowMs, rules);
+      merge(account, spent);
+    });
+    offline.delete(apiKey);
+  }
+
+  function merge(account: Account, own: Account): void {
+    if (replicas) absorb(account, own);
+    else Object.assign(account, structuredClone(own));
+  }
+
+  /** Returns the key's standing as this process saw it last; undefined before the first call. The same object within a millisecond. */
   function standing(apiKey: string): Standing | undefined {
     const last = seen.get(apiKey);
     const own = offline.get(apiKey);
     const nowMs = store.nowMs();
-    if (own) return standingOf(merged(last?.account, own.account, offline.merge(apiKey)), nowMs, rules);
+    if (own) {
+      const account = structuredClone(last?.account ?? newAccount('', true));
+      merge(account, own.account);
+      return standingOf({ ...account, pause: own.account.pause }, nowMs, rules);
+    }
     if (!last) return undefined;
     if (last.standing?.atMs !== nowMs) {
       passTime(last.account, nowMs, rules);
@@ -258,13 +275,6 @@ function apply(account: Account, permit: Permit, report: Report, moment: Moment)
   else if (report.kind === 'rejected') settle(account, permit, report, moment);
   else if (report.kind === 'succeeded') succeed(account, permit, report, moment);
   else refuse(account, permit, report, moment);
-}
-
-/** Returns the last seen account with what this process spent offline, and its pause. */
-function merged(seen: Account | undefined, own: Account, merge: (account: Account) => void): Account {
-  const account = structuredClone(seen ?? newAccount('', true));
-  merge(account);
-  return { ...account, pause: own.pause };
 }
 
 function isContended(error: unknown): boolean {

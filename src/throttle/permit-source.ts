@@ -1,18 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Permit, Taken } from './account.ts';
 
-/** Takes permits of one key from its account, and waits while there are none. */
-export interface PermitSource {
-  /** Takes up to `wanted` permits now, or calls `onOpen` once there may be some. */
-  take(wanted: number): void;
-  /** A report may have opened what was closed. */
-  reopen(): void;
-  /** Settles when the account has been read; undefined while it is not being read. */
-  readonly taking: Promise<void> | undefined;
-  close(): void;
-}
-
-export interface PermitSourceOptions {
+interface PermitSourceOptions {
   readonly clock: Clock;
   take(wanted: number): Promise<Taken>;
   onTaken(permits: readonly Permit[]): void;
@@ -27,7 +16,8 @@ const AFTER_FAILURE_MS = 1_000;
 /** The account is read again after this: Redis may be available again, or another replica may have freed permits. */
 const MAX_CLOSED_MS = 1_000;
 
-export function createPermitSource({ clock, take, onTaken, onFailure, onOpen }: PermitSourceOptions): PermitSource {
+/** Takes permits of one key from its account, and waits while there are none. */
+export function createPermitSource({ clock, take, onTaken, onFailure, onOpen }: PermitSourceOptions) {
   let taking: Promise<void> | undefined;
   /** By `clock.elapsed()`: no permit is free before this. */
   let pausedUntilMs = 0;
@@ -35,15 +25,18 @@ export function createPermitSource({ clock, take, onTaken, onFailure, onOpen }: 
   let wake: NodeJS.Timeout | undefined;
 
   return {
-    take(wanted) {
+    /** Takes up to `wanted` permits now, or calls `onOpen` once there may be some. */
+    take(wanted: number) {
       const leftMs = pausedUntilMs - clock.elapsed();
       clearTimeout(wake);
       if (leftMs > 0) wake = setTimeout(onOpen, Math.ceil(leftMs));
       else taking = takeNow(wanted);
     },
+    /** A report may have opened what was closed. */
     reopen() {
       pausedUntilMs = 0;
     },
+    /** Settles when the account has been read; undefined while it is not being read. */
     get taking() {
       return taking;
     },

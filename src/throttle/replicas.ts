@@ -1,26 +1,6 @@
-import { silentLog } from '../log.ts';
 import type { Log } from '../log.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Store } from '../store/store.ts';
-
-/** The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works. */
-export interface Replicas {
-  /** The maximum of the last ten heartbeats: a Redis that lost its data counts too few at first. */
-  readonly count: number;
-  /** Divides the plan while Redis is unavailable; undefined while other replicas may not have counted this one. */
-  readonly shareCount: number | undefined;
-  /** False from the first failure until the next successful heartbeat. */
-  readonly isRedisWorking: boolean;
-  /** Notes that a command failed. */
-  noteFailure(why: Error): void;
-  /**
-   * Listens to successful heartbeats.
-   *
-   * @param listener gets whether Redis has lost this replica's heartbeats: it lost its data, or was unavailable for some time.
-   */
-  onBeat(listener: (isEmptied: boolean) => void): void;
-  close(): void;
-}
 
 const HEARTBEAT_MS = 1_000;
 const COUNTED_BEATS = 10;
@@ -40,8 +20,14 @@ const MIN_SHARE = 2;
 /** When each replica had its last heartbeat, by the store's clock. */
 type Beats = Readonly<Record<string, number>>;
 
-/** @param log gets one line when Redis begins to fail, with the reason, and one when it works steadily. Default: none. */
-export function createReplicas(store: Store, replica: string, log: Log = silentLog): Replicas {
+export type Replicas = ReturnType<typeof createReplicas>;
+
+/**
+ * The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works.
+ *
+ * @param log gets one line when Redis begins to fail, with the reason, and one when it works steadily.
+ */
+export function createReplicas(store: Store, replica: string, log: Log) {
   let counts: number[] = [];
   let isWorking = true;
   /** Heartbeats since the last failure, where its end is not in the log yet. */
@@ -55,18 +41,26 @@ export function createReplicas(store: Store, replica: string, log: Log = silentL
   const timer = setInterval(() => void beat(), HEARTBEAT_MS).unref();
   void beat();
   return {
+    /** The maximum of the last ten heartbeats: a Redis that lost its data counts too few at first. */
     get count() {
       return Math.max(1, ...counts.slice(0, COUNTED_BEATS));
     },
+    /** Divides the plan while Redis is unavailable; undefined while other replicas may not have counted this one. */
     get shareCount() {
       const isSettled = lastBeatMs - firstBeatMs >= SETTLED_MS && failedAtMs - lastBeatMs <= SETTLED_MS;
       return isSettled ? Math.max(MIN_SHARE, ...counts) : undefined;
     },
+    /** False from the first failure until the next successful heartbeat. */
     get isRedisWorking() {
       return isWorking;
     },
     noteFailure,
-    onBeat: (listener) => void listeners.push(listener),
+    /**
+     * Listens to successful heartbeats.
+     *
+     * @param listener gets whether Redis has lost this replica's heartbeats: it lost its data, or was unavailable for some time.
+     */
+    onBeat: (listener: (isEmptied: boolean) => void) => void listeners.push(listener),
     close() {
       isClosed = true;
       clearInterval(timer);
@@ -94,7 +88,7 @@ export function createReplicas(store: Store, replica: string, log: Log = silentL
     }
   }
 
-  /** Commands that fail because of `close` are not logged. */
+  /** Notes that a command failed. Those that fail because of `close` are not logged. */
   function noteFailure({ message }: Error): void {
     if (beatsSinceFailure === undefined && !isClosed) log.warn({ reason: message }, 'Redis is unavailable');
     beatsSinceFailure = 0;

@@ -1,4 +1,4 @@
-import type { Account } from './account.ts';
+import type { Account } from './account-format.ts';
 import { WINDOWS, freeInMs, hasReset, inFlight, leftOf, resetInMs, sum } from './account-windows.ts';
 import type { WindowName } from './account-windows.ts';
 import { knownPlanName, knownWindows, limitsOf } from './account-limits.ts';

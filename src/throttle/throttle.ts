@@ -4,34 +4,11 @@ import { inTime } from '../time-limit.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import type { Permit } from './account.ts';
 import { createCallQueue } from './call-queue.ts';
-import type { CallQueue } from './call-queue.ts';
 import { reportOf } from './ledger.ts';
 import type { Ledger, Report } from './ledger.ts';
 import { refusalOf } from './passage.ts';
 import type { Outlook, Passage, Refused, Turn, Waiter } from './passage.ts';
 import { createPermitSource } from './permit-source.ts';
-import type { Standing } from './standing.ts';
-
-/** Sends the upstream calls of one API key within its plan. */
-export interface Throttle {
-  /**
-   * Waits for a permit and then sends. Writes go before reads, each in order of arrival.
-   *
-   * @param send returns undefined if there is nothing left to send: the permit is refunded.
-   */
-  pass<T>(turn: Turn, send: () => Promise<UpstreamAnswer<T>> | undefined): Promise<Passage<T>>;
-  /** Returns the key's quota as this process saw it last; undefined before the first call. */
-  standing(): Standing | undefined;
-  /** Returns the key's quota from the store. */
-  refreshed(): Promise<Standing>;
-  /** Returns the expected wait of a read with so many others before it. */
-  outlook(ahead: number): Outlook;
-  waiting(kind: Turn['kind']): number;
-  /** Whether a call waits, is under way, or is not yet reported. */
-  isBusy(): boolean;
-  /** Refuses waiting and new calls, and settles once the calls under way are reported. */
-  close(): Promise<void>;
-}
 
 export interface ThrottleOptions {
   readonly apiKey: string;
@@ -39,7 +16,7 @@ export interface ThrottleOptions {
   readonly clock: Clock;
   /** Calls at a time. Default 50. */
   readonly maxConcurrent?: number;
-  /** Maximum of waiting calls; a write replaces the oldest read. Default 1000. */
+  /** Maximum of waiting calls. Default 1000. */
   readonly maxWaiting?: number;
   /** Called when the outlook has changed. */
   onChange?(): void;
@@ -50,27 +27,27 @@ export interface ThrottleOptions {
 /** Max wait of a response for its report, and of a deadline for the account. */
 const MAX_STORE_WAIT_MS = 100;
 
-export function createThrottle(options: ThrottleOptions): Throttle {
+export type Throttle = ReturnType<typeof createThrottle>;
+
+/** Sends the upstream calls of one API key within its plan. */
+export function createThrottle(options: ThrottleOptions) {
   const { apiKey, ledger, clock, maxConcurrent = 50, maxWaiting = 1_000 } = options;
   const waiters = { write: new Set<Waiter>(), read: new Set<Waiter>() };
   /** Granted and unused: as many as in the queue's reservoir. */
   const permits: Permit[] = [];
-  let queue: CallQueue | undefined;
-  /** Jobs in the queue, including those of aborted waiters. */
-  let queued = 0;
+  const queue = createCallQueue(maxConcurrent);
   let running = 0;
   let reporting = 0;
   let refusals = 0;
   let refusalsAtTake = 0;
   let stopping = false;
-  let closing: Promise<void> | undefined;
-  let onIdle: (() => void) | undefined;
+  const closed = Promise.withResolvers<void>();
   const source = createPermitSource({
     clock,
     take: (wanted) => ledger.take(apiKey, wanted),
     onTaken(taken) {
       permits.push(...taken);
-      queue?.addPermits(taken.length);
+      queue.addPermits(taken.length);
       // A permit that was granted before a refusal is not used after it.
       if (refusals !== refusalsAtTake) giveBack(permits.length);
     },
@@ -84,28 +61,34 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   });
 
   return {
-    pass: (turn, send) => new Promise((resolve, reject) => enter(turn, send, { resolve, reject })),
+    /**
+     * Waits for a permit and then sends. Writes go before reads, each in order of arrival.
+     *
+     * @param send returns undefined if there is nothing left to send: the permit is refunded.
+     */
+    pass: <T>(turn: Turn, send: () => Promise<UpstreamAnswer<T>> | undefined) =>
+      new Promise<Passage<T>>((resolve, reject) => enter(turn, send, { resolve, reject })),
+    /** Returns the key's quota as this process saw it last; undefined before the first call. */
     standing: () => ledger.standing(apiKey),
+    /** Returns the key's quota from the store. */
     refreshed: () => ledger.refresh(apiKey),
-    outlook(ahead) {
+    /** Returns the expected wait of a read with so many others before it. */
+    outlook(ahead: number): Outlook {
       const before = ahead + waiters.write.size - permits.length;
       return {
         waitMs: before < 0 ? 0 : ledger.minWait(apiKey, before).waitMs,
         refused: refusal('plan', Math.max(0, before)),
       };
     },
-    waiting: (kind) => waiters[kind].size,
-    isBusy,
-    close() {
+    waitingWrites: () => waiters.write.size,
+    /** Refuses waiting and new calls, and settles once the calls under way are reported. */
+    close(): Promise<void> {
       stopping = true;
       source.close();
       const refused = refusal('stopping', 0);
       for (const waiter of allWaiters()) waiter.refuse(refused);
-      closing ??= new Promise((resolve) => {
-        onIdle = resolve;
-        advance();
-      });
-      return closing;
+      advance();
+      return closed.promise;
     },
   };
 
@@ -173,37 +156,16 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     const deadline =
       deadlineMs === Infinity ? undefined : setTimeout(() => void onDeadline(), Math.max(0, deadlineMs - enteredAtMs));
     signal?.addEventListener('abort', onAbort, { once: true });
-    replaceDeadJobs();
+    if (waiters.write.size + waiters.read.size >= maxWaiting) {
+      // A write replaces the oldest read.
+      const [replaced = waiter] = kind === 'write' ? waiters.read : [];
+      replaced.refuse(refusal('crowded', maxWaiting));
+      if (replaced === waiter) return;
+    }
     waiters[kind].add(waiter);
     advance();
     // A call that is refused at once takes no place in the queue.
-    if (waiters[kind].has(waiter)) schedule(waiter);
-  }
-
-  /** Aborted waiters leave their jobs in the queue, since Bottleneck has no abort. A full queue with many of them is replaced. */
-  function replaceDeadJobs(): void {
-    const waiting = allWaiters();
-    if (queued < maxWaiting || queued - waiting.length < maxWaiting / 10 || permits.length > 0) return;
-    dropQueue();
-    for (const waiter of waiting) schedule(waiter);
-  }
-
-  function schedule(waiter: Waiter): void {
-    const own = (queue ??= createCallQueue({ maxConcurrent, maxWaiting }));
-    queued += 1;
-    queue.schedule(
-      waiter.kind,
-      async () => {
-        // A job of a dropped queue may still start; its waiter was aborted, or is in the new queue.
-        if (own !== queue) return;
-        queued -= 1;
-        await run(waiter);
-      },
-      () => {
-        if (own === queue) queued -= 1;
-        waiter.refuse(refusal('crowded', maxWaiting));
-      },
-    );
+    if (waiters[kind].has(waiter)) queue.schedule(kind, () => run(waiter));
   }
 
   /** The queue has taken one permit from its reservoir for this waiter. */
@@ -211,9 +173,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     const isWaiting = waiters[waiter.kind].has(waiter);
     const permit = isWaiting ? permits.shift() : undefined;
     if (!permit) {
-      // Its permit is for the next job; a permit that was taken back meanwhile left the reservoir one short.
-      queue?.addPermits(1);
-      if (isWaiting) schedule(waiter);
+      // Bottleneck has no abort, so its permit is for the next job; or it was taken back meanwhile, and the reservoir is one short.
+      queue.addPermits(1);
+      if (isWaiting) queue.schedule(waiter.kind, () => run(waiter));
       return advance();
     }
     running += 1;
@@ -229,7 +191,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     giveBack(permits.length - waiting);
     // Only what can be sent at once: an unused permit is missing to other replicas.
     const wanted = Math.min(waiting, maxConcurrent - running) - permits.length;
-    if (wanted <= 0 || source.taking) return settleIdle();
+    if (wanted <= 0 || source.taking) return settleClosed();
     refusalsAtTake = refusals;
     source.take(wanted);
   }
@@ -237,7 +199,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   function giveBack(count: number): void {
     if (count <= 0) return;
     const unused = permits.splice(-count);
-    queue?.addPermits(-unused.length);
+    queue.addPermits(-unused.length);
     for (const permit of unused) void report(permit, { kind: 'unused' });
   }
 
@@ -273,20 +235,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     }
   }
 
-  /** The jobs of aborted waiters would keep their places in the queue of an idle key. */
-  function settleIdle(): void {
-    if (isBusy()) return;
-    onIdle?.();
-    if (queued > 0) dropQueue();
-  }
-
-  function dropQueue(): void {
-    queue = undefined;
-    queued = 0;
-  }
-
-  function isBusy(): boolean {
-    return source.taking !== undefined || running + reporting + permits.length + allWaiters().length > 0;
+  function settleClosed(): void {
+    const isBusy = source.taking !== undefined || running + reporting + permits.length + allWaiters().length > 0;
+    if (stopping && !isBusy) closed.resolve();
   }
 
   function allWaiters(): Waiter[] {

@@ -54,8 +54,6 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status);
       return outcome;
     },
-    /** Whether any creation is not over. */
-    isBusy: () => underWay.size > 0,
     /** Settles once the outcome of every creation that was sent is stored. */
     async close() {
       idempotency.close();

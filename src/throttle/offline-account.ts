@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import { newAccount } from './account.ts';
+import type { Account } from './account-format.ts';
+import { limitsOf } from './account-limits.ts';
+import type { AccountRules } from './account-limits.ts';
+import { leftOf, passTime, sum } from './account-windows.ts';
+import type { Replicas } from './replicas.ts';
+
+/** The account of a key that is used while the store is unavailable. */
+export interface OfflineAccount {
+  readonly account: Account;
+  readonly rules: AccountRules;
+}
+
+/** A minute and a response: other replicas may use the rest of a minute in which the key was used. */
+const WHOLE_MINUTE_MS = 61_000;
+const MAX_IN_FLIGHT = 2;
+/** Divides the plan for a replica that the others may not have counted; it has one call in flight. */
+const UNCOUNTED_SHARE = 50;
+
+/** Continues from what this process saw last, without a store that others use. */
+export function openWhole(seen: Account | undefined, rules: AccountRules): OfflineAccount {
+  return { account: seen ? structuredClone(seen) : newAccount(randomUUID(), true), rules };
+}
+
+/** Opens a replica's share: the plan divided by the replicas of the last ten minutes, at least two. */
+export function openShare(
+  seen: Account | undefined,
+  nowMs: number,
+  rules: AccountRules,
+  { shareCount = UNCOUNTED_SHARE }: Replicas,
+): OfflineAccount {
+  const account = newAccount(randomUUID(), true);
+  if (seen) passTime(seen, nowMs, rules);
+  const share = (calls: number) => Math.max(1, Math.floor(calls / shareCount));
+  const limits = limitsOf(seen ?? account, rules.plan);
+  const left = seen ? leftOf(seen, rules) : limits;
+  if (seen) {
+    account.minute.limit = seen.minute.limit;
+    account.day.limit = seen.day.limit;
+    account.isPlanKnown = seen.isPlanKnown;
+    account.configured = seen.configured;
+    Object.assign(account.pause, seen.pause, { isHalfOpen: true, probeUntilMs: 0 });
+    if (sum(seen.minute) > 0) account.pause.untilMs = Math.max(account.pause.untilMs, nowMs + WHOLE_MINUTE_MS);
+  }
+  return {
+    account,
+    rules: {
+      ...rules,
+      shareDivisor: shareCount,
+      limits: { minute: share(limits.minute), day: share(left.day) },
+      maxInFlight: shareCount === UNCOUNTED_SHARE ? 1 : MAX_IN_FLIGHT,
+    },
+  };
+}
