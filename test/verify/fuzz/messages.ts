@@ -1,5 +1,7 @@
 import fc from 'fast-check';
-import { documents, ids, mostly, mutated, nasty } from './documents.ts';
+import { VALUES, documents } from './documents.ts';
+import { grammar, mutated, nasty } from './grammar.ts';
+import type { Rules } from './grammar.ts';
 
 /** An HTTP request before it is on the wire. */
 export interface Message {
@@ -10,83 +12,77 @@ export interface Message {
   readonly body: Buffer;
 }
 
-/** One of these texts, which ` | ` separates. */
-export const oneOf = (texts: string) => fc.constantFrom(...texts.split(' | '));
+const MESSAGE: Rules = {
+  method: '150* POST | 15* GET | PUT | HEAD | OPTIONS | DELETE | TRACE | QUERY | PROPFIND',
+  path: `300* /graphql | 15* /graphql?query=<urlDocument> | / | /graphql/ | /graphql? | //graphql | /../graphql | /%67raphql |
+    /graphql#x | /health/live | /health/ready | /metrics | /quota | * | /graphql?documentId=__proto__ |
+    /graphql?query=%7Bpets%7Bid%7D%7D | /graphql?query={__typename}&variables={"__proto__":1} |
+    /graphql?query=%ff%fe&variables=%00 | /graphql/../../package.json | /graphql/%2e%2e/%2e%2e/package.json |
+    /graphql?query=mutation%7BcreatePet(input:%7Bname:%22a%22,categoryId:%221%22%7D)%7Bpet%7Bid%7D%7D%7D |
+    /graphql?${'x'.repeat(8_000)}`,
+  // Lines of a name and a value.
+  headers: '<authorization>\n<contentType>\n<others>',
+  authorization: `150* authorization: Bearer KEY | authorization:  | authorization: Bearer | authorization: bearer KEY |
+    authorization: BEARER   KEY   | authorization: Bearer\tKEY | authorization: BearerKEY | authorization: Basic KEY |
+    authorization: Bearer KEY KEY | authorization: Bearer KEY, Bearer KEY | authorization: Bearer KEY\u00e9 |
+    authorization: Bearer \u00a0KEY | authorization: Bearer KEY\\r\\nX-Injected: 1 | authorization: Bearer __proto__ |
+    authorization: Bearer KEY\nauthorization: Bearer KEY | authorization: Bearer KEY\nauthorization:  | x: no key | x: no key |
+    authorization: Bearer KEY${'x'.repeat(490)} | authorization: Bearer KEY${'x'.repeat(10_000)} |
+    authorization: Bearer KEY<text> | authorization: <text>`,
+  contentType: '40* content-type: application/json | x: none | <types>',
+  types: `content-type: application/json; charset=utf-8 | content-type: application/json;charset=UTF-16 |
+    content-type: application/json, text/plain | content-type: application/json\ncontent-type: text/plain |
+    content-type: application/graphql | content-type: application/x-www-form-urlencoded | content-type: text/plain |
+    content-type: multipart/form-data; boundary=x | content-type: APPLICATION/JSON`,
+  others: '4* x: 1 | 4* <other> | <other>\n<others>',
+  other: `accept: <accept> | cache-control: <cacheControl> | prefer: wait=<wait> | petql-dry-run: <dryRun> | <name>: <text> |
+    traceparent: 00-${'a'.repeat(32)}-${'b'.repeat(16)}-01 | traceparent: 00-${'0'.repeat(32)}-${'b'.repeat(16)}-01 |
+    content-encoding: <encoding> | access-control-request-method: POST | sec-fetch-site: none | sec-fetch-site: cross-site |
+    if-none-match: * | x-forwarded-for: 127.0.0.1 | x-forwarded-host: evil.example | x-http-method-override: GET`,
+  accept:
+    '*/* | application/json | application/graphql-response+json | text/html | text/event-stream, application/json | ;;;',
+  cacheControl:
+    'no-cache | no-store | max-age=0 | max-age=-1 | max-stale | only-if-cached | max-age=99999999999999999999',
+  wait: '1 | -1 | 999999 | x',
+  // A random text would be a false way to ask for a dry run.
+  dryRun: '1 | 0 |  | false | 0, 0',
+  encoding: 'gzip | br | identity | nobody',
+  name: 'accept | cache-control | prefer | traceparent | tracestate | origin | cookie | if-none-match | x-request-id',
+};
 
-/** JSON of any kind, with numbers that JavaScript would write otherwise. */
-const json = fc.oneof(
-  fc.oneof(ids, nasty).map((text) => JSON.stringify(text)),
-  oneOf('"AVAILABLE" | "sold" | true | false | null | 1 | 0 | -1 | 101 | 1.5'),
-  oneOf(`9007199254740993 | 9223372036854775808 | 1e400 | -0 | 1.0 | 1E2 | ${'9'.repeat(400)}`),
-  fc.json({ maxDepth: 3 }),
-);
-const rightId = fc.integer({ min: 1, max: 300 }).map((id) => `"${id}"`);
+/** Members of the JSON body beside the query. Names may stand twice, and `__proto__` is one. */
+const MEMBERS: Rules = {
+  members:
+    '9* <none> | 9* ,"variables":<variables> | ,"operationName":<operation> | <extra> | ,"variables":<variables><extra>',
+  none: '',
+  variables: '20* {"yes":<boolean><vars>} | {"__proto__":<json>} | {"constructor":<json>,"id":<json>} | <json>',
+  vars: '<none> | 4* ,<var><vars>',
+  var: '4* "limit":<int> | 4* "id":<id> | 2* "ids":[<id>,<id>] | 2* "status":"SOLD" | 2* "input":<input> | "v0":1 | "<key>":<json>',
+  key: 'limit | id | ids | status | input | yes',
+  input:
+    '{"name":<name>,"categoryId":<id>} | {"name":<name>,"categoryId":<id>,"idempotencyKey":<idempotencyKey>} | {"name":<json>}',
+  operation: '4* "Main" | "q0" | "Nobody" | "" | 1 | "__proto__"',
+  extra: `,"extensions":{"__proto__":{"a":1},"constructor":{"prototype":1}} | ,"extensions":"x" | ,"other":null |
+    ,"extensions":{"persistedQuery":{"version":1,"sha256Hash":"__proto__"}} | ,"documentId":"constructor" |
+    ,"documentId":{"toString":1} | ,"__proto__":{"query":"{ pets { id } }"} | ,"query":"{ __typename }"`,
+  json: `<wrong> | <oddId> | 9007199254740993 | 1e400 | -0 | 1.0 | 1E2 | ${'9'.repeat(400)} | [<json>] | {"a":<json>}`,
+};
 
-/** An object of some of these members, each mostly right. */
-function object(members: Readonly<Record<string, fc.Arbitrary<string>>>, requiredKeys: string[] = []) {
-  const values = Object.entries(members).map(([name, right]) => [name, mostly(right, 24, json)] as const);
-  return fc.record(Object.fromEntries(values), { requiredKeys }).map((given) => textOf(Object.entries(given)));
-}
+/** What a header may hold on the wire: no line ends and no NUL, which the raw bytes have. */
+const headerText = fc
+  .uint8Array({ min: 0x20, maxLength: 12 })
+  .map((bytes) => Buffer.from(bytes).toString('latin1').replaceAll('\u007f', ''));
 
-/** Names may stand twice, and `__proto__` is a name. */
-const anyName = oneOf('status | limit | id | ids | input | yes | __proto__ | constructor | v0');
-const anyObject = fc.array(fc.tuple(anyName, json), { maxLength: 4 }).map(textOf);
-
-function textOf(members: readonly (readonly [name: string, value: string])[]): string {
-  return `{${members.map(([name, value]) => `"${name}":${value}`).join(',')}}`;
-}
-
-const input = object(
-  {
-    name: fc.constant('"Momo"'),
-    categoryId: rightId,
-    status: oneOf('"SOLD" | null'),
-    idempotencyKey: oneOf(`"one" | "two" | " " | "${'k'.repeat(300)}"`),
-  },
-  ['name', 'categoryId'],
-);
-const variables = mostly(
-  object({
-    status: oneOf('"SOLD" | "AVAILABLE"'),
-    limit: fc.integer({ min: 1, max: 100 }).map(String),
-    id: rightId,
-    ids: fc.array(mostly(rightId, 24, json), { maxLength: 8 }).map((all) => `[${all.join(',')}]`),
-    input,
-    yes: oneOf('true | false'),
-  }),
-  8,
-  anyObject,
-  json,
-);
-const otherMembers = fc.constantFrom(
-  '"extensions":{"__proto__":{"a":1},"constructor":{"prototype":1}}',
-  '"extensions":{"persistedQuery":{"version":1,"sha256Hash":"__proto__"}}',
-  '"extensions":"x"',
-  '"documentId":"constructor"',
-  '"documentId":{"toString":1}',
-  '"__proto__":{"query":"{ pets { id } }"}',
-  '"query":"{ __typename }"',
-  '"variables":{"limit":1}',
-  '"other":null',
-);
+const texts = grammar(MESSAGE, {
+  text: headerText,
+  urlDocument: documents.map((text) => encodeURIComponent(text.toWellFormed()).slice(0, 8_000)),
+});
+const { members } = grammar({ ...VALUES, ...MEMBERS }, { nasty: nasty.map((text) => JSON.stringify(text)) });
 const params = fc
-  .tuple(
-    documents.map((text) => `"query":${JSON.stringify(text)}`),
-    fc.option(variables.map((text) => `"variables":${text}`)),
-    mostly<string | null>(
-      fc.constant(null),
-      15,
-      oneOf('"Main" | "Q0" | "Nobody" | "" | 1 | "__proto__"').map((name) => `"operationName":${name}`),
-    ),
-    mostly<string | null>(fc.constant(null), 13, otherMembers),
-  )
-  .map((members) => `{${members.filter((member) => member !== null).join(',')}}`);
-
+  .tuple(documents, members as fc.Arbitrary<string>)
+  .map(([query, more]) => `{"query":${JSON.stringify(query)}${more}}`);
 const flood = fc
-  .tuple(
-    oneOf('[ | {"a": | " | 1 |   | {"query":"{pets{id}}","variables":{"ids":['),
-    fc.constantFrom(1, 1_000, 300_000),
-  )
+  .tuple(fc.constantFrom('[', '{"a":', '"', '1', ' ', '{"variables":{"ids":['), fc.constantFrom(1, 1_000, 300_000))
   .map(([text, length]) => text.repeat(Math.ceil(length / text.length)));
 const bodies: fc.Arbitrary<Buffer> = fc.oneof(
   { weight: 40, arbitrary: params.map((text) => Buffer.from(text)) },
@@ -97,103 +93,16 @@ const bodies: fc.Arbitrary<Buffer> = fc.oneof(
   { weight: 1, arbitrary: flood.map((text) => Buffer.from(text)) },
 );
 
-/** What a header may hold on the wire: no line ends and no NUL, which the raw bytes have. */
-const headerText = fc.string({
-  unit: fc
-    .integer({ min: 0x20, max: 0xff })
-    .filter((code) => code !== 0x7f)
-    .map((code) => String.fromCodePoint(code)),
-  maxLength: 12,
-});
-
-const authorizations: fc.Arbitrary<readonly string[]> = mostly<readonly string[]>(
-  fc.constant(['Bearer KEY']),
-  30,
-  oneOf(' | Bearer | bearer KEY | BEARER   KEY   | Bearer\tKEY | BearerKEY | Basic KEY').map((text) => [text]),
-  oneOf('Bearer KEY KEY | Bearer KEY, Bearer KEY | Bearer KEY\u00e9 | Bearer \u00a0KEY').map((text) => [text]),
-  oneOf('Bearer KEY\\r\\nX-Injected: 1 | Bearer __proto__').map((text) => [text]),
-  fc.constantFrom([], ['Bearer KEY', 'Bearer KEY'], ['Bearer KEY', '']),
-  fc.constantFrom(10_000, 490).map((length) => [`Bearer KEY${'x'.repeat(length)}`]),
-  headerText.map((text) => [`Bearer KEY${text}`]),
-  headerText.map((text) => [text]),
-);
-
-/** Headers, and the values that are more than a random text. */
-const HEADERS: Readonly<Record<string, string>> = {
-  accept:
-    '*/* | application/json | application/graphql-response+json | text/html | text/event-stream, application/json | ;;;',
-  'cache-control':
-    'no-cache | no-store | max-age=0 | max-age=-1 | max-stale | only-if-cached | max-age=99999999999999999999',
-  prefer: 'wait=1 | wait=-1 | wait=999999 | wait=x',
-  traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01 | 00-${'0'.repeat(32)}-${'b'.repeat(16)}-01`,
-  tracestate: 'a=1',
-  'content-encoding': 'gzip | br | identity | nobody',
-  'access-control-request-method': 'POST | nobody',
-  'sec-fetch-site': 'none | cross-site',
-  origin: 'null | https://a.example',
-  'if-none-match': '* | "x"',
-  'x-forwarded-for': '127.0.0.1',
-  'x-forwarded-host': 'evil.example',
-  'x-http-method-override': 'GET',
-  cookie: 'a=b',
-};
-const otherHeaders = mostly<readonly [string, string]>(
-  fc
-    .constantFrom(...Object.entries(HEADERS))
-    .chain(([name, texts]) => fc.tuple(fc.constant(name), fc.oneof(oneOf(texts), headerText))),
-  15,
-  // A random text would be a false way to ask for a dry run.
-  oneOf('1 | 0 |  | false | 0, 0').map((text) => ['petql-dry-run', text] as const),
-);
-
-const PATHS = [
-  ...'/ /graphql/ /graphql? //graphql /../graphql /%67raphql /graphql#x /health/live /health/ready /metrics /quota *'.split(
-    ' ',
-  ),
-  '/graphql?query=%7Bpets%7Bid%7D%7D',
-  '/graphql?query={__typename}&variables={"__proto__":1}',
-  '/graphql?query=%ff%fe&variables=%00',
-  '/graphql?query=mutation%7BcreatePet(input:%7Bname:%22a%22,categoryId:%221%22%7D)%7Bpet%7Bid%7D%7D%7D',
-  '/graphql?documentId=__proto__',
-  '/graphql/../../package.json',
-  '/graphql/%2e%2e/%2e%2e/package.json',
-  `/graphql?${'x'.repeat(8_000)}`,
-];
-const CONTENT_TYPES =
-  'application/json; charset=utf-8 | application/json;charset=UTF-16 | application/json, text/plain | application/graphql | ' +
-  'application/x-www-form-urlencoded | multipart/form-data; boundary=x | text/plain | APPLICATION/JSON | application/jsonp | ';
+const part = (name: string) => texts[name] as fc.Arbitrary<string>;
 
 export const messages: fc.Arbitrary<Message> = fc
-  .record({
-    method: fc.oneof(
-      { weight: 30, arbitrary: fc.constant('POST') },
-      { weight: 4, arbitrary: fc.constant('GET') },
-      { weight: 1, arbitrary: oneOf('PUT | HEAD | OPTIONS | DELETE | TRACE | QUERY | PROPFIND') },
-    ),
-    path: mostly(
-      fc.constant('/graphql'),
-      15,
-      fc.constantFrom(...PATHS),
-      documents.map((text) => `/graphql?query=${encodeURIComponent(text.toWellFormed()).slice(0, 8_000)}`),
-    ),
-    authorization: authorizations,
-    contentType: mostly<readonly string[]>(
-      fc.constant(['application/json']),
-      30,
-      oneOf(CONTENT_TYPES).map((type) => [type]),
-      fc.constantFrom([], ['application/json', 'text/plain']),
-    ),
-    others: fc.array(otherHeaders, { maxLength: 3 }),
-    body: bodies,
-  })
-  .map(({ method, path, authorization, contentType, others, body }) => ({
+  .record({ method: part('method'), path: part('path'), lines: part('headers'), body: bodies })
+  .map(({ method, path, lines, body }) => ({
     method,
     path,
-    headers: [
-      ['host', 'petql.example'] as const,
-      ...authorization.map((text) => ['authorization', text] as const),
-      ...contentType.map((type) => ['content-type', type] as const),
-      ...others,
-    ],
+    headers: `host: petql.example\n${lines}`.split('\n').map((line) => {
+      const [name = '', ...value] = line.split(': ');
+      return [name, value.join(': ')] as const;
+    }),
     body: method === 'GET' || method === 'HEAD' ? Buffer.alloc(0) : body,
   }));
