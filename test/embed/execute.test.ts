@@ -1,6 +1,6 @@
 import { parse } from 'graphql';
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import type { ErrorCode, TypedDocument } from '../../src/index.ts';
+import type { TypedDocument } from '../../src/index.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
@@ -49,18 +49,6 @@ describe('a document', () => {
     const { errors } = await gateway.execute({ document, apiKey });
     expect(errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'tokens' } }]);
   });
-});
-
-test('the usage and the error codes have types', async () => {
-  await using gateway = await startEmbedded();
-  const { extensions } = await gateway.execute({ document: FIRST, apiKey });
-  expectTypeOf(extensions?.petql.staleReason).toExtend<string | undefined>();
-  expect(extensions?.petql.upstreamCalls).toBe(1);
-  const dry = await gateway.execute({ document: SOLD, apiKey, dryRun: true });
-  expect(dry.extensions?.petql).toMatchObject({ upstreamCalls: 0, savedCalls: 0, dryRun: { fits: true } });
-  const { errors } = await gateway.execute({ document: '{ pets(limit: 101) { id } }', apiKey });
-  expectTypeOf(errors?.[0]?.extensions.code).toEqualTypeOf<ErrorCode | undefined>();
-  expect(errors?.[0]?.extensions.code).toBe('BAD_USER_INPUT');
 });
 
 test('an id can be a bigint, a wait endless, and an argument null', async () => {

@@ -23,10 +23,8 @@ const result: OperationResult<Data> = await gateway.execute({
   signal: AbortSignal.timeout(1),
 });
 const { data, errors, extensions } = result;
-const usage: readonly [calls: number | undefined, ageMs: number | undefined] = [
-  extensions?.petql.upstreamCalls,
-  extensions?.petql.oldestAgeMs,
-];
+const { upstreamCalls, oldestAgeMs, staleReason, dryRun } = extensions?.petql ?? {};
+const usage: readonly (number | string | undefined)[] = [upstreamCalls, oldestAgeMs, staleReason, dryRun?.waitMs];
 const name: string | undefined = data?.pet?.name;
 const codes: readonly ErrorCode[] = (errors ?? []).map(({ extensions: { code } }) => code);
 const retryAfterMs: number | undefined = errors?.[0]?.extensions.retryAfterMs;
