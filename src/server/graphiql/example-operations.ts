@@ -14,10 +14,7 @@ export const EXAMPLE_OPERATIONS: readonly ExampleOperation[] = [
     query: `# Pets that wait for a home.
 query ListPets($limit: Int) {
   pets(status: AVAILABLE, limit: $limit) {
-    id
-    name
-    categoryId
-    status
+    id name categoryId status
   }
 }
 `,
@@ -29,28 +26,16 @@ query ListPets($limit: Int) {
 query ThirtyPets {
 ${THIRTY_PETS.join('')}}
 
-fragment Card on Pet {
-  name
-  status
-}
+fragment Card on Pet { name status }
 `,
   },
   {
     query: `# Several filters. Run twice in a second:
 # the second run costs no call.
 query CompareStatuses {
-  available: pets(status: AVAILABLE, limit: 3) {
-    id
-    name
-  }
-  pending: pets(status: PENDING, limit: 3) {
-    id
-    name
-  }
-  sold: pets(status: SOLD, limit: 3) {
-    id
-    name
-  }
+  available: pets(status: AVAILABLE, limit: 3) { id name }
+  pending: pets(status: PENDING, limit: 3) { id name }
+  sold: pets(status: SOLD, limit: 3) { id name }
 }
 `,
   },
@@ -59,40 +44,22 @@ query CompareStatuses {
 # idempotencyKey nothing is added twice.
 mutation CreatePet($input: CreatePetInput!) {
   createPet(input: $input) {
-    pet {
-      id
-      name
-      status
-    }
-    userErrors {
-      field
-      code
-      message
-    }
+    pet { id name status }
+    userErrors { field code message }
   }
 }
 `,
-    variables: JSON.stringify(
-      { input: { name: 'Momo', categoryId: '3', status: 'AVAILABLE', idempotencyKey: 'momo-1' } },
-      null,
-      2,
-    ),
+    variables: `{
+  "input": { "name": "Momo", "categoryId": "3", "status": "AVAILABLE", "idempotencyKey": "momo-1" }
+}`,
   },
   {
     query: `# What is left of the API key's plan.
 # This costs no call.
 query Quota {
   rateLimit {
-    plan
-    queued
-    pausedUntil
-    windows {
-      window
-      limit
-      used
-      remaining
-      resetAt
-    }
+    plan queued pausedUntil
+    windows { window limit used remaining resetAt }
   }
 }
 `,
@@ -102,13 +69,8 @@ query Quota {
 # petql-dry-run. The result tells what
 # it would cost at most.
 query DryRun {
-  pets(status: AVAILABLE, limit: 100) {
-    id
-  }
-  petsById(ids: ["1", "2", "404404"]) {
-    id
-    name
-  }
+  pets(status: AVAILABLE, limit: 100) { id }
+  petsById(ids: ["1", "2", "404404"]) { id name }
 }
 `,
     headers: { 'petql-dry-run': '1' },

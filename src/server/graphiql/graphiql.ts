@@ -3,76 +3,34 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { pathOf } from '../http/http-message.ts';
 import type { HttpRequest, HttpResponse } from '../http/http-message.ts';
-import { graphiqlPage } from './graphiql-page.ts';
-import { EXPLORER_SCRIPT } from './explorer-script.ts';
-import { EXPLORER_STYLE } from './explorer-style.ts';
+import { EXAMPLE_OPERATIONS } from './example-operations.ts';
+import type { ExampleOperation } from './example-operations.ts';
+import { EXPLORER_SCRIPT, EXPLORER_STYLE } from './explorer.ts';
 
 /**
  * Returns the page or one of its files; undefined when the request is for neither. The page sends no request to another machine.
  *
  * @param endpoint the path of GraphQL, which is also the page's.
- * @param apiKey the key in the headers editor at the start; only one that is not secret.
+ * @param apiKey the key in the headers editor at the start; only one that is not secret. Empty where requests need none.
  */
 export function createGraphiql(endpoint: string, apiKey: string | undefined) {
-  const assetsRoot = `${endpoint}/graphiql`;
-  let assets: ReturnType<typeof loadAssets> | undefined;
+  let files: ReturnType<typeof loadFiles> | undefined;
   return async (request: HttpRequest): Promise<HttpResponse | undefined> => {
     const { method, headers } = request;
-    if (method !== 'GET' && method !== 'HEAD') return undefined;
     const path = pathOf(request);
-    const isPage = path === endpoint && headers['accept']?.includes('text/html');
-    if (!isPage && !path.startsWith(`${assetsRoot}/`)) return undefined;
-    const { version, files } = await loaded();
-    if (isPage) return { status: 200, headers: PAGE_HEADERS, body: graphiqlPage(`${assetsRoot}/${version}`, apiKey) };
-    const [askedVersion, name = ''] = path.slice(assetsRoot.length + 1).split('/', 2);
-    const file = askedVersion === version ? files.get(name) : undefined;
-    if (!file) return { status: 404, headers: TEXT, body: 'There is nothing at this path.\n' };
-    if (!/\bgzip\b/.test(headers['accept-encoding'] ?? ''))
-      return { status: 200, headers: file.headers, body: file.body };
-    return { status: 200, headers: { ...file.headers, 'content-encoding': 'gzip' }, body: file.gzipped };
+    const isOfPage = path === endpoint ? headers['accept']?.includes('text/html') : path.startsWith(`${endpoint}/`);
+    if ((method !== 'GET' && method !== 'HEAD') || !isOfPage) return undefined;
+    return (await (files ??= loadFiles(endpoint, apiKey))).get(path);
   };
-
-  /** Loads the files once; again where that failed. */
-  function loaded(): ReturnType<typeof loadAssets> {
-    return (assets ??= loadAssets().catch((fault: unknown) => {
-      assets = undefined;
-      throw fault;
-    }));
-  }
 }
-
-const TEXT = { 'content-type': 'text/plain;charset=UTF-8' };
 
 /** The editor adds style elements and has its fonts as data URLs; nothing may come from another origin. */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "font-src 'self' data:",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; img-src 'self' data:; " +
+  "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const PAGE_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'cache-control': 'no-cache',
-  'content-security-policy': CONTENT_SECURITY_POLICY,
-  // Other clients get GraphQL at this address.
-  vary: 'Accept',
-};
-
-interface Asset {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-  readonly gzipped: Buffer;
-}
-
-/** Returns the files of the page, and their hash: under it they never change. */
-async function loadAssets(): Promise<{ version: string; files: ReadonlyMap<string, Asset> }> {
+/** Returns the page and its files by their paths, which have a hash of all files: under it they never change. */
+async function loadFiles(endpoint: string, apiKey: string | undefined): Promise<ReadonlyMap<string, HttpResponse>> {
   // 9 MB, which the first visit loads and compresses once. The package would put them in each page.
   const graphiql = await import('@graphql-yoga/render-graphiql/graphiql');
   const sources = {
@@ -82,17 +40,62 @@ async function loadAssets(): Promise<{ version: string; files: ReadonlyMap<strin
     'graphql.js': graphiql.graphqlWorker,
     'json.js': graphiql.jsonWorker,
   };
-  const hash = createHash('sha256');
-  const files = new Map<string, Asset>();
+  const hash = createHash('sha256').update(Object.values(sources).join('')).digest('hex');
+  const assetsPath = `${endpoint}/graphiql/${hash.slice(0, 16)}`;
+  const pageHeaders = {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-cache',
+    'content-security-policy': CONTENT_SECURITY_POLICY,
+    // Other clients get GraphQL at this address.
+    vary: 'Accept',
+  };
+  const files = new Map<string, HttpResponse>();
+  files.set(endpoint, { status: 200, headers: pageHeaders, body: pageHtml(assetsPath, apiKey) });
   for (const [name, source] of Object.entries(sources)) {
-    hash.update(source);
-    const body = Buffer.from(source);
     const headers = {
       'content-type': name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
       'cache-control': 'public, max-age=31536000, immutable',
-      vary: 'Accept-Encoding',
+      // Every browser takes it.
+      'content-encoding': 'gzip',
     };
-    files.set(name, { headers, body, gzipped: await promisify(gzip)(body) });
+    files.set(`${assetsPath}/${name}`, { status: 200, headers, body: await promisify(gzip)(source) });
   }
-  return { version: hash.digest('hex').slice(0, 16), files };
+  return files;
 }
+
+function pageHtml(assetsPath: string, apiKey: string | undefined): string {
+  const authorization = apiKey === '' ? {} : { Authorization: `Bearer ${apiKey ?? 'YOUR_API_KEY'}` };
+  const headersOf = ({ headers }: Pick<ExampleOperation, 'headers'>) =>
+    JSON.stringify({ ...authorization, ...headers }, null, 2);
+  const options = {
+    title: 'petql',
+    logo: PAW,
+    defaultHeaders: headersOf({}),
+    defaultTabs: EXAMPLE_OPERATIONS.map((example) => ({ ...example, headers: headersOf(example) })),
+    defaultEditorToolsVisibility: 'headers',
+    shouldPersistHeaders: true,
+    showPersistHeadersSettings: false,
+  };
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>petql</title>
+    <link rel="icon" href="data:image/svg+xml,${encodeURIComponent(PAW)}" />
+    <link rel="stylesheet" href="${assetsPath}/graphiql.css" />
+  </head>
+  <body id="body" class="no-focus-outline">
+    <noscript>GraphiQL needs JavaScript.</noscript>
+    <div id="root"></div>
+    <script id="graphiql-options" type="application/json">${JSON.stringify(options).replaceAll('<', '\\u003c')}</script>
+    <script src="${assetsPath}/graphiql.js"></script>
+  </body>
+</html>
+`;
+}
+
+const PAW =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="32" height="32" viewBox="0 0 32 32" aria-hidden="true">' +
+  '<g fill="#e10098"><ellipse cx="16" cy="22" rx="7" ry="6"/><circle cx="6" cy="14" r="3"/>' +
+  '<circle cx="12" cy="8" r="3"/><circle cx="20" cy="8" r="3"/><circle cx="26" cy="14" r="3"/></g></svg>';

@@ -11,16 +11,8 @@ export const EXPLORER_SCRIPT = String.raw`
   usageLine.id = 'usage';
   usageLine.setAttribute('role', 'status');
   const usageOfTabs = new Map();
+  const SPANS = { minute: ' this minute', day: ' today' };
   let tabId;
-
-  // What is typed, API keys too, stays in this browser tab. The theme alone holds for all of them.
-  const storageOf = (name) => (name === 'graphiql:theme' ? localStorage : sessionStorage);
-  const storage = {
-    getItem: (name) => storageOf(name).getItem(name),
-    setItem: (name, value) => storageOf(name).setItem(name, value),
-    removeItem: (name) => storageOf(name).removeItem(name),
-    clear: () => [localStorage, sessionStorage].forEach((each) => each.clear()),
-  };
 
   // GraphiQL opens one more tab on a reload, unless its editors start with what a stored tab holds.
   const { query, variables, headers } = storedTab() ?? options.defaultTabs[0];
@@ -31,11 +23,13 @@ export const EXPLORER_SCRIPT = String.raw`
 
   // The editor measures its font once. In another font's measures, the cursor would stand beside the text.
   await document.fonts.load('15px "Fira Code"').catch(() => undefined);
-  YogaGraphiQL.renderYogaGraphiQL(document.getElementById('root'), { ...options, storage, fetcher, onTabChange });
+  // What is typed, API keys too, stays in this browser tab.
+  const props = { ...options, storage: sessionStorage, fetcher, onTabChange };
+  YogaGraphiQL.renderYogaGraphiQL(document.getElementById('root'), props);
 
   function storedTab() {
     try {
-      const { tabs, activeTabIndex } = JSON.parse(storage.getItem('graphiql:tabState'));
+      const { tabs, activeTabIndex } = JSON.parse(sessionStorage.getItem('graphiql:tabState'));
       return tabs[activeTabIndex];
     } catch {
       return undefined;
@@ -81,30 +75,16 @@ export const EXPLORER_SCRIPT = String.raw`
     if (staleReason) parts.push(span(oldestAgeMs) + ' old: ' + staleReason.toLowerCase().replaceAll('_', ' '));
     else if (oldestAgeMs !== undefined) parts.push('fresh');
     if (retryAfterMs) parts.push('retry in ' + span(retryAfterMs));
-    return [...parts, quota(headers)].filter(Boolean).map(unbroken).join(' · ');
+    return [...parts, quota(headers)].filter(Boolean).join(' · ');
   }
 
   // From RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers).
   function quota(headers) {
-    const limits = new Map(items(headers.get('ratelimit-policy'), 'q'));
-    return items(headers.get('ratelimit'), 'r')
-      .map(([name, left]) => {
-        const of = limits.has(name) ? ' of ' + limits.get(name).toLocaleString('en') : ' left';
-        return left.toLocaleString('en') + of + ({ minute: ' this minute', day: ' today' }[name] ?? ' in the ' + name);
-      })
+    const figures = (name) => [...(headers.get(name) ?? '').matchAll(/"(\w+)";[rq]=(\d+)/g)];
+    const limits = new Map(figures('ratelimit-policy').map(([, name, limit]) => [name, Number(limit).toLocaleString('en')]));
+    return figures('ratelimit')
+      .map(([, name, left]) => Number(left).toLocaleString('en') + ' of ' + limits.get(name) + SPANS[name])
       .join(', ');
-  }
-
-  function items(header, parameter) {
-    return [...(header ?? '').matchAll(/"([^"]*)"([^,]*)/g)].flatMap(([, name, parameters]) => {
-      const value = new RegExp(';\\s*' + parameter + '=(\\d+)').exec(parameters)?.[1];
-      return value === undefined ? [] : [[name, Number(value)]];
-    });
-  }
-
-  // The line breaks behind commas and dots alone.
-  function unbroken(part) {
-    return part.replaceAll(/(?<!,) /g, '\u00a0');
   }
 
   function calls(count) {
@@ -117,4 +97,19 @@ export const EXPLORER_SCRIPT = String.raw`
     return seconds < 7200 ? Math.round(seconds / 60) + ' min' : Math.round(seconds / 3600) + ' h';
   }
 })();
+`;
+
+/** Stands behind GraphiQL's style: the line under the result. */
+export const EXPLORER_STYLE = `
+/* A dragged tab would jump away from under the click after fonts or the window have changed their size. */
+.graphiql-tab { transform: none !important; }
+
+#usage {
+  margin: 0;
+  padding: var(--px-8) var(--px-12);
+  border-top: 1px solid hsla(var(--color-neutral), var(--alpha-background-heavy));
+  font-variant-numeric: tabular-nums;
+  text-wrap: balance;
+}
+#usage:empty { display: none; }
 `;
