@@ -4,33 +4,26 @@ import type { RequestHandler } from '../server/listener.ts';
 import { quotaPage } from './quota-page.ts';
 import type { AdminSources, Metrics } from './metrics.ts';
 
+const TEXT = 'text/plain';
+
 /** `/metrics` for Prometheus and `/quota` for people. It shows callers by keyed hashes, and must not be public. */
 export function createAdmin(sources: AdminSources, metrics: Metrics): RequestHandler {
-  return (request, response) => {
-    respond(request, response).catch(() => {
-      if (!response.headersSent) response.writeHead(500);
-      response.end();
-    });
+  return async (request, response: ServerResponse) => {
+    const [status, type, body] = await pageOf(request).catch(
+      () => [500, TEXT, 'petql failed unexpectedly.\n'] as const,
+    );
+    response.writeHead(status, { ...HEADERS, 'content-type': type, 'content-length': Buffer.byteLength(body) });
+    response.end(body);
   };
 
-  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function pageOf(request: IncomingMessage): Promise<readonly [status: number, type: string, body: string]> {
     const { method, url = '/' } = request;
-    const send = (status: number, type: string, body: string) => {
-      response.writeHead(status, { ...HEADERS, 'content-type': type, 'content-length': Buffer.byteLength(body) });
-      response.end(body);
-    };
-    if (isForeignHost(request))
-      return send(421, 'text/plain', 'Expected the name localhost or 127.0.0.1 on loopback.\n');
-    if (method !== 'GET' && method !== 'HEAD') return send(405, 'text/plain', 'Method not allowed; use GET.\n');
-    switch (url.split('?')[0]) {
-      case '/metrics':
-        return send(200, metrics.contentType, await metrics.text());
-      case '/quota':
-      case '/quota/':
-        return send(200, 'text/html; charset=utf-8', await quotaPage(sources, metrics.totals));
-      default:
-        return send(404, 'text/plain', 'Not found. Try /metrics or /quota.\n');
-    }
+    if (isForeignHost(request)) return [421, TEXT, 'Expected the name localhost or 127.0.0.1 on loopback.\n'];
+    if (method !== 'GET' && method !== 'HEAD') return [405, TEXT, 'Method not allowed; use GET.\n'];
+    const [path] = url.split('?');
+    if (path === '/metrics') return [200, metrics.contentType, await metrics.text()];
+    if (path !== '/quota' && path !== '/quota/') return [404, TEXT, 'Not found. Try /metrics or /quota.\n'];
+    return [200, 'text/html; charset=utf-8', await quotaPage(sources, await metrics.totals())];
   }
 }
 

@@ -5,24 +5,6 @@ import type { Events } from '../events.ts';
 import { PLANS, planName } from '../plan.ts';
 import type { Health } from '../server/http/health.ts';
 
-/** The one file that knows prom-client: the metrics and their names. Labels are few and never a caller's. */
-export interface Metrics extends Events {
-  /** All metrics in Prometheus's text format. */
-  text(): Promise<string>;
-  readonly contentType: string;
-  readonly totals: Totals;
-}
-
-/** Of this process since its start. */
-export interface Totals {
-  readonly callsMade: number;
-  readonly callsSaved: number;
-  /** Operations whose first error is RATE_LIMITED. */
-  readonly refused: number;
-  /** Operations that returned stale data. */
-  readonly stale: number;
-}
-
 /** States that are read when Prometheus scrapes or somebody opens the quota page. */
 export interface AdminSources {
   views(): readonly CallerView[];
@@ -30,44 +12,26 @@ export interface AdminSources {
   replicas(): number;
 }
 
-export function createMetrics({ views, health, replicas }: AdminSources): Metrics {
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** The one file that knows prom-client: the metrics and their names. Labels are few and never a caller's. */
+export function createMetrics({ views, health, replicas }: AdminSources) {
   const register = new Registry();
   const registers = [register];
   // prom-client never ends its collection: each gateway with metrics leaves a timer behind.
   collectDefaultMetrics({ register });
-  const operations = counter(
-    'petql_operations_total',
-    'Operations by type and by the code of the first error, or OK.',
-    ['type', 'outcome'],
-  );
-  const operationSeconds = histogram(
-    'petql_operation_duration_seconds',
-    'Duration of operations, with their wait for the quota.',
-    SECONDS,
-    ['type'],
-  );
-  const responseAge = histogram(
-    'petql_response_age_seconds',
-    'Age of the oldest data in a result.',
-    [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600],
-  );
+  const operations = counter('petql_operations_total', 'Operations by type and first error, or OK.', [
+    'type',
+    'outcome',
+  ]);
+  const operationSeconds = histogram('petql_operation_duration_seconds', 'Duration with the wait for quota.', ['type']);
+  const responseAge = histogram('petql_response_age_seconds', 'Age of the oldest data in a result.', [], AGES);
   const stale = counter('petql_stale_operations_total', 'Operations that returned stale data, by reason.', ['reason']);
   const saved = counter('petql_saved_calls_total', 'Reads that cost no upstream call, by reason.', ['reason']);
-  const calls = counter(
-    'petql_upstream_calls_total',
-    'Calls to the pet API by operation, HTTP status (none without a response) and outcome.',
-    ['operation', 'status', 'reason'],
-  );
+  const calls = counter('petql_upstream_calls_total', 'Calls to the pet API.', ['operation', 'status', 'reason']);
   const retries = counter('petql_upstream_retries_total', 'Upstream calls that repeat a failed read.', ['operation']);
-  const callSeconds = histogram('petql_upstream_call_duration_seconds', 'Duration of upstream calls.', SECONDS, [
-    'operation',
-  ]);
-  const waitSeconds = histogram(
-    'petql_wait_seconds',
-    'Wait of upstream calls for the quota.',
-    [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
-    ['kind'],
-  );
+  const callSeconds = histogram('petql_upstream_call_duration_seconds', 'Duration of upstream calls.', ['operation']);
+  const waitSeconds = histogram('petql_wait_seconds', 'Wait of upstream calls for the quota.', ['kind']);
   const queued = gauge('petql_queued_calls', 'Upstream calls that wait for the quota.');
   const callers = gauge('petql_callers', 'API keys in use, by plan.', ['plan']);
   const paused = gauge('petql_paused_keys', 'API keys that are paused after a 429.');
@@ -76,38 +40,40 @@ export function createMetrics({ views, health, replicas }: AdminSources): Metric
   const fullest = gauge('petql_quota_used_share_max', 'Used share of the fullest window, from 0 to 1.', WINDOW);
   const redisUp = gauge('petql_redis_up', 'Whether Redis is available; no sample where none is configured.');
   const replicaCount = gauge('petql_replicas', 'Processes that share the quota, as far as this one knows.');
-  const getRoute = gauge(
-    'petql_get_route_available',
-    'Whether the pet API has GET /pets/{petId}, as far as petql knows.',
-  );
+  const getRoute = gauge('petql_get_route_available', 'Whether GET /pets/{petId} exists, as far as petql knows.');
 
-  const totals = { callsMade: 0, callsSaved: 0, refused: 0, stale: 0 };
-
-  return {
-    contentType: register.contentType,
-    totals,
+  const events: Events = {
     operation({ type, outcome, tookMs, oldestAgeMs, staleReason }) {
-      if (outcome === 'RATE_LIMITED') totals.refused += 1;
-      if (staleReason !== undefined) totals.stale += 1;
       operations.inc({ type, outcome });
       operationSeconds.observe({ type }, tookMs / 1000);
       if (oldestAgeMs !== undefined) responseAge.observe(oldestAgeMs / 1000);
       if (staleReason !== undefined) stale.inc({ reason: staleReason });
     },
-    saved({ reason, calls: count }) {
-      totals.callsSaved += count;
-      saved.inc({ reason }, count);
-    },
+    saved: ({ reason, calls: count }) => saved.inc({ reason }, count),
     upstreamCall({ operation, status, reason, tookMs }) {
-      totals.callsMade += 1;
       calls.inc({ operation, status: statusLabel(status), reason });
       callSeconds.observe({ operation }, tookMs / 1000);
     },
     waited: ({ kind, waitedMs }) => waitSeconds.observe({ kind }, waitedMs / 1000),
     retried: ({ operation }) => retries.inc({ operation }),
+  };
+
+  return {
+    ...events,
+    contentType: register.contentType,
+    /** All metrics in Prometheus's text format. */
     text() {
       collect();
       return register.metrics();
+    },
+    /** Of this process since its start. */
+    async totals() {
+      return {
+        callsMade: await sumOf(calls),
+        callsSaved: await sumOf(saved),
+        refused: await sumOf(operations, 'RATE_LIMITED'),
+        stale: await sumOf(stale),
+      };
     },
   };
 
@@ -115,7 +81,7 @@ export function createMetrics({ views, health, replicas }: AdminSources): Metric
     return new Counter({ name, help, labelNames, registers });
   }
 
-  function histogram(name: string, help: string, buckets: number[], labelNames: string[] = []): Histogram {
+  function histogram(name: string, help: string, labelNames: string[], buckets = SECONDS): Histogram {
     return new Histogram({ name, help, buckets, labelNames, registers });
   }
 
@@ -152,7 +118,14 @@ export function createMetrics({ views, health, replicas }: AdminSources): Metric
   }
 }
 
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+async function sumOf(counter: Counter, outcome?: string): Promise<number> {
+  const { values } = await counter.get();
+  const counted = values.filter(({ labels }) => outcome === undefined || labels['outcome'] === outcome);
+  return counted.reduce((sum, { value }) => sum + value, 0);
+}
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const AGES = [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600];
 const WINDOW = ['plan', 'window'];
 const PLAN_NAMES: ReadonlySet<string> = new Set(Object.values(PLANS).map(planName));
 const PUBLISHED: ReadonlySet<number> = new Set(

@@ -1,7 +1,7 @@
-import type { QuotaWindow } from '../caller/quota.ts';
 import type { CallerView } from '../caller/caller.ts';
+import type { QuotaWindow } from '../caller/quota.ts';
 import type { Health } from '../server/http/health.ts';
-import type { AdminSources, Totals } from './metrics.ts';
+import type { AdminSources, Metrics } from './metrics.ts';
 
 /** The callers that called last are shown. */
 const MAX_SHOWN = 100;
@@ -9,9 +9,8 @@ const MAX_SHOWN = 100;
 /** The state of the process and a row for each caller. The page reloads itself. */
 export async function quotaPage({ views, health, replicas }: AdminSources, totals: Totals): Promise<string> {
   const callers = views();
-  const named = await Promise.all(callers.slice(0, MAX_SHOWN).map(withName));
   // By name, so that rows keep their places.
-  const rows = named.toSorted((one, other) => one.name.localeCompare(other.name)).map(row);
+  const rows = (await Promise.all(callers.slice(0, MAX_SHOWN).map(row))).toSorted();
   const more = callers.length - rows.length;
   const note = rows.length === 0 ? 'No calls yet.' : more > 0 ? `And ${count(more)} callers before these.` : '';
   return `<!doctype html>
@@ -43,18 +42,13 @@ export async function quotaPage({ views, health, replicas }: AdminSources, total
 
 const TITLES = ['Caller', 'Plan', 'Minute', 'Day', 'Queued', 'State', 'Calls made', 'Calls saved'];
 
-interface NamedView extends Omit<CallerView, 'name'> {
-  readonly name: string;
-}
+type Totals = Awaited<ReturnType<Metrics['totals']>>;
 
-async function withName(view: CallerView): Promise<NamedView> {
-  return { ...view, name: await view.name().catch(() => 'unknown while Redis is unavailable') };
-}
-
-function row({ name, quota: { plan, windows, queued, pausedUntil }, made, saved }: NamedView): string {
+async function row({ name, quota, made, saved }: CallerView): Promise<string> {
+  const { plan, windows, queued, pausedUntil } = quota;
   const windowOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
   const cells = [
-    `<code>${escaped(name)}</code>`,
+    `<code>${escaped(await name().catch(() => 'unknown while Redis is unavailable'))}</code>`,
     plan === undefined ? 'not known yet' : escaped(plan),
     windowOf('MINUTE'),
     windowOf('DAY'),
@@ -63,7 +57,7 @@ function row({ name, quota: { plan, windows, queued, pausedUntil }, made, saved 
     count(made),
     count(saved),
   ];
-  return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}"><div>${cell}</div></td>`).join('')}</tr>`;
+  return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
 }
 
 function meter(window: QuotaWindow | undefined): string {
@@ -125,10 +119,4 @@ dd, td { font-variant-numeric: tabular-nums; }
 code { overflow-wrap: anywhere; }
 time { white-space: nowrap; }
 meter { inline-size: 6rem; }
-@media (max-width: 60rem) {
-  thead { display: none; }
-  tr { display: block; padding-block: 0.6rem; border-block-end: 1px solid var(--line); }
-  td { display: flex; gap: 1rem; padding: 0.2rem 0; border: 0; }
-  td::before { content: attr(data-title); flex: 0 0 6rem; opacity: 0.75; }
-}
 `;
