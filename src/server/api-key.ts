@@ -1,6 +1,10 @@
 import { PetqlError } from '../errors.ts';
 
 const MAX_KEY_LENGTH = 512;
+const BEARER = /^Bearer +([\x21-\x7e]+)$/i;
+const NO_HEADER = 'This needs an API key: send it as "Authorization: Bearer <API_KEY>".';
+const MALFORMED_HEADER =
+  'The Authorization header is malformed: expected "Bearer", a space and one API key without spaces.';
 
 /**
  * The API key of `Authorization: Bearer <API_KEY>` (pet-api.md, "Authentication"). Two Authorization headers are malformed.
@@ -8,34 +12,19 @@ const MAX_KEY_LENGTH = 512;
  * @returns the key, or the UNAUTHENTICATED error of a header that is missing or malformed. The error never repeats it.
  */
 export function readApiKey(authorization: string | undefined): string | PetqlError {
-  if (!authorization) {
-    return unauthenticated('This needs an API key: send it as "Authorization: Bearer <API_KEY>".');
-  }
-  const key = /^Bearer +([\x21-\x7e]+)$/i.exec(authorization)?.[1];
-  if (key !== undefined) return keyOfAllowedLength(key);
-  const expected = 'expected "Bearer", a space and one API key without spaces.';
-  return unauthenticated(`The Authorization header is malformed: ${expected}`);
+  if (!authorization) return unauthenticated(NO_HEADER);
+  const key = BEARER.exec(authorization)?.[1];
+  return key === undefined ? unauthenticated(MALFORMED_HEADER) : givenApiKey(key);
 }
 
-/**
- * An API key that did not come in a header: from the server itself, or from the program that embeds petql.
- *
- * @returns the key, or the UNAUTHENTICATED error of one that is missing or malformed. The error never repeats it.
- */
+/** The same for a key that did not come in a header: from the server itself, or from the program that embeds petql. */
 export function givenApiKey(key: string | null | undefined): string | PetqlError {
   if (!key) return unauthenticated('This needs an API key, and the server has none for it.');
-  if (/^[\x21-\x7e]+$/.test(key)) return keyOfAllowedLength(key);
-  return unauthenticated('The API key is malformed: expected visible ASCII characters without spaces.');
-}
-
-function keyOfAllowedLength(key: string): string | PetqlError {
-  if (key.length <= MAX_KEY_LENGTH) return key;
-  return unauthenticated(`The API key is too long: expected at most ${MAX_KEY_LENGTH} characters, got ${key.length}.`);
+  const expected = `expected at most ${MAX_KEY_LENGTH} visible ASCII characters without spaces.`;
+  const isValid = key.length <= MAX_KEY_LENGTH && /^[\x21-\x7e]+$/.test(key);
+  return isValid ? key : unauthenticated(`The API key is malformed: ${expected}`);
 }
 
 function unauthenticated(message: string): PetqlError {
-  return new PetqlError('UNAUTHENTICATED', message, {
-    httpStatus: 401,
-    httpHeaders: { 'www-authenticate': 'Bearer' },
-  });
+  return new PetqlError('UNAUTHENTICATED', message, { httpStatus: 401, httpHeaders: { 'www-authenticate': 'Bearer' } });
 }

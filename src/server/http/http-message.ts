@@ -1,4 +1,5 @@
 import type { PetqlError } from '../../errors.ts';
+import type { OperationOptions } from '../operation.ts';
 
 /** A request to petql, whatever brought it: node:http, a fetch handler or `execute`. */
 export interface HttpRequest {
@@ -14,14 +15,7 @@ export interface HttpRequest {
   /** The platform's own Request, without a body, for a `petApiKey` function. */
   toRequest(): Request;
   /** What the caller of `execute` says instead of headers. */
-  readonly inProcess?: RequestOptions & { readonly apiKey: string | PetqlError };
-}
-
-/** What a request says beside its operation, and in process may leave out as null. */
-export interface RequestOptions {
-  readonly waitMs?: number | null | undefined;
-  readonly cacheControl?: string | null | undefined;
-  readonly dryRun?: boolean | null | undefined;
+  readonly inProcess?: OperationOptions & { readonly apiKey: string | PetqlError };
 }
 
 export interface HttpResponse {
