@@ -99,32 +99,38 @@ export function createGraphqlServer({ settings, callers, health, events, spans }
   const { Request: YogaRequest } = yoga.fetchAPI;
 
   return async (request) => {
-    let state: RequestState | undefined;
     try {
       const key = cacheKey(request, settings);
-      state = key === undefined ? undefined : fromCache(request, key);
-      if (state) return respond(state);
+      const cached = key === undefined ? undefined : fromCache(request, key);
+      if (cached) return respond(cached);
       const page = await pageOf(request);
       if (page) return withCommonHeaders(request, page, randomUUID());
-      state = telemetry.begin(request);
+      const state = telemetry.begin(request);
       const { method, url } = request;
       await yoga.handleRequest(new YogaRequest(`http://localhost${url}`, { method }), { state });
       if (key !== undefined) store(key, state);
+      return respond(state, request.signal()?.aborted);
     } catch (fault) {
-      state ??= telemetry.begin(request);
-      state.result = { errors: [fault] };
+      // Outside an operation, such as a file that could not be loaded.
+      return respond({ ...telemetry.begin(request), result: { errors: [fault] } });
     }
-    return respond(state);
   };
 
   /** Undefined where a read behind the result has another result now. */
   function fromCache(request: HttpRequest, key: string): RequestState | undefined {
     const cached = cache.get(key);
-    const context = cached && (createContext(request, undefined) as RequestContext);
-    if (!context?.repeat(cached?.reads ?? [])) return undefined;
+    if (!cached) return undefined;
+    const context = createContext(request, undefined) as RequestContext;
+    if (!context.repeat(cached.reads)) return undefined;
     context.countSaved();
-    const result = { extensions: { petql: context.usage() } };
-    return { ...telemetry.begin(request), context, data: cached?.data ?? '', operation: cached?.operation, result };
+    const { data, operation } = cached;
+    return {
+      ...telemetry.begin(request),
+      context,
+      data,
+      operation,
+      result: { extensions: { petql: context.usage() } },
+    };
   }
 
   function store(key: string, { context, data, result, operation }: RequestState): void {
@@ -132,9 +138,9 @@ export function createGraphqlServer({ settings, callers, health, events, spans }
     if (reads && data !== undefined && !result?.errors) cache.set(key, { data, reads, operation });
   }
 
-  function respond(state: RequestState): HttpResponse {
+  function respond(state: RequestState, isAborted = false): HttpResponse {
     const errors = (state.result?.errors ?? []).map(finishError);
-    telemetry.end(state, errors[0]?.shown.extensions.code);
+    telemetry.end(state, isAborted ? 'ABORTED' : (errors[0]?.shown.extensions.code ?? 'OK'));
     return withCommonHeaders(state.request, graphqlResponse(state, errors), state.id);
   }
 }

@@ -15,9 +15,8 @@ export function createTelemetry(log: Log, events: Events | undefined, spans: Spa
       const span = spans.operation(readTraceContext(traceparent, tracestate));
       return { request, id: randomUUID(), startedAtMs: performance.now(), span };
     },
-    /** @param code of the first error. */
-    end({ request, id, startedAtMs, span, operation, result }: RequestState, code: string | undefined): void {
-      const outcome = request.signal()?.aborted ? 'ABORTED' : (code ?? 'OK');
+    /** @param outcome `OK`, `ABORTED` or the code of the first error. */
+    end({ id, startedAtMs, span, operation, result }: RequestState, outcome: string): void {
       const { type = 'none', name } = operation ?? {};
       span.end({ type, name, outcome });
       if (!events && !log.debug) return;
