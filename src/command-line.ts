@@ -68,11 +68,10 @@ async function runSandbox(config: Config): Promise<Service> {
 async function runGateway(config: Config): Promise<Service> {
   const sandbox = config.petApiUrl ? undefined : await openSandbox(config);
   const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
-  const manifest = readManifest(config);
   const gateway = openGateway({
     ...sharedOptions(config),
     petApiUrl: config.petApiUrl ?? sandbox?.url ?? '',
-    trustedDocuments: manifest,
+    trustedDocuments: readManifest(config),
     admin: config.adminPort !== undefined,
     freshUpstream: sandbox !== undefined,
     log: createLog(config.logLevel),
@@ -84,7 +83,7 @@ async function runGateway(config: Config): Promise<Service> {
   const isForClients = config.petApiKey !== undefined && isLoopback(config.host);
   const handle = isForClients ? withHostCheck(gateway.handle, config.corsOrigins) : gateway.handle;
   const idleMs = config.maxWaitMs + config.upstreamTimeoutMs + IDLE_BEYOND_WAIT_MS;
-  const listener = await listen(handle, { ...config, idleMs }).catch(listenFailure(config));
+  const listener = await listen(handle, { ...config, idleMs }).catch(listenError('--host (HOST) or --port (PORT)'));
   const admin = await openAdmin(gateway, config);
   const endpoint = `${listener.origin}/graphql`;
   return {
@@ -96,7 +95,7 @@ async function runGateway(config: Config): Promise<Service> {
       ...(admin ? [`Admin      ${admin.origin}/metrics  ${admin.origin}/quota`] : []),
       '',
       'Try it:',
-      exampleRequest(endpoint, config, { key: demoKey, manifest }),
+      exampleRequest(endpoint, config, demoKey),
     ].join('\n'),
     async stop() {
       void gateway.drain();
@@ -108,41 +107,23 @@ async function runGateway(config: Config): Promise<Service> {
   };
 }
 
-/** Returns a command that works when pasted, once YOUR_API_KEY is replaced. */
-function exampleRequest(
-  endpoint: string,
-  { petApiKey, requireTrustedDocuments }: Config,
-  { key = 'YOUR_API_KEY', manifest }: { key: string | undefined; manifest: Manifest | undefined },
-): string {
-  const authorization = petApiKey === undefined ? ` -H 'authorization: Bearer ${key}'` : '';
-  const body =
-    requireTrustedDocuments && manifest
-      ? { documentId: exampleDocument(manifest) }
-      : { query: '{ pets(status: AVAILABLE, limit: 3) { id name status } }' };
-  const data = JSON.stringify(body).replaceAll("'", String.raw`'\''`);
+/** Returns a command that works when pasted, once what begins with YOUR is replaced. */
+function exampleRequest(endpoint: string, config: Config, key = 'YOUR_API_KEY'): string {
+  const authorization = config.petApiKey === undefined ? ` -H 'authorization: Bearer ${key}'` : '';
+  const query = '{ pets(status: AVAILABLE, limit: 3) { id name status } }';
+  const data = JSON.stringify(config.requireTrustedDocuments ? { documentId: 'YOUR_DOCUMENT_ID' } : { query });
   return `curl -s ${endpoint} -H 'content-type: application/json'${authorization} -d '${data}'`;
 }
-
-/** Returns the id of a query without variables, if there is one: in a manifest of texts by id, or in Apollo's list. */
-function exampleDocument({ operations, ...texts }: Manifest): string | undefined {
-  const documents = Array.isArray(operations)
-    ? (operations as { id: string; body: string }[]).map(({ id, body }) => [id, body] as const)
-    : Object.entries(texts);
-  const plain = documents.find(([, text]) => !/^\s*mutation\b|\$/.test(String(text)));
-  return (plain ?? documents[0])?.[0];
-}
-
-type Manifest = Readonly<Record<string, unknown>>;
 
 function sharedOptions(config: Config): Omit<Config, 'petApiUrl' | 'trustedDocuments'> {
   const entries = Object.entries(config).filter(([name]) => !(PROGRAM_ONLY as readonly string[]).includes(name));
   return Object.fromEntries(entries) as unknown as Config;
 }
 
-function readManifest({ trustedDocuments: file }: Config): Manifest | undefined {
+function readManifest({ trustedDocuments: file }: Config): GatewayOptions['trustedDocuments'] {
   if (file === undefined) return undefined;
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Manifest;
+    return JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
   } catch (error) {
     throw new Error(`--trusted-documents (TRUSTED_DOCUMENTS): cannot read ${file}: ${(error as Error).message}`, {
       cause: error,
@@ -155,36 +136,35 @@ function openGateway(options: GatewayOptions): Gateway {
   try {
     return createGateway(options);
   } catch (error) {
-    const { message } = error as Error;
-    const named = message
+    const named = (error as Error).message
       .replace('createGateway: stateFile:', '--state-file (STATE_FILE):')
-      .replace(/createGateway: trustedDocuments:?/, '--trusted-documents (TRUSTED_DOCUMENTS):');
+      .replace('createGateway: trustedDocuments:', '--trusted-documents (TRUSTED_DOCUMENTS):');
     throw new Error(named, { cause: error });
   }
 }
 
 async function openAdmin({ admin }: Gateway, { adminHost, adminPort }: Config): Promise<Listener | undefined> {
   if (!admin || adminPort === undefined) return undefined;
-  const at = { host: adminHost, port: adminPort };
-  return listen(admin, at).catch(listenFailure(at, '--admin-host (ADMIN_HOST)', '--admin-port (ADMIN_PORT)'));
+  const flags = '--admin-host (ADMIN_HOST) or --admin-port (ADMIN_PORT)';
+  return listen(admin, { host: adminHost, port: adminPort }).catch(listenError(flags));
 }
 
-async function openSandbox(config: Config, at?: ListenAt): Promise<Sandbox> {
+async function openSandbox(config: Config, at?: Pick<Config, 'host' | 'port'>): Promise<Sandbox> {
   const { sandboxFile } = config;
   // A gateway over the real API does without it.
   const { startSandbox } = await import('./sandbox/sandbox.ts');
   return startSandbox({ ...at, file: sandboxFile }).catch((error: NodeJS.ErrnoException) => {
-    if (!error.code?.startsWith('ERR_SQLITE')) return listenFailure(config)(error);
+    if (!error.code?.startsWith('ERR_SQLITE')) return listenError('--host (HOST) or --port (PORT)')(error);
     throw unusableFile('--sandbox-file (SANDBOX_FILE)', sandboxFile ?? '', error);
   });
 }
 
-function describeSandbox({ url, stagingUrl }: Sandbox): string {
+function describeSandbox({ url }: Sandbox): string {
   const keys = Object.entries(DEMO_KEYS).map(
     ([key, { name, perMinute, perDay }]) =>
       `           ${key.padEnd(16)} ${name}: ${perMinute.toLocaleString('en')} calls per minute, ${perDay.toLocaleString('en')} per day`,
   );
-  return [`Sandbox    ${url}  (staging: ${stagingUrl})`, 'Demo keys', ...keys].join('\n');
+  return [`Sandbox    ${url}`, 'Demo keys', ...keys].join('\n');
 }
 
 function stopOnSignal(service: Service): void {
@@ -208,24 +188,10 @@ function stopOnSignal(service: Service): void {
   }
 }
 
-interface ListenAt {
-  readonly host: string;
-  readonly port: number;
-}
-
-function listenFailure({ host, port }: ListenAt, hostFlag = '--host (HOST)', portFlag = '--port (PORT)') {
-  return (error: NodeJS.ErrnoException): never => {
-    switch (error.code) {
-      case 'EADDRINUSE':
-        throw new Error(`port ${port} on ${host} is in use; choose another with ${portFlag}`);
-      case 'EACCES':
-        throw new Error(`port ${port} on ${host} is not permitted for this user; choose another with ${portFlag}`);
-      case 'EADDRNOTAVAIL':
-      case 'ENOTFOUND':
-        throw new Error(`${host} is not an address of this machine; choose another with ${hostFlag}`);
-      default:
-        throw error;
-    }
+/** Adds the flags that change the address to Node's message. */
+function listenError(flags: string) {
+  return (error: Error): never => {
+    throw new Error(`${error.message}; choose another address with ${flags}`, { cause: error });
   };
 }
 

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { FLAGS, SETTINGS, problemOf } from './settings.ts';
-import type { Command, Config, Flag } from './settings.ts';
+import type { Command, Config } from './settings.ts';
 
 /** Reads a value from the text of a flag, by its kind. The schema rejects what is not readable. */
 const FROM_TEXT: Readonly<Record<string, (text: string) => unknown>> = {
@@ -45,18 +45,12 @@ export function describeConfig(command: Command): string {
   return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n');
 }
 
-interface FlagSetting extends Flag {
-  /** As an option, such as petApiUrl. */
-  readonly name: string;
-  /** As a flag, such as pet-api-url. */
-  readonly flag: string;
-  /** In the environment, such as PET_API_URL. */
-  readonly variable: string;
-  readonly schema: z.ZodType;
-}
-
-/** Default: of both commands. */
-function flagSettings(command?: Command): FlagSetting[] {
+/**
+ * Returns settings with their names: as an option (petApiUrl), as a flag (pet-api-url), in the environment (PET_API_URL).
+ *
+ * @param command default: both.
+ */
+function flagSettings(command?: Command) {
   return Object.entries<z.ZodType>(SETTINGS).flatMap(([name, schema]) => {
     const more = FLAGS.get(schema);
     if (!more || (command && !(more.commands ?? ['gateway']).includes(command))) return [];

@@ -17,12 +17,10 @@ export interface Log {
 /** Max memory of lines that nobody reads; further ones are dropped and counted. */
 const MAX_WAITING_BYTES = 1_048_576;
 const RETRY_MS = 20;
-/** Max wait for a reader when the process ends. */
-const FLUSH_MS = 2_000;
 
 /**
  * Returns a log of JSON lines on standard error. A line is written when the call that logs it returns; where nobody reads
- * standard error, lines wait and the process does not. One per process.
+ * standard error, lines wait and the process does not, nor does its end wait for them. One per process.
  */
 export function createLog(level: LogLevel): Log {
   let dropped = 0;
@@ -44,10 +42,6 @@ export function createLog(level: LogLevel): Log {
     dropped = 0;
     if (lines > 0) log.warn({ dropped: lines }, 'log lines were dropped: standard error was unread or had no room');
   });
-  process.once('exit', () => {
-    const endAtMs = performance.now() + FLUSH_MS;
-    for (writeWaiting(); retry && performance.now() < endAtMs; writeWaiting()) sleepSync(RETRY_MS);
-  });
   return log;
 
   function writeWaiting(): void {
@@ -66,8 +60,4 @@ export function withLevel(log: Log, level: LogLevel | undefined): Log {
     LOG_LEVELS.indexOf(name) <= max ? log[name].bind(log) : silentLog[name];
   const debug = LOG_LEVELS.indexOf('debug') <= max ? log.debug?.bind(log) : undefined;
   return { info: method('info'), warn: method('warn'), error: method('error'), ...(debug ? { debug } : {}) };
-}
-
-function sleepSync(forMs: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, forMs);
 }

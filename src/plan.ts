@@ -27,11 +27,10 @@ export function parsePlan(text: string): AssumedPlan | undefined {
 
 /** Returns "Free", or the figures of a custom plan. */
 export function planName({ perMinute, perDay }: Plan): string {
-  for (const { name, plan } of NAMED) if (plan.perMinute === perMinute && plan.perDay === perDay) return name;
-  return `${perMinute}/${perDay}`;
+  const isIt = ([, plan]: [string, Plan]) => plan.perMinute === perMinute && plan.perDay === perDay;
+  const name = Object.entries(PLANS).find(isIt)?.[0];
+  return name ? name[0]?.toUpperCase() + name.slice(1) : `${perMinute}/${perDay}`;
 }
-
-const NAMED = Object.entries(PLANS).map(([name, plan]) => ({ name: name[0]?.toUpperCase() + name.slice(1), plan }));
 
 /** Returns whether a published plan has this limit. */
 export function isPublished(limit: keyof Plan, calls: number): boolean {

@@ -78,7 +78,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack) {
 function openStore({ redisUrl, redisConnection, stateFile, clock, log }: CheckedOptions): Store {
   if (redisUrl !== undefined) {
     if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
-    return createRedisStore(redisConnection ?? connectRedis({ url: redisUrl }), clock.elapsed);
+    return createRedisStore(redisConnection ?? connectRedis(redisUrl), clock.elapsed);
   }
   const nowMs = steadyTime(clock);
   return stateFile === undefined ? createMemoryStore(nowMs) : openFileStore(stateFile, nowMs, log);

@@ -5,29 +5,38 @@ import {
   SpanStatusCode,
   context,
   createTraceState,
+  isSpanContextValid,
   trace,
 } from '@opentelemetry/api';
 import type { Context, Span } from '@opentelemetry/api';
 import type { OperationEvent, UpstreamCallEvent, WaitEvent } from './events.ts';
 
-/** Where an operation stands in a trace (W3C Trace Context), as its headers say it. */
-export interface TraceContext {
-  readonly traceparent: string;
-  readonly tracestate: string | undefined;
-}
+/** Where an operation stands in a trace. */
+export type TraceContext = Context;
 
 /** Longer values need not be passed on (W3C Trace Context, section 3.3.1.5), and only header characters may be. */
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
-/** @returns undefined where the headers are no trace context of version 00; it is then not passed on. */
+/** Reads the headers of W3C Trace Context; undefined where they are none of version 00: they are then not passed on. */
 export function readTraceContext(
   traceparent: string | null | undefined,
   tracestate: string | null | undefined,
 ): TraceContext | undefined {
-  const [, traceId = '', parentId = ''] =
-    /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(traceparent ?? '') ?? [];
-  if (!traceparent || /^0*$/.test(traceId) || /^0*$/.test(parentId)) return undefined;
-  return { traceparent, tracestate: tracestate && TRACESTATE.test(tracestate) ? tracestate : undefined };
+  const [, traceId = '', spanId = '', flags = ''] =
+    /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? '') ?? [];
+  const traceState = tracestate && TRACESTATE.test(tracestate) ? createTraceState(tracestate) : undefined;
+  const parent = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+  if (!isSpanContextValid(parent)) return undefined;
+  return trace.setSpanContext(ROOT_CONTEXT, traceState ? { ...parent, traceState } : parent);
+}
+
+/** Returns the headers of a call in this trace: without an SDK, those of the request. */
+export function traceHeaders(inTrace: TraceContext): Record<string, string> {
+  const span = trace.getSpanContext(inTrace);
+  if (!span || !isSpanContextValid(span)) return {};
+  const flags = (span.traceFlags % 0x100).toString(16).padStart(2, '0');
+  const tracestate = span.traceState?.serialize();
+  return { traceparent: `00-${span.traceId}-${span.spanId}-${flags}`, ...(tracestate && { tracestate }) };
 }
 
 export interface RequestWait extends WaitEvent {
@@ -56,11 +65,11 @@ export function createSpans(isRecording = true) {
     /** Starts the span of an operation: a child of the active span, or else of the request's trace context. */
     operation(request: TraceContext | undefined) {
       const active = context.active();
-      const parent = request && !trace.getSpan(active) ? childContext(request, active, true) : active;
+      const parent = trace.getSpan(active) ? active : (request ?? active);
       const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER }, parent);
       return {
-        /** The parent of the operation's waits and calls: its span, or the request's trace context without an SDK. */
-        trace: traceContextOf(span, parent) ?? request,
+        /** The parent of the operation's waits and calls. */
+        trace: trace.setSpan(parent, span),
         end({
           type,
           name,
@@ -83,20 +92,17 @@ export function createSpans(isRecording = true) {
       const nowMs = Date.now();
       const attributes = { 'petql.wait.kind': kind, ...(refused !== undefined && { 'petql.wait.refused': refused }) };
       const options = { attributes, startTime: nowMs - waitedMs };
-      tracer.startSpan('wait for the plan', options, childContext(parent)).end(nowMs);
+      tracer.startSpan('wait for the plan', options, parent).end(nowMs);
     },
     /** Starts the span of an upstream call; undefined where the call belongs to no trace. */
     call(operation: UpstreamCallEvent['operation'], parent: TraceContext | undefined) {
       if (!parent) return undefined;
       const [method, template] = ROUTES[operation];
       const attributes = { 'http.request.method': method, 'url.template': template };
-      const base = childContext(parent);
-      const span = tracer.startSpan(`${method} ${template}`, { kind: SpanKind.CLIENT, attributes }, base);
-      const own = traceContextOf(span, base);
-      if (!own) return undefined;
+      const span = tracer.startSpan(`${method} ${template}`, { kind: SpanKind.CLIENT, attributes }, parent);
       return {
         /** The parent of the upstream's own spans. */
-        trace: own,
+        trace: trace.setSpan(parent, span),
         end(status: number | undefined, problem: string | undefined) {
           if (status !== undefined) span.setAttribute('http.response.status_code', status);
           endSpan(span, problem);
@@ -112,18 +118,4 @@ function endSpan(span: Span, problem: string | undefined): void {
     span.setStatus({ code: SpanStatusCode.ERROR });
   }
   span.end();
-}
-
-function childContext({ traceparent, tracestate }: TraceContext, base = ROOT_CONTEXT, isRemote = false): Context {
-  const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-');
-  const state = tracestate === undefined ? {} : { traceState: createTraceState(tracestate) };
-  return trace.setSpanContext(base, { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote, ...state });
-}
-
-/** Returns undefined without an SDK: then a span has no id, or that of its parent. */
-function traceContextOf(span: Span, parent: Context): TraceContext | undefined {
-  const { traceId, spanId, traceFlags, traceState } = span.spanContext();
-  if (/^0*$/.test(spanId) || spanId === trace.getSpanContext(parent)?.spanId) return undefined;
-  const flags = (traceFlags % 0x100).toString(16).padStart(2, '0');
-  return { traceparent: `00-${traceId}-${spanId}-${flags}`, tracestate: traceState?.serialize() || undefined };
 }

@@ -19,27 +19,13 @@ import { estimateCalls } from './cost-estimate.ts';
 import { createRequestPets } from './request-pets.ts';
 import type { SavedCalls } from './usage.ts';
 
-export interface QuotaFit {
-  /** How long until the last of the calls can be sent, as far as is known; 0 where all of them fit now. */
-  readonly waitMs: number;
-  /** The window that makes them wait longest. */
-  readonly window: 'DAY' | 'MINUTE' | undefined;
-}
-
-/** A caller as operators see it: never by its key. */
-export interface CallerView {
-  /** A keyed hash of its API key. */
-  name(): Promise<string>;
-  readonly quota: QuotaView;
-  /** Calls made and saved by this process, since it last forgot the caller. */
-  readonly made: number;
-  readonly saved: number;
-}
-
 /** What all callers share. */
 type SharedParts = Pick<CallerParts, 'getRoute' | 'retryBudget'> & { readonly memory: SnapshotMemory };
 
 export type Caller = ReturnType<typeof createCaller>;
+export type QuotaFit = Awaited<ReturnType<Caller['fit']>>;
+/** A caller as operators see it: never by its key. */
+export type CallerView = NonNullable<ReturnType<Caller['view']>>;
 
 /** What petql keeps for one API key. Nothing of it is shared with another key. */
 export function createCaller(apiKey: string, { memory, ...shared }: SharedParts, options: CallersOptions) {
@@ -85,8 +71,11 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
     worstCase(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
       return mayCall ? estimateCalls(keys, clock.elapsed() - maxAgeMs, parts) : 0;
     },
-    /** Whether so many calls fit the quota that is left, behind those that wait; reads the account from the store. */
-    async fit(calls: number): Promise<QuotaFit> {
+    /**
+     * Returns how long until the last of so many calls can be sent, as far as is known, behind those that wait; and the window
+     * that makes them wait longest. Reads the account from the store.
+     */
+    async fit(calls: number) {
       await throttle.refreshed();
       const { waitMs, refused } = throttle.outlook(queue.planned() + calls - 1);
       return calls > 0 && waitMs > 0 ? { waitMs, window: refused.window } : { waitMs: 0, window: undefined };
@@ -98,12 +87,10 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
         events?.saved({ reason, calls: count });
       }
     },
-    /** Undefined before the first call. */
-    view(): CallerView | undefined {
-      const latest = latestQuota();
-      return (
-        latest && { name: async () => nameOf(apiKey), quota: latest, made: refreshBudget.calls(), saved: savedCalls }
-      );
+    /** With the calls made and saved by this process since it created the caller. Undefined before the first call. */
+    view() {
+      const quota = latestQuota();
+      return quota && { name: () => nameOf(apiKey), quota, made: refreshBudget.calls(), saved: savedCalls };
     },
     /** Whether the key is paused after a 429. */
     isPaused: () => (throttle.standing()?.pausedForMs ?? 0) > 0,

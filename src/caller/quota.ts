@@ -1,24 +1,7 @@
-import type { Standing, WindowStanding } from '../throttle/standing.ts';
+import type { Standing } from '../throttle/standing.ts';
 
-export interface QuotaView {
-  /** "Free", or the figures of a plan without a name: "500/20000"; undefined while it is not known. */
-  readonly plan: string | undefined;
-  /** Windows whose limit is known. */
-  readonly windows: readonly QuotaWindow[];
-  /** Calls that wait for the quota. */
-  readonly queued: number;
-  /** Until when the key is paused after a 429. */
-  readonly pausedUntil: Date | undefined;
-}
-
-export interface QuotaWindow {
-  readonly window: 'DAY' | 'MINUTE';
-  readonly limit: number;
-  readonly used: number;
-  readonly remaining: number;
-  /** Undefined while nothing was called in the window. */
-  readonly resetAt: Date | undefined;
-}
+export type QuotaView = ReturnType<typeof quotaViewOf>;
+export type QuotaWindow = ReturnType<typeof windowOf>;
 
 /** GraphQL's Int holds no more, and the headers of an unlimited plan may. */
 const MAX_SHOWN = 2 ** 31 - 1;
@@ -28,30 +11,31 @@ const MAX_SHOWN = 2 ** 31 - 1;
  *
  * @param queued how many calls wait.
  */
-export function quotaViewOf({ plan, minute, day, pausedForMs }: Standing, queued: number, nowMs: number): QuotaView {
+export function quotaViewOf({ plan, minute, day, pausedForMs }: Standing, queued: number, nowMs: number) {
   return {
+    /** "Free", or the figures of a plan without a name: "500/20000"; undefined while it is not known. */
     plan,
+    /** Windows whose limit is known. */
     windows: [
       ...(minute.isKnown ? [windowOf('MINUTE', minute, nowMs)] : []),
       ...(day.isKnown ? [windowOf('DAY', day, nowMs)] : []),
     ],
     queued,
+    /** Until when the key is paused after a 429. */
     pausedUntil: pausedForMs > 0 ? new Date(nowMs + pausedForMs) : undefined,
   };
 }
 
-function windowOf(window: QuotaWindow['window'], standing: WindowStanding, nowMs: number): QuotaWindow {
+function windowOf(window: 'DAY' | 'MINUTE', standing: Standing['day'], nowMs: number) {
   const { limit, used, remaining, resetInMs } = standing;
+  /** Undefined while nothing was called in the window. */
   const resetAt = resetInMs > 0 ? new Date(nowMs + resetInMs) : undefined;
   return { window, limit: shown(limit), used: shown(used), remaining: shown(remaining), resetAt };
 }
 
 /** The window with the fewest calls left. */
 export function tightestWindow({ windows }: QuotaView): QuotaWindow | undefined {
-  return windows.reduce<QuotaWindow | undefined>(
-    (least, window) => (least && least.remaining <= window.remaining ? least : window),
-    undefined,
-  );
+  return windows.toSorted((one, other) => one.remaining - other.remaining)[0];
 }
 
 function shown(calls: number): number {

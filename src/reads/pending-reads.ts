@@ -1,7 +1,6 @@
 import type { PetqlError } from '../errors.ts';
 import { graceLeftMs } from '../time-limit.ts';
-import type { Refused } from '../throttle/passage.ts';
-import { refusedError } from '../throttle/refused-error.ts';
+import type { Refused } from '../throttle/refused.ts';
 import type { TraceContext } from '../tracing.ts';
 import { mayAnswer } from './call-planner.ts';
 import type { PlannedRead } from './call-planner.ts';
@@ -110,11 +109,11 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
     const results = keys.map((key) => {
       const { promise, resolve } = Promise.withResolvers<ReadResult>();
       if (reads.has(key) || reads.size < MAX_PENDING) waiters.push(addWaiter(key, request, resolve));
-      else resolve(refusal('crowded', request));
+      else resolve(throttle.refusal('crowded').error);
       return promise;
     });
     const onAbort = () => {
-      for (const waiter of waiters) waiter.settle(refusal('aborted', request));
+      for (const waiter of waiters) waiter.settle(throttle.refusal('aborted').error);
       onChange();
     };
     const onDeadline = () => {
@@ -225,10 +224,10 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
 
   /** The throttle lets no call through for it in time. */
   function refuse(waiter: Waiter, refused: Refused): void {
-    const { failed, request } = waiter;
+    const { failed } = waiter;
     const isPaused = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
     const reason = isPaused ? 'PAUSED' : failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED';
-    fail([waiter], failed ?? errorOf(refused, request), reason);
+    fail([waiter], failed ?? refused.error, reason);
   }
 
   /** Refuses the waiters past their deadline that no call in flight may answer. */
@@ -238,14 +237,5 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
         if (waiter.lateSinceMs < Infinity && !isCovered(waiter)) refuse(waiter, throttle.outlook(0).refused);
       }
     }
-  }
-
-  function refusal(reason: 'aborted' | 'crowded', request: ReadRequest): PetqlError {
-    return errorOf({ ...throttle.outlook(0).refused, reason }, request);
-  }
-
-  function errorOf(refused: Refused, { freshness }: ReadRequest): PetqlError {
-    const saysNoCache = freshness.maxAgeMs < 0;
-    return refusedError(refused, { nowMs: clock.now(), standing: throttle.standing(), saysNoCache });
   }
 }

@@ -1,4 +1,4 @@
-import type { Refused } from '../throttle/passage.ts';
+import type { Refused } from '../throttle/refused.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import { planCalls, willAnswer } from './call-planner.ts';

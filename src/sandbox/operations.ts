@@ -3,7 +3,7 @@ import { parseLosslessJson, bareNumber } from '../lossless-json.ts';
 import { PET_STATUSES } from '../pet.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import { MAX_PETS } from './pet-store.ts';
-import type { Environment, PetStore } from './pet-store.ts';
+import type { PetStore } from './pet-store.ts';
 
 /** In code points. */
 const MAX_NAME_LENGTH = 255;
@@ -12,7 +12,6 @@ const SUNSET_AT_MS = Date.UTC(2030, 11, 5);
 
 /** A request that passed authentication and limits. */
 export interface OperationRequest {
-  readonly store: Environment;
   readonly method: string;
   /** Below `/v1`. */
   readonly path: string;
@@ -37,16 +36,15 @@ export interface OperationResponse {
  * - `limit` out of bounds or not a number, an unknown `status`, a `petId` that is no int64: 400.
  * - Names: 1 to 255 characters (code points), not all blank, no control characters, no lone surrogates. Category ids: any
  *   int64; beyond the exact integers of a double, written in digits alone.
- * - A full store rejects a creation with 409. A body of more than 256 KiB is a 413.
+ * - A full store rejects a creation with 409.
  * - Values of `code`: `bad_request`, `unauthorized`, `not_found`, `method_not_allowed`, `gone`, `store_full`,
- *   `payload_too_large`, `rate_limited`, `key_banned`, `internal_error`. A 429 has the Error body.
+ *   `rate_limited`, `key_banned`, `internal_error`. A 429 has the Error body.
  * - Windows are fixed: a minute starts with each minute of the Unix clock, a day with each day in UTC.
  * - The rate-limit headers describe the window with fewer requests left, the minute when both have the same.
  * - A rejected request counts in no window. Every other one with a valid key does, whatever its status.
  * - A key is banned for five minutes at its tenth rejection inside one window.
  * - Without a valid key there is no plan: limit and remaining are 0, and the reset is now.
  * - `GET /pets/{petId}` was deprecated on 5 December 2025 and is 410 from 5 December 2030 (UTC) on.
- * - The staging address has other pets and the same keys and plans, counted separately.
  */
 export function runOperation(pets: PetStore, request: OperationRequest): OperationResponse {
   const { method, path } = request;
@@ -69,30 +67,30 @@ export function errorResponse(
   return { status, headers, body: JSON.stringify({ code, message, status }) };
 }
 
-function listPets(pets: PetStore, { store, query }: OperationRequest): OperationResponse {
+function listPets(pets: PetStore, { query }: OperationRequest): OperationResponse {
   const limit = query.get('limit') ?? '20';
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > 100) {
     return badRequest('limit: expected a whole number from 1 to 100.');
   }
   const status = query.get('status') ?? undefined;
   if (status !== undefined && !isPetStatus(status)) return badRequest(STATUS_EXPECTED);
-  return { status: 200, body: JSON.stringify(pets.list(store, Number(limit), status).map(wirePet)) };
+  return { status: 200, body: JSON.stringify(pets.list(Number(limit), status).map(wirePet)) };
 }
 
-function createPet(pets: PetStore, { store, body }: OperationRequest): OperationResponse {
+function createPet(pets: PetStore, { body }: OperationRequest): OperationResponse {
   const pet = readNewPet(body);
   if (typeof pet === 'string') return badRequest(pet);
-  const added = pets.add(store, pet);
+  const added = pets.add(pet);
   if (!added) return errorResponse(409, 'store_full', `The store holds ${MAX_PETS} pets and takes no more.`);
   return { status: 201, body: JSON.stringify(wirePet(added)) };
 }
 
-function getPet(pets: PetStore, petId: string, { store, nowMs }: OperationRequest): OperationResponse {
+function getPet(pets: PetStore, petId: string, { nowMs }: OperationRequest): OperationResponse {
   if (nowMs >= SUNSET_AT_MS) {
     return errorResponse(410, 'gone', 'This operation was removed; use GET /pets with the status filter.');
   }
   const id = parseInt64(petId);
-  const pet = id && pets.get(store, id);
+  const pet = id && pets.get(id);
   if (pet) return { status: 200, headers: DEPRECATION, body: JSON.stringify(wirePet(pet)) };
   return id === undefined
     ? errorResponse(400, 'bad_request', 'petId: expected an int64.', DEPRECATION)

@@ -6,10 +6,9 @@ import type { Pet, PetStatus } from '../pet.ts';
 import { seedPets } from './seed.ts';
 import type { SeedPet } from './seed.ts';
 
-export type Environment = 'production' | 'staging';
 export type PetStore = ReturnType<typeof openPetStore>;
 
-/** In each environment, not counting seeds with larger ids. With the longest names, both then take 180 MB. */
+/** Not counting seeds with larger ids. With the longest names they take 90 MB. */
 export const MAX_PETS = 50_000;
 
 /**
@@ -22,30 +21,29 @@ export function openPetStore(file?: string, seeds: readonly SeedPet[] = seedPets
   const database = new DatabaseSync(file === undefined ? ':memory:' : resolve(file), { readBigInts: true });
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;
-    CREATE TABLE IF NOT EXISTS pets (
-      store TEXT NOT NULL, id INTEGER NOT NULL, name TEXT NOT NULL, categoryId INTEGER NOT NULL, status TEXT,
-      PRIMARY KEY (store, id)
+    CREATE TABLE IF NOT EXISTS pet (
+      id INTEGER PRIMARY KEY, name TEXT NOT NULL, categoryId INTEGER NOT NULL, status TEXT
     ) STRICT`);
-  const list = database.prepare('SELECT * FROM pets WHERE store = ? AND ? IN (status, 0) ORDER BY id LIMIT ?');
-  const get = database.prepare('SELECT * FROM pets WHERE store = ? AND id = ?');
-  const max = database.prepare('SELECT max(id) AS id FROM pets WHERE store = ? AND id <= ?');
-  const insert = database.prepare('INSERT INTO pets VALUES (?, ?, ?, ?, ?) RETURNING *');
+  const list = database.prepare('SELECT * FROM pet WHERE ? IN (status, 0) ORDER BY id LIMIT ?');
+  const get = database.prepare('SELECT * FROM pet WHERE id = ?');
+  const max = database.prepare('SELECT max(id) AS id FROM pet WHERE id <= ?');
+  const insert = database.prepare('INSERT INTO pet VALUES (?, ?, ?, ?) RETURNING *');
 
   /** Returns undefined when the store is full. */
-  function add(store: Environment, { id, name, categoryId, status }: SeedPet): Pet | undefined {
-    const newId = BigInt(id ?? 1 + Number(max.get(store, MAX_PETS)?.['id'] ?? 0));
+  function add({ id, name, categoryId, status }: SeedPet): Pet | undefined {
+    const newId = BigInt(id ?? 1 + Number(max.get(MAX_PETS)?.['id'] ?? 0));
     if (id === undefined && newId > MAX_PETS) return undefined;
-    return insert.all(store, newId, name, BigInt(categoryId), status ?? null).map(petOf)[0];
+    return insert.all(newId, name, BigInt(categoryId), status ?? null).map(petOf)[0];
   }
 
-  if (list.all('production', 0, 1).length === 0) {
+  if (list.all(0, 1).length === 0) {
     database.exec('BEGIN IMMEDIATE');
-    for (const store of ['production', 'staging'] as const) for (const seed of seeds) add(store, seed);
+    for (const seed of seeds) add(seed);
     database.exec('COMMIT');
   }
   return {
-    list: (store: Environment, limit: number, status?: PetStatus) => list.all(store, status ?? 0, limit).map(petOf),
-    get: (store: Environment, id: Int64) => get.all(store, BigInt(id)).map(petOf)[0],
+    list: (limit: number, status?: PetStatus) => list.all(status ?? 0, limit).map(petOf),
+    get: (id: Int64) => get.all(BigInt(id)).map(petOf)[0],
     add,
     close: () => database.close(),
   };

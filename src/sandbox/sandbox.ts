@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
@@ -10,10 +11,9 @@ import type { Fault } from './fault.ts';
 import { errorResponse, runOperation } from './operations.ts';
 import type { OperationResponse } from './operations.ts';
 import { openPetStore } from './pet-store.ts';
-import type { Environment } from './pet-store.ts';
 import type { SeedPet } from './seed.ts';
 import { DEMO_KEYS, createUsageLimits } from './usage-limits.ts';
-import type { Admission, Admit, SandboxKeys } from './usage-limits.ts';
+import type { Admission, SandboxKeys } from './usage-limits.ts';
 
 export interface SandboxOptions {
   /** Default 127.0.0.1. */
@@ -35,29 +35,21 @@ export interface SandboxOptions {
 /** One call as the sandbox received it. */
 export interface SandboxCall {
   readonly atMs: number;
-  readonly store: Environment;
   readonly method: string;
   /** Below `/v1`, with its query. */
   readonly path: string;
   readonly key: string | undefined;
-  /** Empty where it is too large, or came without a valid key. */
+  /** Empty without a valid key. */
   readonly body: string;
   /** The status before any fault. */
   readonly status: number;
 }
 
-export interface Sandbox {
-  /** The base URL, with its `/v1`. */
-  readonly url: string;
-  /** The base URL of the staging environment. */
-  readonly stagingUrl: string;
-  /** Chooses the fault of each later call, for tests; undefined for none. */
-  setFault(fault: ((call: Omit<SandboxCall, 'status'>) => Fault | undefined) | undefined): void;
-  /** Closes every connection and the store. */
-  close(): Promise<void>;
-}
+/** Returns the fault of a call, for tests; undefined for none. */
+type FaultOf = (call: Omit<SandboxCall, 'status'>) => Fault | undefined;
 
-const MAX_BODY_BYTES = 262_144;
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+
 /** Replaces a request target that is no URL; no path of the API. */
 const NOWHERE = 'http://sandbox.invalid/';
 
@@ -66,11 +58,11 @@ const NOWHERE = 'http://sandbox.invalid/';
  *
  * @throws Error of node:net when it cannot listen there, of node:sqlite when the file cannot be opened.
  */
-export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions = {}) {
   const { host = '127.0.0.1', port = 0, keys = DEMO_KEYS, clock = systemClock, onCall } = options;
   const pets = openPetStore(options.file, options.seeds);
-  const limits = new Map<string, Admit>();
-  let faultOf: Parameters<Sandbox['setFault']>[0];
+  const limits = new Map(Object.entries(keys).map(([key, plan]) => [key, createUsageLimits(plan)]));
+  let faultOf: FaultOf | undefined;
 
   const server = createServer((request, response) => {
     respond(request, response).catch(() => response.destroy());
@@ -83,11 +75,13 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
   const origin = httpOrigin(server);
   return {
+    /** The base URL, with its `/v1`. */
     url: `${origin}/v1`,
-    stagingUrl: `${origin}/staging/v1`,
-    setFault: (fault) => {
+    /** Chooses the fault of each later call. */
+    setFault(fault: FaultOf | undefined) {
       faultOf = fault;
     },
+    /** Closes every connection and the store. */
     async close() {
       const closed = once(server, 'close');
       server.close().closeAllConnections();
@@ -98,24 +92,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const key = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
-    const plan = key !== undefined && Object.hasOwn(keys, key) ? keys[key] : undefined;
-    const body = await readBody(request, plan ? MAX_BODY_BYTES : 0);
+    const admit = limits.get(key ?? '');
+    const body = await text(request);
     const url = URL.parse(request.url ?? '/', NOWHERE) ?? new URL(NOWHERE);
-    const [, staging, path] = /^(\/staging)?\/v1(\/.*)$/.exec(url.pathname) ?? [];
-    const store = staging ? 'staging' : 'production';
+    const path = /^\/v1(\/.*)$/.exec(url.pathname)?.[1];
     const { method = 'GET' } = request;
     const call = {
       atMs: clock.now(),
-      store,
       method,
       path: (path ?? url.pathname) + url.search,
       key,
-      body: body ?? '',
+      body: admit ? body : '',
     } as const;
     const fault = faultOf?.(call);
-    const counted = `${store} ${key}`;
-    if (plan && !limits.has(counted)) limits.set(counted, createUsageLimits(plan));
-    const admission = plan && limits.get(counted)?.(call.atMs);
+    const admission = admit?.(call.atMs);
     const given = run();
     onCall?.({ ...call, status: given.status });
     if (fault?.delayMs) await setTimeout(fault.delayMs);
@@ -129,8 +119,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       if (!admission) return errorResponse(401, 'unauthorized', 'The API key is missing or invalid.');
       if (admission.kind !== 'admitted') return rejection(admission, call.atMs);
       if (path === undefined) return errorResponse(404, 'not_found', 'There is nothing at this path.');
-      if (body === undefined)
-        return errorResponse(413, 'payload_too_large', `Bodies have at most ${MAX_BODY_BYTES} bytes.`);
       if (fault?.refused) return errorResponse(500, 'internal_error', 'The operation was not run.');
       try {
         return runOperation(pets, { ...call, path, body, query: url.searchParams, nowMs: call.atMs });
@@ -140,17 +128,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       }
     }
   }
-}
-
-/** Returns undefined for a larger body, which is read to its end too, so that it gets a response. */
-async function readBody(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes <= maxBytes) chunks.push(chunk);
-  }
-  return bytes <= maxBytes ? Buffer.concat(chunks).toString('utf8') : undefined;
 }
 
 function rejection({ kind, resetAtMs }: Admission, nowMs: number): OperationResponse {

@@ -1,6 +1,5 @@
 import { inTime, pause } from '../time-limit.ts';
 import type { NameOf } from './key-secret.ts';
-import { StoreUnavailableError } from './store.ts';
 import type { Change, Changed, Store } from './store.ts';
 
 export interface Attempt {
@@ -30,7 +29,7 @@ interface StoredRecord {
   readonly endsAtMs: number;
 }
 
-export const RECORDS_LIVE_MS = 86_400_000;
+const RECORDS_LIVE_MS = 86_400_000;
 const RETRY_MS = 250;
 /** How long an outcome is written again and again while the store is unavailable. */
 const MAX_SETTLING_MS = 600_000;
@@ -48,21 +47,13 @@ export function createRecords(store: Store, nameOf: NameOf) {
 
   return {
     /**
-     * @param input the input that is submitted now.
-     * @throws StoreUnavailableError
-     */
-    async find(name: string, input: string): Promise<Kept | undefined> {
-      const [document, hashedInput] = await hashesOf(name, input);
-      return store.update(document, findChange(hashedInput));
-    },
-    /**
-     * Writes that an attempt begins; false where there is a record of the name.
+     * Writes that an attempt begins, or returns the record that there is of the name.
      *
      * @throws StoreUnavailableError
      */
-    async begin(name: string, attempt: Attempt): Promise<boolean> {
-      const [document, hashedInput] = await hashesOf(name, attempt.input);
-      return store.update(document, beginChange(attempt, hashedInput));
+    async begin(name: string, attempt: Attempt): Promise<Kept | undefined> {
+      const [document, input] = await hashesOf(name, attempt.input);
+      return store.update(document, beginChange(attempt, input));
     },
     /** Writes the outcome once the store takes it, also where the store lost the record, and never over another attempt. */
     settle: (name: string, attempt: Attempt, outcome: string) =>
@@ -91,8 +82,8 @@ export function createRecords(store: Store, nameOf: NameOf) {
       try {
         const [document, hashedInput] = await hashesOf(name, input);
         return await store.update(document, endChange(id, hashedInput, outcome));
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError)) throw error;
+      } catch {
+        // The store, or its key secret, may be available later.
       }
       if (isClosed || leftMs <= 0) return;
       await pause(RETRY_MS);
@@ -108,18 +99,13 @@ export function createRecords(store: Store, nameOf: NameOf) {
   }
 }
 
-function findChange(input: string): Change<Kept | undefined> {
+function beginChange({ id, leaseMs }: Attempt, input: string): Change<Kept | undefined> {
   return (found, nowMs) => {
-    if (found === undefined) return unchanged(found, undefined);
+    if (found === undefined) {
+      return changedTo({ id, input, openUntilMs: nowMs + leaseMs, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
+    }
     const { outcome, openUntilMs, ...record } = JSON.parse(found) as StoredRecord;
     return unchanged(found, { isSame: record.input === input, outcome, openForMs: Math.max(0, openUntilMs - nowMs) });
-  };
-}
-
-function beginChange({ id, leaseMs }: Attempt, input: string): Change<boolean> {
-  return (found, nowMs) => {
-    if (found !== undefined) return unchanged(found, false);
-    return changedTo({ id, input, openUntilMs: nowMs + leaseMs, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs, true);
   };
 }
 
@@ -130,7 +116,7 @@ function endChange(id: string, input: string, outcome: string | undefined): Chan
     if (record && record.id !== id) return unchanged(found, undefined);
     if (outcome === undefined) return unchanged(undefined, undefined);
     const endsAtMs = record?.endsAtMs ?? nowMs + RECORDS_LIVE_MS;
-    return changedTo({ id, input, outcome, openUntilMs: 0, endsAtMs }, nowMs, undefined);
+    return changedTo({ id, input, outcome, openUntilMs: 0, endsAtMs }, nowMs);
   };
 }
 
@@ -138,6 +124,6 @@ function unchanged<Result>(text: string | undefined, result: Result): Changed<Re
   return { text, ttlMs: 0, result };
 }
 
-function changedTo<Result>(record: StoredRecord, nowMs: number, result: Result): Changed<Result> {
-  return { text: JSON.stringify(record), ttlMs: record.endsAtMs - nowMs, result };
+function changedTo(record: StoredRecord, nowMs: number): Changed<undefined> {
+  return { text: JSON.stringify(record), ttlMs: record.endsAtMs - nowMs, result: undefined };
 }

@@ -23,13 +23,6 @@ interface Update {
   reject(error: unknown): void;
 }
 
-interface Write {
-  readonly action: 'delete' | 'keep' | 'set';
-  /** What Redis holds afterwards. */
-  readonly stored: string;
-  readonly ttlMs?: number;
-}
-
 /**
  * Keeps documents in Redis, for all replicas. An update is a compare-and-set against the text that this process saw last: one
  * round trip when no other replica wrote meanwhile. Updates that arrive while one is under way are written together.
@@ -95,17 +88,19 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
   /** Returns false after a lost compare; the text that won is then the one last seen. */
   async function tryWrite(name: string, batch: readonly Update[]): Promise<boolean> {
     // Changes need Redis's time, which only a reply has.
-    if (offsetMs === undefined) return compareAndSet(name, NO_VERSION, { action: 'keep', stored: '' });
+    if (offsetMs === undefined) return compareAndSet(name, NO_VERSION, '');
     const seen = lastSeen.get(name) ?? '';
-    const { write, settle } = applyAll(batch, seen, nowMs());
-    const isWritten = await compareAndSet(name, seen.slice(0, NO_VERSION.length), write);
+    const { stored, ttlMs, settle } = applyAll(batch, seen, nowMs());
+    const isWritten = await compareAndSet(name, seen.slice(0, NO_VERSION.length), stored, ttlMs);
     if (isWritten) settle();
     return isWritten;
   }
 
-  async function compareAndSet(name: string, version: string, { action, stored, ttlMs = 0 }: Write): Promise<boolean> {
+  /** @param stored what Redis holds afterwards; '' for nothing. Without a time to live it stays as it is. */
+  async function compareAndSet(name: string, version: string, stored: string, ttlMs?: number): Promise<boolean> {
     const sentAtMs = elapsedMs();
-    const args = action === 'set' ? [stored, String(Math.ceil(ttlMs))] : [];
+    const action = ttlMs === undefined ? 'keep' : stored === '' ? 'delete' : 'set';
+    const args = action === 'set' ? [stored, String(Math.ceil(ttlMs ?? 0))] : [];
     const reply = await redis.compareAndSet(`${KEY_PREFIX}${name}`, version, action, ...args);
     const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
     learnTime(Number(redisMs), sentAtMs);
@@ -127,25 +122,21 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
   }
 }
 
-/** Applies the changes in order to a stored text. */
-function applyAll(batch: readonly Update[], seen: string, nowMs: number): { write: Write; settle(): void } {
-  let write: Write = { action: 'keep', stored: seen };
-  let text = seen === '' ? undefined : seen.slice(NO_VERSION.length);
+/** Applies the changes in order to a stored text. Returns what to store, and without a change no time to live. */
+function applyAll(batch: readonly Update[], seen: string, nowMs: number) {
+  const before = seen === '' ? undefined : seen.slice(NO_VERSION.length);
+  let now: Pick<Changed<unknown>, 'text' | 'ttlMs'> = { text: before, ttlMs: 0 };
   const ends: (() => void)[] = [];
   for (const { change, resolve, reject } of batch) {
     try {
-      const changed = change(text, nowMs);
-      if (changed.text !== text) write = writeOf(changed);
-      text = changed.text;
+      const changed = change(now.text, nowMs);
+      if (changed.text !== now.text) now = changed;
       ends.push(() => resolve(changed.result));
     } catch (error) {
       ends.push(() => reject(error));
     }
   }
-  return { write, settle: () => ends.forEach((end) => end()) };
-}
-
-function writeOf({ text, ttlMs }: Changed<unknown>): Write {
-  if (text === undefined) return { action: 'delete', stored: '' };
-  return { action: 'set', stored: `${randomUUID()}${text}`, ttlMs };
+  const settle = () => ends.forEach((end) => end());
+  if (now.text === before) return { stored: seen, ttlMs: undefined, settle };
+  return { stored: now.text === undefined ? '' : `${randomUUID()}${now.text}`, ttlMs: now.ttlMs, settle };
 }

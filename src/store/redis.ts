@@ -19,18 +19,12 @@ export interface RedisConnection {
   close(): void;
 }
 
-export interface RedisOptions {
-  readonly url: string;
-  /** Timeout of one call, in milliseconds. Default 500. */
-  readonly timeoutMs?: number;
-}
-
+const COMMAND_TIMEOUT_MS = 500;
 const CONNECT_TIMEOUT_MS = 2_000;
 /** Closes a connection without replies: a firewall may have dropped it, and TCP would take a quarter of an hour. */
 const SILENCE_TIMEOUT_MS = 3_000;
-/** Errors of a Redis replica: it takes no writes, or has lost its master. */
+/** Errors of a demoted master: it keeps its connections and refuses writes, and a new connection leads to the new master. */
 const DEMOTED = /^(?:READONLY|MASTERDOWN)\b/;
-const MIN_BETWEEN_RECONNECTS_MS = 1_000;
 
 const COMPARE_AND_SET = `
 local found, time = redis.call('GET', KEYS[1]) or '', redis.call('TIME')
@@ -42,17 +36,17 @@ return 'won ' .. nowMs .. ' '
 `;
 
 /** Connects in the background. Calls before the first connection wait for it, two seconds at most. */
-export function connectRedis({ url, timeoutMs = 500 }: RedisOptions): RedisConnection {
+export function connectRedis(url: string): RedisConnection {
   const redis = new Client(url, {
     // With ioredis's defaults a command hangs for a minute while Redis is down, and is resent on the next connection.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
-    commandTimeout: timeoutMs,
+    commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SILENCE_TIMEOUT_MS,
     retryStrategy: (attempt) => Math.min(50 * attempt, 1_000),
-    reconnectOnError: createReconnectOnDemotion(),
+    reconnectOnError: ({ message }) => DEMOTED.test(message),
   });
   /** Why there is no connection; undefined while not known. */
   let trouble: string | undefined;
@@ -89,19 +83,6 @@ export function connectRedis({ url, timeoutMs = 500 }: RedisOptions): RedisConne
     if (refusal || redis.status === 'ready') return refusal ?? error.code ?? error.message;
     return trouble ?? 'there is no connection';
   }
-}
-
-/**
- * Reconnects when a master was demoted: it keeps its connections and refuses writes, and a new connection leads to the new
- * master. At most once a second.
- */
-function createReconnectOnDemotion(): (error: Error) => boolean {
-  let lastAtMs = -Infinity;
-  return ({ message }) => {
-    if (!DEMOTED.test(message) || performance.now() - lastAtMs < MIN_BETWEEN_RECONNECTS_MS) return false;
-    lastAtMs = performance.now();
-    return true;
-  };
 }
 
 /** An error of the operating system, Redis or ioredis. */

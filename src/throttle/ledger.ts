@@ -29,7 +29,7 @@ export type Report =
   | ({ readonly kind: 'succeeded' } & Response)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
 
-export interface LedgerOptions {
+interface LedgerOptions {
   readonly store: Store;
   /** Names a key's account; rejects with StoreUnavailableError while the name's secret is in an unavailable Redis. */
   readonly nameOf: NameOf;

@@ -9,8 +9,6 @@ const REMEMBERED_BEATS = 600;
 /** A replica without a heartbeat for so long has stopped. */
 const GONE_MS = 10_000;
 const KEPT_MS = 60_000;
-/** Successful heartbeats before the log says so: a Redis that fails often has one line. */
-const STEADY_BEATS = 3;
 /**
  * Replicas whose heartbeats succeeded for so long have counted each other: longer than a heartbeat, and shorter than GONE_MS.
  */
@@ -25,13 +23,11 @@ export type Replicas = ReturnType<typeof createReplicas>;
 /**
  * The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works.
  *
- * @param log gets one line when Redis begins to fail, with the reason, and one when it works steadily.
+ * @param log gets one line when Redis begins to fail, with the reason, and one when it works again.
  */
 export function createReplicas(store: Store, replica: string, log: Log) {
   let counts: number[] = [];
   let isWorking = true;
-  /** Heartbeats since the last failure, where its end is not in the log yet. */
-  let beatsSinceFailure: number | undefined;
   /** By the process's clock: the first successful heartbeat, the start of the last one, and the first failure after it. */
   let firstBeatMs = Infinity;
   let lastBeatMs = -Infinity;
@@ -81,7 +77,8 @@ export function createReplicas(store: Store, replica: string, log: Log) {
       lastBeatMs = sentAtMs;
       const isEmptied = counts.length > 0 && !isKnown;
       counts = [count, ...counts].slice(0, REMEMBERED_BEATS);
-      noteSuccess();
+      if (!isWorking && !isClosed) log.info({}, 'Redis is available');
+      isWorking = true;
       for (const listener of listeners) listener(isEmptied);
     } catch (error) {
       if (!(error instanceof StoreUnavailableError && error.isContended)) noteFailure(error as Error);
@@ -90,18 +87,9 @@ export function createReplicas(store: Store, replica: string, log: Log) {
 
   /** Notes that a command failed. Those that fail because of `close` are not logged. */
   function noteFailure({ message }: Error): void {
-    if (beatsSinceFailure === undefined && !isClosed) log.warn({ reason: message }, 'Redis is unavailable');
-    beatsSinceFailure = 0;
-    if (isWorking) failedAtMs = performance.now();
+    if (!isWorking) return;
     isWorking = false;
-  }
-
-  function noteSuccess(): void {
-    isWorking = true;
-    if (beatsSinceFailure === undefined) return;
-    beatsSinceFailure += 1;
-    if (beatsSinceFailure < STEADY_BEATS || isClosed) return;
-    beatsSinceFailure = undefined;
-    log.info({}, 'Redis is available');
+    failedAtMs = performance.now();
+    if (!isClosed) log.warn({ reason: message }, 'Redis is unavailable');
   }
 }

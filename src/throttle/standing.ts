@@ -4,30 +4,7 @@ import type { WindowName } from './account-windows.ts';
 import { knownPlanName, knownWindows, limitsOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
 
-/** The quota of a key, as this process saw it last. Durations are milliseconds from now. */
-export interface Standing {
-  /** The plan's name; undefined while the plan is a guess. */
-  readonly plan: string | undefined;
-  readonly minute: WindowStanding;
-  readonly day: WindowStanding;
-  /** How long the key is paused after a 429; 0 where it is not. */
-  readonly pausedForMs: number;
-  /** Whether the pause is for a probable ban. */
-  readonly banned: boolean;
-  /** Whether the last response was a refusal: a 401 or 403 now may be a ban. */
-  readonly refusedLately: boolean;
-}
-
-/** `used + remaining = limit`. */
-export interface WindowStanding {
-  /** Whether the limit is in a header or configured, rather than assumed. */
-  readonly isKnown: boolean;
-  readonly limit: number;
-  readonly used: number;
-  readonly remaining: number;
-  /** Time until the known reset, else until a call is free again; 0 where no call is spent. */
-  readonly resetInMs: number;
-}
+export type Standing = ReturnType<typeof standingOf>;
 
 export interface MinWait {
   readonly waitMs: number;
@@ -35,18 +12,20 @@ export interface MinWait {
   readonly window: 'DAY' | 'MINUTE' | undefined;
 }
 
-export function standingOf(account: Account, nowMs: number, rules: AccountRules): Standing {
+/** The quota of a key, as this process saw it last. Durations are milliseconds from now. */
+export function standingOf(account: Account, nowMs: number, rules: AccountRules) {
   const { pause } = account;
-  const windowStanding = (name: WindowName): WindowStanding => {
-    const known = knownWindows(account);
+  const windowStanding = (name: WindowName) => {
     const limit = limitsOf(account, rules.plan)[name];
     const spent = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : sum(account[name]);
     const used = Math.min(limit, spent);
+    // Until the known reset, else until a call is free again; 0 where no call is spent.
     const resetMs = resetInMs(account, name, nowMs) || (used > 0 ? freeInMs(account, name, nowMs, 0) : 0);
-    return { isKnown: known[name], limit, used, remaining: limit - used, resetInMs: resetMs };
+    return { isKnown: knownWindows(account)[name], limit, used, remaining: limit - used, resetInMs: resetMs };
   };
   // Most callers read one of these.
   return {
+    /** The plan's name; undefined while the plan is a guess. */
     get plan() {
       return knownPlanName(account, rules.plan);
     },
@@ -56,9 +35,11 @@ export function standingOf(account: Account, nowMs: number, rules: AccountRules)
     get day() {
       return windowStanding('day');
     },
-    // A share that ends for a while is no refusal by the upstream: its quota is exhausted.
+    /** How long the key is paused after a 429; 0 where it is not, as where a share ends for a while. */
     pausedForMs: pause.incidents > 0 ? Math.max(0, pause.untilMs - nowMs) : 0,
+    /** Whether the pause is for a probable ban. */
     banned: pause.isBan,
+    /** Whether the last response was a refusal: a 401 or 403 now may be a ban. */
     refusedLately: pause.incidents > 0,
   };
 }

@@ -6,24 +6,48 @@ import type { Permit } from './account.ts';
 import { createCallQueue } from './call-queue.ts';
 import { reportOf } from './ledger.ts';
 import type { Ledger, Report } from './ledger.ts';
-import { refusalOf } from './passage.ts';
-import type { Outlook, Passage, Refused, Turn, Waiter } from './passage.ts';
 import { createPermitSource } from './permit-source.ts';
+import { createRefused } from './refused.ts';
+import type { Refused } from './refused.ts';
 
-export interface ThrottleOptions {
+/** A request for one permit. */
+interface Turn {
+  readonly kind: 'read' | 'write';
+  /** By `clock.elapsed()`. Infinity where `signal` ends the wait. */
+  readonly deadlineMs: number;
+  /** Aborts the wait. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+type Passage<T> =
+  | { readonly kind: 'answered'; readonly answer: UpstreamAnswer<T> }
+  /** `send` returned undefined. */
+  | { readonly kind: 'unused' }
+  | Refused;
+
+/** A call that waits. */
+interface Waiter {
+  readonly kind: Turn['kind'];
+  readonly deadlineMs: number;
+  /** Sends, and settles once the call is over. */
+  use(permit: Permit): Promise<void>;
+  refuse(refused: Refused): void;
+  fail(error: unknown): void;
+}
+
+interface ThrottleOptions {
   readonly apiKey: string;
   readonly ledger: Ledger;
   readonly clock: Clock;
-  /** Calls at a time. Default 50. */
-  readonly maxConcurrent?: number;
-  /** Maximum of waiting calls. Default 1000. */
-  readonly maxWaiting?: number;
   /** Called when the outlook has changed. */
   onChange?(): void;
   /** Called when a call is sent. */
   onTurn?(event: WaitEvent): void;
 }
 
+/** Calls at a time. */
+const MAX_CONCURRENT = 50;
+const MAX_WAITING = 1_000;
 /** Max wait of a response for its report, and of a deadline for the account. */
 const MAX_STORE_WAIT_MS = 100;
 
@@ -31,11 +55,11 @@ export type Throttle = ReturnType<typeof createThrottle>;
 
 /** Sends the upstream calls of one API key within its plan. */
 export function createThrottle(options: ThrottleOptions) {
-  const { apiKey, ledger, clock, maxConcurrent = 50, maxWaiting = 1_000 } = options;
+  const { apiKey, ledger, clock } = options;
   const waiters = { write: new Set<Waiter>(), read: new Set<Waiter>() };
   /** Granted and unused: as many as in the queue's reservoir. */
   const permits: Permit[] = [];
-  const queue = createCallQueue(maxConcurrent);
+  const queue = createCallQueue(MAX_CONCURRENT);
   let running = 0;
   let reporting = 0;
   let refusals = 0;
@@ -72,20 +96,22 @@ export function createThrottle(options: ThrottleOptions) {
     standing: () => ledger.standing(apiKey),
     /** Returns the key's quota from the store. */
     refreshed: () => ledger.refresh(apiKey),
-    /** Returns the expected wait of a read with so many others before it. */
-    outlook(ahead: number): Outlook {
+    /** Returns the minimum wait of a read with so many others before it, and its refusal if it cannot wait so long. */
+    outlook(ahead: number) {
       const before = ahead + waiters.write.size - permits.length;
       return {
         waitMs: before < 0 ? 0 : ledger.minWait(apiKey, before).waitMs,
         refused: refusal('plan', Math.max(0, before)),
       };
     },
+    /** Returns the refusal of a call with so many others before it. Default: with none. */
+    refusal,
     waitingWrites: () => waiters.write.size,
     /** Refuses waiting and new calls, and settles once the calls under way are reported. */
     close(): Promise<void> {
       stopping = true;
       source.close();
-      const refused = refusal('stopping', 0);
+      const refused = refusal('stopping');
       for (const waiter of allWaiters()) waiter.refuse(refused);
       advance();
       return closed.promise;
@@ -98,8 +124,8 @@ export function createThrottle(options: ThrottleOptions) {
     { resolve, reject }: { resolve(passage: Passage<T>): void; reject(error: unknown): void },
   ): void {
     const { kind, deadlineMs, signal } = turn;
-    if (stopping) return resolve(refusal('stopping', 0));
-    if (signal?.aborted) return resolve(refusal('aborted', 0));
+    if (stopping) return resolve(refusal('stopping'));
+    if (signal?.aborted) return resolve(refusal('aborted'));
     const enteredAtMs = clock.elapsed();
     const leave = () => {
       waiters[kind].delete(waiter);
@@ -142,7 +168,7 @@ export function createThrottle(options: ThrottleOptions) {
       },
     };
     const onAbort = () => {
-      waiter.refuse(refusal('aborted', 0));
+      waiter.refuse(refusal('aborted'));
       advance();
     };
     const onDeadline = async () => {
@@ -156,10 +182,10 @@ export function createThrottle(options: ThrottleOptions) {
     const deadline =
       deadlineMs === Infinity ? undefined : setTimeout(() => void onDeadline(), Math.max(0, deadlineMs - enteredAtMs));
     signal?.addEventListener('abort', onAbort, { once: true });
-    if (waiters.write.size + waiters.read.size >= maxWaiting) {
+    if (waiters.write.size + waiters.read.size >= MAX_WAITING) {
       // A write replaces the oldest read.
       const [replaced = waiter] = kind === 'write' ? waiters.read : [];
-      replaced.refuse(refusal('crowded', maxWaiting));
+      replaced.refuse(refusal('crowded', MAX_WAITING));
       if (replaced === waiter) return;
     }
     waiters[kind].add(waiter);
@@ -190,7 +216,7 @@ export function createThrottle(options: ThrottleOptions) {
     const waiting = waiters.write.size + waiters.read.size;
     giveBack(permits.length - waiting);
     // Only what can be sent at once: an unused permit is missing to other replicas.
-    const wanted = Math.min(waiting, maxConcurrent - running) - permits.length;
+    const wanted = Math.min(waiting, MAX_CONCURRENT - running) - permits.length;
     if (wanted <= 0 || source.taking) return settleClosed();
     refusalsAtTake = refusals;
     source.take(wanted);
@@ -244,7 +270,7 @@ export function createThrottle(options: ThrottleOptions) {
     return [...waiters.write, ...waiters.read];
   }
 
-  function refusal(reason: Refused['reason'], ahead: number): Refused {
-    return refusalOf(reason, ledger.minWait(apiKey, ahead), ledger.standing(apiKey));
+  function refusal(reason: Parameters<typeof createRefused>[0], ahead = 0): Refused {
+    return createRefused(reason, ledger.minWait(apiKey, ahead), ledger.standing(apiKey), clock.now());
   }
 }

@@ -1,15 +1,16 @@
 import type { Clock } from '../clock.ts';
-import type { Events } from '../events.ts';
+import type { Events, UpstreamCallEvent } from '../events.ts';
 import type { Int64 } from '../int64.ts';
 import type { Log } from '../log.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
 import type { ResponseHeaders, Transport, TransportFailure } from './http-transport.ts';
 import type { TransportRequest, TransportResponse } from './http-transport.ts';
 import { readRateLimitHeaders } from './rate-limit-headers.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
-import { LIST_LIMIT, createPetDecoders, decodeError, encodeNewPet } from './wire.ts';
-import type { Decoded, Problem, WireError } from './wire.ts';
+import { ContractBreach, LIST_LIMIT, createPetDecoders, decodeError, encodeNewPet } from './wire.ts';
+import type { WireError } from './wire.ts';
 
 /** The response to one `GET /pets`. */
 export interface PetList {
@@ -31,8 +32,8 @@ export type UpstreamFailure =
   | { readonly kind: 'invalid'; readonly error: WireError }
   /** Any other status. */
   | { readonly kind: 'failed'; readonly status: number; readonly code: string | undefined }
-  /** A 2xx that breaks the contract; `problem` says which field. */
-  | (Problem & { readonly kind: 'unreadable'; readonly status: number })
+  /** A 2xx that breaks the contract; `problem` says which field, and `foreign` that the body is none of the upstream's own. */
+  | { readonly kind: 'unreadable'; readonly status: number; readonly problem: string; readonly foreign: boolean }
   /** No response, or a 2xx that broke off. */
   | { readonly kind: 'no-answer'; readonly reason: TransportFailure['reason']; readonly code?: string };
 
@@ -48,16 +49,6 @@ export interface UpstreamAnswer<T> {
   readonly rateLimit: RateLimitHeaders | undefined;
   /** When the upstream withdraws the operation (`Sunset`, RFC 8594), in milliseconds since the epoch. */
   readonly sunsetMs?: number;
-}
-
-/** The three operations of pet-api.md, for any API key. They never throw: a failure is an outcome. */
-export interface PetApi {
-  /** `GET /pets`, always with the highest limit: it costs the same and shows more. */
-  listPets(status: PetStatus | undefined, call: UpstreamCall): Promise<UpstreamAnswer<PetList>>;
-  /** `GET /pets/{petId}`, which the upstream withdraws on 5 December 2030. */
-  getPet(id: Int64, call: UpstreamCall): Promise<UpstreamAnswer<Pet>>;
-  /** `POST /pets`. */
-  createPet(pet: NewPet, call: UpstreamCall): Promise<UpstreamAnswer<Pet>>;
 }
 
 export interface UpstreamCall {
@@ -77,15 +68,18 @@ export interface PetApiOptions {
 }
 
 interface Exchange<T> extends Pick<TransportRequest, 'body' | 'method' | 'path'> {
-  readonly operation: keyof PetApi;
-  decode(response: TransportResponse): Decoded<T>;
+  readonly operation: UpstreamCallEvent['operation'];
+  /** @throws ContractBreach */
+  decode(response: TransportResponse): T;
 }
 
 /** At most one log line a minute about an upstream that comes and goes. */
 const LOG_EVERY_MS = 60_000;
 
-/** Reports each call as an event and a span. */
-export function createPetApi({ baseUrl, transport, clock, events, spans, log }: PetApiOptions): PetApi {
+export type PetApi = ReturnType<typeof createPetApi>;
+
+/** The three operations of pet-api.md, for any API key. They never throw: a failure is an outcome, an event and a span. */
+export function createPetApi({ baseUrl, transport, clock, events, spans, log }: PetApiOptions) {
   const basePath = baseUrl.pathname.replace(/\/+$/, '');
   const logged = new Set<string>();
   let isUnreachable = false;
@@ -96,22 +90,28 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
   });
 
   return {
-    listPets: (status, call) =>
-      exchange(call, {
+    /** `GET /pets`, always with the highest limit: it costs the same and shows more. */
+    listPets: (status: PetStatus | undefined, call: UpstreamCall) =>
+      exchange<PetList>(call, {
         operation: 'listPets',
         method: 'GET',
         path: `/pets?limit=${LIST_LIMIT}${status === undefined ? '' : `&status=${status}`}`,
-        decode: ({ body, headers }) => listOf(decoders.pets(body, status), headers),
+        decode({ body, headers }) {
+          const pets = decoders.pets(body, status);
+          return { pets, complete: pets.length < LIST_LIMIT && !hasNextPage(headers['link']) };
+        },
       }),
-    getPet: (id, call) =>
-      exchange(call, {
+    /** `GET /pets/{petId}`, which the upstream withdraws on 5 December 2030. */
+    getPet: (id: Int64, call: UpstreamCall) =>
+      exchange<Pet>(call, {
         operation: 'getPet',
         method: 'GET',
         path: `/pets/${id}`,
         decode: ({ body }) => decoders.pet(body, id),
       }),
-    createPet: (pet, call) =>
-      exchange(call, {
+    /** `POST /pets`. */
+    createPet: (pet: NewPet, call: UpstreamCall) =>
+      exchange<Pet>(call, {
         operation: 'createPet',
         method: 'POST',
         path: '/pets',
@@ -124,7 +124,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
     const { operation } = request;
     const sentAtMs = clock.elapsed();
     const span = spans.call(operation, call.trace);
-    const answer = await send(call.apiKey, span?.trace ?? call.trace, request);
+    const answer = await send(call.apiKey, span?.trace, request);
     const { outcome, status } = answer;
     const reason = outcome.kind === 'no-answer' ? outcome.reason : outcome.kind;
     // `error.type` of OpenTelemetry's HTTP clients: the status where that is the error, else petql's name of it.
@@ -147,8 +147,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
         authorization: `Bearer ${apiKey}`,
         accept: 'application/json',
         'user-agent': 'petql',
-        ...(trace && { traceparent: trace.traceparent }),
-        ...(trace?.tracestate !== undefined && { tracestate: trace.tracestate }),
+        ...(trace && traceHeaders(trace)),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),
@@ -212,10 +211,12 @@ function failureOf({ head, reason, code }: TransportFailure): UpstreamFailure {
 function outcomeOf<T>(response: TransportResponse, success: number, decode: Exchange<T>['decode']): UpstreamOutcome<T> {
   const { status, body } = response;
   if (status === success) {
-    const decoded = decode(response);
-    if (decoded.ok) return { kind: 'ok', value: decoded.value };
-    const { problem, foreign } = decoded;
-    return { kind: 'unreadable', status, problem, foreign };
+    try {
+      return { kind: 'ok', value: decode(response) };
+    } catch (error) {
+      if (!(error instanceof ContractBreach)) throw error;
+      return { kind: 'unreadable', status, problem: error.message, foreign: error.foreign };
+    }
   }
   if (status >= 200 && status < 300) {
     return { kind: 'unreadable', status, problem: `the status: expected ${success}`, foreign: true };
@@ -227,12 +228,6 @@ function outcomeOf<T>(response: TransportResponse, success: number, decode: Exch
   if (status === 404 && error?.status === 404) return { kind: 'not-found' };
   if (status === 404 || status === 405 || status === 410) return { kind: 'route-gone', status };
   return { kind: 'failed', status, code: error?.code };
-}
-
-function listOf(decoded: Decoded<Pet[]>, headers: ResponseHeaders): Decoded<PetList> {
-  if (!decoded.ok) return decoded;
-  const complete = decoded.value.length < LIST_LIMIT && !hasNextPage(headers['link']);
-  return { ok: true, value: { pets: decoded.value, complete } };
 }
 
 /** A `Link` header with the relation "next" (RFC 8288). pet-api.md does not show the paging of its "paginated list". */

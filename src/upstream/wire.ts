@@ -8,14 +8,15 @@ import type { NewPet, Pet, PetStatus } from '../pet.ts';
 /** The largest list that the upstream returns (pet-api.md, "Page size"). */
 export const LIST_LIMIT = 100;
 
-/** The decoded body, or how it breaks the contract. */
-export type Decoded<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & Problem);
-
-export interface Problem {
-  /** Which field, and what was expected. Never a part of the body. */
-  readonly problem: string;
+/** A body breaks the contract. The message says which field, and what was expected: never a part of the body. */
+export class ContractBreach extends Error {
   /** Whether the body is of another kind altogether, such as a proxy's page: then every call fails alike. */
   readonly foreign: boolean;
+
+  constructor(problem: string, foreign = false) {
+    super(problem);
+    this.foreign = foreign;
+  }
 }
 
 /** The upstream's Error body (pet-api.md, "Error"). */
@@ -31,27 +32,33 @@ export interface WireError {
  */
 export function createPetDecoders(onUnknownStatus: (id: Int64) => void) {
   return {
-    /** @param id that of the request, if it names one. */
-    pet: (body: Buffer, id?: Int64): Decoded<Pet> =>
-      decode(body, (json) => {
-        const pet = readPet(json, '');
-        if (id !== undefined && pet.id !== id) throw new ContractBreach('id: expected the id of the request');
-        return pet;
-      }),
-    /** Reads pets with different ids. A pet without a status stays in the list in which the upstream put it. */
-    pets: (body: Buffer, asked?: PetStatus): Decoded<Pet[]> =>
-      decode(body, (json) => {
-        if (!Array.isArray(json)) throw new ContractBreach('the body: expected an array', true);
-        if (json.length > LIST_LIMIT) throw new ContractBreach(`the body: expected at most ${LIST_LIMIT} pets`);
-        const seen = new Set<Int64>();
-        return json.map((element: unknown, index) => {
-          const pet = readPet(element, `[${index}]`);
-          if (seen.has(pet.id)) throw new ContractBreach(`[${index}].id: expected different ids`);
-          seen.add(pet.id);
-          if (asked === undefined || pet.status === undefined || pet.status === asked) return pet;
-          throw new ContractBreach(`[${index}].status: expected the status of the request`);
-        });
-      }),
+    /**
+     * @param id that of the request, if it names one.
+     * @throws ContractBreach
+     */
+    pet(body: Buffer, id?: Int64): Pet {
+      const pet = readPet(readJson(body), '');
+      if (id !== undefined && pet.id !== id) throw new ContractBreach('id: expected the id of the request');
+      return pet;
+    },
+    /**
+     * Reads pets with different ids. A pet without a status stays in the list in which the upstream put it.
+     *
+     * @throws ContractBreach
+     */
+    pets(body: Buffer, asked?: PetStatus): Pet[] {
+      const json = readJson(body);
+      if (!Array.isArray(json)) throw new ContractBreach('the body: expected an array', true);
+      if (json.length > LIST_LIMIT) throw new ContractBreach(`the body: expected at most ${LIST_LIMIT} pets`);
+      const seen = new Set<Int64>();
+      return json.map((element: unknown, index) => {
+        const pet = readPet(element, `[${index}]`);
+        if (seen.has(pet.id)) throw new ContractBreach(`[${index}].id: expected different ids`);
+        seen.add(pet.id);
+        if (asked === undefined || pet.status === undefined || pet.status === asked) return pet;
+        throw new ContractBreach(`[${index}].status: expected the status of the request`);
+      });
+    },
   };
 
   function readPet(json: unknown, at: string): Pet {
@@ -70,35 +77,19 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void) {
 
 /** Returns the Error body, or undefined for any other body: a proxy's page, an empty response. */
 export function decodeError(body: Buffer): (WireError & { readonly status: unknown }) | undefined {
-  const decoded = decode(body, (json) => fieldsOf(json, ''));
-  if (!decoded.ok) return undefined;
-  const { code, message, status } = decoded.value;
-  if (typeof code !== 'string' || typeof message !== 'string') return undefined;
-  // Cut to a readable length: clients see this text.
-  return { code: code.slice(0, 100), message: message.slice(0, 1000), status };
+  try {
+    const { code, message, status } = fieldsOf(readJson(body), '');
+    if (typeof code !== 'string' || typeof message !== 'string') return undefined;
+    // Cut to a readable length: clients see this text.
+    return { code: code.slice(0, 100), message: message.slice(0, 1000), status };
+  } catch {
+    return undefined;
+  }
 }
 
 /** A NewPet with its int64 as a bare number, and without a status where there is none. */
 export function encodeNewPet({ name, categoryId, status }: NewPet): string {
   return JSON.stringify({ name, categoryId: bareNumber(categoryId), status });
-}
-
-class ContractBreach extends Error {
-  readonly foreign: boolean;
-
-  constructor(problem: string, foreign = false) {
-    super(problem);
-    this.foreign = foreign;
-  }
-}
-
-function decode<T>(body: Buffer, read: (json: unknown) => T): Decoded<T> {
-  try {
-    return { ok: true, value: read(readJson(body)) };
-  } catch (error) {
-    if (!(error instanceof ContractBreach)) throw error;
-    return { ok: false, problem: error.message, foreign: error.foreign };
-  }
 }
 
 function readJson(body: Buffer): unknown {

@@ -3,7 +3,6 @@ import type { NewPet, Pet } from '../pet.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { RequestTerms } from '../reads/pending-reads.ts';
 import { petSnapshot } from '../reads/snapshot.ts';
-import { refusedError } from '../throttle/refused-error.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { mayHaveHappened, outcomeUnknownError, readError } from '../upstream/upstream-errors.ts';
 import type { WireError } from '../upstream/wire.ts';
@@ -46,9 +45,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     async create(pet: NewPet, request: WriteRequest): Promise<Created> {
       const { idempotencyKey: key, deadlineMs } = request;
       // The creations of one operation run one after the other, and the first may have taken all the time.
-      if (graceLeftMs(deadlineMs, clock) < 0) {
-        throw refusedError({ ...throttle.outlook(0).refused, reason: 'late' }, { nowMs: clock.now() });
-      }
+      if (graceLeftMs(deadlineMs, clock) < 0) throw throttle.refusal('late').error;
       const create = () => post(pet, request);
       const outcome = await track(key === undefined ? create() : idempotency.once({ ...request, key, pet }, create));
       if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status);
@@ -100,7 +97,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     });
     if (rejected) throw rejected;
     if (passage.kind === 'refused') {
-      const error = refusedError(passage, { nowMs: clock.now(), standing: throttle.standing() });
+      const { error } = passage;
       request.waited(clock.elapsed() - startedAtMs, error.code);
       throw error;
     }

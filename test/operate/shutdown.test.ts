@@ -75,7 +75,7 @@ describe.each(['SIGTERM', 'SIGKILL'] as const)('%s under load', (signal) => {
     // Pets without an answer may exist or not; another submit creates none.
     await Promise.all([...sent].filter((name) => !answered.has(name)).map((name) => create(second, name)));
     const database = new DatabaseSync(files[0], { readOnly: true });
-    const rows = database.prepare("SELECT name, count(*) AS times FROM pets WHERE name LIKE 'Pet _ %' GROUP BY name");
+    const rows = database.prepare("SELECT name, count(*) AS times FROM pet WHERE name LIKE 'Pet _ %' GROUP BY name");
     const times = new Map(rows.all().map((row) => [String(row['name']), Number(row['times'])]));
     database.close();
     expect(created.filter(([name]) => times.get(name) !== 1)).toEqual([]);

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { MAIN } from '../support/run-petql.ts';
 import { until } from '../support/until.ts';
@@ -61,11 +60,10 @@ test('a log that nobody reads blocks nothing, and says later how many lines were
   expect(lines.length - 1 + (lines[at]?.dropped ?? 0)).toBe(6_100);
 });
 
-test('lines that a late reader has not read yet are written before petql ends, and a signal ends it unread', async () => {
-  const [read, unread] = await Promise.all([startUnread(), startUnread()]);
+test('a signal ends petql while lines wait for a reader', async () => {
+  const { child, address, exited } = await startUnread();
   // More than a pipe holds, and less than petql keeps.
-  await Promise.all([logLines(read.address, 1_500), logLines(unread.address, 1_500)]);
-  for (const { child } of [read, unread]) child.kill('SIGTERM');
-  expect((await text(read.child.stderr)).trimEnd().split('\n')).toHaveLength(1_500);
-  expect(await Promise.all([read.exited, unread.exited])).toEqual([0, 0]);
+  await logLines(address, 1_500);
+  child.kill('SIGTERM');
+  expect(await exited).toBe(0);
 });

@@ -7,21 +7,21 @@ import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 
 const ADA = '{"name":"Ada","categoryId":1}';
 
-test('onCall gets every call in order: its time, environment, key, body and true status', async () => {
-  await using sandbox = await startTestSandbox({ keys: { 'demo-free': { name: 'small', perMinute: 1, perDay: 1 } } });
+test('onCall gets every call in order: its time, key, body and true status', async () => {
+  await using sandbox = await startTestSandbox({ keys: { 'demo-free': { name: 'small', perMinute: 2, perDay: 2 } } });
   sandbox.setFault(() => ({ status: 599 }));
   await sandbox.call('GET /pets?status=sold&limit=3');
   sandbox.setFault(undefined);
   sandbox.clock.nowMs += 1_500;
-  await sandbox.call('POST /pets', { staging: true, body: ADA });
+  await sandbox.call('POST /pets', { body: ADA });
   await sandbox.call('GET /pets/1');
   // A large body without a valid key gets its response, and is not kept.
   await sandbox.call('POST /pets', { key: 'no-such-key', body: ' '.repeat(3_000_000) });
-  const first = { atMs: START_MS, store: 'production', key: 'demo-free', body: '' };
+  const first = { atMs: START_MS, key: 'demo-free', body: '' };
   const later = { ...first, atMs: START_MS + 1_500 };
   expect(sandbox.calls).toEqual([
     { ...first, method: 'GET', path: '/pets?status=sold&limit=3', status: 200 },
-    { ...later, store: 'staging', method: 'POST', path: '/pets', body: ADA, status: 201 },
+    { ...later, method: 'POST', path: '/pets', body: ADA, status: 201 },
     { ...later, method: 'GET', path: '/pets/1', status: 429 },
     { ...later, method: 'POST', path: '/pets', key: 'no-such-key', status: 401 },
   ]);
@@ -72,17 +72,17 @@ describe('a fault', () => {
   });
 });
 
-test('created pets outlive kill -9 in --sandbox-file, in both environments, and no id comes twice', async () => {
+test('created pets outlive kill -9 in --sandbox-file, and no id comes twice', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'petql-sandbox-'));
   const start = () => startPetql(['sandbox', '--port', '0', '--sandbox-file', join(folder, 'pets.sqlite')]);
   const first = await start();
   const created = new Map<string, unknown>();
   // One at a time on each of four connections, so that the kill falls between creates and into some.
-  const writers = ['/v1', '/staging/v1', '/v1', '/staging/v1'].map(async (base, writer) => {
+  const writers = [1, 2, 3, 4].map(async (writer) => {
     for (let turn = 0; created.size < 20; turn += 1) {
-      const pet = await create(first.address, base, `${writer} ${turn}`).catch(() => undefined);
+      const pet = await create(first.address, `${writer} ${turn}`).catch(() => undefined);
       if (!pet) return;
-      created.set(`${base}/pets/${pet.id}`, pet);
+      created.set(`/v1/pets/${pet.id}`, pet);
     }
     first.kill('SIGKILL');
   });
@@ -94,15 +94,13 @@ test('created pets outlive kill -9 in --sandbox-file, in both environments, and 
     const response = await fetch(new URL(path, second.address), { headers });
     expect([path, await response.json()]).toEqual([path, pet]);
   }
-  for (const base of ['/v1', '/staging/v1']) {
-    expect([...created.keys()]).not.toContain(`${base}/pets/${(await create(second.address, base, 'after')).id}`);
-  }
+  expect([...created.keys()]).not.toContain(`/v1/pets/${(await create(second.address, 'after')).id}`);
   second.kill('SIGKILL');
   await rm(folder, { recursive: true });
 });
 
-async function create(origin: string, base: string, name: string): Promise<{ id: number }> {
-  const response = await fetch(new URL(`${base}/pets`, origin), {
+async function create(origin: string, name: string): Promise<{ id: number }> {
+  const response = await fetch(new URL('/v1/pets', origin), {
     method: 'POST',
     headers: { authorization: 'Bearer demo-enterprise' },
     body: JSON.stringify({ name, categoryId: 1, status: 'available' }),

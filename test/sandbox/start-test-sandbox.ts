@@ -17,8 +17,6 @@ export interface CallOptions {
   /** Null for none. */
   readonly key?: string | null;
   readonly body?: string;
-  /** To the staging address. */
-  readonly staging?: boolean;
 }
 
 export interface SandboxAnswer {
@@ -34,9 +32,9 @@ export async function startTestSandbox(options: SandboxOptions = {}): Promise<Te
   return {
     ...sandbox,
     clock,
-    async call(request, { key = 'demo-free', body, staging = false } = {}) {
+    async call(request, { key = 'demo-free', body } = {}) {
       const [method = '', path = ''] = request.split(' ');
-      const response = await fetch((staging ? sandbox.stagingUrl : sandbox.url) + path, {
+      const response = await fetch(sandbox.url + path, {
         method,
         headers: key === null ? {} : { authorization: `Bearer ${key}` },
         ...(body === undefined ? {} : { body }),

@@ -60,11 +60,10 @@ describe('the rate-limit headers', () => {
       await sandbox.call('GET /pets/700'),
       await sandbox.call('POST /pets', { body: '{"name":"Ada","categoryId":1}' }),
       await sandbox.call('POST /pets', { body: '{}' }),
-      await sandbox.call('POST /pets', { body: ' '.repeat(1_048_577) }),
       await sandbox.call('DELETE /pets'),
       await sandbox.call('GET /orders'),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([200, 400, 404, 201, 400, 413, 405, 404]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 400, 404, 201, 400, 405, 404]);
     expect(answers.map(rateLimit)).toEqual(answers.map((_, index) => [60, 59 - index, MINUTE]));
     const dates = new Set(answers.map(({ headers }) => headers.get('date')));
     expect(dates).toEqual(new Set(['Mon, 05 Jan 2026 10:30:15 GMT']));
@@ -100,11 +99,10 @@ test('a call over the minute is a 429 with the seconds until the next one; it co
   expect((await sandbox.call('GET /pets')).status).toBe(200);
 });
 
-test('each key is counted separately, and at each address', async () => {
+test('each key is counted separately', async () => {
   await using sandbox = await startTestSandbox();
   await callTimes(sandbox, 61);
   expect(rateLimit(await sandbox.call('GET /pets', { key: 'demo-pro' }))).toEqual([300, 299, MINUTE]);
-  expect(rateLimit(await sandbox.call('GET /pets', { staging: true }))).toEqual([60, 59, MINUTE]);
 });
 
 describe('a key that keeps calling after a 429', () => {
@@ -113,7 +111,6 @@ describe('a key that keeps calling after a 429', () => {
     expect(await statuses(sandbox, 12)).toEqual([200, 200, ...REJECTED, 403]);
     const { status, headers, body } = await sandbox.call('GET /pets');
     expect([status, body.code, headers.get('retry-after')]).toEqual([403, 'key_banned', '300']);
-    expect((await sandbox.call('GET /pets', { staging: true })).status).toBe(200);
     sandbox.clock.nowMs += BAN_MS - 1;
     expect(await statuses(sandbox, 1)).toEqual([403]);
     sandbox.clock.nowMs += 1;

@@ -1,0 +1,60 @@
+import { PetqlError } from '../errors.ts';
+import { MAY_BE_BANNED } from '../upstream/upstream-errors.ts';
+import type { MinWait, Standing } from './standing.ts';
+
+/** A call that the throttle does not let through. */
+export interface Refused {
+  readonly kind: 'refused';
+  /** `plan`: the plan allows no call before the deadline; `crowded`: the queue is full; `late`: the deadline passed. */
+  readonly reason: 'aborted' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping';
+  readonly window: 'DAY' | 'MINUTE';
+  /** The client's error, which says when to retry. */
+  readonly error: PetqlError;
+}
+
+const MIN_RETRY_AFTER_MS = 1_000;
+
+const WHY_REFUSED = {
+  aborted: 'The request was aborted before its call was sent',
+  banned: MAY_BE_BANNED,
+  crowded: 'The queue of this API key is full, and nothing was sent',
+  late: 'The request timed out in the queue, and nothing was sent',
+  stopping: 'petql is stopping, and nothing was sent',
+} as const;
+
+/**
+ * Makes a refusal from the expected wait.
+ *
+ * @param standing the key's quota; undefined before the first call.
+ */
+export function createRefused(
+  given: Exclude<Refused['reason'], 'banned'>,
+  { waitMs, window = 'MINUTE' }: MinWait,
+  standing: Standing | undefined,
+  nowMs: number,
+): Refused {
+  const isBan = given === 'plan' && standing?.banned === true && standing.pausedForMs > 0;
+  const reason = isBan ? 'banned' : given;
+  return {
+    kind: 'refused',
+    reason,
+    window,
+    // Most refusals end in cached data.
+    get error() {
+      const retryAfterMs = Math.ceil(Math.max(MIN_RETRY_AFTER_MS, waitMs));
+      const retryAt = new Date(nowMs + retryAfterMs).toISOString();
+      const why = reason === 'plan' ? whyExhausted(window, standing) : WHY_REFUSED[reason];
+      const retry = retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${retryAt}`;
+      const details = { retryAfterMs, retryAt, window };
+      return new PetqlError(isBan ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}.`, { details });
+    },
+  };
+}
+
+function whyExhausted(window: Refused['window'], standing: Standing | undefined): string {
+  if (!standing) return 'The rate plan of this API key allows no call before the deadline of the request';
+  if (standing.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
+  const { plan, day, minute } = standing;
+  const { limit } = window === 'DAY' ? day : minute;
+  return `${plan === undefined ? '' : `${plan} plan: `}${limit} calls per ${window.toLowerCase()} are used up`;
+}
