@@ -160,6 +160,7 @@ describe('what the text names exists:', () => {
 
 async function readHelp() {
   const { stdout } = await run(process.execPath, [join(ROOT, 'src/main.ts'), '--help']);
+  expect(stdout).toContain('petql sandbox [options]');
   const [, ofGateway = ''] = stdout.split(/^\S.*:\n/m);
   const rows = ofGateway.matchAll(/^ +(--\S+)(?: [A-Z]+)? +([A-Z_]+) +.*?(?:\((?:default )?(\S+)\))?$/gm);
   return [...rows].map(([, flag = '', variable = '', value = '']) => ({ flag, variable, value }));

@@ -55,6 +55,18 @@ describe('a create', () => {
     expect((await sandbox.call('GET /pets?status=available')).body).toEqual([]);
   });
 
+  test('keeps every digit of a category and every character of a name', async () => {
+    await using sandbox = await startTestSandbox({ seeds: [] });
+    const names = ['猫 🐈', 'a "quoted" \\ name', ' padded ', 'x'.repeat(255), '🐈'.repeat(255)];
+    const categories = ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1'];
+    for (const [index, name] of names.entries()) {
+      const created = `{"name":${JSON.stringify(name)},"categoryId":${categories[index]}}`;
+      const { id } = (await sandbox.call('POST /pets', { body: created })).body;
+      const { body } = await sandbox.call(`GET /pets/${id}`);
+      expect([body.name, String(body.categoryId)]).toEqual([name, categories[index]]);
+    }
+  });
+
   test('that is wrong is a 400 that says what was expected, and adds nothing', async () => {
     await using sandbox = await startTestSandbox({ seeds: [] });
     for (const [body, message] of [
