@@ -76,6 +76,7 @@ async function besiege({ durationMs, ...order }: Omit<Order, 'endpoint'> & { rea
   [answered, slowestMs] = [0, 0];
   const workerData: Order = { ...order, endpoint: process.address };
   const attackers = new Worker(new URL('siege/attacks.ts', import.meta.url), { workerData });
+  resources.defer(async () => void (await attackers.terminate()));
   const asking: Promise<void>[] = [];
   for (const endMs = performance.now() + durationMs; performance.now() < endMs; await setTimeout(ASK_EVERY_MS)) {
     asking.push(ask());
@@ -83,7 +84,6 @@ async function besiege({ durationMs, ...order }: Omit<Order, 'endpoint'> & { rea
   }
   await Promise.all(asking);
   const metrics = await metricsOf(process);
-  await attackers.terminate();
   const figures = {
     delayP99Ms: figureOf(metrics, 'nodejs_eventloop_lag_p99_seconds') * 1_000 - RESOLUTION_MS,
     delayMaxMs: figureOf(metrics, 'nodejs_eventloop_lag_max_seconds') * 1_000 - RESOLUTION_MS,
