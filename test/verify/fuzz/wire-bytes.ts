@@ -25,8 +25,8 @@ const edit = fc.record({ at: fc.nat(400), gone: fc.constantFrom(0, 1, 3), come: 
 export const wireBytes: fc.Arbitrary<Buffer> = fc
   .record({
     all: fc.array(messages, { minLength: 1, maxLength: 3 }),
-    lines: fc.option(fc.array(wrongLine, { maxLength: 2 }), { freq: 1, nil: undefined }),
-    edits: fc.option(fc.array(edit, { maxLength: 3 }), { freq: 1, nil: [] }),
+    lines: fc.option(fc.array(wrongLine, { maxLength: 2 }), { freq: 2, nil: undefined }),
+    edits: fc.option(fc.array(edit, { maxLength: 3 }), { freq: 2, nil: [] }),
     cut: fc.oneof({ weight: 24, arbitrary: fc.constant(Infinity) }, fc.nat(600)),
   })
   .map(({ all, lines, edits, cut }) => {
