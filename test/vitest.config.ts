@@ -47,6 +47,7 @@ export default defineConfig(({ mode }) => ({
     // `npm run contract` alone calls an outside service, even where one is set for petql itself.
     env: mode === 'contract' ? {} : { PET_API_URL: '', PET_API_KEY: '' },
     maxWorkers: availableParallelism(),
+    maxConcurrency: 12,
     // Loading petql takes a file longer than most of its tests. Files leave nothing behind, as petql keeps no global state.
     isolate: false,
     sequence: { sequencer: RealClocksLast },

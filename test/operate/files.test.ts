@@ -51,46 +51,60 @@ async function failedStart(flag: string, path: string, options: RunOptions = {})
   return stderr;
 }
 
-describe('a state file stops the start with one line, and is unchanged, where it', () => {
-  test.each<[string, (bytes: Buffer) => Buffer, RegExp]>([
-    ['is cut short', (bytes) => bytes.subarray(0, bytes.length / 2), /malformed/],
-    ['is damaged', (bytes) => Buffer.from(bytes).fill(7, 8_192, 12_000), /damaged/],
-    ['is something else', () => Buffer.from('{ "notes": "none" }'.repeat(300)), /not a database/],
-    ['is of a newer petql', newer, /newer format/],
-  ])('%s', async (_name, spoil, line) => {
-    const bytes = spoil(good);
-    await writeFile(file, bytes);
-    expect(await failedStart('--state-file', file)).toMatch(line);
-    expect(await readFile(file)).toEqual(bytes);
-  });
-
-  function newer(bytes: Buffer): Buffer {
-    const changed = Buffer.from(bytes);
-    // The user_version (SQLite's file format, section 1.3). An older petql would misread it.
-    changed.writeUInt32BE(999, 60);
-    return changed;
-  }
-
-  test('cannot be written', async () => {
-    await chmod(file, 0o444);
-    expect(await failedStart('--state-file', file, { under: WITHOUT_RIGHTS })).toMatch(/permission denied/);
-  });
+test.each<[string, () => Promise<string> | string, RegExp]>([
+  ['is cut short', () => spoilt(good.subarray(0, good.length / 2)), /malformed/],
+  ['is damaged', () => spoilt(Buffer.from(good).fill(7, 8_192, 12_000)), /damaged/],
+  ['is something else', () => spoilt(Buffer.from('{ "notes": "none" }'.repeat(300))), /not a database/],
+  // The user_version (SQLite's file format, section 1.3). An older petql would misread it.
+  [
+    'is of a newer petql',
+    () => spoilt(Buffer.concat([good.subarray(0, 60), UINT32_999, good.subarray(64)])),
+    /newer format/,
+  ],
+  ['is a folder', () => folder, /Name a new file/],
+  ['is a pipe', makePipe, /Name a new file/],
+  ['is a device', () => '/dev/null', /Name a new file/],
+])('a state file stops the start with one line, and is unchanged, where it %s', async (_name, make, line) => {
+  const stateFile = await make();
+  const read = () => (stateFile === file ? readFile(file) : undefined);
+  const before = await read();
+  const message = failureOf(() => createGateway({ petApiUrl, stateFile }));
+  expect(message).toMatch(/^createGateway: stateFile: [^\n]+$/);
+  expect(message).toMatch(line);
+  expect(await read()).toEqual(before);
 });
+
+const UINT32_999 = Buffer.from([0, 0, 3, 231]);
+
+async function spoilt(bytes: Buffer): Promise<string> {
+  await writeFile(file, bytes);
+  return file;
+}
+
+function failureOf(start: () => unknown): string {
+  try {
+    start();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return 'it started';
+}
 
 /** Root may write everywhere, unless it gives that up. */
 const WITHOUT_RIGHTS = process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
 /** As on a full disk: no file of the process grows (EFBIG). */
 const ON_FULL_DISK = ['prlimit', '--fsize=1:unlimited'];
 
-describe.each(['--state-file', '--sandbox-file'])('%s stops the start with one line where it', (flag) => {
-  test.each<[string, () => Promise<string> | string]>([
-    ['is a folder', () => folder],
-    ['is a pipe', makePipe],
-    ['is a device', () => '/dev/null'],
-  ])('%s', async (_name, make) => {
-    expect(await failedStart(flag, await make())).toMatch(/Name a new file/);
-  });
+test('petql does not start with a state file that cannot be written', async () => {
+  await chmod(file, 0o444);
+  expect(await failedStart('--state-file', file, { under: WITHOUT_RIGHTS })).toMatch(/permission denied/);
+});
 
+test('petql does not start with a sandbox file that is a pipe', async () => {
+  expect(await failedStart('--sandbox-file', makePipe())).toMatch(/Name a new file/);
+});
+
+describe.each(['--state-file', '--sandbox-file'])('petql does not start where %s', (flag) => {
   test('is in a folder that cannot be written', async () => {
     const shut = join(folder, 'shut');
     await mkdir(shut);

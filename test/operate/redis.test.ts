@@ -1,35 +1,35 @@
+import { once } from 'node:events';
 import { createServer } from 'node:net';
-import type { AddressInfo, Server } from 'node:net';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, test as oneTest } from 'vitest';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { startRedisPair } from '../support/redis-pair.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
-import type { RedisServer } from '../support/redis-server.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const PASSWORD = 'redis-pass-b16b00';
-const PATIENCE = { timeout: 10_000 };
 
 const logged = ({ logLines }: TestGateway) =>
   logLines.filter(({ msg }) => String(msg).startsWith('Redis is')).map(({ msg, reason }) => [msg, reason]);
 
-async function readiness({ endpoint }: TestGateway): Promise<unknown> {
-  return (await fetch(new URL('/health/ready', endpoint))).json();
+async function readiness({ endpoint }: TestGateway): Promise<Readonly<Record<string, unknown>>> {
+  const response = await fetch(new URL('/health/ready', endpoint));
+  return (await response.json()) as Record<string, unknown>;
+}
+
+/** Connections fail and heal in real time, so the tests wait together. */
+const test = oneTest.concurrent;
+
+/** A Redis with a user. */
+async function startRedisWithUser() {
+  const redis = await startRedis();
+  await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${PASSWORD}`, '~*', '&*', '+@all');
+  return { ...redis, userUrl: redis.url.replace('//', `//petql:${PASSWORD}@`), [Symbol.asyncDispose]: redis.close };
 }
 
 describe.skipIf(!redisIsHere)('a Redis that fails commands', () => {
-  let redis: RedisServer;
-
-  beforeEach(async () => {
-    redis = await startRedis();
-    await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${PASSWORD}`, '~*', '&*', '+@all');
-  });
-  afterEach(() => redis.close());
-
-  const asUser = () => redis.url.replace('//', `//petql:${PASSWORD}@`);
-
   test.each<[string, string[], string[], string]>([
     [
       'is full',
@@ -44,25 +44,26 @@ describe.skipIf(!redisIsHere)('a Redis that fails commands', () => {
       'NOPERM this user has no permissions to run the',
     ],
   ])('and %s is logged once with the reason, and once when it works again', async (_name, spoil, mend, reason) => {
+    await using redis = await startRedisWithUser();
     await redis.command(...spoil);
-    await using gateway = await startGateway({ gateway: { redisUrl: asUser() } });
+    await using gateway = await startGateway({ gateway: { redisUrl: redis.userUrl } });
     await until(() => logged(gateway).length > 0);
     await gateway.query('{ pets(limit: 1) { id } }');
-    await expect.poll(() => readiness(gateway), PATIENCE).toMatchObject({ status: 'degraded', redis: 'unavailable' });
+    await until(async () => (await readiness(gateway))['status'] === 'degraded');
+    expect(await readiness(gateway)).toMatchObject({ redis: 'unavailable' });
     expect(logged(gateway)).toEqual([['Redis is unavailable', expect.stringContaining(reason)]]);
     await redis.command(...mend);
-    await expect.poll(() => readiness(gateway), PATIENCE).toMatchObject({ status: 'ok' });
-    await expect
-      .poll(() => logged(gateway), PATIENCE)
-      .toEqual([
-        ['Redis is unavailable', expect.stringContaining(reason)],
-        ['Redis is available', undefined],
-      ]);
+    await until(async () => (await readiness(gateway))['status'] === 'ok' && logged(gateway).length > 1);
+    expect(logged(gateway)).toEqual([
+      ['Redis is unavailable', expect.stringContaining(reason)],
+      ['Redis is available', undefined],
+    ]);
     expect(JSON.stringify(gateway.logLines)).not.toContain(PASSWORD);
     expect(JSON.stringify(gateway.logLines)).not.toContain(new URL(redis.url).port);
   });
 
   test('and lacks the database is unavailable, and nothing is stored in another one', async () => {
+    await using redis = await startRedisWithUser();
     await using gateway = await startGateway({ gateway: { redisUrl: `${redis.url}/99`, maxWaitMs: 1_000 } });
     await until(() => logged(gateway).length > 0);
     expect(await gateway.query('{ pets(limit: 1) { id } }')).toMatchObject({ data: { pets: [{ id: '1' }] } });
@@ -79,11 +80,12 @@ describe.skipIf(!redisIsHere)('a Redis that fails commands', () => {
   });
 
   test('and forbids SELECT for a while is used in its own database afterwards', async () => {
+    await using redis = await startRedisWithUser();
     await redis.command('ACL', 'SETUSER', 'petql', '-select');
-    await using gateway = await startGateway({ gateway: { redisUrl: `${asUser()}/3` } });
+    await using gateway = await startGateway({ gateway: { redisUrl: `${redis.userUrl}/3` } });
     await until(() => logged(gateway).length > 0);
     await redis.command('ACL', 'SETUSER', 'petql', '+@all');
-    await expect.poll(() => readiness(gateway), PATIENCE).toMatchObject({ redis: 'connected' });
+    await until(async () => (await readiness(gateway))['redis'] === 'connected');
     await gateway.query('{ pets(limit: 1) { id } }');
     expect(await redis.command('DBSIZE')).toBe(':0\r\n');
     expect(await redis.command('INFO', 'keyspace')).toMatch(/^db3:keys=/m);
@@ -98,7 +100,7 @@ describe.skipIf(!redisIsHere)('a connection to Redis', () => {
   };
 
   // After a planned failover the connections to the old master stay, and it refuses to write.
-  test('to a master that became a replica is replaced', async () => {
+  test('to a master that became a replica is replaced', async ({ onTestFinished }) => {
     const pair = await startRedisPair();
     onTestFinished(() => pair.close());
     await using gateway = await startGateway({ gateway: { redisUrl: pair.url, plan: 'pro' } });
@@ -108,7 +110,7 @@ describe.skipIf(!redisIsHere)('a connection to Redis', () => {
   });
 
   // A firewall forgets connections: they stay, and nothing arrives.
-  test('that goes silent is replaced', async () => {
+  test('that goes silent is replaced', async ({ onTestFinished }) => {
     const redis = await startRedis();
     onTestFinished(() => redis.close());
     await using proxy = await startFaultProxy({ target: redis.url });
@@ -120,29 +122,20 @@ describe.skipIf(!redisIsHere)('a connection to Redis', () => {
   });
 });
 
-describe('a Redis that repeats the command in an error', () => {
-  let server: Server;
-
-  beforeEach(async () => {
-    server = createServer((socket) => {
-      socket
-        .on('error', () => {})
-        .on('data', (commands) => {
-          const count = commands.toString().match(/^\*\d+\r$/gm)?.length ?? 0;
-          socket.write("-ERR unknown command 'evalsha', with args beginning with: '1' 'a-secret'\r\n".repeat(count));
-        });
-    });
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
+test('a Redis that repeats the command in an error gets it into no log line', async ({ onTestFinished }) => {
+  const server = createServer((socket) => {
+    socket
+      .on('error', () => {})
+      .on('data', (commands) => {
+        const count = commands.toString().match(/^\*\d+\r$/gm)?.length ?? 0;
+        socket.write("-ERR unknown command 'evalsha', with args beginning with: '1' 'a-secret'\r\n".repeat(count));
+      });
   });
-  afterEach(() => new Promise((resolve) => server.close(resolve)));
-
-  test('gets it into no log line', async () => {
-    const { port } = server.address() as AddressInfo;
-    await using gateway = await startGateway({ gateway: { redisUrl: `redis://127.0.0.1:${port}` } });
-    await until(() => logged(gateway).length > 0);
-    expect(logged(gateway)).toEqual([['Redis is unavailable', "ERR unknown command 'evalsha'"]]);
-    expect(JSON.stringify(gateway.logLines)).not.toContain('a-secret');
-  });
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  await using gateway = await startGateway({ gateway: { redisUrl: `redis://127.0.0.1:${port}` } });
+  await until(() => logged(gateway).length > 0);
+  expect(logged(gateway)).toEqual([['Redis is unavailable', "ERR unknown command 'evalsha'"]]);
+  expect(JSON.stringify(gateway.logLines)).not.toContain('a-secret');
 });

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test as oneTest } from 'vitest';
 import { askDayUsed, post } from '../support/client.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
@@ -16,15 +16,22 @@ const ENOUGH = 25;
 /** What kill -9 may take of the day: more than this petql keeps in reserve. */
 const RESERVE = 30;
 
+/** Processes start and end in real time, so the tests wait together. */
+const test = oneTest.concurrent;
+
 let root: string;
+const closing = new AsyncDisposableStack();
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'petql-shutdown-'));
 });
-afterAll(() => rm(root, { recursive: true }));
+afterAll(async () => {
+  await closing.disposeAsync();
+  await rm(root, { recursive: true });
+});
 
 async function start(...args: string[]): Promise<PetqlProcess> {
   const petql = await startPetql(['--port', '0', '--plan', 'business', ...args]);
-  onTestFinished(async () => {
+  closing.defer(async () => {
     petql.kill('SIGKILL');
     await petql.exited;
   });
@@ -57,8 +64,9 @@ async function createMany(petql: PetqlProcess, onEnough: () => void) {
   return { created: [...answered].filter(([, id]) => /^\d+$/.test(id)), answered, sent };
 }
 
-describe.each(['SIGTERM', 'SIGKILL'] as const)('%s under load', (signal) => {
-  test('loses nothing that was answered, creates nothing twice, and the next process goes on from there', async () => {
+test.each(['SIGTERM', 'SIGKILL'] as const)(
+  '%s under load loses nothing that was answered, creates nothing twice, and the next process goes on from there',
+  async (signal) => {
     const files = [join(root, `${signal}-pets.db`), join(root, `${signal}-state.db`)] as const;
     const startOverFiles = () => start('--sandbox-file', files[0], '--state-file', files[1], '--max-wait-ms', '1000');
     const first = await startOverFiles();
@@ -80,13 +88,13 @@ describe.each(['SIGTERM', 'SIGKILL'] as const)('%s under load', (signal) => {
     database.close();
     expect(created.filter(([name]) => times.get(name) !== 1)).toEqual([]);
     expect([...times].filter(([, count]) => count !== 1)).toEqual([]);
-  });
-});
+  },
+);
 
 /** petql over an upstream that answers late, and a creation under way there. */
 async function createSlowly(delayMs: number) {
   const sandbox = await startRecordedSandbox();
-  onTestFinished(() => sandbox.close());
+  closing.defer(() => sandbox.close());
   const petql = await start('--pet-api-url', sandbox.url, '--upstream-timeout-ms', '60000');
   sandbox.setFault(() => ({ delayMs }));
   const creating = create(petql, 'Slow pet').catch(() => 'lost');

@@ -1,8 +1,11 @@
-import { expect, test } from 'vitest';
+import { expect, test as oneTest } from 'vitest';
 import type { Fault } from '../../src/sandbox/fault.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
+
+/** Retries pause in real time, so the tests pause together. */
+const test = oneTest.concurrent;
 
 const FAILS: Fault = { status: 503, body: '' };
 

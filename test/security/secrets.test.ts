@@ -4,19 +4,20 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test as oneTest } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
 import type { Fault } from '../../src/sandbox/fault.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 import { serve } from '../support/serve.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
-import type { RedisServer } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { createEverything, readRedis, readStateFile } from './everything.ts';
 import type { Everything } from './everything.ts';
+
+/** Calls time out and are retried in real time, so the tests wait together. */
+const test = oneTest.concurrent;
 
 const PLAN = { name: 'Business', perMinute: 1_000, perDay: 100_000 };
 const KEY_SECRET = 'hmac-secret-c0ffee-5d1e';
@@ -58,31 +59,11 @@ afterAll(async () => {
   await provider.shutdown();
 });
 
-let folder: string;
-let sandbox: Sandbox;
-let closing: Promise<void> | undefined;
-let everything: Everything;
-
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'petql-secrets-'));
-  sandbox = await startSandbox({ keys: Object.fromEntries(API_KEYS.map((key) => [key, PLAN])) });
-  closing = undefined;
-  everything = createEverything();
-});
-afterEach(async () => {
-  await closeSandbox();
-  await rm(folder, { recursive: true });
-});
-
-function closeSandbox(): Promise<void> {
-  closing ??= sandbox.close();
-  return closing;
-}
-
 /** Every kind of answer, over HTTP and in process, with a gateway of these options. */
-async function drive(options: Partial<GatewayOptions>, meanwhile: () => Promise<void>): Promise<void> {
+async function drive(options: Partial<GatewayOptions>, meanwhile: (everything: Everything) => Promise<void>) {
   const { log, lines } = createMemoryLog();
-  exporter.reset();
+  const everything = createEverything();
+  const sandbox = await startSandbox({ keys: Object.fromEntries(API_KEYS.map((key) => [key, PLAN])) });
   const gateway = createGateway({
     petApiUrl: sandbox.url,
     upstreamTimeoutMs: 150,
@@ -110,11 +91,11 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: () => Promise<
   await ask('no GraphQL', fine, 'nonsense {');
   await ask('a key that is none', `${fine} ${limited}`);
   await ask('a wrong id', fine, `{ pet(id: "x") { id } }`);
-  await meanwhile();
+  await meanwhile(everything);
   await ask('success again', fine);
-  await closeSandbox();
+  await sandbox.close();
   await ask('an upstream that is gone');
-  await askAdmin(gateway);
+  await askAdmin(gateway, everything);
   await gateway.close();
   expect(CODES.split(' ').filter((code) => everything.found({ code }).length === 0)).toEqual([]);
   everything.add('log', JSON.stringify(lines));
@@ -122,6 +103,7 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: () => Promise<
   expect(spans.map(({ name }) => name)).toEqual(expect.arrayContaining(SPANS));
   everything.add('traces', inspect(spans, { depth: 12, maxArrayLength: null }));
   everything.add('gateway', inspect({ ...gateway, schema: undefined }, { depth: 8, showHidden: true }));
+  return { everything, host: new URL(sandbox.url).host };
 
   async function ask(what: string, apiKey = apiKeyFor(what), document = operation((turn += 1))): Promise<void> {
     for (const query of [
@@ -144,7 +126,7 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: () => Promise<
 }
 
 /** What those see who run the gateway: metrics and the page with its rows. */
-async function askAdmin({ admin }: Gateway): Promise<void> {
+async function askAdmin({ admin }: Gateway, everything: Everything): Promise<void> {
   if (!admin) throw new Error('expected a gateway with the option admin');
   await using listener = await serve(admin);
   for (const path of ['/metrics', '/quota']) {
@@ -161,62 +143,67 @@ function operation(turn: number): string {
   return `mutation { createPet(input: { ${input} }) { pet { id } userErrors { code message } } }`;
 }
 
-function secrets(more: Record<string, string> = {}): Record<string, string> {
+function secrets(host: string, more: Record<string, string> = {}): Record<string, string> {
   return {
     ...Object.fromEntries([...API_KEYS, UNKNOWN_KEY].map((key) => [`the API key ${key}`, key])),
     'the key secret': KEY_SECRET,
     'the idempotency key': IDEMPOTENCY_KEY,
-    'the upstream’s address': new URL(sandbox.url).host,
+    'the upstream’s address': host,
     ...more,
   };
 }
 
-test('with a state file, no secret comes out anywhere', async () => {
+test('with a state file, no secret comes out anywhere', async ({ onTestFinished }) => {
+  const folder = await mkdtemp(join(tmpdir(), 'petql-secrets-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, 'state.db');
-  await drive({ stateFile: path, keySecret: KEY_SECRET }, () => readStateFile(path, everything));
+  const { everything, host } = await drive({ stateFile: path, keySecret: KEY_SECRET }, (found) =>
+    readStateFile(path, found),
+  );
   await readStateFile(path, everything);
   expect(everything.places).toEqual(expect.arrayContaining(['state file', 'log', 'HTTP after a 429']));
-  expect(everything.found(secrets())).toEqual([]);
+  expect(everything.found(secrets(host))).toEqual([]);
 });
 
 describe.skipIf(!redisIsHere)('with Redis', () => {
-  let redis: RedisServer;
-
-  beforeEach(async () => {
-    redis = await startRedis();
+  async function startRedisWithUser() {
+    const redis = await startRedis();
     await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${REDIS_PASSWORD}`, '~*', '&*', '+@all');
-  });
-  afterEach(() => redis.close());
-
-  const as = (password: string) => redis.url.replace('//', `//petql:${password}@`);
+    const urlWith = (password: string) => redis.url.replace('//', `//petql:${password}@`);
+    return { ...redis, urlWith, [Symbol.asyncDispose]: redis.close };
+  }
 
   test.each([
     ['a key secret', { keySecret: KEY_SECRET }],
     ['a key secret that the replicas agreed on', {}],
   ])('and %s, no secret comes out anywhere', async (_name, options) => {
-    await drive({ redisUrl: as(REDIS_PASSWORD), ...options }, async () => {
+    await using redis = await startRedisWithUser();
+    const { everything, host } = await drive({ redisUrl: redis.urlWith(REDIS_PASSWORD), ...options }, async (found) => {
       await until(async () => (await redis.command('KEYS', '*')).includes('petql:2:record:'));
-      await readRedis(redis.url, everything);
+      await readRedis(redis.url, found);
       await redis.kill();
     });
     expect(everything.places.some((place) => place.startsWith('Redis GET petql:2:record:'))).toBe(true);
-    expect(everything.found(secrets({ 'Redis’s password': REDIS_PASSWORD }))).toEqual([]);
+    expect(everything.found(secrets(host, { 'Redis’s password': REDIS_PASSWORD }))).toEqual([]);
   });
 
   test('and a wrong password, no secret comes out anywhere', async () => {
+    await using redis = await startRedisWithUser();
     const wrong = `${REDIS_PASSWORD}-wrong`;
     // A process that starts without Redis takes a fiftieth of what it knows the plan to be.
-    await drive({ redisUrl: as(wrong), keySecret: KEY_SECRET, plan: 'business' }, () => Promise.resolve());
-    expect(everything.found(secrets({ 'Redis’s password': wrong }))).toEqual([]);
+    const options = { redisUrl: redis.urlWith(wrong), keySecret: KEY_SECRET, plan: 'business' } as const;
+    const { everything, host } = await drive(options, () => Promise.resolve());
+    expect(everything.found(secrets(host, { 'Redis’s password': wrong }))).toEqual([]);
   }, 60_000);
 });
 
 test('what is looked for would be found', () => {
+  const everything = createEverything();
   const key = apiKeyFor('success');
   everything.add('a log', JSON.stringify({ authorization: `Bearer ${key}` }));
   everything.add('a header', Buffer.from(`Bearer ${key}, and more`).toString('base64'));
-  everything.add('an error', inspect(new Error(`connect ${new URL(sandbox.url).host}`)));
-  expect(everything.found(secrets())).toEqual([
+  everything.add('an error', inspect(new Error('connect 127.0.0.1:9')));
+  expect(everything.found(secrets('127.0.0.1:9'))).toEqual([
     `a log: the API key ${key}, as it is`,
     `a header: the API key ${key}, in base64 behind Bearer`,
     `a log: the API key ${key}, percent-encoded`,

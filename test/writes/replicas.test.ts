@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test as oneTest } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
+import { post } from '../support/client.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startPetql } from '../support/run-petql.ts';
@@ -22,32 +23,41 @@ const variablesOf = (input: object = {}) => ({
 });
 const codeOf = ({ errors }: Answer) => errors?.[0]?.extensions.code;
 
-let sandbox: RecordedSandbox;
-beforeEach(async () => {
-  sandbox = await startRecordedSandbox();
-});
-afterEach(() => sandbox.close());
+/** Leases end and Redis fails in real time, so the tests wait together. */
+const test = oneTest.concurrent;
 
-const posts = () => sandbox.calls.filter(({ method }) => method === 'POST').length;
+let folder: string;
+const closing = new AsyncDisposableStack();
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'petql-writes-'));
+});
+afterAll(async () => {
+  await closing.disposeAsync();
+  await rm(folder, { recursive: true });
+});
+
+const countPosts = ({ calls }: RecordedSandbox) => calls.filter(({ method }) => method === 'POST').length;
+
+async function startOwnSandbox(): Promise<RecordedSandbox> {
+  const sandbox = await startRecordedSandbox();
+  closing.defer(() => sandbox.close());
+  return sandbox;
+}
 
 /** A process over the sandbox. */
-async function startProcess(...args: string[]) {
+async function startProcess(sandbox: RecordedSandbox, ...args: string[]) {
   const times = ['--upstream-timeout-ms', '400', '--max-wait-ms', '400', '--plan', 'pro'];
   const petql = await startPetql(['--port', '0', '--pet-api-url', sandbox.url, ...times, ...args]);
   const kill = async () => {
     petql.kill('SIGKILL');
     await petql.exited;
   };
-  onTestFinished(kill);
+  closing.defer(kill);
   return {
     kill,
     async create(input: object = {}): Promise<Answer> {
-      const response = await fetch(petql.address, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: 'Bearer demo-pro' },
-        body: JSON.stringify({ query: CREATE, variables: variablesOf(input) }),
-      });
-      const { data, errors } = (await response.json()) as Answer;
+      const headers = { authorization: 'Bearer demo-pro' };
+      const { data, errors } = await post(petql.address, CREATE, { headers, variables: variablesOf(input) });
       return { data, ...(errors && { errors }) };
     },
   };
@@ -56,10 +66,10 @@ async function startProcess(...args: string[]) {
 type Process = Awaited<ReturnType<typeof startProcess>>;
 
 /** Kills a process while its POST is under way, and resolves once its lease is over. */
-async function killWithin(petql: Process, startOther: () => Promise<Process>): Promise<Process> {
+async function killWithin(sandbox: RecordedSandbox, petql: Process, startOther: () => Promise<Process>) {
   sandbox.setFault(() => ({ delayMs: 60_000 }));
   const lost = petql.create().catch(() => 'lost');
-  await until(() => posts() === 1);
+  await until(() => countPosts(sandbox) === 1);
   await petql.kill();
   expect(await lost).toBe('lost');
   sandbox.setFault(undefined);
@@ -68,32 +78,29 @@ async function killWithin(petql: Process, startOther: () => Promise<Process>): P
   return other;
 }
 
+async function startReplicas() {
+  const [redis, sandbox] = await Promise.all([startRedis(), startOwnSandbox()]);
+  closing.defer(() => redis.close());
+  const options: GatewayOptions = { petApiUrl: sandbox.url, redisUrl: redis.url, plan: 'pro', maxWaitMs: 2_000 };
+  const [one, other] = [createGateway(options), createGateway(options)];
+  closing.defer(async () => void (await Promise.all([one.close(), other.close()])));
+  await Promise.all([one.ready(), other.ready()]);
+  return { redis, sandbox, one, other, posts: () => countPosts(sandbox) };
+}
+
+async function execute({ execute: run }: Gateway, document: string, variables = {}, cacheControl?: string) {
+  const { data, errors } = await run({ document, variables, apiKey: 'demo-pro', cacheControl });
+  return { data, ...(errors && { errors }) } as Answer;
+}
+
+const create = (gateway: Gateway, input?: object) => execute(gateway, CREATE, variablesOf(input));
+const nameFrom = async (gateway: Gateway, cacheControl?: string): Promise<unknown> =>
+  (await execute(gateway, '{ pet(id: "250") { name } }', {}, cacheControl)).data.pet?.name;
+const isFull = (redis: RedisServer, isSo: boolean) => redis.command('CONFIG', 'SET', 'maxmemory', isSo ? '1' : '0');
+
 describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
-  let redis: RedisServer;
-  let one: Gateway;
-  let other: Gateway;
-
-  beforeAll(async () => {
-    redis = await startRedis();
-    return () => redis.close();
-  });
-  beforeEach(async () => {
-    await redis.command('FLUSHALL');
-    const options: GatewayOptions = { petApiUrl: sandbox.url, redisUrl: redis.url, plan: 'pro', maxWaitMs: 2_000 };
-    [one, other] = [createGateway(options), createGateway(options)];
-    await Promise.all([one.ready(), other.ready()]);
-    return () => Promise.all([one.close(), other.close()]);
-  });
-
-  const execute = async ({ execute: run }: Gateway, document: string, variables = {}, cacheControl?: string) => {
-    const { data, errors } = await run({ document, variables, apiKey: 'demo-pro', cacheControl });
-    return { data, ...(errors && { errors }) } as Answer;
-  };
-  const create = (gateway: Gateway, input?: object) => execute(gateway, CREATE, variablesOf(input));
-  const nameFrom = async (gateway: Gateway, cacheControl?: string): Promise<unknown> =>
-    (await execute(gateway, '{ pet(id: "250") { name } }', {}, cacheControl)).data.pet?.name;
-
   test('make one POST of concurrent submits, with one outcome', async () => {
+    const { sandbox, one, other, posts } = await startReplicas();
     sandbox.setFault(() => ({ delayMs: 200 }));
     const answers = await Promise.all([create(one), create(other), create(one), create(other)]);
     expect(posts()).toBe(1);
@@ -102,6 +109,7 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
   });
 
   test('replay each other’s outcomes, and reject another input', async () => {
+    const { one, other, posts } = await startReplicas();
     const first = await create(one);
     expect(await create(other)).toEqual(first);
     expect(codeOf(await create(other, { name: 'Mono' }))).toBe('BAD_USER_INPUT');
@@ -109,6 +117,7 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
   });
 
   test('serve nothing from before the other’s creation', async () => {
+    const { one, other } = await startReplicas();
     expect(await nameFrom(other)).toBeUndefined();
     const first = await create(one);
     expect(first.data?.createPet.pet.id).toBe('250');
@@ -117,38 +126,37 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
   });
 
   test('hear of a creation after no-cache reads', async () => {
+    const { one, other } = await startReplicas();
     expect(await nameFrom(other, 'no-cache')).toBeUndefined();
     expect(codeOf(await create(one))).toBeUndefined();
     await until(async () => (await nameFrom(other, 'max-age=3600')) === 'Momo');
   });
 
   test('hear of a creation that Redis did not take when it was over', async () => {
+    const { redis, one, other } = await startReplicas();
     expect(await nameFrom(other, 'max-age=3600')).toBeUndefined();
-    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    await isFull(redis, true);
     const ready = new Request('http://localhost/health/ready');
     await until(async () => (await (await one.fetch(ready)).text()).includes('degraded'));
     expect(codeOf(await create(one, { idempotencyKey: null }))).toBeUndefined();
-    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    await isFull(redis, false);
     await until(async () => (await nameFrom(other, 'max-age=3600')) === 'Momo');
   });
 
-  test.each<[string, () => unknown, () => unknown]>([
-    ['is gone', () => redis.kill(), () => redis.start()],
-    ['hangs', () => redis.freeze(), () => redis.thaw()],
-    [
-      'is full',
-      () => redis.command('CONFIG', 'SET', 'maxmemory', '1'),
-      () => redis.command('CONFIG', 'SET', 'maxmemory', '0'),
-    ],
+  test.each<[string, (redis: RedisServer) => unknown, (redis: RedisServer) => unknown]>([
+    ['is gone', (redis) => redis.kill(), (redis) => redis.start()],
+    ['hangs', (redis) => redis.freeze(), (redis) => redis.thaw()],
+    ['is full', (redis) => isFull(redis, true), (redis) => isFull(redis, false)],
   ])('send nothing with a key while Redis %s, and one POST after it', async (_how, spoil, mend) => {
-    await spoil();
+    const { redis, one, other, posts } = await startReplicas();
+    await spoil(redis);
     await until(async () => codeOf(await create(one)) === 'IDEMPOTENCY_UNAVAILABLE');
     const refused = await create(one);
     expect(refused.errors?.[0]?.extensions.retryAfterMs).toBeGreaterThanOrEqual(1_000);
     expect(posts()).toBe(0);
     // Without a key there is nothing to store.
     expect((await create(one, { idempotencyKey: null })).errors).toBeUndefined();
-    await mend();
+    await mend(redis);
     for (const gateway of [one, other])
       await until(async () => codeOf(await create(gateway)) !== 'IDEMPOTENCY_UNAVAILABLE');
     expect(await create(other)).toEqual(await create(one));
@@ -156,6 +164,7 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
   });
 
   test('store an outcome that Redis missed as soon as it is back', async () => {
+    const { redis, sandbox, one, posts } = await startReplicas();
     sandbox.setFault(() => ({ delayMs: 200 }));
     const creating = create(one);
     await until(() => posts() === 1);
@@ -170,11 +179,12 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
   });
 
   test('send nothing again when one is killed during its POST', async () => {
+    const { redis, sandbox, other, posts } = await startReplicas();
     const [killed, third] = await Promise.all([
-      startProcess('--redis-url', redis.url),
-      startProcess('--redis-url', redis.url),
+      startProcess(sandbox, '--redis-url', redis.url),
+      startProcess(sandbox, '--redis-url', redis.url),
     ]);
-    await killWithin(killed, async () => third);
+    await killWithin(sandbox, killed, async () => third);
     expect(codeOf(await third.create())).toBe('OUTCOME_UNKNOWN');
     expect(codeOf(await create(other))).toBe('OUTCOME_UNKNOWN');
     expect(posts()).toBe(1);
@@ -182,32 +192,25 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
 });
 
 describe('one process with a state file', () => {
-  let folder: string;
-  let args: string[];
-
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'petql-writes-'));
-  });
-  beforeEach(({ task }) => {
-    args = ['--state-file', join(folder, `${task.id}.db`)];
-  });
-  afterAll(() => rm(folder, { recursive: true }));
-
   test('knows outcomes after kill -9', async () => {
-    const before = await startProcess(...args);
+    const sandbox = await startOwnSandbox();
+    const start = () => startProcess(sandbox, '--state-file', join(folder, 'outcomes.db'));
+    const before = await start();
     const [added, refused] = [await before.create(), await before.create({ name: '', idempotencyKey: 'k' })];
     expect(added.errors ?? refused.errors).toBeUndefined();
     await before.kill();
-    const after = await startProcess(...args);
+    const after = await start();
     expect(await after.create()).toEqual(added);
     expect(await after.create({ name: '', idempotencyKey: 'k' })).toEqual(refused);
     expect(codeOf(await after.create({ name: 'Mono' }))).toBe('BAD_USER_INPUT');
-    expect(posts()).toBe(2);
+    expect(countPosts(sandbox)).toBe(2);
   });
 
   test('sends nothing again after kill -9 during a POST', async () => {
-    const after = await killWithin(await startProcess(...args), () => startProcess(...args));
+    const sandbox = await startOwnSandbox();
+    const start = () => startProcess(sandbox, '--state-file', join(folder, 'killed.db'));
+    const after = await killWithin(sandbox, await start(), start);
     expect(codeOf(await after.create())).toBe('OUTCOME_UNKNOWN');
-    expect(posts()).toBe(1);
+    expect(countPosts(sandbox)).toBe(1);
   });
 });
