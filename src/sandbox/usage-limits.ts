@@ -28,11 +28,8 @@ export interface Admission {
   readonly resetAtMs: number;
 }
 
-/** Counts a request in both windows, or rejects it without counting. */
-export type Admit = (nowMs: number) => Admission;
-
-/** Counts the requests of one key. It shares no code with the gateway's throttle, whose mistakes it would hide. */
-export function createUsageLimits({ perMinute, perDay }: SandboxPlan): Admit {
+/** Returns what counts a request of one key in both windows, or rejects it without counting. It shares no code with the gateway's throttle, whose mistakes it would hide. */
+export function createUsageLimits({ perMinute, perDay }: SandboxPlan): (nowMs: number) => Admission {
   const minute = { limit: perMinute, lengthMs: 60_000, used: 0, startMs: 0 };
   const day = { limit: perDay, lengthMs: 86_400_000, used: 0, startMs: 0 };
   let rejections = 0;

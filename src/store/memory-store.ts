@@ -5,8 +5,7 @@ interface Document {
   readonly expiresAtMs: number;
 }
 
-/** Documents looked at per update, in rotation, so that expired ones are evicted without a pause. */
-const SWEPT_PER_UPDATE = 2;
+const SWEEP_INTERVAL_MS = 60_000;
 
 /**
  * Keeps documents for as long as the process runs.
@@ -15,13 +14,13 @@ const SWEPT_PER_UPDATE = 2;
  */
 export function createMemoryStore(nowMs: () => number): Store {
   const documents = new Map<string, Document>();
-  let rotation = documents.entries();
+  let sweepAtMs = -Infinity;
 
   return {
     // Async: what a change throws becomes a rejection.
     async update(name, change) {
       const now = nowMs();
-      sweep(now);
+      if (now >= sweepAtMs) sweep(now);
       const document = documents.get(name);
       const found = document && document.expiresAtMs > now ? document.text : undefined;
       const { text, ttlMs, result } = change(found, now);
@@ -34,10 +33,7 @@ export function createMemoryStore(nowMs: () => number): Store {
   };
 
   function sweep(now: number): void {
-    for (let count = 0; count < SWEPT_PER_UPDATE; count += 1) {
-      const { done, value } = rotation.next();
-      if (done) rotation = documents.entries();
-      else if (value[1].expiresAtMs <= now) documents.delete(value[0]);
-    }
+    sweepAtMs = now + SWEEP_INTERVAL_MS;
+    for (const [name, { expiresAtMs }] of documents) if (expiresAtMs <= now) documents.delete(name);
   }
 }

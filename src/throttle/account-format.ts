@@ -48,10 +48,6 @@ const ACCOUNT = z.object({
 export type Account = z.infer<typeof ACCOUNT>;
 export type WindowCount = z.infer<typeof WINDOW>;
 
-export function encodeAccount(account: Account): string {
-  return JSON.stringify(account);
-}
-
 /** @returns undefined for a text that is no account. */
 export function decodeAccount(text: string): Account | undefined {
   try {

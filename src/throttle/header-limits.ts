@@ -1,12 +1,6 @@
 import type { RateLimitHeaders } from '../upstream/rate-limit-headers.ts';
 
-/** The window that one response's headers describe (pet-api.md, "Rate-limit headers"). */
-export interface HeaderLimits {
-  readonly limit: number;
-  readonly remaining: number;
-  /** Undefined where it is missing or impossible. */
-  readonly reset: { readonly inMs: number; readonly id: number } | undefined;
-}
+export type HeaderLimits = NonNullable<ReturnType<typeof headerLimits>>;
 
 const DAY_MS = 86_400_000;
 /** Timestamps of our time: in seconds below the one and in milliseconds above the other; what is smaller is seconds from now. */
@@ -14,19 +8,18 @@ const MIN_TIMESTAMP_S = 1_000_000_000;
 const MIN_TIMESTAMP_MS = 100_000_000_000;
 
 /**
- * Reads the headers of one response. The reset counts from the Date of the same response, so that no clock of ours matters.
+ * Reads which window the headers of one response describe (pet-api.md, "Rate-limit headers"). The reset counts from the Date
+ * of the same response, so that no clock of ours matters.
  *
  * @param nowMs our wall clock, used where the response has no Date.
  */
-export function headerLimits(
-  { limit, remaining, reset, dateMs }: RateLimitHeaders,
-  nowMs: number,
-): HeaderLimits | undefined {
+export function headerLimits({ limit, remaining, reset, dateMs }: RateLimitHeaders, nowMs: number) {
   if (limit === undefined || remaining === undefined || limit < 1 || remaining > limit) return undefined;
   return { limit, remaining, reset: reset === undefined ? undefined : headerReset(reset, dateMs ?? nowMs) };
 }
 
-function headerReset(reset: number, atMs: number): HeaderLimits['reset'] {
+/** Returns undefined for an impossible reset. */
+function headerReset(reset: number, atMs: number): { readonly inMs: number; readonly id: number } | undefined {
   const inMs = resetAtMs(reset, atMs) - atMs;
   if (inMs <= 0 || inMs > DAY_MS + 3_600_000) return undefined;
   return { inMs, id: Math.round((atMs + inMs) / 1_000) };

@@ -7,7 +7,7 @@ import type { Changed, Store } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { lose, newAccount, refund, refuse, settle, succeed, take } from './account.ts';
 import type { Moment, Permit, RateLimited, Response, Taken } from './account.ts';
-import { decodeAccount, encodeAccount } from './account-format.ts';
+import { decodeAccount } from './account-format.ts';
 import type { Account } from './account-format.ts';
 import type { AccountRules } from './account-limits.ts';
 import { absorb, restore } from './account-merge.ts';
@@ -176,7 +176,7 @@ export function createLedger(options: LedgerOptions) {
     const { result, now } = await store.update(name, (found, nowMs): Changed<{ result: Result; now: Seen }> => {
       const account = open(apiKey, found);
       const changed = change(account, nowMs, rules);
-      const text = encodeAccount(account);
+      const text = JSON.stringify(account);
       return { text, ttlMs: ACCOUNT_TTL_MS, result: { result: changed, now: { account, text } } };
     });
     seen.set(apiKey, now);
@@ -201,7 +201,7 @@ export function createLedger(options: LedgerOptions) {
       log.warn({}, 'an account in the store cannot be read; the headers correct a new one');
     }
     // The offline account starts from it if it cannot be written.
-    if (known && !last) seen.set(apiKey, { account: structuredClone(known), text: encodeAccount(known) });
+    if (known && !last) seen.set(apiKey, { account: structuredClone(known), text: JSON.stringify(known) });
     const account = known ?? newAccount(randomUUID(), !isFreshUpstream || found !== undefined);
     // Redis lost some of it, or another replica restored it from what that one had seen.
     if (last && (account.granted < last.account.granted || account.epoch !== last.account.epoch)) {

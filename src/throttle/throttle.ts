@@ -62,8 +62,8 @@ export function createThrottle(options: ThrottleOptions) {
   const queue = createCallQueue(MAX_CONCURRENT);
   let running = 0;
   let reporting = 0;
-  let refusals = 0;
-  let refusalsAtTake = 0;
+  /** Whether a refusal came since the permits were asked for that are about to be taken. */
+  let isRefused = false;
   let stopping = false;
   const closed = Promise.withResolvers<void>();
   const source = createPermitSource({
@@ -73,7 +73,7 @@ export function createThrottle(options: ThrottleOptions) {
       permits.push(...taken);
       queue.addPermits(taken.length);
       // A permit that was granted before a refusal is not used after it.
-      if (refusals !== refusalsAtTake) giveBack(permits.length);
+      if (isRefused) giveBack(permits.length);
     },
     onFailure(error) {
       for (const waiter of allWaiters()) waiter.fail(error);
@@ -218,7 +218,7 @@ export function createThrottle(options: ThrottleOptions) {
     // Only what can be sent at once: an unused permit is missing to other replicas.
     const wanted = Math.min(waiting, MAX_CONCURRENT - running) - permits.length;
     if (wanted <= 0 || source.taking) return settleClosed();
-    refusalsAtTake = refusals;
+    isRefused = false;
     source.take(wanted);
   }
 
@@ -232,7 +232,7 @@ export function createThrottle(options: ThrottleOptions) {
   /** Reports before the next permits are taken. */
   async function report(permit: Permit, what: Report): Promise<void> {
     if (what.kind === 'rate-limited') {
-      refusals += 1;
+      isRefused = true;
       giveBack(permits.length);
     }
     reporting += 1;
