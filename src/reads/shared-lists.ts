@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Pet } from '../pet.ts';
 import type { NameOf } from '../store/key-secret.ts';
-import { StoreUnavailableError } from '../store/store.ts';
 import type { Store } from '../store/store.ts';
 import type { PetCache } from './pet-cache.ts';
 import { isList } from './read-key.ts';
@@ -109,8 +108,8 @@ export function createSharedLists({ store, nameOf, clock, works, ...options }: S
           cache.invalidate();
         }
         learnFrom(document);
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError)) throw error;
+      } catch {
+        // The store is unavailable, or has another key secret.
       }
     }
 

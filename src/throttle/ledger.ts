@@ -90,7 +90,7 @@ export function createLedger(options: LedgerOptions) {
         return { permits: [], closed: { by: 'contended', waitMs: CONTENDED_MS } };
       }
     },
-    /** Reports the end of a permit. A report that an unavailable store does not take is applied once it is available. */
+    /** Reports the end of a permit. Never rejects: a report that the store does not take is applied once it is available. */
     async report(apiKey: string, permit: Permit, report: Report): Promise<void> {
       const change: AccountChange<void> = (account, nowMs, own) => {
         apply(account, permit, report, { nowMs, rules: own });
@@ -101,7 +101,6 @@ export function createLedger(options: LedgerOptions) {
           return await updateStore(apiKey, change);
         } catch (error) {
           if (isContended(error)) continue;
-          if (!(error instanceof StoreUnavailableError)) throw error;
           openOffline(apiKey).unwritten.push(change);
           break;
         }

@@ -85,6 +85,9 @@ describe.runIf(redisIsHere)('with Redis', () => {
       await expect(other.gateway.ready()).rejects.toThrow(/key secret/);
       const told = other.logLines.filter(({ msg }) => String(msg).includes('key secret'));
       expect(told.map(({ level }) => level)).toEqual([50]);
+      const error = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+      expect((await other.query('{ pets { id } }')).errors).toMatchObject([error]);
+      expect(other.sandbox.calls).toEqual([]);
       expect(await redis.command('GET', 'petql:2:key-secret')).not.toContain('the one secret');
     } finally {
       await redis.close();
