@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { GraphQLError, getOperationAST } from 'graphql';
+import { getOperationAST } from 'graphql';
 import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
@@ -80,12 +80,8 @@ export function createGraphqlServer({ settings, callers, health, events, spans }
     schema,
     graphqlEndpoint: settings.endpoint,
     async context({ state }) {
-      try {
-        return (state.context = await createContext(state.request, state.span.trace));
-      } catch (fault) {
-        // Yoga drops errors that are named AbortError or TimeoutError, such as those of a petApiKey function.
-        throw new GraphQLError('No context', { originalError: fault as Error });
-      }
+      state.context = await createContext(state.request, state.span.trace);
+      return state.context;
     },
     parserAndValidationCache: createDocumentCaches(),
     plugins: [plugin],

@@ -104,20 +104,19 @@ describe("the server's key", () => {
     },
   );
 
-  test.each([new Error('the vault says: secret'), new DOMException('the vault says: secret', 'TimeoutError')])(
-    'that cannot be found for a fault is masked: %s',
-    async (fault) => {
-      await using gateway = await startEmbedded({ petApiKey: () => Promise.reject(fault) });
-      const response = await gateway.fetch(graphqlRequest({ query: FIRST }));
-      expect(response.status).toBe(500);
-      const text = await response.text();
-      expect(text).toContain('INTERNAL_SERVER_ERROR');
-      expect(text).not.toContain('secret');
-      expect(gateway.logLines).toContainEqual(
-        expect.objectContaining({ err: expect.objectContaining({ message: 'the vault says: secret' }) }),
-      );
-    },
-  );
+  test('that cannot be found for a fault is masked', async () => {
+    await using gateway = await startEmbedded({
+      petApiKey: () => Promise.reject(new Error('the vault says: secret')),
+    });
+    const response = await gateway.fetch(graphqlRequest({ query: FIRST }));
+    expect(response.status).toBe(500);
+    const text = await response.text();
+    expect(text).toContain('INTERNAL_SERVER_ERROR');
+    expect(text).not.toContain('secret');
+    expect(gateway.logLines).toContainEqual(
+      expect.objectContaining({ err: expect.objectContaining({ message: 'the vault says: secret' }) }),
+    );
+  });
 });
 
 describe('handle', () => {
