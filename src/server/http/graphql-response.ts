@@ -24,10 +24,11 @@ export function graphqlResponse(state: RequestState, errors: readonly FinishedEr
   }
   const waits = errors.map(({ shown }) => shown.extensions.retryAfterMs ?? NaN);
   if (hasNothing && !waits.includes(NaN)) headers['retry-after'] = String(Math.ceil(Math.max(...waits) / 1000));
-  const shownErrors = errors.length > 0 ? `"errors":${JSON.stringify(errors.map(({ shown }) => shown))}` : '';
-  const shownData = data !== undefined && !isFailure ? `"data":${data},` : '';
-  // Where nothing ran there are neither data nor extensions.
-  const ran = extensions ? `${shownErrors && ','}${shownData}"extensions":${JSON.stringify(extensions)}` : '';
+  const parts = [
+    errors.length > 0 && `"errors":${JSON.stringify(errors.map(({ shown }) => shown))}`,
+    data !== undefined && !isFailure && `"data":${data}`,
+    extensions && `"extensions":${JSON.stringify(extensions)}`,
+  ];
   const isSoft = status === 400 && !isMalformed && type === 'application/json';
-  return { status: isFailure && !isSoft ? status : 200, headers, body: `{${shownErrors}${ran}}` };
+  return { status: isFailure && !isSoft ? status : 200, headers, body: `{${parts.filter(Boolean).join(',')}}` };
 }

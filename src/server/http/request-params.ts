@@ -46,8 +46,7 @@ const NO_OBJECT = 'The body must be one object with a query.';
 
 /** Returns the first type of an Accept header that petql can send. A weight of 0 excludes one (RFC 9110, section 12.4.2). */
 export function acceptedType(accept: string | undefined): string | undefined {
-  if (!accept || accept === '*/*') return 'application/json';
-  for (const part of accept.toLowerCase().split(',')) {
+  for (const part of (accept || '*/*').toLowerCase().split(',')) {
     const [type = '', ...params] = part.replaceAll(/\s/g, '').split(';');
     if (params.some((param) => /^(?:q=0(?:\.0*)?|charset=(?!utf-8$).*)$/.test(param))) continue;
     if (type === 'application/graphql-response+json') return type;
