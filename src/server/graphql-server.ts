@@ -99,38 +99,32 @@ export function createGraphqlServer({ settings, callers, health, events, spans }
   const { Request: YogaRequest } = yoga.fetchAPI;
 
   return async (request) => {
+    let state: RequestState | undefined;
     try {
       const key = cacheKey(request, settings);
-      const cached = key === undefined ? undefined : fromCache(request, key);
-      if (cached) return respond(cached);
+      state = key === undefined ? undefined : fromCache(request, key);
+      if (state) return respond(state);
       const page = await pageOf(request);
       if (page) return withCommonHeaders(request, page, randomUUID());
-      const state = telemetry.begin(request);
+      state = telemetry.begin(request);
       const { method, url } = request;
       await yoga.handleRequest(new YogaRequest(`http://localhost${url}`, { method }), { state });
       if (key !== undefined) store(key, state);
-      return respond(state, request.signal()?.aborted);
     } catch (fault) {
-      // Outside an operation, such as a file that could not be loaded.
-      return respond({ ...telemetry.begin(request), result: { errors: [fault] } });
+      state ??= telemetry.begin(request);
+      state.result = { errors: [fault] };
     }
+    return respond(state);
   };
 
   /** Undefined where a read behind the result has another result now. */
   function fromCache(request: HttpRequest, key: string): RequestState | undefined {
     const cached = cache.get(key);
-    if (!cached) return undefined;
-    const context = createContext(request, undefined) as RequestContext;
-    if (!context.repeat(cached.reads)) return undefined;
+    const context = cached && (createContext(request, undefined) as RequestContext);
+    if (!context?.repeat(cached?.reads ?? [])) return undefined;
     context.countSaved();
-    const { data, operation } = cached;
-    return {
-      ...telemetry.begin(request),
-      context,
-      data,
-      operation,
-      result: { extensions: { petql: context.usage() } },
-    };
+    const result = { extensions: { petql: context.usage() } };
+    return { ...telemetry.begin(request), context, data: cached?.data ?? '', operation: cached?.operation, result };
   }
 
   function store(key: string, { context, data, result, operation }: RequestState): void {
@@ -138,9 +132,9 @@ export function createGraphqlServer({ settings, callers, health, events, spans }
     if (reads && data !== undefined && !result?.errors) cache.set(key, { data, reads, operation });
   }
 
-  function respond(state: RequestState, isAborted = false): HttpResponse {
+  function respond(state: RequestState): HttpResponse {
     const errors = (state.result?.errors ?? []).map(finishError);
-    telemetry.end(state, isAborted ? 'ABORTED' : (errors[0]?.shown.extensions.code ?? 'OK'));
+    telemetry.end(state, errors[0]?.shown.extensions.code);
     return withCommonHeaders(state.request, graphqlResponse(state, errors), state.id);
   }
 }

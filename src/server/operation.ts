@@ -49,53 +49,54 @@ export interface DryRun {
   readonly window: 'DAY' | 'MINUTE' | undefined;
 }
 
-/** What an operation may say beside its document. Null stands for an option that is not given. */
-export interface OperationOptions {
+/** An operation to run in this process. Null stands for an option that is not given, except for the API key. */
+export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
+  readonly document: OperationDocument<TData, TVariables>;
+  /** Which operation of the document to run, where it has several. */
+  readonly operationName?: string | null | undefined;
+  /**
+   * The API key whose quota it spends. Default: the gateway's `petApiKey`, where that is a string. Null and an empty text are
+   * no key, which is UNAUTHENTICATED.
+   */
+  readonly apiKey?: string | null | undefined;
   /** How long it may wait for the quota, in milliseconds. Default and maximum: the gateway's `maxWaitMs`. */
   readonly waitMs?: number | null | undefined;
+  /** Aborts the operation: reads and writes that still wait make no call. A write that was sent may have happened. */
+  readonly signal?: AbortSignal | null | undefined;
   /** The ages that it accepts, as the `Cache-Control` header of a request: `no-cache`, `max-age=5`. */
   readonly cacheControl?: string | null | undefined;
+  /** The trace of its upstream calls, as a `traceparent` header (W3C Trace Context). */
+  readonly traceparent?: string | null | undefined;
   /** Runs nothing and shows in `extensions.petql.dryRun` what it would cost. Default false. */
   readonly dryRun?: boolean | null | undefined;
-}
-
-/** An operation to run in this process. */
-export type Operation<TData, TVariables> = OperationOptions &
-  OperationVariables<TVariables> & {
-    readonly document: OperationDocument<TData, TVariables>;
-    /** Which operation of the document to run, where it has several. */
-    readonly operationName?: string | null | undefined;
-    /**
-     * The API key whose quota it spends. Default: the gateway's `petApiKey`, where that is a string. Null and an empty text are
-     * no key, which is UNAUTHENTICATED.
-     */
-    readonly apiKey?: string | null | undefined;
-    /** Aborts the operation: reads and writes that still wait make no call. A write that was sent may have happened. */
-    readonly signal?: AbortSignal | null | undefined;
-    /** The trace of its upstream calls, as a `traceparent` header (W3C Trace Context). */
-    readonly traceparent?: string | null | undefined;
-  };
+};
 
 /** An operation as text, or as a document that may bring its types. */
 export type OperationDocument<TData, TVariables> = string | TypedDocument<TData, TVariables>;
 
 /**
  * A document that knows the types of its data and variables: those of gql.tada and GraphQL Code Generator, its
- * TypedDocumentString too, which extends String, and the result of graphql-js's `parse` in any version.
+ * TypedDocumentString too, and the result of graphql-js's `parse`.
  */
-// oxlint-disable-next-line typescript/no-wrapper-object-types -- it is one
-export type TypedDocument<TData, TVariables> = (String | ParsedDocument) & {
-  /** As in @graphql-typed-document-node/core; nothing at run time. */
-  readonly __apiType?: ((variables: TVariables) => TData) | undefined;
-};
+export type TypedDocument<TData, TVariables> = (ParsedDocument | TypedText) & OperationTypes<TData, TVariables>;
 
-interface ParsedDocument {
+/** What the class of a TypedDocumentString extends. */
+// oxlint-disable-next-line typescript/no-wrapper-object-types -- it is one
+export type TypedText = String;
+
+/** A DocumentNode of any version of graphql-js. */
+export interface ParsedDocument {
   readonly kind: string;
   readonly definitions: readonly { readonly kind: string }[];
 }
 
+/** The types that a document carries, as in @graphql-typed-document-node/core; nothing at run time. */
+export interface OperationTypes<TData, TVariables> {
+  readonly __apiType?: ((variables: TVariables) => TData) | undefined;
+}
+
 /** Variables may be left out where none of them is required. */
-type OperationVariables<TVariables> =
+export type OperationVariables<TVariables> =
   // oxlint-disable-next-line typescript/no-empty-object-type -- whether an empty object has all that they require
   {} extends TVariables
     ? { readonly variables?: NoInfer<TVariables> | null | undefined }

@@ -8,10 +8,9 @@ import type { ResolverContext } from '../schema/builder.ts';
 import type { CheckedOptions } from '../settings.ts';
 import type { TraceContext } from '../tracing.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
-import type { HttpRequest } from './http/http-message.ts';
+import type { HttpRequest, RequestOptions } from './http/http-message.ts';
 import { quotaHeaders } from './http/response-headers.ts';
 import type { Demands } from './limits/execution.ts';
-import type { OperationOptions } from './operation.ts';
 
 /** What a request has besides its document. */
 export type RequestContext = Awaited<ReturnType<ReturnType<typeof createRequestContext>>>;
@@ -82,7 +81,7 @@ export function createRequestContext(settings: CheckedOptions, callers: Callers)
     };
   }
 
-  function readHeaders({ headers }: HttpRequest): OperationOptions {
+  function readHeaders({ headers }: HttpRequest): RequestOptions {
     const isHonored = petApiKey === undefined || allowClientCacheControl;
     // `Prefer: wait=5`, in seconds (RFC 7240, section 4.3).
     const [, waitS] = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(headers['prefer'] ?? '') ?? [];

@@ -15,8 +15,9 @@ export function createTelemetry(log: Log, events: Events | undefined, spans: Spa
       const span = spans.operation(readTraceContext(traceparent, tracestate));
       return { request, id: randomUUID(), startedAtMs: performance.now(), span };
     },
-    /** @param outcome `OK`, `ABORTED` or the code of the first error. */
-    end({ id, startedAtMs, span, operation, result }: RequestState, outcome: string): void {
+    /** @param code of the first error. */
+    end({ request, id, startedAtMs, span, operation, result }: RequestState, code: string | undefined): void {
+      const outcome = request.signal()?.aborted ? 'ABORTED' : (code ?? 'OK');
       const { type = 'none', name } = operation ?? {};
       span.end({ type, name, outcome });
       if (!events && !log.debug) return;
