@@ -13,6 +13,8 @@ import type { Health } from './server/http/health.ts';
 import { createNodeHandler } from './server/http/node-handler.ts';
 import type { RequestHandler } from './server/listener.ts';
 import type { Execute } from './server/operation.ts';
+import { readTrustedDocuments } from './server/trusted-documents.ts';
+import type { TrustedDocuments } from './server/trusted-documents.ts';
 import { openStores } from './stores.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
@@ -60,9 +62,10 @@ const LEASE_BEYOND_CALL_MS = 2_000;
  */
 export function createGateway(options: GatewayOptions): Gateway {
   const checked = checkedOptions(options);
+  const trusted = readTrustedDocuments(checked);
   const opened = new DisposableStack();
   try {
-    return assemble(checked, opened, createSpans());
+    return assemble(checked, trusted, opened, createSpans());
   } catch (error) {
     // At once: the program may try again, and a file is for one process.
     opened.dispose();
@@ -71,7 +74,12 @@ export function createGateway(options: GatewayOptions): Gateway {
 }
 
 /** @param opened gets what closes each open thing at once. */
-function assemble(checked: CheckedOptions, opened: DisposableStack, spans: Spans): Gateway {
+function assemble(
+  checked: CheckedOptions,
+  trusted: TrustedDocuments | undefined,
+  opened: DisposableStack,
+  spans: Spans,
+): Gateway {
   const { petApiUrl, upstreamTimeoutMs, maxStaleMs, log, clock } = checked;
   const stores = openStores(checked, opened);
   const { ledger, replicas, sharedLists, records, nameOf, redis } = stores;
@@ -96,7 +104,7 @@ function assemble(checked: CheckedOptions, opened: DisposableStack, spans: Spans
     spans,
   });
   opened.defer(() => void callers.close());
-  const respond = createGraphqlServer({ settings: checked, callers, health, events: metrics, spans });
+  const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events: metrics, spans });
   return {
     fetch: createFetchHandler(respond, checked.maxBodyBytes),
     handle: createNodeHandler(respond, checked.maxBodyBytes),
@@ -148,7 +156,7 @@ async function warmUp(): Promise<void> {
       destroy: async () => {},
     },
   });
-  const gateway = assemble(checked, new DisposableStack(), createSpans(false));
+  const gateway = assemble(checked, undefined, new DisposableStack(), createSpans(false));
   await gateway.execute({ document: '{ pets { id name } }', apiKey: 'none' });
   await gateway.close();
 }

@@ -1,59 +1,74 @@
 import { randomUUID } from 'node:crypto';
 import { GraphQLError } from 'graphql';
+import type { GraphQLErrorExtensions, GraphQLFormattedError } from 'graphql';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { OperationError } from './operation.ts';
 
-/** An error as clients see it, and the HTTP status of a response that has nothing else. */
-export interface FinishedError {
-  readonly shown: OperationError;
-  readonly status: number | undefined;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Whether the request was no GraphQL request at all. */
-  readonly isMalformed: boolean;
-}
-
-/** Returns a function that masks all errors except PetqlErrors and those of GraphQL. The id of a masked error is in the log. */
-export function createErrorFinisher(log: Log) {
-  return (error: unknown): FinishedError => {
-    const cause = rootCause(error);
-    const { path, locations } = error instanceof GraphQLError ? error : {};
-    const place = { ...(locations && { locations }), ...(path && { path }) };
-    if (cause instanceof PetqlError) {
-      const { message, details, code, httpStatus: status, httpHeaders: headers } = cause;
-      return { shown: { message, ...place, extensions: { ...details, code } }, status, headers, isMalformed: false };
-    }
-    if (cause instanceof GraphQLError) {
-      const { code = 'BAD_USER_INPUT', http, ...details } = cause.extensions;
-      const extensions = { ...details, code: YOGA_CODES[String(code)] ?? (code as ErrorCode) };
-      return {
-        shown: { message: code === UNRESOLVED ? NO_OPERATION : shortened(cause.message), ...place, extensions },
-        status: http?.status ?? (path ? undefined : 400),
-        headers: http?.headers ?? {},
-        isMalformed: code === MALFORMED,
-      };
-    }
+/** Masks all errors except PetqlErrors and those of GraphQL itself. The id of a masked error is in the log. */
+export function createErrorMask(log: Log): (error: unknown) => GraphQLError {
+  return (error) => {
+    const thrown = rootCause(error);
+    const located = error instanceof GraphQLError ? error : undefined;
+    if (thrown instanceof PetqlError) return graphqlError(thrown, located);
+    if (located && thrown instanceof GraphQLError) return located;
     const id = randomUUID();
-    log.error({ id, err: cause }, 'unhandled error');
-    const message = `petql failed unexpectedly. Its log has the cause under the id ${id}.`;
-    const shown = { message, ...place, extensions: { code: 'INTERNAL_SERVER_ERROR', id } } as const;
-    return { shown, status: path ? undefined : 500, headers: {}, isMalformed: false };
+    log.error({ id, err: thrown }, 'unhandled error');
+    return errorAt(located, `petql failed unexpectedly. Its log has the cause under the id ${id}.`, {
+      code: 'INTERNAL_SERVER_ERROR',
+      id,
+      ...(located ? {} : { http: { status: 500 } }),
+    });
   };
 }
 
-/** The error of what is no GraphQL request at all, under Yoga's code for that. */
-export function malformed(message: string, status = 400, headers: Record<string, string> = {}): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: MALFORMED, http: { status, headers } } });
+/** A PetqlError in GraphQL's shape. Its HTTP status counts only where it kept the whole operation from running. */
+export function graphqlError(error: PetqlError, located?: GraphQLError): GraphQLError {
+  const { code, details, httpStatus, httpHeaders } = error;
+  const http = located || httpStatus === undefined ? {} : { http: { status: httpStatus, headers: { ...httpHeaders } } };
+  return errorAt(located, error.message, { ...details, code, ...http });
 }
 
-const MALFORMED = 'BAD_REQUEST';
-const UNRESOLVED = 'OPERATION_RESOLUTION_FAILURE';
-const NO_OPERATION =
-  'operationName must name an operation of the document. It is required where the document has several.';
-const YOGA_CODES: Readonly<Record<string, ErrorCode>> = {
-  [MALFORMED]: 'BAD_USER_INPUT',
-  [UNRESOLVED]: 'BAD_USER_INPUT',
+/** What is no GraphQL request at all, under Yoga's code for that. */
+export function badRequest(message: string, status: number, headers?: Readonly<Record<string, string>>): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_REQUEST', http: { status, headers: { ...headers } } } });
+}
+
+/** A document that is not GraphQL. */
+export function parseFailure(error: GraphQLError): GraphQLError {
+  return errorAt(error, error.message, { code: 'GRAPHQL_PARSE_FAILED', http: { status: 400 } });
+}
+
+/**
+ * Gives an error one of petql's codes and its HTTP status. Errors of GraphQL itself or of Yoga have no code, or one of Yoga's;
+ * all of them are about what was sent.
+ *
+ * GraphQL over HTTP wants 400 for a request that is no GraphQL request; one that is, but cannot run, is a 200 to a client
+ * that accepts application/json (`spec`), and a 400 to one that accepts application/graphql-response+json.
+ */
+export function finishedError(error: GraphQLError): GraphQLError {
+  const { code, http, originalError: _quotesTheBody, ...details } = error.extensions;
+  const yoga = YOGA_CODES[String(code)];
+  const status = http?.status ?? (error.path ? undefined : 400);
+  return errorAt(error, shortened(yoga?.message ?? error.message), {
+    ...details,
+    code: yoga?.code ?? (code as ErrorCode | undefined) ?? 'BAD_USER_INPUT',
+    ...(status === undefined ? {} : { http: { ...http, status, spec: status === 400 && code !== 'BAD_REQUEST' } }),
+  });
+}
+
+/** An error for Yoga, which needs GraphQLErrors only for their HTTP status and would compute the locations of each again. */
+export function yogaError(error: GraphQLError): GraphQLError | GraphQLFormattedError {
+  const finished = finishedError(error);
+  return finished.extensions.http ? finished : finished.toJSON();
+}
+
+const YOGA_CODES: Readonly<Record<string, { code: ErrorCode; message?: string }>> = {
+  BAD_REQUEST: { code: 'BAD_USER_INPUT' },
+  OPERATION_RESOLUTION_FAILURE: {
+    code: 'BAD_USER_INPUT',
+    message: 'operationName must name an operation of the document. It is required where the document has several.',
+  },
 };
 
 /** GraphQL's own errors show the wrong value, which may fill a body. */
@@ -66,4 +81,22 @@ function shortened(message: string): string {
 /** GraphQL wraps what a resolver throws, some layers twice. */
 function rootCause(error: unknown): unknown {
   return error instanceof GraphQLError && error.originalError ? rootCause(error.originalError) : error;
+}
+
+interface CodedExtensions extends GraphQLErrorExtensions {
+  readonly code: ErrorCode;
+}
+
+/** Copies an error without computing its location or capturing a stack: both dominate the cost of a thousand errors. */
+function errorAt(at: GraphQLError | undefined, message: string, extensions: CodedExtensions): GraphQLError {
+  if (!at) return new GraphQLError(message, { extensions });
+  const { name, path, nodes, source, positions, locations } = at;
+  const hidden = {
+    name: { value: name },
+    nodes: { value: nodes },
+    source: { value: source },
+    positions: { value: positions },
+  };
+  const copy = Object.create(GraphQLError.prototype, hidden) as GraphQLError;
+  return Object.assign(copy, { message, path, locations, extensions });
 }

@@ -3,7 +3,7 @@ import type { DocumentNode } from 'graphql';
 import type { CheckedOptions } from '../settings.ts';
 import { givenApiKey } from './api-key.ts';
 import type { Respond } from './http/http-message.ts';
-import type { Execute, Operation, OperationResult } from './operation.ts';
+import type { Execute, Operation, OperationResult, TypedText } from './operation.ts';
 
 type AnyOperation = Operation<unknown, Record<string, unknown>>;
 
@@ -11,10 +11,11 @@ type AnyOperation = Operation<unknown, Record<string, unknown>>;
 export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBytes }: CheckedOptions): Execute {
   const texts = new WeakMap<object, string>();
   return async <TData>(operation: unknown) => {
-    const { document, variables, operationName, signal, traceparent, ...options } = operation as AnyOperation;
+    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun, traceparent, apiKey } =
+      operation as AnyOperation;
     signal?.throwIfAborted();
     const body = JSON.stringify({ query: textOf(document), variables, operationName }, bigintAsText);
-    const serverKey = typeof petApiKey === 'string' ? petApiKey : undefined;
+    const key = apiKey === undefined && typeof petApiKey === 'string' ? petApiKey : apiKey;
     const response = await respond({
       method: 'POST',
       url: endpoint,
@@ -22,18 +23,27 @@ export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBy
       body: Buffer.byteLength(body) > maxBodyBytes ? undefined : body,
       signal: () => signal ?? undefined,
       toRequest: () => new Request('http://localhost'),
-      inProcess: { ...options, apiKey: givenApiKey(options.apiKey === undefined ? serverKey : options.apiKey) },
+      inProcess: {
+        apiKey: givenApiKey(key),
+        waitMs: waitMs ?? undefined,
+        cacheControl: cacheControl ?? undefined,
+        dryRun: dryRun ?? false,
+      },
     });
     signal?.throwIfAborted();
     return JSON.parse(String(response.body)) as OperationResult<TData>;
   };
 
   function textOf(document: AnyOperation['document']): string {
-    if (typeof document === 'string' || !('kind' in document)) return String(document);
+    if (typeof document === 'string' || isText(document)) return String(document);
     const text = texts.get(document) ?? print(document as DocumentNode);
     texts.set(document, text);
     return text;
   }
+}
+
+function isText(document: object): document is TypedText {
+  return Object.prototype.toString.call(document) === '[object String]';
 }
 
 /** Ids may be bigints, which JSON has no numbers for. */

@@ -1,81 +1,33 @@
 import { randomUUID } from 'node:crypto';
-import { getOperationAST } from 'graphql';
-import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import type { Plugin, YogaInitialContext } from 'graphql-yoga';
-import type { Callers } from '../caller/callers.ts';
-import type { Events } from '../events.ts';
 import type { ResolverContext } from '../schema/builder.ts';
 import { schema } from '../schema/schema.ts';
-import type { CheckedOptions } from '../settings.ts';
-import type { Spans } from '../tracing.ts';
-import { createErrorFinisher } from './errors.ts';
-import { graphqlResponse } from './http/graphql-response.ts';
-import type { Health } from './http/health.ts';
+import { createErrorMask, finishedError } from './errors.ts';
+import { corsOptions } from './http/cors.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts';
+import { NOT_ACCEPTABLE, useHttpRules } from './http/http-rules.ts';
 import { createPages } from './http/pages.ts';
-import { createParamsReader } from './http/request-params.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
-import { createCommonHeaders } from './http/response-headers.ts';
-import { createDocumentCaches, parseWithin, validationErrors } from './limits/document-limits.ts';
-import { executeWithin } from './limits/execution.ts';
+import type { CachedResponse } from './http/response-cache.ts';
+import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts';
+import { useResults } from './http/results.ts';
+import { createDocumentCaches, useDocumentLimits } from './limits/document-limits.ts';
+import { useExecution } from './limits/execution.ts';
 import { createRequestContext } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
-import { stateOf } from './request-state.ts';
-import type { GatewayResult, RequestState, ServerContext } from './request-state.ts';
+import type { RequestState, ServerContext } from './request-state.ts';
+import type { ServerParts } from './server-parts.ts';
 import { createTelemetry } from './telemetry.ts';
+import { useTrustedDocuments } from './trusted-documents.ts';
 
-/** What the server is made of. */
-interface ServerParts {
-  readonly settings: CheckedOptions;
-  readonly callers: Callers;
-  readonly health: () => Health;
-  readonly events: Events | undefined;
-  readonly spans: Spans;
-}
-
-/** Clients choose the names of their operations. */
-const MAX_NAME_LENGTH = 64;
-
-/**
- * GraphQL over HTTP and in this process, under the same rules: at once from the response cache, or by Yoga.
- *
- * @throws TypeError that names the first trusted document that is invalid.
- */
-export function createGraphqlServer({ settings, callers, health, events, spans }: ServerParts): Respond {
-  const telemetry = createTelemetry(settings.log, events, spans);
-  const createContext = createRequestContext(settings, callers);
-  const readParams = createParamsReader(settings);
-  const finishError = createErrorFinisher(settings.log);
-  const withCommonHeaders = createCommonHeaders(settings);
-  const pageOf = createPages(settings, health);
+/** GraphQL over HTTP and in this process, under the same rules: at once from the response cache, or by Yoga. */
+export function createGraphqlServer(parts: ServerParts): Respond {
+  const { settings } = parts;
+  const telemetry = createTelemetry(parts);
+  const createContext = createRequestContext(parts);
+  const maskError = createErrorMask(settings.log);
+  const pages = createPages(settings, parts.health);
   const cache = createResponseCache();
-  const plugin: Plugin<ServerContext> = {
-    onRequestParse({ serverContext, setRequestParser }) {
-      setRequestParser(() => readParams(stateOf(serverContext).request));
-    },
-    onParse({ setParseFn }) {
-      setParseFn((text: string) => parseWithin(text, settings));
-      return ({ result, context }) => {
-        if (result === null || result instanceof Error) return;
-        const operation = getOperationAST(result, (context as unknown as YogaInitialContext).params.operationName);
-        const name = operation?.name?.value.slice(0, MAX_NAME_LENGTH);
-        if (operation) stateOf(context).operation = { type: operation.operation, name };
-      };
-    },
-    onValidate({ setValidationFn }) {
-      setValidationFn((_schema: unknown, document: DocumentNode) => validationErrors(document, settings));
-    },
-    onExecute({ args, setExecuteFn }) {
-      const state = stateOf(args.contextValue);
-      setExecuteFn((given: ExecutionArgs) => executeWithin(given, state, settings));
-    },
-    onResultProcess({ result, setResult, serverContext }) {
-      stateOf(serverContext).result = result as GatewayResult;
-      // graphqlResponse() writes the body.
-      setResult({ stringify: () => '' } as ExecutionResult);
-    },
-  };
   const yoga = createYoga<ServerContext, ResolverContext>({
     schema,
     graphqlEndpoint: settings.endpoint,
@@ -83,12 +35,20 @@ export function createGraphqlServer({ settings, callers, health, events, spans }
       state.context = await createContext(state.request, state.span.trace);
       return state.context;
     },
+    maskedErrors: { maskError },
     parserAndValidationCache: createDocumentCaches(),
-    plugins: [plugin],
-    // petql's own rules, pages and log stand in for these.
-    maskedErrors: false,
+    // The body was bounded when it was read. Yoga's own bound would pipe it through a stream, at the cost of an operation.
     maxRequestBodySize: false,
-    cors: false,
+    extraParamNames: ['documentId'],
+    cors: corsOptions(settings),
+    plugins: [
+      useResults(),
+      useHttpRules(settings),
+      ...useTrustedDocuments(settings, parts.trusted),
+      useDocumentLimits(settings),
+      useExecution(settings),
+    ],
+    // petql's own pages, log and rules stand in for these.
     graphiql: false,
     landingPage: false,
     logging: false,
@@ -98,43 +58,78 @@ export function createGraphqlServer({ settings, callers, health, events, spans }
   });
   const { Request: YogaRequest } = yoga.fetchAPI;
 
-  return async (request) => {
-    let state: RequestState | undefined;
+  return (request) => {
+    const key = cacheKey(request, settings);
+    const cached = key === undefined ? undefined : cache.get(key);
     try {
-      const key = cacheKey(request, settings);
-      state = key === undefined ? undefined : fromCache(request, key);
-      if (state) return respond(state);
-      const page = await pageOf(request);
-      if (page) return withCommonHeaders(request, page, randomUUID());
-      state = telemetry.begin(request);
-      const { method, url } = request;
-      await yoga.handleRequest(new YogaRequest(`http://localhost${url}`, { method }), { state });
-      if (key !== undefined) store(key, state);
+      return (cached && fromCache(request, cached)) ?? respond(request, key);
     } catch (fault) {
-      state ??= telemetry.begin(request);
-      state.result = { errors: [fault] };
+      return ofFault(fault, telemetry.begin(request));
     }
-    return respond(state);
   };
 
-  /** Undefined where a read behind the result has another result now. */
-  function fromCache(request: HttpRequest, key: string): RequestState | undefined {
-    const cached = cache.get(key);
-    const context = cached && (createContext(request, undefined) as RequestContext);
-    if (!context?.repeat(cached?.reads ?? [])) return undefined;
+  /** Undefined where a read behind the response has another result now. */
+  function fromCache(request: HttpRequest, cached: CachedResponse): HttpResponse | undefined {
+    const context = createContext(request, undefined) as RequestContext;
+    if (!context.repeat(cached.reads)) return undefined;
+    const { headers, data, operation } = cached;
+    const petql = context.usage();
+    const state = { ...telemetry.begin(request), context, operation, result: { extensions: { petql } } };
     context.countSaved();
-    const result = { extensions: { petql: context.usage() } };
-    return { ...telemetry.begin(request), context, data: cached?.data ?? '', operation: cached?.operation, result };
+    telemetry.end(state);
+    const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(petql)}}}`;
+    return finish(state, { status: 200, headers, body });
   }
 
-  function store(key: string, { context, data, result, operation }: RequestState): void {
+  async function respond(request: HttpRequest, key: string | undefined): Promise<HttpResponse> {
+    let state: RequestState | undefined;
+    try {
+      const page = await pages(request);
+      if (page) return finish({ id: randomUUID() }, page);
+      state = telemetry.begin(request);
+      const response = await fromYoga(state);
+      if (request.method !== 'OPTIONS') telemetry.end(state);
+      if (key !== undefined) store(key, state, response);
+      return finish(state, response);
+    } catch (fault) {
+      return ofFault(fault, state ?? telemetry.begin(request));
+    }
+  }
+
+  async function fromYoga(state: RequestState): Promise<HttpResponse> {
+    const { method, url, headers } = state.request;
+    const init = { method, headers: headers as Record<string, string> };
+    const response = await yoga.handleRequest(new YogaRequest(`http://localhost${url}`, init), { state });
+    const { status } = response;
+    if (status === 406) return { status, headers: JSON_HEADERS, body: NOT_ACCEPTABLE_BODY };
+    response.headers.delete('content-length');
+    return { status, headers: Object.fromEntries(response.headers), body: await response.text() };
+  }
+
+  function store(key: string, { context, data, result, operation }: RequestState, { headers }: HttpResponse): void {
     const reads = context?.cachedReads();
-    if (reads && data !== undefined && !result?.errors) cache.set(key, { data, reads, operation });
+    if (reads && data !== undefined && operation && !result?.errors)
+      cache.set(key, { headers, data, reads, operation });
   }
 
-  function respond(state: RequestState): HttpResponse {
-    const errors = (state.result?.errors ?? []).map(finishError);
-    telemetry.end(state, errors[0]?.shown.extensions.code);
-    return withCommonHeaders(state.request, graphqlResponse(state, errors), state.id);
+  function finish(state: Partial<RequestState> & { readonly id: string }, response: HttpResponse): HttpResponse {
+    const headers = withCommonHeaders({ ...response.headers, ...momentaryHeaders(state) }, settings.corsOrigins);
+    return { ...response, headers: { ...headers, 'x-request-id': state.id } };
+  }
+
+  /** Something failed outside an operation, such as a file that could not be loaded. */
+  function ofFault(fault: unknown, state: RequestState): HttpResponse {
+    const error = maskError(fault);
+    telemetry.end({ ...state, result: { errors: [error] } });
+    const { http: _status, ...extensions } = finishedError(error).extensions;
+    const body = JSON.stringify({ errors: [{ message: error.message, extensions }] });
+    return finish({ id: state.id }, { status: 500, headers: JSON_HEADERS, body });
   }
 }
+
+const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' };
+
+/** In JSON, since there is nothing that the client could take instead. */
+const NOT_ACCEPTABLE_BODY = JSON.stringify({
+  errors: [{ message: NOT_ACCEPTABLE, extensions: { code: 'BAD_USER_INPUT' } }],
+});

@@ -1,29 +1,54 @@
 import type { QuotaFit } from '../caller/caller.ts';
-import type { Callers } from '../caller/callers.ts';
 import type { CachedRead } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
+import type { Usage } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
 import { readFreshness } from '../reads/freshness.ts';
 import type { ResolverContext } from '../schema/builder.ts';
-import type { CheckedOptions } from '../settings.ts';
 import type { TraceContext } from '../tracing.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
-import type { HttpRequest, RequestOptions } from './http/http-message.ts';
+import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
 import { quotaHeaders } from './http/response-headers.ts';
 import type { Demands } from './limits/execution.ts';
+import type { DryRun } from './operation.ts';
+import type { ServerParts } from './server-parts.ts';
 
 /** What a request has besides its document. */
-export type RequestContext = Awaited<ReturnType<ReturnType<typeof createRequestContext>>>;
+export interface RequestContext extends ResolverContext {
+  /** Why nothing can be read or written, or undefined. */
+  readonly refusal: PetqlError | undefined;
+  /** Whether the request is a dry run. */
+  readonly dryRun: boolean;
+  /** What the request has cost so far. */
+  usage(): Usage;
+  /** Counts the calls that this request has saved, once it is over. */
+  countSaved(): void;
+  /** Shows the caller's quota as this process knows it. */
+  quotaHeaders(): Readonly<Record<string, string>>;
+  /** Returns the maximum of calls that this can cost now, retries aside. */
+  worstCase(demands: Demands): number;
+  /** Returns whether so many calls fit the remaining quota, and when the last of them does. */
+  fit(calls: number): Promise<Pick<DryRun, 'fits' | 'fitsAt' | 'waitMs' | 'window'>>;
+  /** What the request has read; undefined where its response depends on anything else. */
+  cachedReads(): readonly CachedRead[] | undefined;
+  /** Reads the same again from memory; returns false, and reads nothing, where any result has changed. */
+  repeat(reads: readonly CachedRead[]): boolean;
+}
 
 /**
- * Returns a function that reads a request's headers; with a server-side key, not its Authorization. It returns a promise only
- * where a function finds the key.
+ * Reads a request's headers; with a server-side key, not its Authorization. Returns a promise only where a function finds the key.
+ *
+ * @param trace of the operation, which its calls belong to.
  */
-export function createRequestContext(settings: CheckedOptions, callers: Callers) {
+export type CreateRequestContext = (
+  request: HttpRequest,
+  trace: TraceContext | undefined,
+) => Promise<RequestContext> | RequestContext;
+
+export function createRequestContext({ settings, callers }: ServerParts): CreateRequestContext {
   const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl } = settings;
   const usualFreshness = readFreshness(undefined, settings);
-  /** @param trace of the operation, which its calls belong to. */
-  return (request: HttpRequest, trace: TraceContext | undefined) => {
+  return (request, trace) => {
     if (request.inProcess) return withKey(request, request.inProcess.apiKey, trace);
     if (petApiKey === undefined) return withKey(request, readApiKey(request.headers['authorization']), trace);
     if (typeof petApiKey === 'string') return withKey(request, givenApiKey(petApiKey), trace);
@@ -35,62 +60,56 @@ export function createRequestContext(settings: CheckedOptions, callers: Callers)
     });
   };
 
-  function withKey(request: HttpRequest, apiKey: string | PetqlError, trace: TraceContext | undefined) {
-    const { waitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
+  function withKey(request: HttpRequest, apiKey: string | PetqlError, trace: TraceContext | undefined): RequestContext {
+    const { waitMs = maxWaitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
     const freshness = cacheControl ? readFreshness(cacheControl, settings) : usualFreshness;
     const caller = apiKey instanceof PetqlError ? undefined : callers.withKey(apiKey);
     const refusal = apiKey instanceof PetqlError ? apiKey : caller?.refusal();
     const pets = caller?.pets({
-      deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs ?? maxWaitMs),
+      deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),
       signal: () => request.signal(),
       freshness,
       trace: () => trace,
     });
     let isRepeatable = refusal === undefined && !dryRun;
-    const resolverContext: ResolverContext = {
+    return {
       pets: pets && !refusal ? pets : rejectingPets(refusal),
       quota() {
         isRepeatable = false;
         return caller ? caller.quota.read() : Promise.reject(refusal);
       },
-    };
-    return {
-      ...resolverContext,
-      /** Why nothing can be read or written, or undefined. */
       refusal,
-      /** Whether the request is a dry run. */
-      dryRun: dryRun ?? false,
-      /** What the request has cost so far. */
+      dryRun,
       usage: () => pets?.usage() ?? NO_USAGE,
-      /** Counts the calls that this request has saved, once it is over. */
       countSaved: () => pets && caller?.saved(pets.saved()),
-      /** Shows the caller's quota as this process knows it. */
       quotaHeaders: () => quotaHeaders(caller?.quota.latest(), clock.now()),
-      /** Returns the maximum of calls that this can cost now, retries aside. */
-      worstCase: ({ reads, creations }: Demands) => (caller ? caller.worstCase(reads, freshness) + creations : 0),
-      /** Returns whether so many calls fit the remaining quota, and when the last of them does. */
-      async fit(calls: number) {
+      worstCase: ({ reads, creations }) => (caller ? caller.worstCase(reads, freshness) + creations : 0),
+      async fit(calls) {
         const fit: QuotaFit = (await caller?.fit(calls)) ?? { waitMs: 0, window: undefined };
         const fitsAt = new Date(clock.now() + fit.waitMs).toISOString();
         return { fits: fit.waitMs === 0, fitsAt, waitMs: Math.ceil(fit.waitMs), window: fit.window };
       },
-      /** What the request has read; undefined where its response depends on anything else. */
       cachedReads: () => (isRepeatable ? pets?.cachedReads() : undefined),
-      /** Reads the same again from memory; returns false, and reads nothing, where any result has changed. */
-      repeat: (reads: readonly CachedRead[]) => isRepeatable && (pets?.repeat(reads) ?? false),
+      repeat: (reads) => isRepeatable && (pets?.repeat(reads) ?? false),
     };
   }
 
-  function readHeaders({ headers }: HttpRequest): RequestOptions {
+  function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey'> {
     const isHonored = petApiKey === undefined || allowClientCacheControl;
-    // `Prefer: wait=5`, in seconds (RFC 7240, section 4.3).
-    const [, waitS] = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(headers['prefer'] ?? '') ?? [];
+    const dryRun = headers['petql-dry-run'];
     return {
-      waitMs: waitS === undefined ? undefined : Number(waitS) * 1000,
+      waitMs: preferredWaitMs(headers['prefer']),
       cacheControl: isHonored ? headers['cache-control'] : undefined,
-      dryRun: (headers['petql-dry-run'] ?? '0').trim() !== '0',
+      dryRun: dryRun !== undefined && dryRun.trim() !== '0',
     };
   }
+}
+
+/** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */
+function preferredWaitMs(prefer: string | undefined): number | undefined {
+  if (!prefer) return undefined;
+  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer)?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
 }
 
 /** Throws at once, so that a list of a hundred pets fails with one error. */

@@ -1,7 +1,6 @@
 import type { ExecutionResult, OperationTypeNode } from 'graphql';
 import type { OperationSpan } from '../tracing.ts';
 import type { HttpRequest } from './http/http-message.ts';
-import type { ResultExtensions } from './operation.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** What petql learns about one GraphQL request on its way. */
@@ -13,19 +12,16 @@ export interface RequestState {
   /** The calls of the operation belong to its trace. */
   readonly span: OperationSpan;
   /** Undefined where the document does not name it, or is none. */
-  operation?: { readonly type: OperationTypeNode; readonly name: string | undefined } | undefined;
+  operation?: OperationName | undefined;
   context?: RequestContext;
   /** The result's data as JSON. */
   data?: string;
-  result?: GatewayResult;
+  result?: ExecutionResult;
 }
 
-export interface GatewayResult {
-  readonly data?: ExecutionResult['data'];
-  /** As they were thrown. */
-  readonly errors?: readonly unknown[];
-  /** Undefined where nothing ran. */
-  readonly extensions?: ResultExtensions;
+export interface OperationName {
+  readonly type: OperationTypeNode;
+  readonly name: string | undefined;
 }
 
 /** What Yoga hands to each hook. */
@@ -34,6 +30,6 @@ export interface ServerContext extends Record<string, unknown> {
 }
 
 /** Yoga's types of some hooks leave the server context open. */
-export function stateOf(context: object): RequestState {
-  return (context as ServerContext).state;
+export function stateOf(serverContext: object): RequestState {
+  return (serverContext as ServerContext).state;
 }

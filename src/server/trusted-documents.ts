@@ -1,51 +1,94 @@
 import { createHash } from 'node:crypto';
+import { usePersistedOperations } from '@graphql-yoga/plugin-persisted-operations';
+import type { GraphQLError } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import { PetqlError } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { CheckedOptions } from '../settings.ts';
-import { malformed } from './errors.ts';
-import type { Params } from './http/request-params.ts';
+import { badRequest, graphqlError } from './errors.ts';
 import { parseWithin, validationErrors } from './limits/document-limits.ts';
+import type { ServerContext } from './request-state.ts';
 
-/**
- * Returns a function that finds the text of a request: its query, or the document that it names by an id.
- *
- * @throws TypeError that names the first trusted document that is invalid or exceeds a limit, or says why there is no manifest.
- */
-export function createTrustedDocuments(settings: CheckedOptions) {
-  const trusted = readManifest(settings);
-  const texts = new Set<unknown>(trusted.values());
-  return ({ query, documentId, extensions }: Params, isInProcess: boolean): unknown => {
-    // Apollo's clients have it in an extension.
-    const apollo = (extensions as { persistedQuery?: { sha256Hash?: unknown } } | undefined)?.persistedQuery;
-    const id = documentId ?? (query === undefined ? apollo?.sha256Hash : undefined) ?? undefined;
-    if (id === undefined) {
-      if (!settings.requireTrustedDocuments || isInProcess || texts.has(query)) return query;
-      throw new PetqlError('PERSISTED_DOCUMENT_REQUIRED', ONLY_TRUSTED, { httpStatus: 400 });
-    }
-    if (typeof id !== 'string') throw malformed('documentId: expected a string.');
-    if (query !== undefined && query !== null) throw malformed('Expected a query or a documentId, got both.');
-    const text = trusted.get(id) ?? trusted.get(`sha256:${id}`);
-    if (text !== undefined) return text;
-    throw new PetqlError('PERSISTED_DOCUMENT_NOT_FOUND', NOT_FOUND, { httpStatus: 400 });
-  };
-}
-
-const ONLY_TRUSTED = 'Only persisted documents run here: send the documentId of one instead of a query.';
-const NOT_FOUND = 'No trusted document has this id: start petql with the manifest of this client, or send a query.';
+/** The texts of trusted documents by their ids. */
+export type TrustedDocuments = ReadonlyMap<string, string>;
 
 /**
  * Reads a manifest as build tools write it: an object of texts by their ids (GraphQL Code Generator, Relay), or Apollo's
  * list of operations. Each text is known by its id there, and by `sha256:` and its hash (GraphQL over HTTP, "Persisted Documents").
+ *
+ * @throws TypeError that names the first document that is invalid or exceeds a limit, or says why this is no manifest.
  */
-function readManifest(settings: CheckedOptions): ReadonlyMap<string, string> {
+export function readTrustedDocuments(settings: CheckedOptions): TrustedDocuments | undefined {
+  const { trustedDocuments } = settings;
+  if (!trustedDocuments) return undefined;
   const documents = new Map<string, string>();
-  for (const [id, text] of entriesOf(settings.trustedDocuments ?? {})) {
+  for (const [id, text] of entriesOf(trustedDocuments)) {
     const hash = createHash('sha256').update(String(text)).digest('hex');
-    const isOther = id.startsWith('sha256:') && id !== `sha256:${hash}`;
-    const problem = isOther ? `its text has another hash, sha256:${hash}` : problemOf(text, settings);
+    const problem =
+      problemOf(text, settings) ?? (isHashOf(id, hash) ? undefined : `its text has another hash, sha256:${hash}`);
     if (problem !== undefined) throw unusable(`the document ${JSON.stringify(id)}: ${problem}`);
     documents.set(id, text as string).set(`sha256:${hash}`, text as string);
   }
   return documents;
+}
+
+/** Looks up the document that a request names by its id. */
+export function useTrustedDocuments(
+  settings: CheckedOptions,
+  trusted: TrustedDocuments | undefined,
+): Plugin<ServerContext>[] {
+  const texts = new Set<unknown>(trusted?.values());
+  const notFound = trusted
+    ? 'There is no persisted document with this id here: the manifest of this client is needed, or a newer one.'
+    : 'There are no persisted documents here: send the query instead of its id.';
+  return [
+    {
+      onParams({ params, setParams, context }) {
+        const { query } = params as Params;
+        const { state } = context as unknown as ServerContext;
+        if (hasBoth(params)) throw badRequest('Expected a query or a documentId, got both.', 400);
+        if (settings.requireTrustedDocuments && !state.request.inProcess && query && !texts.has(query)) {
+          throw rejected('PERSISTED_DOCUMENT_REQUIRED', ONLY_TRUSTED);
+        }
+        // The parser rejects an empty document, which the plugin would take for none.
+        if (query === '') setParams({ ...params, query: ' ' });
+      },
+    },
+    usePersistedOperations<ServerContext>({
+      allowArbitraryOperations: true,
+      extractPersistedOperationId: (params) => documentIdOf(params as Params),
+      getPersistedOperation: (id) => trusted?.get(id) ?? trusted?.get(`sha256:${id}`) ?? null,
+      customErrors: {
+        notFound: () => rejected('PERSISTED_DOCUMENT_NOT_FOUND', notFound),
+        keyNotFound: () => badRequest('Must provide query string.', 400),
+      },
+    }),
+  ];
+}
+
+const ONLY_TRUSTED = 'Only persisted documents run here: send the documentId of one instead of a query.';
+
+/** As it was sent. */
+interface Params {
+  readonly query?: unknown;
+  readonly documentId?: unknown;
+  readonly extensions?: unknown;
+}
+
+function hasBoth({ query, documentId }: Params): boolean {
+  return query !== undefined && query !== null && documentId !== undefined && documentId !== null;
+}
+
+/** Apollo's clients have it in an extension. */
+function documentIdOf({ documentId, extensions }: Params): string | null {
+  const { persistedQuery } = (extensions ?? {}) as { persistedQuery?: { sha256Hash?: unknown } | null };
+  const id = documentId ?? persistedQuery?.sha256Hash ?? null;
+  if (id === null || typeof id === 'string') return id;
+  throw badRequest('documentId: expected a string.', 400);
+}
+
+function rejected(code: ErrorCode, message: string): GraphQLError {
+  return graphqlError(new PetqlError(code, message, { httpStatus: 400 }));
 }
 
 function entriesOf(manifest: object): [string, unknown][] {
@@ -62,6 +105,11 @@ function problemOf(text: unknown, settings: CheckedOptions): string | undefined 
   } catch (error) {
     return (error as Error).message;
   }
+}
+
+/** Ids may be anything else. */
+function isHashOf(id: string, hash: string): boolean {
+  return !id.startsWith('sha256:') || id === `sha256:${hash}`;
 }
 
 function unusable(problem: string): TypeError {

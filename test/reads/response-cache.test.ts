@@ -43,7 +43,7 @@ describe('a response from the cache', () => {
     expect(again.extensions.petql).toMatchObject({ upstreamCalls: 0, savedCalls: 1 });
     expect(again.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
     const inProcess = () => gateway.execute({ document: LIST, apiKey });
-    expect(await executed(inProcess)).toBeGreaterThan(0);
+    expect(await executed(inProcess)).toBe(1);
     expect(await executed(inProcess)).toBe(0);
     expect((await inProcess()).data).toEqual(first.data);
   });
@@ -56,12 +56,12 @@ describe('a response from the cache', () => {
       { authorization: `Bearer ${apiKey}`, accept: 'application/graphql-response+json' },
       { authorization: `Bearer ${apiKey}`, 'cache-control': 'no-cache' },
     ]) {
-      expect(await executed(() => ask(gateway, { query: LIST }, headers))).toBeGreaterThan(0);
+      expect(await executed(() => ask(gateway, { query: LIST }, headers))).toBe(1);
     }
     const query = 'mutation { createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } } }';
-    expect(await executed(() => ask(gateway, { query }))).toBeGreaterThan(0);
-    expect(await executed(() => ask(gateway, { query }))).toBeGreaterThan(0);
-    expect(await executed(() => ask(gateway, { query: LIST }))).toBeGreaterThan(0);
+    expect(await executed(() => ask(gateway, { query }))).toBe(1);
+    expect(await executed(() => ask(gateway, { query }))).toBe(1);
+    expect(await executed(() => ask(gateway, { query: LIST }))).toBe(1);
   });
 
   test('survives a refresh that changes nothing', async () => {

@@ -46,6 +46,7 @@ describe('production dependencies', () => {
 
   test('are these: a new one needs a reason in its commit', () => {
     expect(Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies }).toSorted()).toEqual([
+      '@graphql-yoga/plugin-persisted-operations',
       '@graphql-yoga/render-graphiql',
       '@opentelemetry/api',
       '@pothos/core',

@@ -1,37 +1,40 @@
+import type { CORSOptions } from 'graphql-yoga';
 import type { CheckedOptions } from '../../settings.ts';
-import type { HttpRequest } from './http-message.ts';
+import { MOMENTARY_HEADERS } from './response-headers.ts';
 
-/** Pages of other origins may read these. Without cookies: keys come in a header. */
-const EXPOSED =
-  'age, ratelimit, ratelimit-policy, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id';
-
-/** The answer to a preflight (the Fetch standard, "CORS protocol"). Most browsers keep it for two hours at most. */
-const PREFLIGHT = {
-  'access-control-allow-methods': 'GET, POST',
-  'access-control-allow-headers':
-    'authorization, cache-control, content-type, prefer, traceparent, tracestate, apollo-require-preflight, ' +
-    'x-apollo-operation-name, petql-dry-run, x-requested-with',
-  'access-control-max-age': '7200',
+/** For Yoga, which answers preflights (the Fetch standard, "CORS protocol"). Without cookies: keys come in a header. */
+const GRANTED = {
+  credentials: false,
+  methods: ['GET', 'POST'],
+  allowedHeaders: [
+    'authorization',
+    'cache-control',
+    'content-type',
+    'prefer',
+    'traceparent',
+    'tracestate',
+    'apollo-require-preflight',
+    'x-apollo-operation-name',
+    'petql-dry-run',
+    'x-requested-with',
+  ],
+  exposedHeaders: MOMENTARY_HEADERS,
+  // The maximum of most browsers.
+  maxAge: 7_200,
 };
 
 /** Clients choose their origins, and each is logged. */
 const MAX_LOGGED_ORIGINS = 100;
 
-/** Returns a function that gives the headers of a response for pages of other origins. */
-export function createCors({ corsOrigins, log }: CheckedOptions) {
-  const any = corsOrigins.includes('*');
+/** A function, since Yoga would answer origins that are not in a list with the origin `null`, which a sandboxed frame has. */
+export function corsOptions({ corsOrigins: origins, log }: CheckedOptions): (request: Request) => CORSOptions {
+  const any = origins.includes('*');
   const logged = new Set<string>();
-  return ({ method, headers }: HttpRequest): Readonly<Record<string, string>> | undefined => {
-    const { origin } = headers;
-    if (origin === undefined) return undefined;
-    if (any || corsOrigins.includes(origin)) {
-      const granted = { 'access-control-allow-origin': any ? '*' : origin, 'access-control-expose-headers': EXPOSED };
-      return method === 'OPTIONS' ? { ...granted, ...PREFLIGHT } : granted;
-    }
-    // Browsers send an Origin with each POST, GraphiQL's too.
-    const isOwnPage = headers['sec-fetch-site'] === 'same-origin' || URL.parse(origin)?.host === headers['host'];
-    if (!isOwnPage) logRefusal(URL.parse(origin)?.origin ?? 'null');
-    return undefined;
+  return ({ headers }) => {
+    const origin = headers.get('origin') ?? '';
+    if (any || origins.includes(origin)) return { ...GRANTED, origin: [origin] };
+    if (origin !== '' && !isOwnPage(origin, headers)) logRefusal(URL.parse(origin)?.origin ?? 'null');
+    return false;
   };
 
   function logRefusal(origin: string): void {
@@ -39,4 +42,9 @@ export function createCors({ corsOrigins, log }: CheckedOptions) {
     logged.add(origin);
     log.warn({ origin }, 'page of another origin refused: allow it with --cors-origins (CORS_ORIGINS, corsOrigins)');
   }
+}
+
+/** Browsers send an Origin with each POST, GraphiQL's too. */
+function isOwnPage(origin: string, headers: Headers): boolean {
+  return headers.get('sec-fetch-site') === 'same-origin' || URL.parse(origin)?.host === headers.get('host');
 }

@@ -1,5 +1,4 @@
 import type { PetqlError } from '../../errors.ts';
-import type { OperationOptions } from '../operation.ts';
 
 /** A request to petql, whatever brought it: node:http, a fetch handler or `execute`. */
 export interface HttpRequest {
@@ -15,7 +14,18 @@ export interface HttpRequest {
   /** The platform's own Request, without a body, for a `petApiKey` function. */
   toRequest(): Request;
   /** What the caller of `execute` says instead of headers. */
-  readonly inProcess?: OperationOptions & { readonly apiKey: string | PetqlError };
+  readonly inProcess?: InProcessOptions;
+}
+
+/** Never throws or rejects. */
+export type Respond = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
+
+export interface InProcessOptions {
+  /** The API key, or why there is none. */
+  readonly apiKey: string | PetqlError;
+  readonly waitMs: number | undefined;
+  readonly cacheControl: string | undefined;
+  readonly dryRun: boolean;
 }
 
 export interface HttpResponse {
@@ -25,10 +35,8 @@ export interface HttpResponse {
   readonly body: Buffer | string;
 }
 
-/** Never rejects. */
-export type Respond = (request: HttpRequest) => Promise<HttpResponse>;
-
 /** The path of a request, without its query. */
 export function pathOf({ url }: Pick<HttpRequest, 'url'>): string {
-  return url.split('?', 1)[0] ?? url;
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
 }

@@ -14,7 +14,9 @@ export function createNodeHandler(respond: Respond, maxBodyBytes: number): Reque
     readBody(incoming, maxBodyBytes, (body) => {
       // A client that left while its body came needs no response.
       if (outgoing.closed) return;
-      void respond(toHttpRequest(incoming, outgoing, body)).then((response) => send(outgoing, response));
+      const response = respond(toHttpRequest(incoming, outgoing, body));
+      if (response instanceof Promise) void response.then((settled) => send(outgoing, settled));
+      else send(outgoing, response);
     });
   };
 }

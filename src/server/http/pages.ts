@@ -5,14 +5,13 @@ import type { Health } from './health.ts';
 import { pathOf } from './http-message.ts';
 import type { HttpRequest, HttpResponse } from './http-message.ts';
 
-/** Returns the responses that are no GraphQL: health checks, GraphiQL and its files, preflights and 404. */
+/** Returns the responses that are no GraphQL: health checks, GraphiQL and its files, the redirect to it from `/`, and 404. */
 export function createPages(settings: CheckedOptions, health: () => Health) {
   const { endpoint, graphiql, graphiqlKey, petApiKey } = settings;
   // The server's key needs no header.
   const explorer = graphiql ? createGraphiql(endpoint, petApiKey === undefined ? graphiqlKey : '') : undefined;
   return async (request: HttpRequest): Promise<HttpResponse | undefined> => {
     const path = pathOf(request);
-    if (request.method === 'OPTIONS') return { status: 204, headers: {}, body: '' };
     const page = healthResponse(path, health) ?? (await explorer?.(request));
     if (page || path === endpoint) return page;
     if (path === '/' && explorer) return { status: 302, headers: { location: endpoint }, body: '' };

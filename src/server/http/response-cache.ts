@@ -1,15 +1,18 @@
 import { LRUCache } from 'lru-cache';
 import type { CachedRead } from '../../caller/request-pets.ts';
 import type { CheckedOptions } from '../../settings.ts';
-import type { RequestState } from '../request-state.ts';
+import type { OperationName } from '../request-state.ts';
 import type { HttpRequest } from './http-message.ts';
 
-/** A result that may be served again. */
-export interface CachedResult extends Pick<RequestState, 'operation'> {
+/** A response that may be served again. */
+export interface CachedResponse {
+  /** Without those of one moment. */
+  readonly headers: Readonly<Record<string, string>>;
   /** The value of `data`, as JSON. */
   readonly data: string;
-  /** What the result was made of. It is valid while each of these, read again, has the same result. */
+  /** What the response was made of. It is valid while each of these, read again, has the same result. */
   readonly reads: readonly CachedRead[];
+  readonly operation: OperationName;
 }
 
 /** An entry without its texts, and each pet that its reads keep in memory. */
@@ -17,8 +20,8 @@ const ENTRY_BYTES = 500;
 const PET_BYTES = 100;
 const MAX_CACHE_BYTES = 67_108_864;
 
-/** Results of queries by all that they depend on, the caller's key among it. The least recently used goes first. */
-export function createResponseCache(): LRUCache<string, CachedResult> {
+/** Whole responses of queries by all that they depend on, the caller's key among it. The least recently used goes first. */
+export function createResponseCache(): LRUCache<string, CachedResponse> {
   return new LRUCache({
     maxSize: MAX_CACHE_BYTES,
     sizeCalculation({ data, reads }, key) {
@@ -28,10 +31,10 @@ export function createResponseCache(): LRUCache<string, CachedResult> {
   });
 }
 
-/** Nothing else of a request changes its result, or whether it has one. No header's value has a line end. */
-const KEY_HEADERS = ['authorization', 'accept', 'content-type', 'cache-control'] as const;
+/** Nothing else of a request changes its response. No header's value has a line end. */
+const KEY_HEADERS = ['authorization', 'accept', 'content-type', 'origin', 'cache-control'] as const;
 
-/** Returns the key of a request's result; undefined where it is never served from the cache. */
+/** Returns the key of a request's response; undefined where it is never served from the cache. */
 export function cacheKey(request: HttpRequest, { endpoint, petApiKey }: CheckedOptions): string | undefined {
   const { method, headers, body, inProcess } = request;
   if (body === undefined) return undefined;

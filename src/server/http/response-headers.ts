@@ -1,8 +1,8 @@
+import type { ExecutionResult } from 'graphql';
 import { tightestWindow } from '../../caller/quota.ts';
 import type { QuotaView, QuotaWindow } from '../../caller/quota.ts';
-import type { CheckedOptions } from '../../settings.ts';
-import { createCors } from './cors.ts';
-import type { HttpRequest, HttpResponse } from './http-message.ts';
+import type { RequestState } from '../request-state.ts';
+import { hasNothing, usageOf } from './results.ts';
 
 /** On every response that does not say otherwise: no browser guesses a type, runs or frames it. */
 const SECURITY_HEADERS = {
@@ -13,20 +13,24 @@ const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-/** Returns a function that adds the headers that every response has. */
-export function createCommonHeaders(settings: CheckedOptions) {
-  const corsOf = createCors(settings);
-  // Caches keep the responses for each origin apart.
-  const origin = settings.corsOrigins.length > 0 && !settings.corsOrigins.includes('*') ? 'Origin' : undefined;
-  return (request: HttpRequest, { status, headers, body }: HttpResponse, id: string): HttpResponse => {
-    const isPrivate = headers['cache-control'] === undefined;
-    const vary = [isPrivate && 'Authorization', headers['vary'], origin].filter(Boolean).join(', ');
-    const common: Record<string, string> = { ...SECURITY_HEADERS, ...headers, ...corsOf(request), 'x-request-id': id };
-    // A response with an age may be stored by its client, and must be revalidated.
-    if (isPrivate) common['cache-control'] = headers['age'] === undefined ? 'private, no-store' : 'private, no-cache';
-    if (vary) common['vary'] = vary;
-    return { status, headers: common, body };
-  };
+/**
+ * Adds the headers that every response has. A response with an age may be stored by its client, and must be revalidated.
+ *
+ * @param corsOrigins whose pages may send requests. Caches keep the responses for them apart.
+ */
+export function withCommonHeaders(given: Readonly<Record<string, string>>, corsOrigins: readonly string[]) {
+  const headers: Record<string, string> = { ...SECURITY_HEADERS, ...given };
+  const vary = headers['vary'] === undefined ? [] : [headers['vary']];
+  if (headers['cache-control'] === undefined) {
+    headers['cache-control'] = headers['age'] === undefined ? 'private, no-store' : 'private, no-cache';
+    vary.unshift('Authorization');
+  }
+  const any = corsOrigins.includes('*');
+  if (corsOrigins.length > 0 && !any) vary.push('Origin');
+  // Yoga repeats the origin.
+  if (any && headers['access-control-allow-origin'] !== undefined) headers['access-control-allow-origin'] = '*';
+  if (vary.length > 0) headers['vary'] = vary.join(', ');
+  return headers;
 }
 
 /**
@@ -55,4 +59,35 @@ function policyItem({ window, limit }: QuotaWindow): string {
 function quotaItem({ window, remaining, resetAt }: QuotaWindow, nowMs: number): string {
   const reset = resetAt ? `;t=${Math.max(0, Math.ceil((resetAt.getTime() - nowMs) / 1000))}` : '';
   return `"${window.toLowerCase()}";r=${remaining}${reset}`;
+}
+
+/** Headers of one moment, which are no part of a cached response. Pages of other origins may read them. */
+export const MOMENTARY_HEADERS = [
+  'age',
+  'ratelimit',
+  'ratelimit-policy',
+  'retry-after',
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+  'x-request-id',
+];
+
+/** Returns what the headers say about the quota and the result; nothing where no operation ran. */
+export function momentaryHeaders({ context, result = {} }: Partial<RequestState>): Record<string, string> {
+  const usage = usageOf(result);
+  if (!usage) return {};
+  const headers: Record<string, string> = { ...context?.quotaHeaders() };
+  const retryAfterMs = maxRetryAfterMs(result);
+  if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(retryAfterMs / 1000));
+  // Whole seconds (RFC 9111, section 5.1).
+  if (usage.oldestAgeMs !== undefined) headers['age'] = String(Math.floor(usage.oldestAgeMs / 1000));
+  return headers;
+}
+
+/** Undefined unless all that the client gets are errors that say when to retry. */
+function maxRetryAfterMs(result: ExecutionResult): number | undefined {
+  if (!hasNothing(result)) return undefined;
+  const waits = (result.errors ?? []).map(({ extensions }) => extensions['retryAfterMs']);
+  return waits.every((wait) => typeof wait === 'number') ? Math.max(...waits) : undefined;
 }

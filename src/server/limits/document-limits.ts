@@ -7,35 +7,56 @@ import {
   validate,
 } from 'graphql';
 import type { DocumentNode } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import type { CheckedOptions, Limits } from '../../settings.ts';
 import { schema } from '../../schema/schema.ts';
+import { graphqlError, parseFailure } from '../errors.ts';
 import { limitExceeded } from './limit-exceeded.ts';
-import { checkQueryLimits } from './query-limits.ts';
+import { queryLimitError } from './query-limits.ts';
+
+/** Holds documents to their limits while Yoga parses and validates them. */
+export function useDocumentLimits(settings: CheckedOptions): Plugin {
+  return {
+    onParse({ setParseFn }) {
+      setParseFn((text: string) => parseWithin(text, settings));
+    },
+    onValidate({ setValidationFn }) {
+      setValidationFn((_schema: unknown, document: DocumentNode) => validationErrors(document, settings));
+    },
+  };
+}
 
 /**
  * Parses a document that is within the limits.
  *
- * @throws PetqlError LIMIT_EXCEEDED, or the GraphQLError of a document that is not GraphQL.
+ * @throws GraphQLError LIMIT_EXCEEDED or GRAPHQL_PARSE_FAILED.
  */
 export function parseWithin(text: string, limits: Limits): DocumentNode {
-  const { maxTokens, maxDepth } = limits;
-  // Errors of longer texts have no locations: each would search the text for its line.
-  const noLocation = text.length > LONG_TEXT || text.split('\n', MAX_LINES + 1).length > MAX_LINES;
+  const document = parseTokens(text, limits);
+  const limitError = queryLimitError(document, limits);
+  if (limitError) throw graphqlError(limitError);
+  return document;
+}
+
+function parseTokens(text: string, { maxTokens, maxDepth }: Limits): DocumentNode {
   try {
-    const document = parse(text, { maxTokens, noLocation });
-    checkQueryLimits(document, limits);
-    return document;
+    return parse(text, { maxTokens, noLocation: isLong(text) });
   } catch (error) {
     // The parser calls itself for each bracket, which only a high maxTokens lets overflow the stack.
-    if (error instanceof RangeError) throw limitExceeded('depth', maxDepth);
-    throw error instanceof GraphQLError && TOO_MANY_TOKENS.test(error.message)
-      ? limitExceeded('tokens', maxTokens)
-      : error;
+    if (error instanceof RangeError) throw graphqlError(limitExceeded('depth', maxDepth));
+    if (!(error instanceof GraphQLError)) throw error;
+    throw TOO_MANY_TOKENS.test(error.message) ? graphqlError(limitExceeded('tokens', maxTokens)) : parseFailure(error);
   }
 }
 
 const TOO_MANY_TOKENS = /^Syntax Error: Document contains more than \d+ tokens/;
+
+/** Errors of longer texts have no locations: each would search the text for its line. */
+function isLong(text: string): boolean {
+  return text.length > LONG_TEXT || text.split('\n', MAX_LINES + 1).length > MAX_LINES;
+}
+
 const LONG_TEXT = 10_000;
 const MAX_LINES = 500;
 const MAX_ERRORS = 20;
@@ -54,11 +75,16 @@ export function validationErrors(document: DocumentNode, { introspection }: Chec
 const TOKEN_BYTES = 300;
 const MAX_CACHE_BYTES = 24_000_000;
 
-/** Yoga's cache of parsed documents. Those that cannot be parsed are parsed again. */
+/** Yoga's caches of parsed documents and of the errors of those that could not be parsed. */
 export function createDocumentCaches() {
-  const documentCache = new LRUCache<string, DocumentNode>({
-    maxSize: MAX_CACHE_BYTES,
-    sizeCalculation: ({ tokenCount = 0 }, text) => 2 * text.length + TOKEN_BYTES * tokenCount + 1,
-  });
-  return { documentCache, errorCache: { get: () => undefined, set() {} } };
+  return {
+    documentCache: new LRUCache<string, DocumentNode>({
+      maxSize: MAX_CACHE_BYTES,
+      sizeCalculation: ({ tokenCount = 0 }, text) => 2 * text.length + TOKEN_BYTES * tokenCount + 1,
+    }),
+    errorCache: new LRUCache<string, Error>({
+      maxSize: MAX_CACHE_BYTES,
+      sizeCalculation: (_error, text) => 2 * text.length + TOKEN_BYTES,
+    }),
+  };
 }

@@ -1,11 +1,16 @@
 import { OperationTypeNode, execute } from 'graphql';
-import type { ExecutionArgs } from 'graphql';
+import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import type { CheckedOptions } from '../../settings.ts';
 import type { ReadKey } from '../../reads/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
+import { graphqlError } from '../errors.ts';
+import { hasNothing } from '../http/results.ts';
+import type { DryRun } from '../operation.ts';
 import type { RequestContext } from '../request-context.ts';
-import type { GatewayResult, RequestState } from '../request-state.ts';
+import type { RequestState, ServerContext } from '../request-state.ts';
 import { limitExceeded } from './limit-exceeded.ts';
+import { maxCalls } from './query-limits.ts';
 
 /** What an operation would read and write. */
 export interface Demands {
@@ -19,39 +24,37 @@ const MAX_DATA_CHARACTERS = 4_194_304;
 /** Errors of one request's variables; each shows a value. */
 const MAX_COERCION_ERRORS = 5;
 
-/**
- * Executes an operation: first without an upstream, to count the calls that it can cost.
- *
- * @throws PetqlError where it may cost too many calls.
- */
-export async function executeWithin(
-  given: ExecutionArgs,
-  state: RequestState,
-  { maxUpstreamCalls, introspection }: CheckedOptions,
-): Promise<GatewayResult> {
-  const context = state.context as RequestContext;
-  // graphql-js itself, whose errors name the variable that they are about.
-  const args = { ...given, hideSuggestions: !introspection, options: { maxCoercionErrors: MAX_COERCION_ERRORS } };
-  const { demands, result: dryResult } = await dryExecute(args);
-  // The variables were wrong.
-  if (!('data' in dryResult)) return dryResult as GatewayResult;
-  const upstreamCalls = context.worstCase(demands);
-  if (upstreamCalls > maxUpstreamCalls) throw limitExceeded('upstreamCalls', maxUpstreamCalls, upstreamCalls);
-  if (context.dryRun) {
-    const { reads, creations } = demands;
-    if (context.refusal && reads.length + creations > 0) throw context.refusal;
-    const dryRun = { upstreamCalls, creations, ...(await context.fit(upstreamCalls)) };
-    return { ...dryResult, extensions: { petql: { ...context.usage(), dryRun } } };
+/** Executes operations. One that may cost too many calls is first executed without an upstream, to count them. */
+export function useExecution({ maxUpstreamCalls, introspection }: CheckedOptions): Plugin<ServerContext> {
+  const calls = new WeakMap<DocumentNode, number>();
+  return {
+    onExecute({ args, setExecuteFn }) {
+      const { state } = args.contextValue as ServerContext;
+      // graphql-js itself, whose errors name the variable that they are about.
+      setExecuteFn((given: ExecutionArgs) =>
+        run({ ...given, hideSuggestions: !introspection, options: { maxCoercionErrors: MAX_COERCION_ERRORS } }, state),
+      );
+    },
+  };
+
+  async function run(args: ExecutionArgs, state: RequestState): Promise<ExecutionResult> {
+    const context = state.context as RequestContext;
+    if (!context.dryRun && maxCallsOf(args.document) <= maxUpstreamCalls) return withUsage(await execute(args), state);
+    const { demands, result: dryResult } = await dryExecute(args);
+    if (!('data' in dryResult)) return dryResult;
+    const upstreamCalls = context.worstCase(demands);
+    if (upstreamCalls > maxUpstreamCalls) {
+      return { errors: [graphqlError(limitExceeded('upstreamCalls', maxUpstreamCalls, upstreamCalls))] };
+    }
+    if (context.dryRun) return withDryRun(dryResult, demands, context);
+    return withUsage(await execute(args), state);
   }
-  const { data, errors } = await execute(args);
-  const extensions = { petql: context.usage() };
-  context.countSaved();
-  state.data = JSON.stringify(data);
-  // What a mutation has done is shown, however long it is.
-  if (state.data.length <= MAX_DATA_CHARACTERS || state.operation?.type !== OperationTypeNode.QUERY)
-    return { data, ...(errors && { errors }), extensions };
-  state.data = 'null';
-  return { data: null, errors: [limitExceeded('answer', MAX_DATA_CHARACTERS)], extensions };
+
+  function maxCallsOf(document: DocumentNode): number {
+    const known = calls.get(document) ?? maxCalls(document);
+    calls.set(document, known);
+    return known;
+  }
 }
 
 /**
@@ -60,7 +63,7 @@ export async function executeWithin(
  *
  * @returns the demands, and a result in which every pet is null, with the errors of fields that would fail at once.
  */
-async function dryExecute(args: ExecutionArgs) {
+async function dryExecute(args: ExecutionArgs): Promise<{ demands: Demands; result: ExecutionResult }> {
   const reads: ReadKey[] = [];
   let creations = 0;
   const contextValue: ResolverContext = {
@@ -81,5 +84,39 @@ async function dryExecute(args: ExecutionArgs) {
     quota: () => Promise.resolve(null as never),
   };
   const result = await execute({ ...args, contextValue });
-  return { demands: { reads, creations } satisfies Demands, result };
+  return { demands: { reads, creations }, result };
+}
+
+async function withDryRun(
+  result: ExecutionResult,
+  demands: Demands,
+  context: RequestContext,
+): Promise<ExecutionResult> {
+  const { reads, creations } = demands;
+  if (context.refusal && reads.length + creations > 0) return { errors: [graphqlError(context.refusal)] };
+  const upstreamCalls = context.worstCase(demands);
+  const dryRun: DryRun = { upstreamCalls, creations, ...(await context.fit(upstreamCalls)) };
+  return { ...result, extensions: { petql: { ...context.usage(), dryRun } } };
+}
+
+function withUsage(result: ExecutionResult, state: RequestState): ExecutionResult {
+  // The variables were wrong.
+  if (!('data' in result)) return result;
+  const context = state.context as RequestContext;
+  if (context.refusal && isRefused(result, context.refusal)) return { errors: [graphqlError(context.refusal)] };
+  const petql = context.usage();
+  context.countSaved();
+  const data = JSON.stringify(result.data ?? null);
+  // What a mutation has done is shown, however long it is.
+  if (data.length > MAX_DATA_CHARACTERS && state.operation?.type === OperationTypeNode.QUERY) {
+    const error = graphqlError(limitExceeded('answer', MAX_DATA_CHARACTERS, undefined, 200));
+    return { data: null, errors: [error], extensions: { petql } };
+  }
+  state.data = data;
+  return { ...result, extensions: { petql } };
+}
+
+/** Whether nothing ran since the upstream does not accept the key: HTTP 401 then. */
+function isRefused(result: ExecutionResult, refusal: Error): boolean {
+  return hasNothing(result) && (result.errors ?? []).every(({ originalError }) => originalError === refusal);
 }

@@ -1,5 +1,6 @@
 import { Kind } from 'graphql';
 import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode, ValueNode } from 'graphql';
+import type { PetqlError } from '../../errors.ts';
 import type { Limits } from '../../settings.ts';
 import { DEFAULT_LIMIT, MAX_IDS, MAX_LIMIT } from '../../schema/query.ts';
 import { limitExceeded } from './limit-exceeded.ts';
@@ -7,14 +8,25 @@ import { limitExceeded } from './limit-exceeded.ts';
 /**
  * Checks each operation of a parsed document before it is validated.
  *
- * @throws PetqlError LIMIT_EXCEEDED of the first limit that it exceeds.
+ * @returns the LIMIT_EXCEEDED error of the first limit that it exceeds, or undefined.
  */
-export function checkQueryLimits(document: DocumentNode, { maxDepth, maxAliases, maxCost }: Limits): void {
+export function queryLimitError(
+  document: DocumentNode,
+  { maxDepth, maxAliases, maxCost }: Limits,
+): PetqlError | undefined {
   const { depth, aliases, cost } = measureDocument(document);
-  if (depth > maxDepth) throw limitExceeded('depth', maxDepth, depth);
-  if (aliases > maxAliases) throw limitExceeded('aliases', maxAliases, aliases);
-  if (cost > maxCost) throw limitExceeded('cost', maxCost, cost);
+  if (depth > maxDepth) return limitExceeded('depth', maxDepth, depth);
+  if (aliases > maxAliases) return limitExceeded('aliases', maxAliases, aliases);
+  return cost > maxCost ? limitExceeded('cost', maxCost, cost) : undefined;
 }
+
+/** Returns the maximum of upstream calls that an operation of the document can cost with any variables: for ids, and for lists. */
+export function maxCalls(document: DocumentNode): number {
+  return Math.floor(measureDocument(document).cost / ID_COST) + LIST_CALLS;
+}
+
+/** A call for each list that there is, and one more that may save others. */
+const LIST_CALLS = 5;
 
 /** Returns the maximum of each measure over the operations. */
 function measureDocument({ definitions }: DocumentNode): Measure {

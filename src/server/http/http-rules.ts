@@ -1,0 +1,107 @@
+import type { GraphQLParams, Plugin } from 'graphql-yoga';
+import { PetqlError } from '../../errors.ts';
+import type { CheckedOptions } from '../../settings.ts';
+import { badRequest, graphqlError } from '../errors.ts';
+import { limitExceeded } from '../limits/limit-exceeded.ts';
+import { stateOf } from '../request-state.ts';
+import type { ServerContext } from '../request-state.ts';
+import type { HttpRequest } from './http-message.ts';
+
+/** What a request for GraphQL has to look like. Bodies are JSON, which no page of another origin can send without asking first. */
+export function useHttpRules({ maxBodyBytes, petApiKey }: CheckedOptions): Plugin<ServerContext> {
+  return {
+    onRequestParse({ serverContext, setRequestParser }) {
+      const { request } = stateOf(serverContext);
+      const { method, headers } = request;
+      // Yoga looks once the operation has run.
+      if (!isAcceptable(headers['accept'])) throw badRequest(NOT_ACCEPTABLE, 406);
+      if (method !== 'POST' && method !== 'GET') return undefined;
+      if (method === 'GET' && petApiKey !== undefined) throw badRequest(ONLY_POST, 405, { allow: 'POST' });
+      if (method === 'POST' && !JSON_TYPE.test(headers['content-type'] ?? '')) throw badRequest(ONLY_JSON, 415);
+      // Yoga would take parameters with a status and headers for a response.
+      setRequestParser(() => ({}));
+      return {
+        onRequestParseDone({ setRequestParserResult }) {
+          setRequestParserResult(method === 'POST' ? readBody(request, maxBodyBytes) : readQuery(request));
+        },
+      };
+    },
+  };
+}
+
+export const NOT_ACCEPTABLE =
+  'Expected an Accept header that allows application/json or application/graphql-response+json.';
+const JSON_TYPE = /^application\/(?:graphql\+)?json\s*(?:;|$)/i;
+const ONLY_JSON = 'Expected a body with the content type application/json.';
+const ONLY_POST = 'With a server-side API key, expected a POST with the content type application/json.';
+
+/** As Yoga sees it, without its types of incremental results. A weight of 0 excludes a type (RFC 9110, section 12.4.2). */
+function isAcceptable(accept: string | undefined): boolean {
+  return (accept || '*/*').split(',').some((part) => {
+    const [type = '', ...params] = part.replaceAll(/\s/g, '').toLowerCase().split(';');
+    const [kind, format] = type.split('/');
+    return (
+      params.every((param) => !/^q=0(?:\.0*)?$/.test(param) && (!param.includes('charset=') || param === UTF_8)) &&
+      (kind === '*' || kind === 'application') &&
+      (format === '*' || format === 'json' || format === 'graphql-response+json')
+    );
+  });
+}
+
+const UTF_8 = 'charset=utf-8';
+
+function readBody({ body }: HttpRequest, maxBodyBytes: number): GraphQLParams {
+  if (body === undefined) throw graphqlError(limitExceeded('bodyBytes', maxBodyBytes, undefined, 413));
+  return checkedParams(parseJson(body, 'Expected a body in JSON without a Content-Encoding.'));
+}
+
+function readQuery({ url }: HttpRequest): GraphQLParams {
+  const { searchParams } = new URL(url, 'http://localhost');
+  const text = (name: string) => searchParams.get(name) || undefined;
+  const json = (name: string) =>
+    parseJson(text(name) ?? 'null', 'The variables and extensions of a GET request: expected JSON.') ?? undefined;
+  const documentId = searchParams.get('documentId');
+  return checkedParams({
+    query: text('query'),
+    operationName: text('operationName'),
+    variables: json('variables'),
+    extensions: json('extensions'),
+    ...(documentId === null ? {} : { documentId }),
+  });
+}
+
+function parseJson(text: string, problem: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw badRequest(problem, 400);
+  }
+}
+
+/** Checks what Yoga does not check, or takes for an error of the server. */
+function checkedParams(params: unknown): GraphQLParams {
+  if (Array.isArray(params)) throw badRequest('The body must be one operation, got a list.', 400);
+  if (typeof params !== 'object' || params === null) throw badRequest('The body must be an object with a query.', 400);
+  const { operationName, variables } = params as { operationName?: unknown; variables?: unknown };
+  if (typeof (operationName ?? '') !== 'string') throw badRequest('operationName must be a string.', 400);
+  const rounded = roundedVariable(variables, []);
+  if (!rounded) return params;
+  const problem = 'is a number that JSON clients cannot hold exactly; send ids as strings of digits.';
+  throw graphqlError(
+    new PetqlError('BAD_USER_INPUT', `Variable "$${rounded.join('.')}" ${problem}`, { httpStatus: 400 }),
+  );
+}
+
+/** An input has fields, and a list items: GraphQL rejects deeper values as ill-typed. */
+const MAX_VARIABLE_DEPTH = 3;
+
+/** Returns where an integer beyond 2^53 is: clients in JavaScript have rounded it, and it would name another pet. */
+function roundedVariable(value: unknown, path: readonly string[]): readonly string[] | undefined {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) ? path : undefined;
+  if (typeof value !== 'object' || value === null || path.length === MAX_VARIABLE_DEPTH) return undefined;
+  for (const [key, item] of Object.entries(value)) {
+    const found = roundedVariable(item, [...path, key]);
+    if (found) return found;
+  }
+  return undefined;
+}
