@@ -10,8 +10,7 @@ import type { Int64 } from '../int64.ts';
 export function int64Argument(name: string, value: string): Int64 {
   const id = parseInt64(value);
   if (id !== undefined) return id;
-  const came = value.length > 40 ? `${value.length} characters` : JSON.stringify(value);
-  throw badArgument(name, `expected an int64 in plain digits, such as "42", got ${came}`);
+  throw badArgument(name, `expected an int64 in plain digits, such as "42", got ${shown(value)}`);
 }
 
 /**
@@ -21,11 +20,14 @@ export function int64Argument(name: string, value: string): Int64 {
  */
 export function idempotencyKeyArgument(name: string, value: string | null | undefined): string | undefined {
   if (value === null || value === undefined || /^[\x21-\x7e]{1,255}$/.test(value)) return value ?? undefined;
-  const came = value.length > 255 ? `${value.length} characters` : JSON.stringify(value);
-  throw badArgument(name, `expected 1 to 255 visible ASCII characters, got ${came}`);
+  throw badArgument(name, `expected 1 to 255 visible ASCII characters, got ${shown(value)}`);
 }
 
 /** The BAD_USER_INPUT error of an argument, or of a field or an item in it. */
 export function badArgument(argument: string, problem: string): PetqlError {
   return new PetqlError('BAD_USER_INPUT', `${argument}: ${problem}.`, { details: { argument } });
+}
+
+function shown(value: string): string {
+  return value.length > 255 ? `${value.length} characters` : JSON.stringify(value);
 }

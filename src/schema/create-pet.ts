@@ -5,7 +5,6 @@ import { pet, petStatus } from './pet.ts';
 
 /** A problem that the client can correct. */
 interface UserError {
-  readonly field: readonly string[] | undefined;
   readonly code: string;
   readonly message: string;
 }
@@ -16,7 +15,7 @@ const userError = builder.objectRef<UserError>('UserError').implement({
     field: t.stringList({
       nullable: true,
       description: 'The path of the input field; null when the pet API names none, as today.',
-      resolve: ({ field }) => (field ? [...field] : null),
+      resolve: () => null,
     }),
     code: t.exposeString('code', {
       nullable: false,
@@ -77,7 +76,7 @@ builder.mutationType({
           idempotencyKeyArgument('input.idempotencyKey', idempotencyKey),
         );
         if ('pet' in created) return { pet: created.pet, userErrors: [] };
-        return { pet: null, userErrors: [{ field: undefined, ...created.refusal }] };
+        return { pet: null, userErrors: [created.refusal] };
       },
     }),
   }),

@@ -42,11 +42,10 @@ export const rateLimit = builder.objectRef<QuotaView>('RateLimit').implement({
         'Free, Pro, Business, or the calls per minute and day of a custom plan, such as "500/20000"; null until the plan is ' +
         'configured or known from a response.',
     }),
-    windows: t.field({
+    windows: t.expose('windows', {
       type: [rateLimitWindow],
       nullable: false,
       description: 'The windows whose limit is configured or known from a response.',
-      resolve: ({ windows }) => windows,
     }),
     queued: t.exposeInt('queued', {
       nullable: false,

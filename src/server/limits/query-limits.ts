@@ -1,5 +1,5 @@
 import { Kind } from 'graphql';
-import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode, ValueNode } from 'graphql';
+import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode, ValueNode } from 'graphql';
 import type { PetqlError } from '../../errors.ts';
 import type { Limits } from '../../settings.ts';
 import { DEFAULT_LIMIT, MAX_IDS, MAX_LIMIT } from '../../schema/query.ts';
@@ -28,16 +28,6 @@ export function maxCalls(document: DocumentNode): number {
 /** A call for each list that there is, and one more that may save others. */
 const LIST_CALLS = 5;
 
-/** Returns the maximum of each measure over the operations. */
-function measureDocument({ definitions }: DocumentNode): Measure {
-  const fragments = definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION);
-  const measure = createMeasure(new Map(fragments.map((fragment) => [fragment.name.value, fragment])));
-  const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
-  const measures = operations.map(({ selectionSet }) => measure(selectionSet));
-  const max = (name: keyof Measure) => Math.max(0, ...measures.map((each) => each[name]));
-  return { depth: max('depth'), aliases: max('aliases'), cost: max('cost') };
-}
-
 interface Measure {
   readonly depth: number;
   readonly aliases: number;
@@ -45,37 +35,30 @@ interface Measure {
   readonly cost: number;
 }
 
-/** Measures each fragment once, so that fragments that multiply cost no more than they are long. */
-function createMeasure(fragments: ReadonlyMap<string, FragmentDefinitionNode>) {
+const NOTHING: Measure = { depth: 0, aliases: 0, cost: 0 };
+
+/** Returns the maximum of each measure over the operations. */
+function measureDocument({ definitions }: DocumentNode): Measure {
+  /** Each fragment is measured once, so that fragments that multiply cost no more than they are long. */
   const measured = new Map<string, Measure>();
-  return measure;
+  const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
+  const measures = operations.map(({ selectionSet }) => measure(selectionSet));
+  const max = (name: keyof Measure) => Math.max(0, ...measures.map((each) => each[name]));
+  return { depth: max('depth'), aliases: max('aliases'), cost: max('cost') };
 
   function measure({ selections }: SelectionSetNode): Measure {
-    let total = NOTHING;
-    for (const selection of selections) {
-      const part =
-        selection.kind === Kind.FIELD
-          ? measureField(selection)
-          : selection.kind === Kind.INLINE_FRAGMENT
-            ? measure(selection.selectionSet)
-            : measureFragment(selection.name.value);
-      total = {
-        depth: Math.max(total.depth, part.depth),
-        aliases: total.aliases + part.aliases,
-        cost: total.cost + part.cost,
-      };
-    }
-    return total;
+    const parts = selections.map(measureSelection);
+    const sum = (name: keyof Measure) => parts.reduce((total, part) => total + part[name], 0);
+    return { depth: Math.max(0, ...parts.map(({ depth }) => depth)), aliases: sum('aliases'), cost: sum('cost') };
   }
 
-  function measureField(field: FieldNode): Measure {
-    const below = field.selectionSet ? measure(field.selectionSet) : NOTHING;
-    const { items, ids } = sizeOf(field);
-    return {
-      depth: below.depth + 1,
-      aliases: below.aliases + (field.alias ? 1 : 0),
-      cost: 1 + ID_COST * ids + items * below.cost,
-    };
+  function measureSelection(selection: SelectionNode): Measure {
+    if (selection.kind === Kind.FRAGMENT_SPREAD) return measureFragment(selection.name.value);
+    const below = selection.selectionSet ? measure(selection.selectionSet) : NOTHING;
+    if (selection.kind === Kind.INLINE_FRAGMENT) return below;
+    const { items, ids } = sizeOf(selection);
+    const aliases = below.aliases + (selection.alias ? 1 : 0);
+    return { depth: below.depth + 1, aliases, cost: 1 + ID_COST * ids + items * below.cost };
   }
 
   function measureFragment(name: string): Measure {
@@ -83,14 +66,14 @@ function createMeasure(fragments: ReadonlyMap<string, FragmentDefinitionNode>) {
     if (known) return known;
     // Ends a cycle, which validation rejects.
     measured.set(name, NOTHING);
-    const fragment = fragments.get(name);
-    const result = fragment ? measure(fragment.selectionSet) : NOTHING;
+    const fragment = definitions.find(
+      (definition) => definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name,
+    );
+    const result = fragment && 'selectionSet' in fragment ? measure(fragment.selectionSet) : NOTHING;
     measured.set(name, result);
     return result;
   }
 }
-
-const NOTHING: Measure = { depth: 0, aliases: 0, cost: 0 };
 
 /** An id or a creation can cost a call, or an error. */
 const ID_COST = 20;
@@ -106,19 +89,11 @@ const INTROSPECTION_SIZES = new Map([
 /** Returns how many items a field can have, and how many ids and creations it has. */
 function sizeOf({ name, arguments: given = [] }: FieldNode): { items: number; ids: number } {
   const argument = (wanted: string) => given.find((one) => one.name.value === wanted)?.value;
-  switch (name.value) {
-    case 'pets':
-      return { items: petsLimit(argument('limit')), ids: 0 };
-    case 'petsById': {
-      const count = idCount(argument('ids'));
-      return { items: count, ids: count };
-    }
-    case 'pet':
-    case 'createPet':
-      return { items: 1, ids: 1 };
-    default:
-      return { items: INTROSPECTION_SIZES.get(name.value) ?? 1, ids: 0 };
-  }
+  if (name.value === 'pets') return { items: petsLimit(argument('limit')), ids: 0 };
+  if (name.value === 'pet' || name.value === 'createPet') return { items: 1, ids: 1 };
+  if (name.value !== 'petsById') return { items: INTROSPECTION_SIZES.get(name.value) ?? 1, ids: 0 };
+  const ids = idCount(argument('ids'));
+  return { items: ids, ids };
 }
 
 /** A variable may have any value that the field takes. A value that is no limit shows nothing and fails. */
