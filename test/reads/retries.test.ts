@@ -42,7 +42,8 @@ test.each<[string, Fault]>([
   ['a body that is cut', { cutAfterBytes: 10 }],
   ['a timeout', { delayMs: 500 }],
 ])('a read after %s is retried twice at most, and each retry is counted', async (_what, fault) => {
-  await using gateway = await withRoom(4, { gateway: { upstreamTimeoutMs: 350 } });
+  // A third retry of the second read would have room.
+  await using gateway = await withRoom(5, { gateway: { upstreamTimeoutMs: 350 } });
   failFirst(gateway, 2, fault);
   const good = await gateway.query('{ pet(id: "7") { id } rateLimit { windows { window used } } }');
   expect(good).toMatchObject({ data: { pet: { id: '7' } }, extensions: { petql: { upstreamCalls: 3 } } });
