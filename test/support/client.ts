@@ -27,7 +27,9 @@ export interface QueryError {
 
 /** Sends one operation with the Free demo key, or the headers given. */
 export async function post(endpoint: string, query: string, options: QueryOptions = {}): Promise<QueryAnswer> {
-  const { variables, operationName, headers, signal, send = fetch } = options;
+  const { variables, operationName, headers, signal } = options;
+  // The signal of a Request that was given to fetch is lost once the Request is collected as garbage.
+  const { send = (request: Request) => fetch(request, { signal: signal ?? null }) } = options;
   const all = { 'content-type': 'application/json', authorization: 'Bearer demo-free', ...headers };
   const response = await send(
     new Request(endpoint, {
