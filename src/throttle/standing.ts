@@ -50,8 +50,11 @@ export function minWait(account: Account, ahead: number, nowMs: number, rules: A
   let wait: MinWait = { waitMs: pausedMs, window: pausedMs > 0 ? 'MINUTE' : undefined };
   const limits = rules.limits ?? limitsOf(account, rules.plan);
   const left = leftOf(account, rules);
+  const known = knownWindows(account);
   for (const name of ['minute', 'day'] as const) {
-    if (ahead < left[name] || hasReset(account, name, nowMs)) continue;
+    // The first response may show a larger plan than the assumed one.
+    const isUntried = !known[name] && account.successes.count === 0;
+    if (ahead < left[name] || isUntried || hasReset(account, name, nowMs)) continue;
     const waitMs = windowWait(account, name, nowMs, { ahead, limit: Math.max(1, limits[name]) });
     if (waitMs > wait.waitMs) wait = { waitMs, window: name === 'minute' ? 'MINUTE' : 'DAY' };
   }

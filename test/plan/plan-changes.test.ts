@@ -136,3 +136,16 @@ test('a larger plan opens a day that is used up once it is configured', async ()
   expect(createdIn(await world.until(after.create(30)))).toBe(30);
   expect(brokenPromises(world.history())).toEqual([]);
 });
+
+test.each([
+  ['Pro', PRO, 300],
+  ['Free', FREE, 60],
+] as const)('300 creates at once with a new %s key use what its plan allows', async (_name, plan, created) => {
+  await using world = await createPlanWorld({ plan, windows: 'fixed', tells: 'minute' });
+  const petql = await world.start();
+  const answers = await world.until(
+    Promise.all(Array.from({ length: 300 }, () => petql.create(1, { waitMs: 10_000 }))),
+  );
+  expect(answers.map(createdIn).filter((count) => count === 1)).toHaveLength(created);
+  expect(brokenPromises(world.history())).toEqual([]);
+});
