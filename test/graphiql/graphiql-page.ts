@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 
 export interface WatchedPage {
   readonly page: Page;
@@ -32,6 +32,11 @@ export function loadedBytes(page: Page): Promise<Record<string, number>> {
       ]),
     );
   });
+}
+
+export async function boxOf(item: Locator) {
+  const { x, y, width, height } = (await item.boundingBox()) ?? { x: NaN, y: NaN, width: NaN, height: NaN };
+  return { left: x, right: x + width, top: y, height };
 }
 
 export function tabNames(page: Page): Promise<string[]> {

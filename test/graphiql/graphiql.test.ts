@@ -7,7 +7,7 @@ import { schema } from '../../src/schema/schema.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
-import { loadedBytes, openTab, openTabIsStored, openWatchedPage, tabNames } from './graphiql-page.ts';
+import { boxOf, loadedBytes, openTab, openTabIsStored, openWatchedPage, tabNames } from './graphiql-page.ts';
 import type { WatchedPage } from './graphiql-page.ts';
 
 /** GraphiQL's script, style and editor workers. */
@@ -86,7 +86,7 @@ test('the first load takes less than 3 MB, and is called petql', async () => {
 test('the guides of indentation stand where the text does', async () => {
   const pets = editor('Operation Editor').getByText('pets', { exact: true });
   const guide = editor('Operation Editor').locator('.core-guide-indent.lvl-1').first();
-  const leftOf = async (item: Locator) => Math.round((await item.boundingBox())?.x ?? NaN);
+  const leftOf = async (item: Locator) => Math.round((await boxOf(item)).left);
   await expect.poll(async () => (await leftOf(guide)) - (await leftOf(pets)), PATIENCE).toBe(0);
 });
 
@@ -184,6 +184,23 @@ test('each tab keeps the line of its last run', async () => {
   await expect.poll(usage, PATIENCE).toBe('');
   await openTab(page, 'ListPets');
   await usageShows(/\d saved · fresh/);
+});
+
+test('at 390 px the query stands above the result, and both can be used', async ({ onTestFinished }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  onTestFinished(() => page.setViewportSize(WIDE));
+  await openTab(page, 'CompareStatuses');
+  await executeTo('"available"');
+  await usageShows('saved');
+  const names = ['Operation Editor', 'Headers', 'Result Window'];
+  const boxes = await Promise.all([...names.map(editor), page.locator('#usage')].map(boxOf));
+  let bottom = 0;
+  for (const [index, { left, right, top, height }] of boxes.entries()) {
+    expect([left >= 0, right - left > 330, right <= 390, top >= bottom]).toEqual([true, true, true, true]);
+    expect(height).toBeGreaterThan([150, 30, 250, 20][index] ?? NaN);
+    bottom = top + height;
+  }
+  expect(bottom).toBeLessThanOrEqual(844);
 });
 
 test('the docs describe the fields of Query and lead to Pet and PetStatus', async () => {
