@@ -57,7 +57,7 @@ async function row({ name, quota, made, saved }: CallerView): Promise<string> {
     count(made),
     count(saved),
   ];
-  return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
+  return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}">${cell}</td>`).join('')}</tr>`;
 }
 
 function meter(window: QuotaWindow | undefined): string {
@@ -119,4 +119,10 @@ dd, td { font-variant-numeric: tabular-nums; }
 code { overflow-wrap: anywhere; }
 time { white-space: nowrap; }
 meter { inline-size: 6rem; }
+@media (max-width: 60rem) {
+  thead { display: none; }
+  tr { display: block; padding-block: 0.6rem; border-block-end: 1px solid var(--line); }
+  td { display: block; position: relative; padding: 0.2rem 0 0.2rem 7rem; border: 0; }
+  td::before { content: attr(data-title); position: absolute; inset-inline-start: 0; opacity: 0.75; }
+}
 `;

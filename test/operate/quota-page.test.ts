@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
-test('in a real browser the page shows each caller as it calls, from petql alone', async ({ skip }) => {
+test('in a real browser the page shows each caller as it calls, from petql alone, and fits a phone', async ({
+  skip,
+}) => {
   const browser = await startBrowser();
   if (!browser) return skip('no browser starts on this machine');
   try {
@@ -22,6 +24,15 @@ test('in a real browser the page shows each caller as it calls, from petql alone
     expect(await page.locator('tbody tr').count()).toBe(1);
     expect(await page.locator('tbody code').innerText()).toMatch(/^[\w-]{32}$/);
     expect(complaints).toEqual([]);
+    const phone = await browser.newPage({ viewport: { width: 390, height: 844 } });
+    const html = await (await fetch(`${gateway.adminOrigin}/quota`)).text();
+    // A reload in between would end what the test evaluates.
+    await phone.setContent(html.replace('http-equiv="refresh"', ''));
+    expect(await phone.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+    const titles = await phone
+      .locator('td')
+      .evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content.slice(1, -1)));
+    expect(titles).toEqual(['Caller', 'Plan', 'Minute', 'Day', 'Queued', 'State', 'Calls made', 'Calls saved']);
   } finally {
     await browser.close();
   }
