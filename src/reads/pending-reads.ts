@@ -109,11 +109,11 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
     const results = keys.map((key) => {
       const { promise, resolve } = Promise.withResolvers<ReadResult>();
       if (reads.has(key) || reads.size < MAX_PENDING) waiters.push(addWaiter(key, request, resolve));
-      else resolve(throttle.refusal('crowded').error);
+      else resolve(throttle.refusal('crowded').error());
       return promise;
     });
     const onAbort = () => {
-      for (const waiter of waiters) waiter.settle(throttle.refusal('aborted').error);
+      for (const waiter of waiters) waiter.settle(throttle.refusal('aborted').error());
       onChange();
     };
     const onDeadline = () => {
@@ -224,10 +224,10 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
 
   /** The throttle lets no call through for it in time. */
   function refuse(waiter: Waiter, refused: Refused): void {
-    const { failed } = waiter;
+    const { failed, request } = waiter;
     const isPaused = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
     const reason = isPaused ? 'PAUSED' : failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED';
-    fail([waiter], failed ?? refused.error, reason);
+    fail([waiter], failed ?? refused.error(request.freshness.maxAgeMs < 0), reason);
   }
 
   /** Refuses the waiters past their deadline that no call in flight may answer. */

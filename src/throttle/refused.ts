@@ -8,8 +8,8 @@ export interface Refused {
   /** `plan`: the plan allows no call before the deadline; `crowded`: the queue is full; `late`: the deadline passed. */
   readonly reason: 'aborted' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping';
   readonly window: 'DAY' | 'MINUTE';
-  /** The client's error, which says when to retry. */
-  readonly error: PetqlError;
+  /** Returns the client's error, which says when to retry. A request with no-cache has one more way out. */
+  error(hasNoCache?: boolean): PetqlError;
 }
 
 const MIN_RETRY_AFTER_MS = 1_000;
@@ -40,13 +40,14 @@ export function createRefused(
     reason,
     window,
     // Most refusals end in cached data.
-    get error() {
+    error(hasNoCache = false) {
       const retryAfterMs = Math.ceil(Math.max(MIN_RETRY_AFTER_MS, waitMs));
       const retryAt = new Date(nowMs + retryAfterMs).toISOString();
       const why = reason === 'plan' ? whyExhausted(window, standing) : WHY_REFUSED[reason];
       const retry = retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${retryAt}`;
+      const orElse = reason === 'plan' && hasNoCache ? ', or drop no-cache to allow cached data' : '';
       const details = { retryAfterMs, retryAt, window };
-      return new PetqlError(isBan ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}.`, { details });
+      return new PetqlError(isBan ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}${orElse}.`, { details });
     },
   };
 }

@@ -45,7 +45,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     async create(pet: NewPet, request: WriteRequest): Promise<Created> {
       const { idempotencyKey: key, deadlineMs } = request;
       // The creations of one operation run one after the other, and the first may have taken all the time.
-      if (graceLeftMs(deadlineMs, clock) < 0) throw throttle.refusal('late').error;
+      if (graceLeftMs(deadlineMs, clock) < 0) throw throttle.refusal('late').error();
       const create = () => post(pet, request);
       const outcome = await track(key === undefined ? create() : idempotency.once({ ...request, key, pet }, create));
       if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status);
@@ -97,7 +97,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     });
     if (rejected) throw rejected;
     if (passage.kind === 'refused') {
-      const { error } = passage;
+      const error = passage.error();
       request.waited(clock.elapsed() - startedAtMs, error.code);
       throw error;
     }

@@ -109,7 +109,7 @@ export function createIdempotency(
   /** Rejects at the deadline, when the client has left, or when petql stops. */
   async function wait(forMs: number, { deadlineMs, signal }: Submit): Promise<void> {
     const reason = isStopping ? 'stopping' : signal?.()?.aborted ? 'aborted' : undefined;
-    if (reason) throw throttle.refusal(reason).error;
+    if (reason) throw throttle.refusal(reason).error();
     const leftMs = deadlineMs - clock.elapsed();
     if (leftMs <= 0) {
       const why = 'An earlier submit with this idempotencyKey is still in flight, and nothing was sent for this one.';

@@ -256,7 +256,7 @@ describe('while the minute is exhausted and there is time to wait for the next o
       (await gateway.query(query, { headers: { 'cache-control': cacheControl, prefer: 'wait=0' } })).errors?.[0]
         ?.message;
     expect(await messageFor(ALL, 'no-cache')).toMatch(
-      /^1\/500 plan: 1 calls per minute are used up; retry in \d+ s\.$/,
+      /^1\/500 plan: 1 calls per minute are used up; retry in \d+ s, or drop no-cache to allow cached data\.$/,
     );
     expect(await messageFor('{ pet(id: "999999") { id } }', 'max-age=0')).toMatch(/ are used up; retry in \d+ s\.$/);
   });
