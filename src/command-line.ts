@@ -12,6 +12,7 @@ import type { Config, GatewayOptions } from './settings.ts';
 import { listen } from './server/listener.ts';
 import type { Listener } from './server/listener.ts';
 import { isLoopback, withHostCheck } from './server/http/host-check.ts';
+import { manifestEntries } from './server/trusted-documents.ts';
 import { unusableFile } from './store/file-store.ts';
 
 /** The package.json of a checkout or of the installed package. */
@@ -68,10 +69,11 @@ async function runSandbox(config: Config): Promise<Service> {
 async function runGateway(config: Config): Promise<Service> {
   const sandbox = config.petApiUrl ? undefined : await openSandbox(config);
   const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
+  const trustedDocuments = readManifest(config);
   const gateway = openGateway({
     ...sharedOptions(config),
     petApiUrl: config.petApiUrl ?? sandbox?.url ?? '',
-    trustedDocuments: readManifest(config),
+    trustedDocuments,
     admin: config.adminPort !== undefined,
     freshUpstream: sandbox !== undefined,
     log: createLog(config.logLevel),
@@ -95,7 +97,7 @@ async function runGateway(config: Config): Promise<Service> {
       ...(admin ? [`Admin      ${admin.origin}/metrics  ${admin.origin}/quota`] : []),
       '',
       'Try it:',
-      exampleRequest(endpoint, config, demoKey),
+      exampleRequest(endpoint, config, trustedDocuments, demoKey),
     ].join('\n'),
     async stop() {
       void gateway.drain();
@@ -108,10 +110,14 @@ async function runGateway(config: Config): Promise<Service> {
 }
 
 /** Returns a command that works when pasted, once what begins with YOUR is replaced. */
-function exampleRequest(endpoint: string, config: Config, key = 'YOUR_API_KEY'): string {
+function exampleRequest(endpoint: string, config: Config, manifest: object = {}, key = 'YOUR_API_KEY'): string {
   const authorization = config.petApiKey === undefined ? ` -H 'authorization: Bearer ${key}'` : '';
   const query = '{ pets(status: AVAILABLE, limit: 3) { id name status } }';
-  const data = JSON.stringify(config.requireTrustedDocuments ? { documentId: 'YOUR_DOCUMENT_ID' } : { query });
+  const documents = manifestEntries(manifest);
+  const plainQuery = documents.find(([, text]) => !/\bmutation\b|\$/.test(String(text)));
+  const [documentId] = plainQuery ?? documents[0] ?? ['YOUR_DOCUMENT_ID'];
+  const body = JSON.stringify(config.requireTrustedDocuments ? { documentId } : { query });
+  const data = body.replaceAll("'", String.raw`'\''`);
   return `curl -s ${endpoint} -H 'content-type: application/json'${authorization} -d '${data}'`;
 }
 

@@ -22,7 +22,7 @@ export function readTrustedDocuments(settings: CheckedOptions): TrustedDocuments
   const { trustedDocuments } = settings;
   if (!trustedDocuments) return undefined;
   const documents = new Map<string, string>();
-  for (const [id, text] of entriesOf(trustedDocuments)) {
+  for (const [id, text] of manifestEntries(trustedDocuments)) {
     const hash = createHash('sha256').update(String(text)).digest('hex');
     const problem =
       problemOf(text, settings) ?? (isHashOf(id, hash) ? undefined : `its text has another hash, sha256:${hash}`);
@@ -91,7 +91,8 @@ function rejected(code: ErrorCode, message: string): GraphQLError {
   return graphqlError(new PetqlError(code, message, { httpStatus: 400 }));
 }
 
-function entriesOf(manifest: object): [string, unknown][] {
+/** Returns the id and the text of each document. */
+export function manifestEntries(manifest: object): [string, unknown][] {
   const { format, operations } = manifest as { format?: unknown; operations?: unknown };
   if (format !== 'apollo-persisted-query-manifest') return Object.entries(manifest);
   if (!Array.isArray(operations)) throw unusable('operations: expected a list');

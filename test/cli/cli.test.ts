@@ -114,14 +114,23 @@ test('at an address for other machines it takes any host; on SIGTERM it answers 
   expect(await petql.exited).toBe(0);
 });
 
-test('with trusted documents only, it prints a request for one of them', async () => {
-  const manifest = await manifestFile({ one: '{ pets(limit: 3) { id } }' });
-  const { petql } = await startOverSandbox('--trusted-documents', manifest, '--require-trusted-documents');
-  const { stdout } = petql.output;
-  expect(stdout).toContain("-H 'authorization: Bearer YOUR_API_KEY'");
-  const output = { ...petql.output, stdout: stdout.replace('YOUR_DOCUMENT_ID', 'one') };
-  expect(await paste({ ...petql, output })).toMatchObject({ data: { pets: [{}, {}, {}] } });
-});
+const LIST = '{ pets(limit: 3) { id } }';
+
+test.each<[string, object]>([
+  [
+    'GraphQL Code Generator',
+    { add: 'mutation { __typename }', one: 'query($id: ID!) { pet(id: $id) { id } }', list: LIST },
+  ],
+  ['Apollo', { format: 'apollo-persisted-query-manifest', operations: [{ id: "it's", body: LIST }] }],
+])(
+  'with trusted documents only, as of %s, it prints a request for one that needs no variables',
+  async (_name, content) => {
+    const manifest = await manifestFile(content);
+    const { petql } = await startOverSandbox('--trusted-documents', manifest, '--require-trusted-documents');
+    expect(petql.output.stdout).toContain("-H 'authorization: Bearer YOUR_API_KEY'");
+    expect(await paste(petql)).toMatchObject({ data: { pets: [{}, {}, {}] } });
+  },
+);
 
 test('what is wrong ends in one clear line and exit code 1', async () => {
   await using other = await serve(() => {});
