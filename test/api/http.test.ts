@@ -36,16 +36,17 @@ async function exchange(bytes: Buffer | string, endpoint = gateway.endpoint): Pr
 }
 
 interface Post {
+  readonly target?: string;
   readonly headers?: readonly string[];
   readonly body?: string | Buffer;
   readonly endpoint?: string;
 }
 
-function post({ headers = [], body = BODY, endpoint }: Post = {}): Promise<string> {
+function post({ target = '/graphql', headers = [], body = BODY, endpoint }: Post = {}): Promise<string> {
   const hasType = headers.some((line) => line.startsWith('Content-Type'));
   const lines = ['Host: petql', 'Connection: close', `Content-Length: ${Buffer.byteLength(body)}`, ...headers];
   if (!hasType) lines.push('Content-Type: application/json');
-  const head = `POST /graphql HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`;
+  const head = `POST ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`;
   return exchange(Buffer.concat([Buffer.from(head), Buffer.from(body)]), endpoint);
 }
 
@@ -162,6 +163,15 @@ test('other methods, broken GETs and mutations by GET get their errors', async (
   expect(mutation.status).toBe(405);
   expect(await (await get('query={pets(limit:1){id}}')).json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
   expect(gateway.sandbox.calls.filter(({ method }) => method === 'POST')).toEqual([]);
+});
+
+test('a request target may be a whole address (RFC 9112, section 3.2.2)', async () => {
+  for (const target of ['http://petql/graphql', 'HTTPS://petql.example:8443/graphql'])
+    expect(await post({ target })).toMatch(ANSWERED);
+  const get = (target: string) => exchange(`GET ${target} HTTP/1.1\r\nHost: petql\r\nConnection: close\r\n\r\n`);
+  expect(await get('http://petql/graphql?query={__typename}')).toMatch(ANSWERED);
+  expect(await get('http://petql')).toMatch(/^HTTP\/1\.1 302 /);
+  expect(await get('ftp://petql/graphql')).toMatch(/^HTTP\/1\.1 404 /);
 });
 
 test('headers may be 150, and not more than 16 KiB', async () => {

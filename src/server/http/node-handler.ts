@@ -47,7 +47,7 @@ function parsedBody(body: unknown, maxBytes: number): string | undefined {
 
 function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, body: string | undefined): HttpRequest {
   const { method = 'GET' } = incoming;
-  const url = incoming.originalUrl ?? incoming.url ?? '/';
+  const url = targetPath(incoming.originalUrl ?? incoming.url ?? '/');
   const headers = incoming.headers as Record<string, string | undefined>;
   let signal: AbortSignal | undefined;
   return {
@@ -58,6 +58,13 @@ function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, bod
     signal: () => (signal ??= closeSignal(outgoing)),
     toRequest: () => new Request(`http://localhost${url}`, { method, headers: headers as Record<string, string> }),
   };
+}
+
+/** A client may send an absolute address, as it does to a proxy (RFC 9112, section 3.2.2). */
+function targetPath(target: string): string {
+  if (target.startsWith('/')) return target;
+  const url = URL.parse(target);
+  return url && /^https?:$/.test(url.protocol) ? url.pathname + url.search : target;
 }
 
 function closeSignal(outgoing: ServerResponse): AbortSignal {
