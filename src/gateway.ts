@@ -82,7 +82,7 @@ function assemble(
 ): Gateway {
   const { petApiUrl, upstreamTimeoutMs, maxStaleMs, log, clock } = checked;
   const stores = openStores(checked, opened);
-  const { ledger, replicas, sharedLists, records, nameOf, redis } = stores;
+  const { accounts, replicas, sharedLists, records, nameOf, redis } = stores;
   const { dispatcher, admin } = checked;
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, dispatcher });
   opened.defer(() => void transport.close());
@@ -92,7 +92,7 @@ function assemble(
   const metrics = admin ? createMetrics(sources) : undefined;
   const callers = createCallers({
     petApi: createPetApi({ baseUrl: petApiUrl, transport, clock, events: metrics, spans, log }),
-    ledger,
+    accounts,
     replicas,
     sharedLists,
     submits: { records, leaseMs: 2 * upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
@@ -119,7 +119,7 @@ function assemble(
   async function close(): Promise<void> {
     await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
     await records.close();
-    await Promise.race([ledger.flush(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+    await Promise.race([accounts.flush(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
     await stores.close();
     await transport.close();
   }

@@ -10,7 +10,7 @@ import { connectRedis } from './store/redis.ts';
 import { createRedisStore } from './store/redis-store.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { Store } from './store/store.ts';
-import { createLedger } from './throttle/ledger.ts';
+import { createAccounts } from './throttle/accounts.ts';
 import { createReplicas } from './throttle/replicas.ts';
 
 /** The upstream may count a call without a response so long after its timeout. */
@@ -38,7 +38,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack) {
     sharedLists?.flush();
   });
   return {
-    ledger: createLedger({
+    accounts: createAccounts({
       store,
       nameOf,
       rules: {

@@ -9,7 +9,7 @@ import type { ReadKey } from '../reads/read-key.ts';
 import { createReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';
 import { createThrottle } from '../throttle/throttle.ts';
-import type { Standing } from '../throttle/standing.ts';
+import type { QuotaState } from '../throttle/quota-state.ts';
 import { createRejectedKey } from '../upstream/rejected-key.ts';
 import { createWrites } from '../writes/create-pet.ts';
 import { quotaViewOf } from './quota.ts';
@@ -93,7 +93,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
       return quota && { name: () => nameOf(apiKey), quota, made: refreshBudget.calls(), saved: savedCalls };
     },
     /** Whether the key is paused after a 429. */
-    isPaused: () => (throttle.standing()?.pausedForMs ?? 0) > 0,
+    isPaused: () => (throttle.quotaState()?.pausedForMs ?? 0) > 0,
     /** It is forgotten. */
     leave() {
       sharedLists?.leave();
@@ -107,11 +107,11 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
 
   /** The quota as this process knows it, for the headers of a response; undefined before the first call. */
   function latestQuota(): QuotaView | undefined {
-    const standing = throttle.standing();
-    return standing && viewOf(standing);
+    const quotaState = throttle.quotaState();
+    return quotaState && viewOf(quotaState);
   }
 
-  function viewOf(standing: Standing): QuotaView {
-    return quotaViewOf(standing, throttle.waitingWrites() + queue.planned(), clock.now());
+  function viewOf(quotaState: QuotaState): QuotaView {
+    return quotaViewOf(quotaState, throttle.waitingWrites() + queue.planned(), clock.now());
   }
 }

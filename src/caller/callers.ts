@@ -8,7 +8,7 @@ import { createRetryBudget } from '../reads/retry-budget.ts';
 import type { SharedLists } from '../reads/shared-lists.ts';
 import type { Spans } from '../tracing.ts';
 import type { NameOf } from '../store/key-secret.ts';
-import type { Ledger } from '../throttle/ledger.ts';
+import type { Accounts } from '../throttle/accounts.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import type { SubmitRecords } from '../writes/idempotency.ts';
 import { createCaller } from './caller.ts';
@@ -16,7 +16,7 @@ import type { Caller, CallerView } from './caller.ts';
 
 export interface CallersOptions {
   readonly petApi: PetApi;
-  readonly ledger: Ledger;
+  readonly accounts: Accounts;
   readonly clock: Clock;
   readonly log: Log;
   /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */

@@ -1,4 +1,4 @@
-import type { Standing } from '../throttle/standing.ts';
+import type { QuotaState } from '../throttle/quota-state.ts';
 
 export type QuotaView = ReturnType<typeof quotaViewOf>;
 export type QuotaWindow = ReturnType<typeof windowOf>;
@@ -11,7 +11,7 @@ const MAX_SHOWN = 2 ** 31 - 1;
  *
  * @param queued how many calls wait.
  */
-export function quotaViewOf({ plan, minute, day, pausedForMs }: Standing, queued: number, nowMs: number) {
+export function quotaViewOf({ plan, minute, day, pausedForMs }: QuotaState, queued: number, nowMs: number) {
   return {
     /** "Free", or the figures of a plan without a name: "500/20000"; undefined while it is not known. */
     plan,
@@ -26,8 +26,8 @@ export function quotaViewOf({ plan, minute, day, pausedForMs }: Standing, queued
   };
 }
 
-function windowOf(window: 'DAY' | 'MINUTE', standing: Standing['day'], nowMs: number) {
-  const { limit, used, remaining, resetInMs } = standing;
+function windowOf(window: 'DAY' | 'MINUTE', quotaState: QuotaState['day'], nowMs: number) {
+  const { limit, used, remaining, resetInMs } = quotaState;
   /** Undefined while nothing was called in the window. */
   const resetAt = resetInMs > 0 ? new Date(nowMs + resetInMs) : undefined;
   return { window, limit: shown(limit), used: shown(used), remaining: shown(remaining), resetAt };

@@ -225,7 +225,7 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
   /** The throttle lets no call through for it in time. */
   function refuse(waiter: Waiter, refused: Refused): void {
     const { failed, request } = waiter;
-    const isPaused = refused.reason === 'banned' || (throttle.standing()?.pausedForMs ?? 0) > 0;
+    const isPaused = refused.reason === 'banned' || (throttle.quotaState()?.pausedForMs ?? 0) > 0;
     const reason = isPaused ? 'PAUSED' : failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED';
     fail([waiter], failed ?? refused.error(request.freshness.maxAgeMs < 0), reason);
   }

@@ -57,7 +57,7 @@ export function createReadQueue(parts: CallerParts) {
     const waiting = reads.get(key);
     if (waiting && clock.elapsed() < waiting.pausedUntilMs) return 'UPSTREAM_FAILED';
     const planned = currentPlan().calls.size + ahead;
-    const isPaused = (throttle.standing()?.pausedForMs ?? 0) > 0;
+    const isPaused = (throttle.quotaState()?.pausedForMs ?? 0) > 0;
     if (throttle.outlook(planned).waitMs > 0) return isPaused ? 'PAUSED' : 'QUOTA_EXHAUSTED';
     return waiting || refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
   }
@@ -200,7 +200,7 @@ export function createReadQueue(parts: CallerParts) {
   function fail(flight: Flight, failure: UpstreamFailure): void {
     // The throttle pauses the key, and the reads wait for it or fail with that.
     if (failure.kind === 'rate-limited') return;
-    const mayBeBanned = throttle.standing()?.refusedLately ?? false;
+    const mayBeBanned = throttle.quotaState()?.refusedLately ?? false;
     const error = readError(failure, mayBeBanned);
     const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
     if (!isRejected) return readFailures.receive(flight, failure, error);

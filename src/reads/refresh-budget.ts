@@ -23,10 +23,10 @@ export type RefreshBudget = ReturnType<typeof createRefreshBudget>;
  */
 export function createRefreshBudget(
   elapsed: () => number,
-  throttle: Pick<Throttle, 'standing'>,
+  throttle: Pick<Throttle, 'quotaState'>,
   replicas: () => number,
 ) {
-  const day = () => throttle.standing()?.day ?? UNKNOWN_DAY;
+  const day = () => throttle.quotaState()?.day ?? UNKNOWN_DAY;
   /** What was used and has not been refilled. */
   let used = 0;
   let countedAtMs = elapsed();

@@ -32,7 +32,7 @@ export function createPermitSource({ clock, take, onTaken, onFailure, onOpen }: 
       if (leftMs > 0) wake = setTimeout(onOpen, Math.ceil(leftMs));
       else taking = takeNow(wanted);
     },
-    /** A report may have opened what was closed. */
+    /** A settlement may have opened what was closed. */
     reopen() {
       pausedUntilMs = 0;
     },

@@ -1,6 +1,6 @@
 import { PetqlError } from '../errors.ts';
 import { MAY_BE_BANNED } from '../upstream/upstream-errors.ts';
-import type { MinWait, Standing } from './standing.ts';
+import type { MinWait, QuotaState } from './quota-state.ts';
 
 /** A call that the throttle does not let through. */
 export interface Refused {
@@ -25,15 +25,15 @@ const WHY_REFUSED = {
 /**
  * Makes a refusal from the expected wait.
  *
- * @param standing the key's quota; undefined before the first call.
+ * @param quotaState the key's quota; undefined before the first call.
  */
 export function createRefused(
   given: Exclude<Refused['reason'], 'banned'>,
   { waitMs, window = 'MINUTE' }: MinWait,
-  standing: Standing | undefined,
+  quotaState: QuotaState | undefined,
   nowMs: number,
 ): Refused {
-  const isBan = given === 'plan' && standing?.banned === true && standing.pausedForMs > 0;
+  const isBan = given === 'plan' && quotaState?.banned === true && quotaState.pausedForMs > 0;
   const reason = isBan ? 'banned' : given;
   return {
     kind: 'refused',
@@ -43,7 +43,7 @@ export function createRefused(
     error(hasNoCache = false) {
       const retryAfterMs = Math.ceil(Math.max(MIN_RETRY_AFTER_MS, waitMs));
       const retryAt = new Date(nowMs + retryAfterMs).toISOString();
-      const why = reason === 'plan' ? whyExhausted(window, standing) : WHY_REFUSED[reason];
+      const why = reason === 'plan' ? whyExhausted(window, quotaState) : WHY_REFUSED[reason];
       const retry = retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${retryAt}`;
       const orElse = reason === 'plan' && hasNoCache ? ', or drop no-cache to allow cached data' : '';
       const details = { retryAfterMs, retryAt, window };
@@ -52,10 +52,10 @@ export function createRefused(
   };
 }
 
-function whyExhausted(window: Refused['window'], standing: Standing | undefined): string {
-  if (!standing) return 'The rate plan of this API key allows no call before the deadline of the request';
-  if (standing.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
-  const { plan, day, minute } = standing;
+function whyExhausted(window: Refused['window'], quotaState: QuotaState | undefined): string {
+  if (!quotaState) return 'The rate plan of this API key allows no call before the deadline of the request';
+  if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
+  const { plan, day, minute } = quotaState;
   const { limit } = window === 'DAY' ? day : minute;
   return `${plan === undefined ? '' : `${plan} plan: `}${limit} calls per ${window.toLowerCase()} are used up`;
 }

@@ -4,8 +4,8 @@ import { inTime } from '../time-limit.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import type { Permit } from './account.ts';
 import { createCallQueue } from './call-queue.ts';
-import { reportOf } from './ledger.ts';
-import type { Ledger, Report } from './ledger.ts';
+import { callEndOf } from './accounts.ts';
+import type { Accounts, CallEnd } from './accounts.ts';
 import { createPermitSource } from './permit-source.ts';
 import { createRefused } from './refused.ts';
 import type { Refused } from './refused.ts';
@@ -37,7 +37,7 @@ interface Waiter {
 
 interface ThrottleOptions {
   readonly apiKey: string;
-  readonly ledger: Ledger;
+  readonly accounts: Accounts;
   readonly clock: Clock;
   /** Called when the outlook has changed. */
   onChange?(): void;
@@ -48,27 +48,27 @@ interface ThrottleOptions {
 /** Calls at a time. */
 const MAX_CONCURRENT = 50;
 const MAX_WAITING = 1_000;
-/** Max wait of a response for its report, and of a deadline for the account. */
+/** Max wait of a response for its settlement, and of a deadline for the account. */
 const MAX_STORE_WAIT_MS = 100;
 
 export type Throttle = ReturnType<typeof createThrottle>;
 
 /** Sends the upstream calls of one API key within its plan. */
 export function createThrottle(options: ThrottleOptions) {
-  const { apiKey, ledger, clock } = options;
+  const { apiKey, accounts, clock } = options;
   const waiters = { write: new Set<Waiter>(), read: new Set<Waiter>() };
   /** Granted and unused: as many as in the queue's reservoir. */
   const permits: Permit[] = [];
   const queue = createCallQueue(MAX_CONCURRENT);
   let running = 0;
-  let reporting = 0;
+  let settling = 0;
   /** Whether a refusal came since the permits were asked for that are about to be taken. */
   let isRefused = false;
   let stopping = false;
   const closed = Promise.withResolvers<void>();
   const source = createPermitSource({
     clock,
-    take: (wanted) => ledger.take(apiKey, wanted),
+    take: (wanted) => accounts.take(apiKey, wanted),
     onTaken(taken) {
       permits.push(...taken);
       queue.addPermits(taken.length);
@@ -93,21 +93,21 @@ export function createThrottle(options: ThrottleOptions) {
     pass: <T>(turn: Turn, send: () => Promise<UpstreamAnswer<T>> | undefined) =>
       new Promise<Passage<T>>((resolve, reject) => enter(turn, send, { resolve, reject })),
     /** Returns the key's quota as this process saw it last; undefined before the first call. */
-    standing: () => ledger.standing(apiKey),
+    quotaState: () => accounts.quotaState(apiKey),
     /** Returns the key's quota from the store. */
-    refreshed: () => ledger.refresh(apiKey),
+    refreshed: () => accounts.refresh(apiKey),
     /** Returns the minimum wait of a read with so many others before it, and its refusal if it cannot wait so long. */
     outlook(ahead: number) {
       const before = ahead + waiters.write.size - permits.length;
       return {
-        waitMs: before < 0 ? 0 : ledger.minWait(apiKey, before).waitMs,
+        waitMs: before < 0 ? 0 : accounts.minWait(apiKey, before).waitMs,
         refused: refusal('plan', Math.max(0, before)),
       };
     },
     /** Returns the refusal of a call with so many others before it. Default: with none. */
     refusal,
     waitingWrites: () => waiters.write.size,
-    /** Refuses waiting and new calls, and settles once the calls under way are reported. */
+    /** Refuses waiting and new calls, and resolves once the calls in flight are settled. */
     close(): Promise<void> {
       stopping = true;
       source.close();
@@ -149,20 +149,20 @@ export function createThrottle(options: ThrottleOptions) {
         try {
           const sending = send();
           if (!sending) {
-            void report(permit, { kind: 'unused' });
+            void settle(permit, { kind: 'unused' });
             return resolve({ kind: 'unused' });
           }
           options.onTurn?.({ kind, waitedMs: sentAtMs - enteredAtMs });
           const answer = await sending;
-          const reported = report(
+          const settled = settle(
             permit,
-            reportOf(permit, answer, { tookMs: clock.elapsed() - sentAtMs, nowMs: clock.now() }),
+            callEndOf(permit, answer, { tookMs: clock.elapsed() - sentAtMs, nowMs: clock.now() }),
           );
           // The client's next operation is counted after this call.
-          await inTime(reported, MAX_STORE_WAIT_MS, undefined);
+          await inTime(settled, MAX_STORE_WAIT_MS, undefined);
           resolve({ kind: 'answered', answer });
         } catch (error) {
-          void report(permit, { kind: 'lost' });
+          void settle(permit, { kind: 'lost' });
           reject(error);
         }
       },
@@ -176,7 +176,7 @@ export function createThrottle(options: ThrottleOptions) {
       await inTime(Promise.allSettled([source.taking]), MAX_STORE_WAIT_MS, undefined);
       const ahead = allWaiters().indexOf(waiter) - permits.length;
       if (ahead < 0) return;
-      waiter.refuse(refusal(ledger.minWait(apiKey, ahead).waitMs > 0 ? 'plan' : 'late', ahead));
+      waiter.refuse(refusal(accounts.minWait(apiKey, ahead).waitMs > 0 ? 'plan' : 'late', ahead));
       advance();
     };
     const deadline =
@@ -226,20 +226,20 @@ export function createThrottle(options: ThrottleOptions) {
     if (count <= 0) return;
     const unused = permits.splice(-count);
     queue.addPermits(-unused.length);
-    for (const permit of unused) void report(permit, { kind: 'unused' });
+    for (const permit of unused) void settle(permit, { kind: 'unused' });
   }
 
-  /** Reports before the next permits are taken. */
-  async function report(permit: Permit, what: Report): Promise<void> {
-    if (what.kind === 'rate-limited') {
+  /** Settles before the next permits are taken. */
+  async function settle(permit: Permit, end: CallEnd): Promise<void> {
+    if (end.kind === 'rate-limited') {
       isRefused = true;
       giveBack(permits.length);
     }
-    reporting += 1;
-    // A report may free permits.
+    settling += 1;
+    // This may free permits.
     source.reopen();
-    await ledger.report(apiKey, permit, what);
-    reporting -= 1;
+    await accounts.settle(apiKey, permit, end);
+    settling -= 1;
     options.onChange?.();
     advance();
   }
@@ -253,16 +253,16 @@ export function createThrottle(options: ThrottleOptions) {
     const last = waiting.length + ahead - 1;
     // The last waiter waits longest.
     if (last < 0 || earliestMs === Infinity) return;
-    if (nowMs + ledger.minWait(apiKey, last).waitMs <= earliestMs) return;
+    if (nowMs + accounts.minWait(apiKey, last).waitMs <= earliestMs) return;
     for (const waiter of waiting) {
-      const waitMs = ahead < 0 ? 0 : ledger.minWait(apiKey, ahead).waitMs;
+      const waitMs = ahead < 0 ? 0 : accounts.minWait(apiKey, ahead).waitMs;
       if (waitMs > 0 && nowMs + waitMs > waiter.deadlineMs) waiter.refuse(refusal('plan', ahead));
       else ahead += 1;
     }
   }
 
   function settleClosed(): void {
-    const isBusy = source.taking !== undefined || running + reporting + permits.length + allWaiters().length > 0;
+    const isBusy = source.taking !== undefined || running + settling + permits.length + allWaiters().length > 0;
     if (stopping && !isBusy) closed.resolve();
   }
 
@@ -271,6 +271,6 @@ export function createThrottle(options: ThrottleOptions) {
   }
 
   function refusal(reason: Parameters<typeof createRefused>[0], ahead = 0): Refused {
-    return createRefused(reason, ledger.minWait(apiKey, ahead), ledger.standing(apiKey), clock.now());
+    return createRefused(reason, accounts.minWait(apiKey, ahead), accounts.quotaState(apiKey), clock.now());
   }
 }

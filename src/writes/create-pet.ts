@@ -77,7 +77,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       if (outcome.kind === 'rate-limited') continue;
       const pauseMs = sent ? Infinity : (pausesMs.next().value ?? Infinity);
       if (clock.elapsed() + pauseMs > request.deadlineMs) {
-        throw readError(outcome, throttle.standing()?.refusedLately ?? false);
+        throw readError(outcome, throttle.quotaState()?.refusedLately ?? false);
       }
       await pause(pauseMs);
     }

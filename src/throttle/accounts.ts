@@ -15,11 +15,11 @@ import { passTime, sum } from './account-windows.ts';
 import { openShare, openWhole } from './offline-account.ts';
 import type { OfflineAccount } from './offline-account.ts';
 import type { Replicas } from './replicas.ts';
-import { minWait, standingOf } from './standing.ts';
-import type { MinWait, Standing } from './standing.ts';
+import { minWait, quotaStateOf } from './quota-state.ts';
+import type { MinWait, QuotaState } from './quota-state.ts';
 import { headerLimits } from './header-limits.ts';
 
-export type Report =
+export type CallEnd =
   /** The call was not sent. */
   | { readonly kind: 'unused' }
   /** It was sent, without a response. */
@@ -29,7 +29,7 @@ export type Report =
   | ({ readonly kind: 'succeeded' } & Response)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
 
-interface LedgerOptions {
+interface AccountsOptions {
   readonly store: Store;
   /** Names a key's account; rejects with StoreUnavailableError while the name's secret is in an unavailable Redis. */
   readonly nameOf: NameOf;
@@ -54,22 +54,22 @@ interface Seen {
   readonly account: Account;
   /** As the store keeps it. */
   readonly text: string;
-  standing?: { readonly atMs: number; readonly value: Standing };
+  quotaState?: { readonly atMs: number; readonly value: QuotaState };
 }
 
 type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
 
 interface Offline extends OfflineAccount {
-  /** Reports that the store has not taken, in order. */
+  /** Settlements that the store has not taken, in order. */
   readonly unwritten: AccountChange<void>[];
   /** While it is written to the store. */
   rejoining?: Promise<void> | undefined;
 }
 
-export type Ledger = ReturnType<typeof createLedger>;
+export type Accounts = ReturnType<typeof createAccounts>;
 
 /** The accounts of all keys: kept in a store, and without it in this process. */
-export function createLedger(options: LedgerOptions) {
+export function createAccounts(options: AccountsOptions) {
   const { store, nameOf, rules, replicas, log, isFreshUpstream } = options;
   /** The accounts as this process saw them last. */
   const seen = new LRUCache<string, Seen>({ max: MAX_SEEN });
@@ -90,11 +90,11 @@ export function createLedger(options: LedgerOptions) {
         return { permits: [], closed: { by: 'contended', waitMs: CONTENDED_MS } };
       }
     },
-    /** Reports the end of a permit. Never rejects: a report that the store does not take is applied once it is available. */
-    async report(apiKey: string, permit: Permit, report: Report): Promise<void> {
+    /** Settles a permit by the end of its call. Never rejects: what the store does not take is applied once it is available. */
+    async settle(apiKey: string, permit: Permit, end: CallEnd): Promise<void> {
       const change: AccountChange<void> = (account, nowMs, own) => {
-        apply(account, permit, report, { nowMs, rules: own });
-        if (isWarningDue && report.kind === 'succeeded' && account.day.limit === undefined) warnOfUnknownDay();
+        apply(account, permit, end, { nowMs, rules: own });
+        if (isWarningDue && end.kind === 'succeeded' && account.day.limit === undefined) warnOfUnknownDay();
       };
       while (offline.get(apiKey)?.account.epoch !== permit.epoch) {
         try {
@@ -107,13 +107,13 @@ export function createLedger(options: LedgerOptions) {
       }
       updateOffline(apiKey, change);
     },
-    standing,
-    /** Returns the standing from the store. */
-    async refresh(apiKey: string): Promise<Standing> {
+    quotaState,
+    /** Returns the quota from the store. */
+    async refresh(apiKey: string): Promise<QuotaState> {
       await update(apiKey, () => {}).catch((error: unknown) => {
         if (!isContended(error)) throw error;
       });
-      return standing(apiKey) ?? standingOf(newAccount('', true), store.nowMs(), rules);
+      return quotaState(apiKey) ?? quotaStateOf(newAccount('', true), store.nowMs(), rules);
     },
     /** Returns the minimum wait of a call with so many others before it. */
     minWait(apiKey: string, ahead: number): MinWait {
@@ -230,31 +230,31 @@ export function createLedger(options: LedgerOptions) {
     else Object.assign(account, structuredClone(own));
   }
 
-  /** Returns the key's standing as this process saw it last; undefined before the first call. The same object within a millisecond. */
-  function standing(apiKey: string): Standing | undefined {
+  /** Returns the key's quota as this process saw it last; undefined before the first call. The same object within a millisecond. */
+  function quotaState(apiKey: string): QuotaState | undefined {
     const last = seen.get(apiKey);
     const own = offline.get(apiKey);
     const nowMs = store.nowMs();
     if (own) {
       const account = structuredClone(last?.account ?? newAccount('', true));
       merge(account, own.account);
-      return standingOf({ ...account, pause: own.account.pause }, nowMs, rules);
+      return quotaStateOf({ ...account, pause: own.account.pause }, nowMs, rules);
     }
     if (!last) return undefined;
-    if (last.standing?.atMs !== nowMs) {
+    if (last.quotaState?.atMs !== nowMs) {
       passTime(last.account, nowMs, rules);
-      last.standing = { atMs: nowMs, value: standingOf(last.account, nowMs, rules) };
+      last.quotaState = { atMs: nowMs, value: quotaStateOf(last.account, nowMs, rules) };
     }
-    return last.standing.value;
+    return last.quotaState.value;
   }
 }
 
-/** Makes the report of a permit from its response. */
-export function reportOf(
+/** How the call of a permit ended, from its response. */
+export function callEndOf(
   permit: Permit,
   { outcome, rateLimit, sent }: UpstreamAnswer<unknown>,
   { tookMs, nowMs }: { readonly tookMs: number; readonly nowMs: number },
-): Report {
+): CallEnd {
   if (!sent) return { kind: 'unused' };
   if (!rateLimit) return { kind: 'lost' };
   // The headers for an unknown key describe no plan.
@@ -268,12 +268,12 @@ export function reportOf(
   return { kind: isRejected ? 'rejected' : 'succeeded', ...response };
 }
 
-function apply(account: Account, permit: Permit, report: Report, moment: Moment): void {
-  if (report.kind === 'unused') refund(account, permit);
-  else if (report.kind === 'lost') lose(account, permit, moment);
-  else if (report.kind === 'rejected') settle(account, permit, report, moment);
-  else if (report.kind === 'succeeded') succeed(account, permit, report, moment);
-  else refuse(account, permit, report, moment);
+function apply(account: Account, permit: Permit, end: CallEnd, moment: Moment): void {
+  if (end.kind === 'unused') refund(account, permit);
+  else if (end.kind === 'lost') lose(account, permit, moment);
+  else if (end.kind === 'rejected') settle(account, permit, end, moment);
+  else if (end.kind === 'succeeded') succeed(account, permit, end, moment);
+  else refuse(account, permit, end, moment);
 }
 
 function isContended(error: unknown): boolean {

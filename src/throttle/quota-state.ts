@@ -4,7 +4,7 @@ import type { WindowName } from './account-windows.ts';
 import { knownPlanName, knownWindows, limitsOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
 
-export type Standing = ReturnType<typeof standingOf>;
+export type QuotaState = ReturnType<typeof quotaStateOf>;
 
 export interface MinWait {
   readonly waitMs: number;
@@ -13,9 +13,9 @@ export interface MinWait {
 }
 
 /** The quota of a key, as this process saw it last. Durations are milliseconds from now. */
-export function standingOf(account: Account, nowMs: number, rules: AccountRules) {
+export function quotaStateOf(account: Account, nowMs: number, rules: AccountRules) {
   const { pause } = account;
-  const windowStanding = (name: WindowName) => {
+  const windowState = (name: WindowName) => {
     const limit = limitsOf(account, rules.plan)[name];
     const spent = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : sum(account[name]);
     const used = Math.min(limit, spent);
@@ -30,10 +30,10 @@ export function standingOf(account: Account, nowMs: number, rules: AccountRules)
       return knownPlanName(account, rules.plan);
     },
     get minute() {
-      return windowStanding('minute');
+      return windowState('minute');
     },
     get day() {
-      return windowStanding('day');
+      return windowState('day');
     },
     /** How long the key is paused after a 429; 0 where it is not, as where a share ends for a while. */
     pausedForMs: pause.incidents > 0 ? Math.max(0, pause.untilMs - nowMs) : 0,
