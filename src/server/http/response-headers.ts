@@ -56,8 +56,10 @@ function policyItem({ window, limit }: QuotaWindow): string {
   return `"${window.toLowerCase()}";q=${limit};w=${WINDOW_SECONDS[window]}`;
 }
 
+/** A slot of time may end after its window, which no client expects. */
 function quotaItem({ window, remaining, resetAt }: QuotaWindow, nowMs: number): string {
-  const reset = resetAt ? `;t=${Math.max(0, Math.ceil((resetAt.getTime() - nowMs) / 1000))}` : '';
+  const seconds = Math.ceil(((resetAt?.getTime() ?? 0) - nowMs) / 1000);
+  const reset = resetAt ? `;t=${Math.max(0, Math.min(seconds, WINDOW_SECONDS[window]))}` : '';
   return `"${window.toLowerCase()}";r=${remaining}${reset}`;
 }
 
