@@ -17,7 +17,7 @@ export type ErrorCode =
   | 'RATE_LIMITED'
   | 'UNAUTHENTICATED';
 
-export interface PetqlErrorOptions {
+interface PetqlErrorOptions {
   /** Further fields of `extensions`. */
   readonly details?: Readonly<Record<string, unknown>>;
   /** The HTTP status of a response in which nothing could run; without it the response is a 200. */

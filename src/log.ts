@@ -3,7 +3,7 @@ import { pino } from 'pino';
 
 /** Each level includes those before it. */
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A logger such as pino's, Fastify's or the console. No line holds an API key, a header or a body. */
 export interface Log {

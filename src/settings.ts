@@ -14,7 +14,7 @@ import type { UpstreamDispatcher } from './upstream/http-transport.ts';
 export type Command = 'gateway' | 'sandbox';
 
 /** How the program takes a setting: as a flag, or as the environment variable of the same name. */
-export interface Flag {
+interface Flag {
   /** The kind of value in `--help`; a flag without one takes no value. */
   readonly value?: string | undefined;
   readonly help: string;

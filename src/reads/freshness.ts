@@ -15,7 +15,7 @@ export interface Freshness {
 }
 
 /** What `maxAgeMs` and `maxStaleMs` are set to. */
-export type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;
+type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;
 
 /** The directives of RFC 9111, section 5.2.1 that petql knows. Bounded runs of spaces: a client chooses this text. */
 const DIRECTIVE =

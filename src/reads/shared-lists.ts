@@ -9,7 +9,7 @@ import type { ListName } from './read-key.ts';
 import { listSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 
-export interface SharedListsOptions {
+interface SharedListsOptions {
   readonly store: Store;
   readonly nameOf: NameOf;
   /** How long a list is of use, in milliseconds. */

@@ -11,7 +11,7 @@ const DEPRECATED_AT_MS = Date.UTC(2025, 11, 5);
 const SUNSET_AT_MS = Date.UTC(2030, 11, 5);
 
 /** A request that passed authentication and limits. */
-export interface OperationRequest {
+interface OperationRequest {
   readonly method: string;
   /** Below `/v1`. */
   readonly path: string;

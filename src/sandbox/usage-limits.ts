@@ -1,5 +1,5 @@
 /** A plan's two windows (pet-api.md, "Rate limits by plan"). */
-export interface SandboxPlan {
+interface SandboxPlan {
   readonly name: string;
   readonly perMinute: number;
   readonly perDay: number;

@@ -5,7 +5,7 @@ import { httpOrigin } from '../http-origin.ts';
 /** Sends the response, at once or later. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string;
   readonly port: number;
   /** How long nothing may come or go on a connection, in milliseconds. Default 75,000; more where responses may wait longer. */

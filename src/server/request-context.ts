@@ -40,7 +40,7 @@ export interface RequestContext extends ResolverContext {
  *
  * @param trace of the operation, which its calls belong to.
  */
-export type CreateRequestContext = (
+type CreateRequestContext = (
   request: HttpRequest,
   trace: TraceContext | undefined,
 ) => Promise<RequestContext> | RequestContext;

@@ -12,7 +12,7 @@ const LOSSES_BEFORE_PAUSE = 3;
 const MAX_PAUSE_MS = 10;
 const MAX_CACHED_CHARACTERS = 20_000_000;
 /** Raised with the format of the documents; older documents are not read then. */
-export const KEY_PREFIX = 'petql:2:';
+const KEY_PREFIX = 'petql:2:';
 /** A stored text begins with the version that its write gave it, a UUID. This has its length and is none: a compare with it only reads. */
 const NO_VERSION = '-'.repeat(36);
 

@@ -1,7 +1,7 @@
 import { Pool, errors } from 'undici';
 import type { Dispatcher } from 'undici';
 
-export interface TransportOptions {
+interface TransportOptions {
   /** Scheme, host and port of the upstream. */
   readonly origin: string;
   /** Max wait for a connection, and then max time from sending the call to the last byte of its response, in milliseconds. */
@@ -23,7 +23,7 @@ export interface TransportRequest {
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-export interface ResponseHead {
+interface ResponseHead {
   readonly status: number;
   readonly headers: ResponseHeaders;
 }

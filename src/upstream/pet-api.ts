@@ -13,7 +13,7 @@ import { ContractBreach, LIST_LIMIT, createPetDecoders, decodeError, encodeNewPe
 import type { WireError } from './wire.ts';
 
 /** The response to one `GET /pets`. */
-export interface PetList {
+interface PetList {
   readonly pets: readonly Pet[];
   /** Whether these are all pets of the filter: fewer than the upstream can list, and no next page. */
   readonly complete: boolean;
@@ -51,7 +51,7 @@ export interface UpstreamAnswer<T> {
   readonly sunsetMs?: number;
 }
 
-export interface UpstreamCall {
+interface UpstreamCall {
   readonly apiKey: string;
   /** The trace that the call belongs to. */
   readonly trace?: TraceContext | undefined;

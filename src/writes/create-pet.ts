@@ -18,7 +18,7 @@ export type CreateOutcome =
   /** No clear response; with the status of the one that there was. */
   | { readonly unknown: { readonly status?: number | undefined } };
 
-export interface WriteRequest extends RequestTerms {
+interface WriteRequest extends RequestTerms {
   /** All creations with this key within a day are one. */
   readonly idempotencyKey: string | undefined;
   /** A call was sent. */

@@ -9,7 +9,7 @@ import type { RequestTerms } from '../reads/pending-reads.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { CreateOutcome } from './create-pet.ts';
 
-export interface Submit extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
+interface Submit extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
   readonly key: string;
   readonly pet: NewPet;
 }

@@ -1,7 +1,7 @@
 import { PetqlError } from '../../errors.ts';
 
 /** What can exceed its limit: the limits' settings without their `max`. */
-export type LimitName = keyof typeof RULES;
+type LimitName = keyof typeof RULES;
 
 /**
  * The LIMIT_EXCEEDED error, which names the limit, its maximum and, where it is known, what the request has.
