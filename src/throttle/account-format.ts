@@ -5,8 +5,10 @@ const time = z.number();
 const WINDOW = z.object({
   /** The limit in a header. */
   limit: count.optional(),
-  /** Spent permits, by the slot of time in which they are free again; and their sum. */
-  spent: z.record(z.string().regex(/^\d{1,10}$/), z.int().positive()),
+  /** The slots of time in which spent permits are free again, ascending, and how many are in each: lists are read fastest. */
+  slots: z.array(count),
+  counts: z.array(z.int().positive()),
+  /** The sum of the counts. */
   total: count,
   /**
    * The reset in a header. It is a whole second there, so it lies between two moments. The id is the upstream's timestamp in
@@ -14,6 +16,7 @@ const WINDOW = z.object({
    */
   reset: z.object({ fromMs: time, byMs: time, id: z.number() }).optional(),
 });
+const SPENT = WINDOW.refine(({ slots, counts }) => slots.length === counts.length);
 const ACCOUNT = z.object({
   /** A new one after a loss; a permit of another epoch lowers no count. */
   epoch: z.string(),
@@ -21,8 +24,8 @@ const ACCOUNT = z.object({
   granted: count,
   /** When the last permit was granted that was no probe, or the last probe that was answered. */
   lastGrantAtMs: time,
-  minute: WINDOW,
-  day: WINDOW,
+  minute: SPENT,
+  day: SPENT,
   /** The plan that the process which started last was configured with. */
   configured: z.object({ perMinute: count, perDay: count, startedAtMs: time }).optional(),
   /** Whether a header has named the plan, rather than a guess. */

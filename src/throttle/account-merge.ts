@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Account, WindowCount } from './account-format.ts';
-import { WINDOW_NAMES, add, sum } from './account-windows.ts';
+import { WINDOW_NAMES, add, countIn, sum } from './account-windows.ts';
 
 /** Adds what this replica spent without Redis. Slots have absolute times, so each permit stays in its window. */
 export function absorb(account: Account, own: Account): void {
   for (const name of WINDOW_NAMES) {
-    for (const [slot, count] of Object.entries(own[name].spent)) add(account[name], slot, count);
+    const { slots, counts } = own[name];
+    for (const [index, slot] of slots.entries()) add(account[name], slot, counts[index] ?? 0);
   }
   account.granted += own.granted;
   account.lastGrantAtMs = Math.max(account.lastGrantAtMs, own.lastGrantAtMs);
@@ -31,10 +32,7 @@ export function restore(found: Account, seen: Account): void {
 }
 
 function takeMore(found: WindowCount, seen: WindowCount): void {
-  for (const [slot, count] of Object.entries(seen.spent)) {
-    const missing = count - (found.spent[slot] ?? 0);
-    if (missing > 0) add(found, slot, missing);
-  }
+  for (const slot of seen.slots) add(found, slot, Math.max(0, countIn(seen, slot) - countIn(found, slot)));
   found.limit ??= seen.limit;
   if (seen.reset && (found.reset?.id ?? 0) < seen.reset.id) found.reset = seen.reset;
 }

@@ -23,10 +23,7 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
     const window = account[name];
     const { slotMs, lengthMs } = WINDOWS[name];
     const latest = freeSlot(name, nowMs + rules.leaseMs);
-    for (const slot in window.spent) {
-      if (Number(slot) * slotMs > nowMs) break;
-      add(window, slot, -Infinity);
-    }
+    while (first(window) * slotMs <= nowMs) add(window, first(window), -Infinity);
     if (nowMs < account.lastGrantAtMs) moveBack(window, latest);
     if (window.reset && window.reset.byMs > nowMs + lengthMs + rules.leaseMs) window.reset = undefined;
   }
@@ -41,11 +38,7 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
 }
 
 function moveBack(window: WindowCount, latest: number): void {
-  for (const [slot, count] of Object.entries(window.spent)) {
-    if (Number(slot) <= latest) continue;
-    add(window, slot, -count);
-    add(window, latest, count);
-  }
+  for (let slot = window.slots.at(-1) ?? 0; slot > latest; slot = window.slots.at(-1) ?? 0) move(window, slot, latest);
 }
 
 /** Empties a calendar day, which resets on the hour, at its reset; a probe confirms it. */
@@ -83,12 +76,12 @@ export function hasReset(account: Account, name: WindowName, nowMs: number): boo
 
 /** Returns the minimum time until more than `needed` spent permits are free again. */
 export function freeInMs(account: Account, name: WindowName, nowMs: number, needed: number): number {
-  const { spent, reset } = account[name];
+  const { slots, counts, reset } = account[name];
   const resetMs = reset && reset.byMs > nowMs && account.lastGrantAtMs < reset.fromMs ? reset.byMs - nowMs : Infinity;
   let freed = 0;
-  for (const [slot, count] of Object.entries(spent)) {
-    freed += count;
-    if (freed > needed) return Math.min(resetMs, Math.max(1, Number(slot) * WINDOWS[name].slotMs - nowMs));
+  for (const [index, slot] of slots.entries()) {
+    freed += counts[index] ?? 0;
+    if (freed > needed) return Math.min(resetMs, Math.max(1, slot * WINDOWS[name].slotMs - nowMs));
   }
   return Math.min(resetMs, WINDOWS[name].lengthMs);
 }
@@ -106,14 +99,14 @@ export function leftOf(account: Account, rules: AccountRules): Record<WindowName
 /** Returns how many permits have no response yet: their slots are later than any settled permit's. */
 export function inFlight(account: Account, nowMs: number): number {
   const settled = freeSlot('minute', nowMs);
-  const { spent } = account.minute;
-  let count = 0;
-  for (const slot in spent) if (Number(slot) > settled) count += spent[slot] ?? 0;
-  return count;
+  const { slots, counts } = account.minute;
+  let flying = 0;
+  for (let index = slots.length - 1; (slots[index] ?? 0) > settled; index -= 1) flying += counts[index] ?? 0;
+  return flying;
 }
 
-export function newWindow(): { spent: Record<string, number>; total: number } {
-  return { spent: {}, total: 0 };
+export function newWindow(): WindowCount {
+  return { slots: [], counts: [], total: 0 };
 }
 
 export function sum({ total }: WindowCount): number {
@@ -126,13 +119,34 @@ export function freeSlot(name: WindowName, atMs: number): number {
   return Math.ceil((atMs + lengthMs + GUARD_MS) / slotMs);
 }
 
-/** The keys of `spent` are whole numbers, so that they come in ascending order (ECMA-262, OrdinaryOwnPropertyKeys). */
-export function add(window: WindowCount, slot: number | string, count: number): void {
-  const before = window.spent[slot] ?? 0;
-  const after = Math.max(0, before + count);
-  window.total += after - before;
-  if (after > 0) window.spent[slot] = after;
-  else delete window.spent[slot];
+/** Adds permits to a slot, or removes up to as many as it has. */
+export function add(window: WindowCount, slot: number, count: number): void {
+  const { slots, counts } = window;
+  // Most changes are near the end.
+  const before = slots.findLastIndex((each) => each <= slot);
+  const isNew = slots[before] !== slot;
+  const had = isNew ? 0 : (counts[before] ?? 0);
+  const has = Math.max(0, had + count);
+  const index = isNew ? before + 1 : before;
+  slots.splice(index, isNew ? 0 : 1, ...(has > 0 ? [slot] : []));
+  counts.splice(index, isNew ? 0 : 1, ...(has > 0 ? [has] : []));
+  window.total += has - had;
+}
+
+/** Returns how many permits of a slot are spent. */
+export function countIn({ slots, counts }: WindowCount, slot: number): number {
+  return counts[slots.lastIndexOf(slot)] ?? 0;
+}
+
+/** Returns the slot that is free first; Infinity where nothing is spent. */
+function first({ slots }: WindowCount): number {
+  return slots[0] ?? Infinity;
+}
+
+function move(window: WindowCount, from: number, to: number): void {
+  const count = countIn(window, from);
+  add(window, from, -count);
+  add(window, to, count);
 }
 
 /** Moves to the known reset what is free before it: the upstream frees no call before, so those permits stand for other clients' calls. */
@@ -141,19 +155,11 @@ export function keepUntilReset(
   name: WindowName,
   { fromMs, byMs }: NonNullable<WindowCount['reset']>,
 ): void {
-  const resetSlot = Math.ceil(byMs / WINDOWS[name].slotMs);
-  for (const [slot, count] of Object.entries(window.spent)) {
-    if (Number(slot) * WINDOWS[name].slotMs >= fromMs) return;
-    add(window, slot, -count);
-    add(window, resetSlot, count);
-  }
+  const { slotMs } = WINDOWS[name];
+  while (first(window) * slotMs < fromMs) move(window, first(window), Math.ceil(byMs / slotMs));
 }
 
 export function dropOldest(window: WindowCount, excess: number): void {
-  let left = excess;
-  for (const [slot, count] of Object.entries(window.spent)) {
-    if (left <= 0) return;
-    add(window, slot, -Math.min(count, left));
-    left -= count;
-  }
+  const least = window.total - excess;
+  while (window.total > Math.max(0, least)) add(window, first(window), least - window.total);
 }

@@ -4,6 +4,7 @@ import {
   WINDOWS,
   WINDOW_NAMES,
   add,
+  countIn,
   dropOldest,
   freeInMs,
   freeSlot,
@@ -186,8 +187,7 @@ export function settle(account: Account, permit: Permit, response: Response, { n
   passTime(account, nowMs, rules);
   for (const name of WINDOW_NAMES) {
     const leased = name === 'minute' ? permit.minuteSlot : permit.daySlot;
-    const { spent } = account[name];
-    if (permit.epoch === account.epoch && (spent[leased] ?? 0) > 0) {
+    if (permit.epoch === account.epoch && countIn(account[name], leased) > 0) {
       add(account[name], leased, -1);
       add(account[name], freeSlot(name, nowMs), 1);
     }
