@@ -13,6 +13,8 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json ./
 COPY src ./src
 USER node
+# Caches the compiled modules, so that the first start is as fast as the second.
+RUN node --max-semi-space-size=16 src/main.ts --version
 EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]

@@ -8,11 +8,11 @@ export function graceLeftMs(deadlineMs: number, { elapsed }: Pick<Clock, 'elapse
   return deadlineMs + MOMENT_MS - elapsed();
 }
 
-/** Resolves with the promise, or with `late` after `withinMs`. The promise goes on; its maker handles its end. */
-export function inTime<T, Late>(promise: Promise<T>, withinMs: number, late: Late): Promise<Late | T> {
+/** Resolves with the promise, or with undefined after `withinMs`. The promise goes on; its maker handles its end. */
+export function inTime<T>(promise: Promise<T>, withinMs: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     // Where the process was blocked, the answer may be there unread: it is read before the immediate.
-    const timer = setTimeout(() => setImmediate(() => resolve(late)), Math.max(0, withinMs));
+    const timer = setTimeout(() => setImmediate(() => resolve(undefined)), Math.max(0, withinMs));
     promise.finally(() => clearTimeout(timer)).then(resolve, reject);
   });
 }

@@ -93,7 +93,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
       return quota && { name: () => nameOf(apiKey), quota, made: refreshBudget.calls(), saved: savedCalls };
     },
     /** Whether the key is paused after a 429. */
-    isPaused: () => (throttle.quotaState()?.pausedForMs ?? 0) > 0,
+    isPaused: throttle.isPaused,
     /** It is forgotten. */
     leave() {
       sharedLists?.leave();

@@ -83,7 +83,6 @@ export interface Flight {
 
 /** Different reads that may wait at a time. */
 const MAX_PENDING = 1_000;
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Read your writes, and no answer from before the moment that the request names. */
 export function accepts(waiter: Waiter, { sentAtMs, generation }: Flight): boolean {
@@ -108,8 +107,10 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
     const waiters: Waiter[] = [];
     const results = keys.map((key) => {
       const { promise, resolve } = Promise.withResolvers<ReadResult>();
-      if (reads.has(key) || reads.size < MAX_PENDING) waiters.push(addWaiter(key, request, resolve));
-      else resolve(throttle.refusal('crowded').error());
+      const isCrowded = !reads.has(key) && reads.size >= MAX_PENDING;
+      const waiter = addWaiter(key, request, resolve);
+      waiters.push(waiter);
+      if (isCrowded) refuse(waiter, throttle.refusal('crowded'));
       return promise;
     });
     const onAbort = () => {
@@ -120,7 +121,7 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
       for (const waiter of waiters) waiter.lateSinceMs = clock.elapsed();
       onChange();
     };
-    const timer = setTimeout(onDeadline, Math.min(Math.max(0, graceLeftMs(request.deadlineMs, clock)), MAX_TIMEOUT_MS));
+    const timer = setTimeout(onDeadline, Math.max(0, graceLeftMs(request.deadlineMs, clock)));
     signal?.addEventListener('abort', onAbort, { once: true });
     if (signal?.aborted) onAbort();
     else onChange();
@@ -225,7 +226,7 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
   /** The throttle lets no call through for it in time. */
   function refuse(waiter: Waiter, refused: Refused): void {
     const { failed, request } = waiter;
-    const isPaused = refused.reason === 'banned' || (throttle.quotaState()?.pausedForMs ?? 0) > 0;
+    const isPaused = refused.reason === 'banned' || throttle.isPaused();
     const reason = isPaused ? 'PAUSED' : failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED';
     fail([waiter], failed ?? refused.error(request.freshness.maxAgeMs < 0), reason);
   }

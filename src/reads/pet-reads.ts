@@ -15,7 +15,7 @@ export function createPetReads({ cache, sharedLists }: CallerParts, queue: ReadQ
     async load(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
       const { freshness } = request;
       // Another replica may have written, or called for it: a look at Redis costs no call.
-      if (sharedLists?.isLookDue()) await inTime(sharedLists.look(), MOMENT_MS, undefined);
+      if (sharedLists?.isLookDue()) await inTime(sharedLists.look(), MOMENT_MS);
       const served = serve(keys, freshness);
       const left = keys.filter((key) => !served.has(key));
       const results = left.length > 0 && freshness.mayCall ? await queue.add(left, request) : [];

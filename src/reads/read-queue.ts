@@ -12,7 +12,7 @@ import type { ReadKey } from './read-key.ts';
 import { listSnapshot, petSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Max permits requested at a time: more calls could not be sent at once. */
+/** Max permits requested at a time: as many as two rounds of concurrent calls need. */
 const MAX_SLOTS = 100;
 
 export type ReadQueue = ReturnType<typeof createReadQueue>;
@@ -57,8 +57,7 @@ export function createReadQueue(parts: CallerParts) {
     const waiting = reads.get(key);
     if (waiting && clock.elapsed() < waiting.pausedUntilMs) return 'UPSTREAM_FAILED';
     const planned = currentPlan().calls.size + ahead;
-    const isPaused = (throttle.quotaState()?.pausedForMs ?? 0) > 0;
-    if (throttle.outlook(planned).waitMs > 0) return isPaused ? 'PAUSED' : 'QUOTA_EXHAUSTED';
+    if (throttle.outlook(planned).waitMs > 0) return throttle.isPaused() ? 'PAUSED' : 'QUOTA_EXHAUSTED';
     return waiting || refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
   }
 
@@ -200,13 +199,15 @@ export function createReadQueue(parts: CallerParts) {
   function fail(flight: Flight, failure: UpstreamFailure): void {
     // The throttle pauses the key, and the reads wait for it or fail with that.
     if (failure.kind === 'rate-limited') return;
-    const mayBeBanned = throttle.quotaState()?.refusedLately ?? false;
+    const mayBeBanned = throttle.mayBeBanned();
     const error = readError(failure, mayBeBanned);
     const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
     if (!isRejected) return readFailures.receive(flight, failure, error);
-    if (failure.kind === 'unauthenticated') rejectedKey.reject();
-    // A key that the upstream rejects is served nothing from the cache; one that may be banned is.
-    if (!mayBeBanned) cache.clear();
+    // A key that the upstream rejects is served nothing from the cache; one that may be banned is, and the throttle pauses it.
+    if (!mayBeBanned) {
+      if (failure.kind === 'unauthenticated') rejectedKey.reject();
+      cache.clear();
+    }
     failAll(error);
   }
 

@@ -63,7 +63,7 @@ export function createRecords(store: Store, nameOf: NameOf) {
     /** Waits for what is not written yet, for at most a second. The store stays open. */
     async close() {
       isClosed = true;
-      await inTime(Promise.all(ending), CLOSE_TIMEOUT_MS, undefined);
+      await inTime(Promise.all(ending), CLOSE_TIMEOUT_MS);
     },
   };
 

@@ -1,5 +1,5 @@
 import type { Account } from './account-format.ts';
-import { WINDOWS, freeInMs, hasReset, inFlight, leftOf, resetInMs, sum } from './account-windows.ts';
+import { WINDOWS, WINDOW_NAMES, freeInMs, hasReset, inFlight, leftOf, resetInMs, sum } from './account-windows.ts';
 import type { WindowName } from './account-windows.ts';
 import { knownPlanName, knownWindows, limitsOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
@@ -47,11 +47,11 @@ export function quotaStateOf(account: Account, nowMs: number, rules: AccountRule
 /** Returns the minimum wait of a call with `ahead` others before it: what is not known counts as free. */
 export function minWait(account: Account, ahead: number, nowMs: number, rules: AccountRules): MinWait {
   const pausedMs = Math.max(0, account.pause.untilMs - nowMs);
-  let wait: MinWait = { waitMs: pausedMs, window: pausedMs > 0 ? 'MINUTE' : undefined };
   const limits = rules.limits ?? limitsOf(account, rules.plan);
   const left = leftOf(account, rules);
+  let wait: MinWait = { waitMs: pausedMs, window: pausedMs === 0 ? undefined : left.day > 0 ? 'MINUTE' : 'DAY' };
   const known = knownWindows(account);
-  for (const name of ['minute', 'day'] as const) {
+  for (const name of WINDOW_NAMES) {
     // The first response may show a larger plan than the assumed one.
     const isUntried = !known[name] && account.successes.count === 0;
     if (ahead < left[name] || isUntried || hasReset(account, name, nowMs)) continue;

@@ -94,6 +94,10 @@ export function createThrottle(options: ThrottleOptions) {
       new Promise<Passage<T>>((resolve, reject) => enter(turn, send, { resolve, reject })),
     /** Returns the key's quota as this process saw it last; undefined before the first call. */
     quotaState: () => accounts.quotaState(apiKey),
+    /** Whether the key is paused after a 429. */
+    isPaused: () => (accounts.quotaState(apiKey)?.pausedForMs ?? 0) > 0,
+    /** Whether a 401 or 403 may be a ban now: the last response was a 429, or such a rejection after one. */
+    mayBeBanned: () => accounts.quotaState(apiKey)?.refusedLately ?? false,
     /** Returns the key's quota from the store. */
     refreshed: () => accounts.refresh(apiKey),
     /** Returns the minimum wait of a read with so many others before it, and its refusal if it cannot wait so long. */
@@ -159,7 +163,7 @@ export function createThrottle(options: ThrottleOptions) {
             callEndOf(permit, answer, { tookMs: clock.elapsed() - sentAtMs, nowMs: clock.now() }),
           );
           // The client's next operation is counted after this call.
-          await inTime(settled, MAX_STORE_WAIT_MS, undefined);
+          await inTime(settled, MAX_STORE_WAIT_MS);
           resolve({ kind: 'answered', answer });
         } catch (error) {
           void settle(permit, { kind: 'lost' });
@@ -173,7 +177,7 @@ export function createThrottle(options: ThrottleOptions) {
     };
     const onDeadline = async () => {
       // A permit may be about to be granted, or a job about to start.
-      await inTime(Promise.allSettled([source.taking]), MAX_STORE_WAIT_MS, undefined);
+      await inTime(Promise.allSettled([source.taking]), MAX_STORE_WAIT_MS);
       const ahead = allWaiters().indexOf(waiter) - permits.length;
       if (ahead < 0) return;
       waiter.refuse(refusal(accounts.minWait(apiKey, ahead).waitMs > 0 ? 'plan' : 'late', ahead));

@@ -77,7 +77,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       if (outcome.kind === 'rate-limited') continue;
       const pauseMs = sent ? Infinity : (pausesMs.next().value ?? Infinity);
       if (clock.elapsed() + pauseMs > request.deadlineMs) {
-        throw readError(outcome, throttle.quotaState()?.refusedLately ?? false);
+        throw readError(outcome, throttle.mayBeBanned());
       }
       await pause(pauseMs);
     }
@@ -112,13 +112,13 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       parts.refreshBudget.spend();
       parts.retryBudget.called();
     }
-    if (outcome.kind === 'unauthenticated') rejectedKey.reject();
+    if (outcome.kind === 'unauthenticated' && !throttle.mayBeBanned()) rejectedKey.reject();
     else if (outcome.kind === 'ok' || outcome.kind === 'invalid') rejectedKey.accept();
     // Before the throttle lets anything else through, so that every read that comes now sees the write.
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {
       const announced = invalidate();
       if (outcome.kind === 'ok') cache.store(petSnapshot(outcome.value.id, outcome.value, sentAtMs, cache.known));
-      await inTime(announced, ANNOUNCING_MS, undefined);
+      await inTime(announced, ANNOUNCING_MS);
     }
     return answer;
   }

@@ -92,11 +92,11 @@ export function createIdempotency(
   async function perform(record: string, lease: Attempt, send: () => Promise<CreateOutcome>): Promise<CreateOutcome> {
     try {
       const outcome = await send();
-      await inTime(records.settle(record, lease, JSON.stringify(outcome)), STORING_MS, undefined);
+      await inTime(records.settle(record, lease, JSON.stringify(outcome)), STORING_MS);
       return outcome;
     } catch (error) {
       // After any other error it may have been sent: the lease runs out into an unknown outcome.
-      if (error instanceof PetqlError) await inTime(records.release(record, lease), STORING_MS, undefined);
+      if (error instanceof PetqlError) await inTime(records.release(record, lease), STORING_MS);
       throw error;
     }
   }

@@ -140,3 +140,20 @@ describe('a 403', () => {
     expect(world.petApi.log.length).toBeLessThanOrEqual(8);
   });
 });
+
+test.each([401, 403])('while a key may be banned by a %i to the probe, cached data is served', async (status) => {
+  await using world = await createProWorld();
+  const petql = await world.start({ plan: 'pro' });
+  const list = async () => (await world.until(petql.ask('{ pets { id } }', { waitMs: 0 }))).extensions?.petql;
+  expect(await list()).toMatchObject({ upstreamCalls: 1 });
+  const first = once(START, refusedFor('5'));
+  world.petApi.fault = (call) => first(call) ?? { status };
+  await world.pass(2_000);
+  expect(await list()).toMatchObject({ upstreamCalls: 1, staleReason: 'PAUSED' });
+  await world.pass(7_000);
+  await list();
+  expect(world.petApi.log.at(-1)?.status).toBe(status);
+  await world.pass(1_000);
+  expect(await list()).toMatchObject({ upstreamCalls: 0, staleReason: 'PAUSED' });
+  expect((await world.until(petql.create(1, { waitMs: 0 }))).errors?.[0]?.extensions.code).toBe('FORBIDDEN');
+});

@@ -19,6 +19,26 @@ async function useUpMinute(world: World, petql: Petql): Promise<void> {
   expect(world.petApi.log).toHaveLength(60);
 }
 
+test('while a thousand reads wait, others get what is cached', async () => {
+  const key = { perMinute: 5_000, perDay: 100_000, windows: 'fixed', tells: 'minute' } as const;
+  await using world = await createWorld({ seed: 22, startsAt: new Date(START).toISOString(), keys: { key } });
+  const petql = await world.start({ plan: '5000/100000' });
+  const list = () => petql.ask('{ pets { id } }');
+  await world.until(list());
+  await world.pass(2_000);
+  const many = Array.from({ length: 11 }, (_, part) =>
+    petql.ask('query ($ids: [ID!]!) { petsById(ids: $ids) { id } }', {
+      variables: { ids: Array.from({ length: 100 }, (_id, index) => String(100_000 + 100 * part + index)) },
+    }),
+  );
+  const { data, errors, extensions } = await world.until(list());
+  expect(errors).toBeUndefined();
+  expect(data?.['pets']).toHaveLength(20);
+  expect(extensions?.petql).toMatchObject({ upstreamCalls: 0, staleReason: 'QUOTA_EXHAUSTED' });
+  const codes = (await world.until(Promise.all(many))).flatMap((answer) => answer.errors ?? []);
+  expect(new Set(codes.map((error) => error.extensions.code))).toEqual(new Set(['RATE_LIMITED']));
+});
+
 describe('while the minute is used up', () => {
   test('writes have the next minute before reads that wait longer, in the order in which they came', async () => {
     await using world = await createFreeWorld({ perMinute: 20 });
