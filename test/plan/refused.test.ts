@@ -141,6 +141,17 @@ describe('a 403', () => {
   });
 });
 
+test('while a 429 for the day pauses a key, errors name the day', async () => {
+  const plan = { perMinute: 60, perDay: 40, windows: 'fixed', tells: 'day' } as const;
+  await using world = await createWorld({ seed: 12, startsAt: new Date(START).toISOString(), keys: { key: plan } });
+  const petql = await world.start({ plan: '60/40' });
+  await world.until(petql.create(1));
+  world.petApi.countOthers('key', plan.perDay);
+  await world.until(petql.create(1, { waitMs: 0 }));
+  const { errors } = await world.until(petql.create(1, { waitMs: 0 }));
+  expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', window: 'DAY' } }]);
+});
+
 test.each([401, 403])('while a key may be banned by a %i to the probe, cached data is served', async (status) => {
   await using world = await createProWorld();
   const petql = await world.start({ plan: 'pro' });
