@@ -134,8 +134,8 @@ function assemble(
       draining,
       redis: redis(),
       pausedKeys: callers.pausedKeys(),
-      isGetRouteWorking: callers.isGetRouteWorking,
-      nearSunsetMs: callers.nearSunsetMs,
+      isGetRouteWorking: callers.getRoute.isHealthy(),
+      nearSunsetMs: callers.getRoute.nearSunsetMs(),
     };
   }
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { isForeignHost } from '../server/http/host-check.ts';
 import type { RequestHandler } from '../server/listener.ts';
 import { quotaPage } from './quota-page.ts';
@@ -8,7 +8,7 @@ const TEXT = 'text/plain';
 
 /** `/metrics` for Prometheus and `/quota` for people. It shows callers by keyed hashes, and must not be public. */
 export function createAdmin(sources: AdminSources, metrics: Metrics): RequestHandler {
-  return async (request, response: ServerResponse) => {
+  return async (request, response) => {
     const [status, type, body] = await pageOf(request).catch(
       () => [500, TEXT, 'petql failed unexpectedly.\n'] as const,
     );

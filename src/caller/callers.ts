@@ -29,7 +29,7 @@ export interface CallersOptions {
   readonly submits: SubmitRecords;
   /** Names callers where they are shown and stored. */
   readonly nameOf: NameOf;
-  readonly events?: Events | undefined;
+  readonly events: Events | undefined;
   readonly spans: Spans;
 }
 
@@ -67,14 +67,7 @@ export function createCallers(options: CallersOptions) {
       if (isClosing) void caller.close();
       return caller;
     },
-    /** When the deprecated route goes, in milliseconds since the epoch; undefined while that is far away. */
-    get nearSunsetMs() {
-      return getRoute.nearSunsetMs();
-    },
-    /** Whether the upstream has `GET /pets/{petId}`, as far as is known. */
-    get isGetRouteWorking() {
-      return getRoute.isHealthy();
-    },
+    getRoute,
     /** Those that have called, the latest first. */
     views: (): CallerView[] => [...callers.values()].flatMap((caller) => caller.view() ?? []),
     /** How many keys are paused. */

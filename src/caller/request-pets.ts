@@ -80,7 +80,7 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
   };
 
   function onWaited(wait: RequestWait): void {
-    spans.waited(wait, request.trace?.());
+    spans.waited(wait, request.trace);
   }
 
   async function load(keys: readonly ReadKey[]): Promise<(Error | Found)[]> {

@@ -30,9 +30,9 @@ export interface RequestTerms {
   /** By `clock.elapsed()`: no call is sent for the request later than this. */
   readonly deadlineMs: number;
   /** Called only where there is something to abort. */
-  readonly signal?: (() => AbortSignal | undefined) | undefined;
+  signal(): AbortSignal | undefined;
   /** The trace that its calls belong to. */
-  readonly trace?: (() => TraceContext | undefined) | undefined;
+  readonly trace: TraceContext | undefined;
 }
 
 export interface ReadRequest extends RequestTerms {
@@ -103,7 +103,7 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
 
   /** Adds the reads of one request as one batch: one timer, one abort listener. Resolves once all are settled. */
   async function add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
-    const signal = request.signal?.();
+    const signal = request.signal();
     const waiters: Waiter[] = [];
     const results = keys.map((key) => {
       const { promise, resolve } = Promise.withResolvers<ReadResult>();

@@ -30,12 +30,9 @@ const CHARACTER_BYTES = 2;
 /** How long a list that failed is not called to save other calls. */
 const AVOIDED_MS = 60_000;
 
-/** @param maxBytes default 200 MB, and a quarter of the heap at most. */
-export function createSnapshotMemory(
-  maxBytes = Math.min(MAX_BYTES, MAX_HEAP_SHARE * getHeapStatistics().heap_size_limit),
-): SnapshotMemory {
+export function createSnapshotMemory(): SnapshotMemory {
   return new LRUCache<Snapshot, () => void>({
-    maxSize: Math.floor(maxBytes),
+    maxSize: Math.floor(Math.min(MAX_BYTES, MAX_HEAP_SHARE * getHeapStatistics().heap_size_limit)),
     sizeCalculation: (_remove, { pets }) =>
       pets.reduce((sum, { name }) => sum + PET_BYTES + CHARACTER_BYTES * name.length, SNAPSHOT_BYTES),
     dispose: (remove) => remove(),

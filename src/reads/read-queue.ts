@@ -223,7 +223,7 @@ async function sendRead(
   { apiKey, petApi, getRoute, cache: { known } }: CallerParts,
 ): Promise<UpstreamAnswer<Snapshot>> {
   // The call belongs to the trace of the request that it is billed to.
-  const call = { apiKey, trace: billedTo?.request.trace?.() };
+  const call = { apiKey, trace: billedTo?.request.trace };
   if (isList(key)) {
     const answer = await petApi.listPets(key === 'all' ? undefined : key, call);
     getRoute.dated(answer);

@@ -22,6 +22,7 @@ export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBy
       headers: { 'content-type': 'application/json', traceparent: traceparent ?? undefined },
       body: Buffer.byteLength(body) > maxBodyBytes ? undefined : body,
       signal: () => signal ?? undefined,
+      isAborted: () => signal?.aborted ?? false,
       toRequest: () => new Request('http://localhost'),
       inProcess: {
         apiKey: givenApiKey(key),

@@ -85,18 +85,18 @@ export type TypedDocument<TData, TVariables> = (ParsedDocument | TypedText) & Op
 export type TypedText = String;
 
 /** A DocumentNode of any version of graphql-js. */
-export interface ParsedDocument {
+interface ParsedDocument {
   readonly kind: string;
   readonly definitions: readonly { readonly kind: string }[];
 }
 
 /** The types that a document carries, as in @graphql-typed-document-node/core; nothing at run time. */
-export interface OperationTypes<TData, TVariables> {
+interface OperationTypes<TData, TVariables> {
   readonly __apiType?: ((variables: TVariables) => TData) | undefined;
 }
 
 /** Variables may be left out where none of them is required. */
-export type OperationVariables<TVariables> =
+type OperationVariables<TVariables> =
   // oxlint-disable-next-line typescript/no-empty-object-type -- whether an empty object has all that they require
   {} extends TVariables
     ? { readonly variables?: NoInfer<TVariables> | null | undefined }

@@ -1,7 +1,6 @@
 import type { QuotaFit } from '../caller/caller.ts';
 import type { CachedRead } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
-import type { Usage } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
 import { readFreshness } from '../reads/freshness.ts';
 import type { ResolverContext } from '../schema/builder.ts';
@@ -10,45 +9,19 @@ import { givenApiKey, readApiKey } from './api-key.ts';
 import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
 import { quotaHeaders } from './http/response-headers.ts';
 import type { Demands } from './limits/execution.ts';
-import type { DryRun } from './operation.ts';
 import type { ServerParts } from './server-parts.ts';
 
 /** What a request has besides its document. */
-export interface RequestContext extends ResolverContext {
-  /** Why nothing can be read or written, or undefined. */
-  readonly refusal: PetqlError | undefined;
-  /** Whether the request is a dry run. */
-  readonly dryRun: boolean;
-  /** What the request has cost so far. */
-  usage(): Usage;
-  /** Counts the calls that this request has saved, once it is over. */
-  countSaved(): void;
-  /** Shows the caller's quota as this process knows it. */
-  quotaHeaders(): Readonly<Record<string, string>>;
-  /** Returns the maximum of calls that this can cost now, retries aside. */
-  worstCase(demands: Demands): number;
-  /** Returns whether so many calls fit the remaining quota, and when the last of them does. */
-  fit(calls: number): Promise<Pick<DryRun, 'fits' | 'fitsAt' | 'waitMs' | 'window'>>;
-  /** What the request has read; undefined where its response depends on anything else. */
-  cachedReads(): readonly CachedRead[] | undefined;
-  /** Reads the same again from memory; returns false, and reads nothing, where any result has changed. */
-  repeat(reads: readonly CachedRead[]): boolean;
-}
+export type RequestContext = Awaited<ReturnType<ReturnType<typeof createRequestContext>>>;
 
 /**
  * Reads a request's headers; with a server-side key, not its Authorization. Returns a promise only where a function finds the key.
- *
- * @param trace of the operation, which its calls belong to.
  */
-type CreateRequestContext = (
-  request: HttpRequest,
-  trace: TraceContext | undefined,
-) => Promise<RequestContext> | RequestContext;
-
-export function createRequestContext({ settings, callers }: ServerParts): CreateRequestContext {
+export function createRequestContext({ settings, callers }: ServerParts) {
   const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl } = settings;
   const usualFreshness = readFreshness(undefined, settings);
-  return (request, trace) => {
+  /** @param trace of the operation, which its calls belong to. */
+  return (request: HttpRequest, trace: TraceContext | undefined) => {
     if (request.inProcess) return withKey(request, request.inProcess.apiKey, trace);
     if (petApiKey === undefined) return withKey(request, readApiKey(request.headers['authorization']), trace);
     if (typeof petApiKey === 'string') return withKey(request, givenApiKey(petApiKey), trace);
@@ -60,7 +33,7 @@ export function createRequestContext({ settings, callers }: ServerParts): Create
     });
   };
 
-  function withKey(request: HttpRequest, apiKey: string | PetqlError, trace: TraceContext | undefined): RequestContext {
+  function withKey(request: HttpRequest, apiKey: string | PetqlError, trace: TraceContext | undefined) {
     const { waitMs = maxWaitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
     const freshness = cacheControl ? readFreshness(cacheControl, settings) : usualFreshness;
     const caller = apiKey instanceof PetqlError ? undefined : callers.withKey(apiKey);
@@ -69,7 +42,7 @@ export function createRequestContext({ settings, callers }: ServerParts): Create
       deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),
       signal: () => request.signal(),
       freshness,
-      trace: () => trace,
+      trace,
     });
     let isRepeatable = refusal === undefined && !dryRun;
     return {
@@ -78,19 +51,27 @@ export function createRequestContext({ settings, callers }: ServerParts): Create
         isRepeatable = false;
         return caller ? caller.quota.read() : Promise.reject(refusal);
       },
+      /** Why nothing can be read or written, or undefined. */
       refusal,
       dryRun,
+      /** What the request has cost so far. */
       usage: () => pets?.usage() ?? NO_USAGE,
+      /** Counts the calls that this request has saved, once it is over. */
       countSaved: () => pets && caller?.saved(pets.saved()),
+      /** Shows the caller's quota as this process knows it. */
       quotaHeaders: () => quotaHeaders(caller?.quota.latest(), clock.now()),
-      worstCase: ({ reads, creations }) => (caller ? caller.worstCase(reads, freshness) + creations : 0),
-      async fit(calls) {
+      /** Returns the maximum of calls that this can cost now, retries aside. */
+      worstCase: ({ reads, creations }: Demands) => (caller ? caller.worstCase(reads, freshness) + creations : 0),
+      /** Returns whether so many calls fit the remaining quota, and when the last of them does. */
+      async fit(calls: number) {
         const fit: QuotaFit = (await caller?.fit(calls)) ?? { waitMs: 0, window: undefined };
         const fitsAt = new Date(clock.now() + fit.waitMs).toISOString();
         return { fits: fit.waitMs === 0, fitsAt, waitMs: Math.ceil(fit.waitMs), window: fit.window };
       },
+      /** What the request has read; undefined where its response depends on anything else. */
       cachedReads: () => (isRepeatable ? pets?.cachedReads() : undefined),
-      repeat: (reads) => isRepeatable && (pets?.repeat(reads) ?? false),
+      /** Reads the same again from memory; returns false, and reads nothing, where any result has changed. */
+      repeat: (reads: readonly CachedRead[]) => isRepeatable && (pets?.repeat(reads) ?? false),
     };
   }
 

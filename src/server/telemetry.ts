@@ -17,8 +17,7 @@ export function createTelemetry({ settings: { log }, events, spans }: ServerPart
     },
     end({ request, id, startedAtMs, span, operation, result = {} }: RequestState): void {
       const [error] = result.errors ?? [];
-      const isAborted = request.signal()?.aborted ?? false;
-      const outcome = isAborted ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
+      const outcome = request.isAborted() ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
       const { type = 'none', name } = operation ?? {};
       span.end({ type, name, outcome });
       if (!events && !log.debug) return;

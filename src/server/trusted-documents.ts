@@ -7,6 +7,7 @@ import type { ErrorCode } from '../errors.ts';
 import type { CheckedOptions } from '../settings.ts';
 import { badRequest, graphqlError } from './errors.ts';
 import { parseWithin, validationErrors } from './limits/document-limits.ts';
+import { stateOf } from './request-state.ts';
 import type { ServerContext } from './request-state.ts';
 
 /** The texts of trusted documents by their ids. */
@@ -45,9 +46,8 @@ export function useTrustedDocuments(
     {
       onParams({ params, setParams, context }) {
         const { query } = params as Params;
-        const { state } = context as unknown as ServerContext;
         if (hasBoth(params)) throw badRequest('Expected a query or a documentId, got both.', 400);
-        if (settings.requireTrustedDocuments && !state.request.inProcess && query && !texts.has(query)) {
+        if (settings.requireTrustedDocuments && !stateOf(context).request.inProcess && query && !texts.has(query)) {
           throw rejected('PERSISTED_DOCUMENT_REQUIRED', ONLY_TRUSTED);
         }
         // The parser rejects an empty document, which the plugin would take for none.

@@ -27,9 +27,9 @@ interface Update {
  * Keeps documents in Redis, for all replicas. An update is a compare-and-set against the text that this process saw last: one
  * round trip when no other replica wrote meanwhile. Updates that arrive while one is under way are written together.
  *
- * @param elapsedMs a monotonic clock, in milliseconds. Default: the process's.
+ * @param elapsedMs a monotonic clock, in milliseconds.
  */
-export function createRedisStore(redis: RedisConnection, elapsedMs: () => number = () => performance.now()): Store {
+export function createRedisStore(redis: RedisConnection, elapsedMs: () => number): Store {
   /** Updates under way by name, in order. */
   const queues = new Map<string, Update[]>();
   /** Stored texts as last seen, '' for none. */

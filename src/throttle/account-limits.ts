@@ -11,9 +11,9 @@ export interface AccountRules {
   readonly plan: AssumedPlan;
   /** When this process started, by the store's clock. */
   readonly startedAtMs: number;
-  /** How long a call without a response may still be counted, in milliseconds: the upstream timeout, and a minute. */
+  /** How long a call without a response may still be counted, in milliseconds: twice the upstream timeout, and a minute. */
   readonly leaseMs: number;
-  /** How long a probe may be under way before another is sent: the upstream timeout. */
+  /** How long a probe may be under way before another is sent, in milliseconds: twice the upstream timeout. */
   readonly probeMs: number;
   /** Without Redis: among how many replicas the plan is divided. */
   readonly shareDivisor?: number;
@@ -33,6 +33,7 @@ interface KnownLimits {
 }
 
 const FIELDS = { minute: 'perMinute', day: 'perDay' } as const;
+export const OTHER_WINDOW = { minute: 'day', day: 'minute' } as const;
 
 /** Returns the limits to count by: from headers, else configured, else those of the plan that one window names; at first Free's. */
 export function limitsOf({ minute, day, configured }: KnownLimits, assumed: AssumedPlan): Limits {
@@ -42,10 +43,9 @@ export function limitsOf({ minute, day, configured }: KnownLimits, assumed: Assu
 
   /** Returns the limit of the other window beside this one. */
   function beside(name: WindowName, limit: number | undefined): number {
-    const [field, other] =
-      name === 'day' ? ([FIELDS.day, FIELDS.minute] as const) : ([FIELDS.minute, FIELDS.day] as const);
+    const field = FIELDS[name];
     const isOfPlan = limit === undefined || plan[field] === limit || (isKnown && !isPublished(field, limit));
-    return (isOfPlan ? plan : planWith(field, limit))[other];
+    return (isOfPlan ? plan : planWith(field, limit))[FIELDS[OTHER_WINDOW[name]]];
   }
 }
 
@@ -92,7 +92,7 @@ export function windowOf(
   // 4. A day holds every call that succeeded.
   const mayBeDay = limit === known.day || isPublished('perDay', limit) || (!isConfigured && !isMinuteAlone(limit));
   if (mayBeDay && used >= permit.successesBefore) return { name: 'day', isCertain: false };
-  // 5.
+  // 5. Anything else is the minute.
   return certain('minute');
 }
 
@@ -106,7 +106,7 @@ export function contradicts(name: WindowName, limit: number, other: number | und
   if (other === undefined) return false;
   const plans = Object.values<Plan>(PLANS);
   const named = plans.find((plan) => plan[FIELDS[name]] === limit);
-  const before = plans.find((plan) => plan[FIELDS[name === 'minute' ? 'day' : 'minute']] === other);
+  const before = plans.find((plan) => plan[FIELDS[OTHER_WINDOW[name]]] === other);
   return named !== undefined && before !== undefined && named !== before;
 }
 

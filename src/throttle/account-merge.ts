@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Account, WindowCount } from './account-format.ts';
-import { WINDOW_NAMES, add, countIn, sum } from './account-windows.ts';
+import { WINDOW_NAMES, add, countIn } from './account-windows.ts';
 
 /** Adds what this replica spent without Redis. Slots have absolute times, so each permit stays in its window. */
 export function absorb(account: Account, own: Account): void {
@@ -20,9 +20,9 @@ export function absorb(account: Account, own: Account): void {
  * differs from the seen one afterwards, so permits that were granted before lower no count.
  */
 export function restore(found: Account, seen: Account): void {
-  const before = sum(found.minute);
+  const before = found.minute.total;
   for (const name of WINDOW_NAMES) takeMore(found[name], seen[name]);
-  found.granted = Math.max(found.granted + sum(found.minute) - before, seen.granted);
+  found.granted = Math.max(found.granted + found.minute.total - before, seen.granted);
   if (found.epoch === seen.epoch) found.epoch = randomUUID();
   found.lastGrantAtMs = Math.max(found.lastGrantAtMs, seen.lastGrantAtMs);
   found.configured ??= seen.configured;

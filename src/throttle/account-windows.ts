@@ -13,7 +13,7 @@ export const WINDOW_NAMES = ['minute', 'day'] as const;
 
 /** The upstream may count a call this much later than its response says. */
 const GUARD_MS = 500;
-const MAX_PAUSE_MS = 86_400_000;
+export const MAX_PAUSE_MS = 86_400_000;
 const SUCCESSES_FOR_MS = 43_200_000;
 
 /** Drops what has ended by `nowMs`, and bounds times that lie too far ahead, since the clock may have been set back. */
@@ -45,7 +45,7 @@ function moveBack(window: WindowCount, latest: number): void {
 function beginDay(account: Account, nowMs: number): void {
   const { day, pause } = account;
   if (!day.reset || day.reset.byMs > nowMs || !isOnTheHour(day.reset.id)) return;
-  const flying = Math.min(inFlight(account, nowMs), sum(day));
+  const flying = Math.min(inFlight(account, nowMs), day.total);
   Object.assign(day, newWindow());
   day.reset = undefined;
   add(day, freeSlot('day', nowMs), flying);
@@ -71,7 +71,7 @@ function adoptConfigured(account: Account, { plan, startedAtMs }: AccountRules):
 export function hasReset(account: Account, name: WindowName, nowMs: number): boolean {
   const { reset } = account[name];
   if (!reset || reset.byMs > nowMs || account.lastGrantAtMs >= reset.fromMs) return false;
-  return sum(account[name]) > inFlight(account, nowMs);
+  return account[name].total > inFlight(account, nowMs);
 }
 
 /** Returns the minimum time until more than `needed` spent permits are free again. */
@@ -93,7 +93,7 @@ export function resetInMs(account: Account, name: WindowName, nowMs: number): nu
 
 export function leftOf(account: Account, rules: AccountRules): Record<WindowName, number> {
   const limits = rules.limits ?? limitsOf(account, rules.plan);
-  return { minute: limits.minute - sum(account.minute), day: limits.day - sum(account.day) };
+  return { minute: limits.minute - account.minute.total, day: limits.day - account.day.total };
 }
 
 /** Returns how many permits have no response yet: their slots are later than any settled permit's. */
@@ -107,10 +107,6 @@ export function inFlight(account: Account, nowMs: number): number {
 
 export function newWindow(): WindowCount {
   return { slots: [], counts: [], total: 0 };
-}
-
-export function sum({ total }: WindowCount): number {
-  return total;
 }
 
 /** Returns the slot in which a call that was counted at `atMs` is free again. */

@@ -1,6 +1,7 @@
-import { contradicts, limitsOf, windowOf } from './account-limits.ts';
+import { OTHER_WINDOW, contradicts, limitsOf, windowOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
 import {
+  MAX_PAUSE_MS,
   WINDOWS,
   WINDOW_NAMES,
   add,
@@ -15,7 +16,6 @@ import {
   newWindow,
   passTime,
   resetInMs,
-  sum,
 } from './account-windows.ts';
 import type { WindowName } from './account-windows.ts';
 import type { Account } from './account-format.ts';
@@ -29,9 +29,9 @@ import type { HeaderLimits } from './header-limits.ts';
  * fixed or sliding, whatever the clocks say. It lies in the slot of time in which it is free again. Until the response it lies in
  * the slot of its lease, so that a call that vanishes is free again too.
  *
- * Invariants, with sum(w) for the spent permits of window w:
- * 1. If no other client uses the key, sum(w) is at least what the upstream has counted in w plus what is in flight.
- * 2. A header lowers sum(w) to `used in the header + uncounted` at the lowest: a permit that was settled before a call was sent was counted
+ * Invariants, with w.total for the spent permits of a window w:
+ * 1. If no other client uses the key, w.total is at least what the upstream has counted in w plus what is in flight.
+ * 2. A header lowers w.total to `used in the header + uncounted` at the lowest: a permit that was settled before a call was sent was counted
  *    before it, so only the others may be missing in its response. Told 40 with 3 granted since: between 40 and 43. The oldest
  *    are dropped first, which keeps 1.
  * 3. A probe is safe: where a known reset is over and no permit was granted since, one call at least has left the window.
@@ -83,7 +83,6 @@ export interface RateLimited extends Response {
 
 /** Resets and Dates are whole seconds. */
 const SECOND_MS = 1_000;
-const MAX_PAUSE_MS = 86_400_000;
 const MIN_BACKOFF_MS = 5_000;
 const MAX_BACKOFF_MS = 900_000;
 const MIN_BAN_MS = 60_000;
@@ -193,14 +192,11 @@ export function settle(account: Account, permit: Permit, response: Response, { n
     }
   }
   if (permit.isProbe) account.pause.probeUntilMs = 0;
-  if (response.headers) correct(account, permit, response.headers, { nowMs, tookMs: response.tookMs, rules });
+  correct(account, permit, response, { nowMs, rules });
 }
 
-interface Correction extends Moment {
-  readonly tookMs: number;
-}
-
-function correct(account: Account, permit: Permit, headers: HeaderLimits, { nowMs, tookMs, rules }: Correction): void {
+function correct(account: Account, permit: Permit, { headers, tookMs }: Response, { nowMs, rules }: Moment): void {
+  if (!headers) return;
   const { name, isCertain } = windowOf(headers, permit, account, rules);
   const window = account[name];
   if (rules.shareDivisor) {
@@ -210,16 +206,16 @@ function correct(account: Account, permit: Permit, headers: HeaderLimits, { nowM
   const { reset } = headers;
   if (reset && window.reset && reset.id < window.reset.id - 1) return;
   const isNews = headers.limit !== limitsOf(account, rules.plan)[name];
-  const other = account[name === 'minute' ? 'day' : 'minute'];
+  const other = account[OTHER_WINDOW[name]];
   if (contradicts(name, headers.limit, other.limit)) other.limit = undefined;
   window.limit = headers.limit;
   if (isCertain) account.isPlanKnown = true;
   const used = Math.max(0, headers.limit - headers.remaining);
   const uncounted = account.granted - permit.settledBefore - 1;
-  const excess = sum(window) - used - uncounted;
+  const excess = window.total - used - uncounted;
   // What may be a mistake only tightens.
   if (excess > 0 && !isNews && permit.epoch === account.epoch) dropOldest(window, excess);
-  const missing = used - sum(window);
+  const missing = used - window.total;
   if (missing > 0) add(window, freeSlot(name, nowMs), missing);
   if (!reset) return;
   if (!window.reset || window.reset.id < reset.id) {

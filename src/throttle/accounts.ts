@@ -11,7 +11,7 @@ import { decodeAccount } from './account-format.ts';
 import type { Account } from './account-format.ts';
 import type { AccountRules } from './account-limits.ts';
 import { absorb, restore } from './account-merge.ts';
-import { passTime, sum } from './account-windows.ts';
+import { passTime } from './account-windows.ts';
 import { openShare, openWhole } from './offline-account.ts';
 import type { OfflineAccount } from './offline-account.ts';
 import type { Replicas } from './replicas.ts';
@@ -131,8 +131,8 @@ export function createAccounts(options: AccountsOptions) {
   function warnOfUnknownDay(): void {
     isWarningDue = false;
     log.warn(
-      { reason: 'no header tells of the day, and there is no state file and no Redis' },
-      'calls made earlier today are not known; the plan may be overrun until tomorrow',
+      { reason: 'no header shows the quota of the day, and there is no state file and no Redis' },
+      'calls made earlier today are unknown; petql may exceed the plan until tomorrow',
     );
   }
 
@@ -188,7 +188,7 @@ export function createAccounts(options: AccountsOptions) {
     for (const [apiKey, { account }] of before) {
       const nowMs = store.nowMs();
       passTime(account, nowMs, rules);
-      if (sum(account.day) > 0 || account.pause.untilMs > nowMs) await updateStore(apiKey, () => {});
+      if (account.day.total > 0 || account.pause.untilMs > nowMs) await updateStore(apiKey, () => {});
     }
   }
 

@@ -3,7 +3,7 @@ import { newAccount } from './account.ts';
 import type { Account } from './account-format.ts';
 import { limitsOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
-import { leftOf, passTime, sum } from './account-windows.ts';
+import { leftOf, passTime } from './account-windows.ts';
 import type { Replicas } from './replicas.ts';
 
 /** The account of a key that is used while the store is unavailable. */
@@ -41,7 +41,7 @@ export function openShare(
     account.isPlanKnown = seen.isPlanKnown;
     account.configured = seen.configured;
     Object.assign(account.pause, seen.pause, { isHalfOpen: true, probeUntilMs: 0 });
-    if (sum(seen.minute) > 0) account.pause.untilMs = Math.max(account.pause.untilMs, nowMs + WHOLE_MINUTE_MS);
+    if (seen.minute.total > 0) account.pause.untilMs = Math.max(account.pause.untilMs, nowMs + WHOLE_MINUTE_MS);
   }
   return {
     account,

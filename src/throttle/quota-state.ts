@@ -1,5 +1,5 @@
 import type { Account } from './account-format.ts';
-import { WINDOWS, WINDOW_NAMES, freeInMs, hasReset, inFlight, leftOf, resetInMs, sum } from './account-windows.ts';
+import { WINDOWS, WINDOW_NAMES, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './account-windows.ts';
 import type { WindowName } from './account-windows.ts';
 import { knownPlanName, knownWindows, limitsOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
@@ -17,7 +17,7 @@ export function quotaStateOf(account: Account, nowMs: number, rules: AccountRule
   const { pause } = account;
   const windowState = (name: WindowName) => {
     const limit = limitsOf(account, rules.plan)[name];
-    const spent = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : sum(account[name]);
+    const spent = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : account[name].total;
     const used = Math.min(limit, spent);
     // Until the known reset, else until a call is free again; 0 where no call is spent.
     const resetMs = resetInMs(account, name, nowMs) || (used > 0 ? freeInMs(account, name, nowMs, 0) : 0);
@@ -69,7 +69,7 @@ function windowWait(
   { ahead, limit }: { readonly ahead: number; readonly limit: number },
 ): number {
   const { lengthMs } = WINDOWS[name];
-  const spent = sum(account[name]);
+  const spent = account[name].total;
   const needed = ahead - (limit - spent);
   const firstMs = spent === 0 ? 0 : freeInMs(account, name, nowMs, Math.max(0, spent - limit));
   const freeMs =

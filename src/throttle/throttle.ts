@@ -40,9 +40,9 @@ interface ThrottleOptions {
   readonly accounts: Accounts;
   readonly clock: Clock;
   /** Called when the outlook has changed. */
-  onChange?(): void;
+  onChange(): void;
   /** Called when a call is sent. */
-  onTurn?(event: WaitEvent): void;
+  onTurn(event: WaitEvent): void;
 }
 
 /** Calls at a time. */
@@ -62,7 +62,7 @@ export function createThrottle(options: ThrottleOptions) {
   const queue = createCallQueue(MAX_CONCURRENT);
   let running = 0;
   let settling = 0;
-  /** Whether a refusal came since the permits were asked for that are about to be taken. */
+  /** Whether a 429 came while permits were taken. */
   let isRefused = false;
   let stopping = false;
   const closed = Promise.withResolvers<void>();
@@ -79,7 +79,7 @@ export function createThrottle(options: ThrottleOptions) {
       for (const waiter of allWaiters()) waiter.fail(error);
     },
     onOpen() {
-      options.onChange?.();
+      options.onChange();
       advance();
     },
   });
@@ -156,7 +156,7 @@ export function createThrottle(options: ThrottleOptions) {
             void settle(permit, { kind: 'unused' });
             return resolve({ kind: 'unused' });
           }
-          options.onTurn?.({ kind, waitedMs: sentAtMs - enteredAtMs });
+          options.onTurn({ kind, waitedMs: sentAtMs - enteredAtMs });
           const answer = await sending;
           const settled = settle(
             permit,
@@ -244,7 +244,7 @@ export function createThrottle(options: ThrottleOptions) {
     source.reopen();
     await accounts.settle(apiKey, permit, end);
     settling -= 1;
-    options.onChange?.();
+    options.onChange();
     advance();
   }
 

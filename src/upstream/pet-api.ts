@@ -57,7 +57,7 @@ interface UpstreamCall {
   readonly trace?: TraceContext | undefined;
 }
 
-export interface PetApiOptions {
+interface PetApiOptions {
   /** With its version segment. */
   readonly baseUrl: URL;
   readonly transport: Transport;

@@ -87,7 +87,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     const { deadlineMs, signal } = request;
     const startedAtMs = clock.elapsed();
     let rejected: Error | undefined;
-    const passage = await throttle.pass({ kind: 'write', deadlineMs, signal: signal?.() }, () => {
+    const passage = await throttle.pass({ kind: 'write', deadlineMs, signal: signal() }, () => {
       // The upstream may have rejected the key in another call meanwhile.
       rejected = rejectedKey.error();
       if (rejected) return undefined;
@@ -105,7 +105,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
   }
 
   async function send(pet: NewPet, request: WriteRequest, sentAtMs: number): Promise<UpstreamAnswer<Pet>> {
-    const answer = await petApi.createPet(pet, { apiKey, trace: request.trace?.() });
+    const answer = await petApi.createPet(pet, { apiKey, trace: request.trace });
     const { outcome, sent } = answer;
     if (sent) {
       request.charge();

@@ -108,7 +108,7 @@ export function createIdempotency(
 
   /** Rejects at the deadline, when the client has left, or when petql stops. */
   async function wait(forMs: number, { deadlineMs, signal }: Submit): Promise<void> {
-    const reason = isStopping ? 'stopping' : signal?.()?.aborted ? 'aborted' : undefined;
+    const reason = isStopping ? 'stopping' : signal()?.aborted ? 'aborted' : undefined;
     if (reason) throw throttle.refusal(reason).error();
     const leftMs = deadlineMs - clock.elapsed();
     if (leftMs <= 0) {

@@ -110,14 +110,14 @@ test('a process without a state file learns from the headers what is left of the
   expect(brokenPromises(world.history())).toEqual([]);
 });
 
-describe('the log says once that calls made earlier today are not known', () => {
+describe('the log says once that calls made earlier today are unknown', () => {
   const countWarnings = ({ logLines }: Petql) =>
-    logLines.filter(({ msg }) => msg.startsWith('calls made earlier today are not known')).length;
+    logLines.filter(({ msg }) => msg.startsWith('calls made earlier today are unknown')).length;
 
   test.each([
-    ['where no header tells of the day', { tells: 'minute' }, 1],
+    ['where no header shows the day', { tells: 'minute' }, 1],
     ['where there are no headers', { tells: 'nothing' }, 1],
-    ['but not where a header tells of the day', { tells: 'day' }, 0],
+    ['but not where a header shows the day', { tells: 'day' }, 0],
   ] as const)('%s', async (_name, options, expected) => {
     await using world = await createSmallWorld(options);
     const petql = await world.start({ plan: PLAN });

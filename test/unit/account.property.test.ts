@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { parsePlan } from '../../src/plan.ts';
 import type { AssumedPlan } from '../../src/plan.ts';
 import { newAccount, refund, take } from '../../src/throttle/account.ts';
-import { sum } from '../../src/throttle/account-windows.ts';
 import { absorb, restore } from '../../src/throttle/account-merge.ts';
 import { createRandom } from '../support/random.ts';
 import { chooseSeed } from '../support/seed.ts';
@@ -111,7 +110,7 @@ describe('an account', () => {
     const account = newAccount('a', false);
     const { permits } = take(account, 60, { nowMs: 1_000_000, rules });
     for (const permit of permits.slice(0, 10)) refund(account, permit);
-    expect([sum(account.minute), sum(account.day)]).toEqual([50, 50]);
+    expect([account.minute.total, account.day.total]).toEqual([50, 50]);
     expect(take(account, 60, { nowMs: 1_000_001, rules }).permits).toHaveLength(10);
   });
 
@@ -121,7 +120,7 @@ describe('an account', () => {
     take(shared, 10, { nowMs: 1_000_000, rules });
     take(own, 5, { nowMs: 1_000_500, rules });
     absorb(shared, own);
-    expect([sum(shared.minute), sum(shared.day), shared.granted]).toEqual([15, 15, 15]);
+    expect([shared.minute.total, shared.day.total, shared.granted]).toEqual([15, 15, 15]);
     expect(take(shared, 50, { nowMs: 1_001_000, rules }).permits).toMatchObject([{ isProbe: true }]);
   });
 
@@ -132,7 +131,7 @@ describe('an account', () => {
     const found = newAccount('b', false);
     take(found, 4, { nowMs: 1_000_000, rules });
     restore(found, seen);
-    expect([sum(found.minute), found.granted, found.pause.untilMs]).toEqual([30, 30, 1_100_000]);
+    expect([found.minute.total, found.granted, found.pause.untilMs]).toEqual([30, 30, 1_100_000]);
     expect(take(found, 1, { nowMs: 1_000_001, rules }).closed).toMatchObject({ by: 'paused' });
   });
 });

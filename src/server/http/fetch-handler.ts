@@ -12,6 +12,7 @@ export function createFetchHandler(respond: Respond, maxBodyBytes: number) {
       // A client that left while it sent gets the response to no body.
       body: await readBody(request, maxBodyBytes).catch(() => ''),
       signal: () => request.signal,
+      isAborted: () => request.signal.aborted,
       toRequest: () => request,
     });
     const { status, body } = response;

@@ -11,6 +11,8 @@ export interface HttpRequest {
   readonly body: string | undefined;
   /** Aborts when the client leaves. Made on first use, since most responses are there before that can happen. */
   signal(): AbortSignal | undefined;
+  /** Whether the client has left. */
+  isAborted(): boolean;
   /** The platform's own Request, without a body, for a `petApiKey` function. */
   toRequest(): Request;
   /** What the caller of `execute` says instead of headers. */

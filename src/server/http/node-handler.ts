@@ -56,6 +56,7 @@ function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, bod
     headers,
     body,
     signal: () => (signal ??= closeSignal(outgoing)),
+    isAborted: () => hasLeft(outgoing),
     toRequest: () => new Request(`http://localhost${url}`, { method, headers: headers as Record<string, string> }),
   };
 }
@@ -69,9 +70,14 @@ function targetPath(target: string): string {
 
 function closeSignal(outgoing: ServerResponse): AbortSignal {
   const abort = new AbortController();
-  if (outgoing.closed) abort.abort();
-  else outgoing.once('close', () => outgoing.writableFinished || abort.abort());
+  const onClose = () => hasLeft(outgoing) && abort.abort();
+  if (outgoing.closed) onClose();
+  else outgoing.once('close', onClose);
   return abort.signal;
+}
+
+function hasLeft({ closed, writableFinished }: ServerResponse): boolean {
+  return closed && !writableFinished;
 }
 
 function send(outgoing: ServerResponse, { status, headers, body }: HttpResponse): void {

@@ -8,6 +8,7 @@ import { graphqlError } from '../errors.ts';
 import { hasNothing } from '../http/results.ts';
 import type { DryRun } from '../operation.ts';
 import type { RequestContext } from '../request-context.ts';
+import { stateOf } from '../request-state.ts';
 import type { RequestState, ServerContext } from '../request-state.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import { maxCalls } from './query-limits.ts';
@@ -29,7 +30,7 @@ export function useExecution({ maxUpstreamCalls, introspection }: CheckedOptions
   const calls = new WeakMap<DocumentNode, number>();
   return {
     onExecute({ args, setExecuteFn }) {
-      const { state } = args.contextValue as ServerContext;
+      const state = stateOf(args.contextValue);
       // graphql-js itself, whose errors name the variable that they are about.
       setExecuteFn((given: ExecutionArgs) =>
         run({ ...given, hideSuggestions: !introspection, options: { maxCoercionErrors: MAX_COERCION_ERRORS } }, state),
