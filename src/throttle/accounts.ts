@@ -53,11 +53,14 @@ const CONTENDED_MS = 50;
 interface Seen {
   readonly account: Account;
   /** As the store keeps it. */
-  readonly text: string;
+  readonly text: string | undefined;
   quotaState?: { readonly atMs: number; readonly value: QuotaState };
 }
 
 type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
+
+/** Changes nothing, so that the account is read. */
+const READ: AccountChange<void> = () => {};
 
 interface Offline extends OfflineAccount {
   /** Settlements that the store has not taken, in order. */
@@ -110,10 +113,10 @@ export function createAccounts(options: AccountsOptions) {
     quotaState,
     /** Returns the quota from the store. */
     async refresh(apiKey: string): Promise<QuotaState> {
-      await update(apiKey, () => {}).catch((error: unknown) => {
+      await update(apiKey, READ).catch((error: unknown) => {
         if (!isContended(error)) throw error;
       });
-      return quotaState(apiKey) ?? quotaStateOf(newAccount('', true), store.nowMs(), rules);
+      return quotaState(apiKey) ?? quotaOfUnused(store.nowMs());
     },
     /** Returns the minimum wait of a call with so many others before it. */
     minWait(apiKey: string, ahead: number): MinWait {
@@ -127,6 +130,12 @@ export function createAccounts(options: AccountsOptions) {
     },
     flush,
   };
+
+  function quotaOfUnused(nowMs: number): QuotaState {
+    const account = newAccount('', true);
+    passTime(account, nowMs, rules);
+    return quotaStateOf(account, nowMs, rules);
+  }
 
   function warnOfUnknownDay(): void {
     isWarningDue = false;
@@ -172,13 +181,18 @@ export function createAccounts(options: AccountsOptions) {
 
   async function updateStore<Result>(apiKey: string, change: AccountChange<Result>): Promise<Result> {
     const name = `account:${await nameOf(apiKey)}`;
-    const { result, now } = await store.update(name, (found, nowMs): Changed<{ result: Result; now: Seen }> => {
-      const account = open(apiKey, found);
-      const changed = change(account, nowMs, rules);
-      const text = JSON.stringify(account);
-      return { text, ttlMs: ACCOUNT_TTL_MS, result: { result: changed, now: { account, text } } };
-    });
-    seen.set(apiKey, now);
+    const { result, now } = await store.update(
+      name,
+      (found, nowMs): Changed<{ result: Result; now: Pick<Seen, 'account' | 'text'> }> => {
+        const account = open(apiKey, found);
+        const changed = change(account, nowMs, rules);
+        // Anybody can read the quota of made-up keys.
+        const isUnused = change === READ && found === undefined && !seen.has(apiKey);
+        const text = isUnused ? undefined : JSON.stringify(account);
+        return { text, ttlMs: ACCOUNT_TTL_MS, result: { result: changed, now: { account, text } } };
+      },
+    );
+    if (now.text !== undefined) seen.set(apiKey, now);
     return result;
   }
 
@@ -188,7 +202,7 @@ export function createAccounts(options: AccountsOptions) {
     for (const [apiKey, { account }] of before) {
       const nowMs = store.nowMs();
       passTime(account, nowMs, rules);
-      if (account.day.total > 0 || account.pause.untilMs > nowMs) await updateStore(apiKey, () => {});
+      if (account.day.total > 0 || account.pause.untilMs > nowMs) await updateStore(apiKey, READ);
     }
   }
 

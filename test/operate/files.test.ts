@@ -138,6 +138,19 @@ test('a state file is for one process, is free after a failed start, and opens w
   await createGateway(options).close();
 });
 
+test('a made-up key that reads its quota is not stored', async () => {
+  const gateway = createGateway({ petApiUrl, stateFile: file, plan: 'pro' });
+  const operation = { document: '{ rateLimit { windows { limit } } }', apiKey: 'made-up' };
+  const { data } = await gateway.execute(operation);
+  expect(data?.['rateLimit']).toEqual({ windows: [{ limit: 300 }, { limit: 10_000 }] });
+  await gateway.execute({ ...operation, dryRun: true });
+  await gateway.close();
+  using database = new DatabaseSync(file);
+  const found = database.prepare("SELECT name FROM documents WHERE name LIKE 'account:%'").all();
+  // That of the key that made the file.
+  expect(found).toHaveLength(1);
+});
+
 test('a state file of an older format starts again', async () => {
   const path = join(folder, 'old.db');
   const database = new DatabaseSync(path);
