@@ -91,7 +91,7 @@ export const SETTINGS = {
   /** Max aliases, those of a fragment each time that it is used. Default 100. */
   maxAliases: limit(integer(0, 100_000).default(100), 'Maximum aliases of a document'),
   /**
-   * Max fields of an operation's result: each counts once per item of the lists around it, an id 20 times. A variable counts
+   * Max fields of an operation's result: each counts once per item of the lists around it, an id or a create 20 times. A variable counts
    * as a `limit` of 100, or as 100 ids. Default 20000; GraphiQL's introspection costs some 9800.
    */
   maxCost: limit(integer(1, 10_000_000).default(20_000), 'Maximum fields of a result'),
@@ -102,7 +102,6 @@ export const SETTINGS = {
   sandboxFile: flag(z.string().optional(), 'FILE', 'File for the pets of the sandbox (memory)', { commands: BOTH }),
   /** Lowest level of the lines that `log` gets. Default: `warn` for the console, else all. */
   logLevel: flag(logLevel.optional(), 'LEVEL', 'Log level: silent, fatal, error, warn, info, debug', {
-    commands: BOTH,
     schema: logLevel.default('info'),
   }),
   /** The path of GraphQL and GraphiQL for `fetch` and `handle`. Default `/graphql`. */

@@ -94,7 +94,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
     },
     /** Whether the key is paused after a 429. */
     isPaused: throttle.isPaused,
-    /** It is forgotten. */
+    /** Frees what it holds, after its eviction. */
     leave() {
       sharedLists?.leave();
       cache.clear();

@@ -35,7 +35,7 @@ const WORTH_A_LIST = 2;
 /**
  * Plans the fewest calls for the reads that wait now. Each change makes another plan, so a plan only says what comes next:
  *
- * 1. A list of all pets stands in for other calls where it answers them for sure, or where it finds out whether it does.
+ * 1. A list of all pets replaces other calls where it answers them for sure, or where it finds out whether it does.
  * 2. Other lists are called where they are wanted, or where they have shown two of the pets (a greedy set cover).
  * 3. A pet waits for a list of this plan, or is a get; where there are no gets, it waits for the next list.
  *
@@ -68,7 +68,7 @@ export function planCalls<Read extends PlannedRead>(reads: readonly Read[], fact
   }
 }
 
-/** A large store's list of all pets answers no other list, so it is called beside them. */
+/** Whether a list of all pets saves calls. That of a large store answers no other list, so it is called beside them. */
 function isAllWorthACall(reads: readonly PlannedRead[], { size, hasCalled }: PlanFacts): boolean {
   const savable = reads.filter(({ tried }) => !tried.has('all'));
   if (size === 'large' || savable.length === 0) return false;

@@ -20,10 +20,10 @@ export type GetRoute = ReturnType<typeof createGetRoute>;
 export function createGetRoute(clock: Clock, log: Log) {
   let sunsetMs = SUNSET_MS;
   let isLogged = false;
-  let upstreamAheadMs: number | undefined;
+  let upstreamEpochMs: number | undefined;
   let isBroken = false;
   let probeAtMs = -Infinity;
-  const nowMs = () => (upstreamAheadMs === undefined ? clock.now() : clock.elapsed() + upstreamAheadMs);
+  const nowMs = () => (upstreamEpochMs === undefined ? clock.now() : clock.elapsed() + upstreamEpochMs);
   const isBeforeSunset = () => nowMs() < sunsetMs - MARGIN_MS;
   const nearSunsetMs = () => (sunsetMs - nowMs() < NEAR_MS ? sunsetMs : undefined);
 
@@ -41,9 +41,9 @@ export function createGetRoute(clock: Clock, log: Log) {
     dated,
     /** Reads the sunset and the state of the route from the response to a get. The value is null for a pet that does not exist. */
     judge(answer: UpstreamAnswer<Pet>, id: Int64): UpstreamOutcome<Pet | null> {
-      const { outcome, sunsetMs: toldMs } = answer;
+      const { outcome, sunsetMs: headerMs } = answer;
       dated(answer);
-      if (toldMs !== undefined) noteSunset(toldMs);
+      if (headerMs !== undefined) noteSunset(headerMs);
       // After the sunset a 404 may mean that the route is gone, and proves no absence.
       if (outcome.kind === 'not-found' && !isBeforeSunset()) return { kind: 'route-gone', status: 404 };
       const isThere = outcome.kind === 'ok' || outcome.kind === 'not-found';
@@ -55,7 +55,7 @@ export function createGetRoute(clock: Clock, log: Log) {
 
   /** The `Date` of a response: the upstream's own clock decides when the sunset is. */
   function dated({ rateLimit }: UpstreamAnswer<unknown>): void {
-    if (rateLimit?.dateMs !== undefined) upstreamAheadMs = rateLimit.dateMs - clock.elapsed();
+    if (rateLimit?.dateMs !== undefined) upstreamEpochMs = rateLimit.dateMs - clock.elapsed();
   }
 
   /** The `Sunset` header (RFC 8594). The first near one is logged, once. */

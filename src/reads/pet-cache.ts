@@ -51,9 +51,9 @@ export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 
   return {
     /** Raised by each write. A snapshot of an earlier generation is never served. */
     generation: () => generation,
-    /** The youngest answer of this generation, however old. */
+    /** The latest answer of this generation, however old. */
     find,
-    /** The youngest answer that the request accepts, and whether it is only accepted as a stale one. */
+    /** The latest answer that the request accepts, and whether it is only accepted as a stale one. */
     findAccepted(key: ReadKey, { maxAgeMs, maxStaleMs }: Freshness) {
       const answer = find(key);
       if (!answer) return undefined;
@@ -61,7 +61,7 @@ export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 
       return ageMs <= Math.max(maxAgeMs, maxStaleMs) ? { answer, isStale: ageMs > maxAgeMs } : undefined;
     },
     /** What is known in any generation. */
-    known: (key: ReadKey) => youngest(key, 0)?.found,
+    known: (key: ReadKey) => latest(key, 0)?.found,
     store(snapshot: Snapshot) {
       const { key } = snapshot;
       hasCalled ||= key !== 'all' && size() === 'unknown';
@@ -104,10 +104,10 @@ export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 
   };
 
   function find(key: ReadKey): CachedAnswer | undefined {
-    return youngest(key, generation);
+    return latest(key, generation);
   }
 
-  function youngest(key: ReadKey, fromGeneration: number): CachedAnswer | undefined {
+  function latest(key: ReadKey, fromGeneration: number): CachedAnswer | undefined {
     let best: Snapshot | undefined;
     let found: Found | undefined;
     for (const call of isList(key) ? [key, 'all' as const] : [key, ...LISTS]) {

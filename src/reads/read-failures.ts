@@ -10,7 +10,7 @@ import { isList } from './read-key.ts';
 const PAUSES_MS = [100, 400];
 
 /**
- * Decides what becomes of the reads that wait for a call which fails.
+ * Decides whether the reads that wait for a failed call are retried, served stale or failed.
  *
  * @param onRetry is called when a backoff is over.
  */
@@ -21,7 +21,7 @@ export function createReadFailures(
 ) {
   let isClosed = false;
   return {
-    /** @param error what the failure is for those that it fails. */
+    /** @param error of the reads that fail. */
     receive(flight: Flight, failure: UpstreamFailure, error: PetqlError) {
       const { key } = flight;
       if (isList(key) && !isForeign(failure)) cache.listFailed(key);

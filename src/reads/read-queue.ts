@@ -26,7 +26,7 @@ export function createReadQueue(parts: CallerParts) {
   /** Requests for permits that the throttle has not granted. */
   const slots = new Set<AbortController>();
   let plan: CallPlan<PendingRead> = { calls: new Map(), unprovable: [] };
-  let isOutdated = false;
+  let isPlanStale = false;
   let isReviewing = false;
 
   return {
@@ -68,7 +68,7 @@ export function createReadQueue(parts: CallerParts) {
 
   /** Plans and reviews once a turn of the event loop, for all changes in it. */
   function onChange(): void {
-    isOutdated = true;
+    isPlanStale = true;
     if (isReviewing) return;
     isReviewing = true;
     setImmediate(() => {
@@ -89,12 +89,12 @@ export function createReadQueue(parts: CallerParts) {
       slots.delete(slot);
       slot.abort();
     }
-    while (slots.size < wanted) void askForSlot();
+    while (slots.size < wanted) void requestPermit();
   }
 
   function currentPlan(): CallPlan<PendingRead> {
-    if (isOutdated) plan = planCalls([...reads.values()].filter(pending.needsCall), facts());
-    isOutdated = false;
+    if (isPlanStale) plan = planCalls([...reads.values()].filter(pending.needsCall), facts());
+    isPlanStale = false;
     return plan;
   }
 
@@ -112,10 +112,10 @@ export function createReadQueue(parts: CallerParts) {
       }
       if (waiting.some(pending.needsCall)) position += 1;
     }
-    isOutdated = true;
+    isPlanStale = true;
   }
 
-  async function askForSlot(): Promise<void> {
+  async function requestPermit(): Promise<void> {
     const slot = new AbortController();
     slots.add(slot);
     let flight: Flight | undefined;

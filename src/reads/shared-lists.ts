@@ -36,7 +36,7 @@ interface SharedList {
 
 /** Another replica's write is seen after this at the latest. */
 const LOOK_EVERY_MS = 250;
-/** A list is worth learning where it is younger by this: the clock of the store is an estimate. */
+/** A list is worth learning where it is newer by this: the clock of the store is an estimate. */
 const WORTH_MS = 250;
 /** Longer than any call can take. */
 const MAX_CALL_MS = 660_000;

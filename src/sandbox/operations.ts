@@ -1,4 +1,4 @@
-import { parseInt64 } from '../int64.ts';
+import { int64FromJson, parseInt64 } from '../int64.ts';
 import { parseLosslessJson, bareNumber } from '../lossless-json.ts';
 import { PET_STATUSES } from '../pet.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
@@ -118,9 +118,7 @@ function readNewPet(body: string): NewPet | string {
   if (typeof name !== 'string' || !isName(name)) {
     return `name: expected 1 to ${MAX_NAME_LENGTH} characters, not all blank, without control characters and lone surrogates.`;
   }
-  // An integer beyond the safe ones is a bigint; a number there may be rounded.
-  const isExact = typeof categoryId === 'bigint' || Number.isSafeInteger(categoryId);
-  const category = isExact ? parseInt64(String(categoryId)) : undefined;
+  const category = int64FromJson(categoryId);
   if (category === undefined) return 'categoryId: expected an int64.';
   if (status !== undefined && !isPetStatus(status)) return STATUS_EXPECTED;
   return { name, categoryId: category, status };

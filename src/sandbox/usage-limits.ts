@@ -28,7 +28,10 @@ export interface Admission {
   readonly resetAtMs: number;
 }
 
-/** Returns what counts a request of one key in both windows, or rejects it without counting. It shares no code with the gateway's throttle, whose mistakes it would hide. */
+/**
+ * Returns a function that counts a request of one key in both windows, or rejects it without counting. It shares no code with
+ * the gateway's throttle, since that would hide its mistakes.
+ */
 export function createUsageLimits({ perMinute, perDay }: SandboxPlan): (nowMs: number) => Admission {
   const minute = { limit: perMinute, lengthMs: 60_000, used: 0, startMs: 0 };
   const day = { limit: perDay, lengthMs: 86_400_000, used: 0, startMs: 0 };

@@ -48,7 +48,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
       useDocumentLimits(settings),
       useExecution(settings),
     ],
-    // petql's own pages, log and rules stand in for these.
+    // petql's own pages, log and rules replace these.
     graphiql: false,
     landingPage: false,
     logging: false,
@@ -62,7 +62,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     const key = cacheKey(request, settings);
     const cached = key === undefined ? undefined : cache.get(key);
     try {
-      return (cached && fromCache(request, cached)) ?? respond(request, key);
+      return (cached && fromCache(request, cached)) ?? respondUncached(request, key);
     } catch (fault) {
       return ofFault(fault, telemetry.begin(request));
     }
@@ -81,7 +81,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     return finish(state, { status: 200, headers, body });
   }
 
-  async function respond(request: HttpRequest, key: string | undefined): Promise<HttpResponse> {
+  async function respondUncached(request: HttpRequest, key: string | undefined): Promise<HttpResponse> {
     let state: RequestState | undefined;
     try {
       const page = await pages(request);

@@ -44,8 +44,7 @@ export function createKeySecret(store: Store, given: string | undefined, log: Lo
   };
 
   /**
-   * Stores the secret, before a starting process makes another after a loss of data. Call it with each
-   * heartbeat.
+   * Stores the secret, before a starting process makes another after a loss of data. Call it with each heartbeat.
    *
    * @throws Error with what to do, where the store has another secret.
    * @throws StoreUnavailableError

@@ -1,6 +1,4 @@
-/**
- * A key-value store of small texts for what outlives a request: accounts of API keys and idempotency records. One interface over memory, an SQLite file and Redis.
- */
+/** A key-value store of small texts that outlive a request, over memory, an SQLite file or Redis. */
 export interface Store {
   /**
    * Changes one document in one atomic step, and returns what `change` returned with it. Updates of one document are

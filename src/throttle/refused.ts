@@ -57,5 +57,5 @@ function whyExhausted(window: Refused['window'], quotaState: QuotaState | undefi
   if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
   const { plan, day, minute } = quotaState;
   const { limit } = window === 'DAY' ? day : minute;
-  return `${plan === undefined ? '' : `${plan} plan: `}${limit} calls per ${window.toLowerCase()} are used up`;
+  return `${plan === undefined ? '' : `${plan} plan: `}the quota of ${limit} calls per ${window.toLowerCase()} is exhausted`;
 }

@@ -46,7 +46,7 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void) {
      *
      * @throws ContractBreach
      */
-    pets(body: Buffer, asked?: PetStatus): Pet[] {
+    pets(body: Buffer, wanted?: PetStatus): Pet[] {
       const json = readJson(body);
       if (!Array.isArray(json)) throw new ContractBreach('the body: expected an array', true);
       if (json.length > LIST_LIMIT) throw new ContractBreach(`the body: expected at most ${LIST_LIMIT} pets`);
@@ -55,7 +55,7 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void) {
         const pet = readPet(element, `[${index}]`);
         if (seen.has(pet.id)) throw new ContractBreach(`[${index}].id: expected different ids`);
         seen.add(pet.id);
-        if (asked === undefined || pet.status === undefined || pet.status === asked) return pet;
+        if (wanted === undefined || pet.status === undefined || pet.status === wanted) return pet;
         throw new ContractBreach(`[${index}].status: expected the status of the request`);
       });
     },

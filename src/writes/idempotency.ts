@@ -15,7 +15,7 @@ interface Submit extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
 }
 
 export interface SubmitRecords {
-  /** They are given API keys and pets as they are, and store neither so. */
+  /** It hashes API keys and inputs. */
   readonly records: Records;
   /** How long a POST can take, from its permit to its stored outcome, in milliseconds. */
   readonly leaseMs: number;

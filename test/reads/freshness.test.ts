@@ -256,9 +256,9 @@ describe('while the minute is exhausted and there is time to wait for the next o
       (await gateway.query(query, { headers: { 'cache-control': cacheControl, prefer: 'wait=0' } })).errors?.[0]
         ?.message;
     expect(await messageFor(ALL, 'no-cache')).toMatch(
-      /^1\/500 plan: 1 calls per minute are used up; retry in \d+ s, or drop no-cache to allow cached data\.$/,
+      /^1\/500 plan: the quota of 1 calls per minute is exhausted; retry in \d+ s, or drop no-cache to allow cached data\.$/,
     );
-    expect(await messageFor('{ pet(id: "999999") { id } }', 'max-age=0')).toMatch(/ are used up; retry in \d+ s\.$/);
+    expect(await messageFor('{ pet(id: "999999") { id } }', 'max-age=0')).toMatch(/ is exhausted; retry in \d+ s\.$/);
   });
 
   test('a no-cache read that waits holds up no other read of the same list', async () => {

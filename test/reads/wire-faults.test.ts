@@ -37,6 +37,8 @@ const ask = (key: string, query: string) =>
   gateway.query(query, { headers: { authorization: `Bearer ${key}`, 'cache-control': 'no-cache' } });
 const callsOf = (key: string) => gateway.sandbox.calls.filter((call) => call.key === key).length;
 
+const READS_IN_A_ROUND = 11;
+
 /** Reads of every kind at once. Their data has to be that of the store, and their errors typed. */
 async function readAll(key: string): Promise<number> {
   const startedMs = performance.now();
@@ -115,8 +117,8 @@ describe.each([
       // A busy machine may make some calls of a harmless fault time out.
       expect(failed > (kind === 'harmful' ? 0 : 5)).toBe(kind === 'harmful');
       await expectHealthy(key);
-      // On a busy machine petql may give up a call before the proxy read it: counted, and no exchange.
-      await expectCounted(key, proxy.exchanges - before + 2);
+      // On a busy machine the calls of one round may time out before the proxy reads them: counted, and no exchange.
+      await expectCounted(key, proxy.exchanges - before + READS_IN_A_ROUND);
     },
   );
 });

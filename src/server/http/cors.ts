@@ -1,6 +1,5 @@
 import type { CORSOptions } from 'graphql-yoga';
 import type { CheckedOptions } from '../../settings.ts';
-import { MOMENTARY_HEADERS } from './response-headers.ts';
 
 /** For Yoga, which answers preflights (the Fetch standard, "CORS protocol"). Without cookies: keys come in a header. */
 const GRANTED = {
@@ -18,7 +17,16 @@ const GRANTED = {
     'petql-dry-run',
     'x-requested-with',
   ],
-  exposedHeaders: MOMENTARY_HEADERS,
+  exposedHeaders: [
+    'age',
+    'ratelimit',
+    'ratelimit-policy',
+    'retry-after',
+    'x-ratelimit-limit',
+    'x-ratelimit-remaining',
+    'x-ratelimit-reset',
+    'x-request-id',
+  ],
   // The maximum of most browsers.
   maxAge: 7_200,
 };

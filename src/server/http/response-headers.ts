@@ -63,18 +63,6 @@ function quotaItem({ window, remaining, resetAt }: QuotaWindow, nowMs: number): 
   return `"${window.toLowerCase()}";r=${remaining}${reset}`;
 }
 
-/** Headers of one moment, which are no part of a cached response. Pages of other origins may read them. */
-export const MOMENTARY_HEADERS = [
-  'age',
-  'ratelimit',
-  'ratelimit-policy',
-  'retry-after',
-  'x-ratelimit-limit',
-  'x-ratelimit-remaining',
-  'x-ratelimit-reset',
-  'x-request-id',
-];
-
 /** Returns what the headers say about the quota and the result; nothing where no operation ran. */
 export function momentaryHeaders({ context, result = {} }: Partial<RequestState>): Record<string, string> {
   const usage = usageOf(result);
