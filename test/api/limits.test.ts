@@ -177,6 +177,21 @@ test('a document of many kilobytes gets no suggestions, and errors far down no p
   expect((await firstError(`${'\n'.repeat(600)}{ pets(limit: 500) { id } }`))['locations']).toBeUndefined();
 });
 
+test('a long name that the result has many times costs no more time than a short one', async () => {
+  const lists = times(50, (k) => `a${k}: pets(limit: 100) { ...F }`);
+  const ask = async (name: string) => {
+    const startedMs = performance.now();
+    const { errors } = await gateway.query(`{ ${lists} } fragment F on Pet { ${name}: id }`);
+    return { errors, tookMs: performance.now() - startedMs };
+  };
+  await ask('x');
+  const short = await ask('y');
+  expect(short.errors).toBeUndefined();
+  const long = await ask('x'.repeat(60_000));
+  expect(long.errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'answer' } }]);
+  expect(long.tookMs).toBeLessThan(4 * short.tookMs + 100);
+});
+
 /** Sends this many spaces, without saying how many there are. */
 function spaces(bytes: number) {
   let left = bytes;

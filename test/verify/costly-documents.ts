@@ -51,10 +51,23 @@ export const COSTLY_DOCUMENTS: readonly CostlyDocument[] = [
   // Text.
   { maxSize: 30_000, of: (size) => `{ ${'\n'.repeat(size)} nobody }` },
   { maxSize: 60_000, of: (size) => `{ ${'x'.repeat(size)} }` },
+  // A long name that the result has many times.
+  {
+    maxSize: 60_000,
+    of: (size) => `{ ${times(50, (k) => `a${k}: pets(limit: 100) { ...f0 }`)} } ${named('Pet', 'id', size)}`,
+  },
+  {
+    maxSize: 60_000,
+    of: (size) => `{ __schema { ${times(47, (k) => `a${k}: types { ...f0 }`)} } } ${named('__Type', 'name', size)}`,
+  },
 ];
 
 function times(count: number, one: (index: number) => string): string {
   return Array.from({ length: count }, (_, index) => one(index)).join(' ');
+}
+
+function named(type: string, field: string, length: number): string {
+  return `fragment f0 on ${type} { ${'x'.repeat(length)}: ${field} }`;
 }
 
 function fragment(number: number, selection: string): string {

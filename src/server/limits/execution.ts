@@ -107,14 +107,26 @@ function withUsage(result: ExecutionResult, state: RequestState): ExecutionResul
   if (context.refusal && isRefused(result, context.refusal)) return { errors: [graphqlError(context.refusal)] };
   const petql = context.usage();
   context.countSaved();
-  const data = JSON.stringify(result.data ?? null);
   // What a mutation has done is shown, however long it is.
-  if (data.length > MAX_DATA_CHARACTERS && state.operation?.type === OperationTypeNode.QUERY) {
-    const error = graphqlError(limitExceeded('answer', MAX_DATA_CHARACTERS, undefined, 200));
+  const maxCharacters = state.operation?.type === OperationTypeNode.QUERY ? MAX_DATA_CHARACTERS : Infinity;
+  // JSON.stringify alone would write a hundred times as much before petql could reject it.
+  const data = textLength(result.data) > maxCharacters ? undefined : JSON.stringify(result.data ?? null);
+  if (data === undefined || data.length > maxCharacters) {
+    const error = graphqlError(limitExceeded('answer', maxCharacters, undefined, 200));
     return { data: null, errors: [error], extensions: { petql } };
   }
   state.data = data;
   return { ...result, extensions: { petql } };
+}
+
+/** Returns how long the texts and names of a result are together. */
+function textLength(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  let length = 0;
+  if (Array.isArray(value)) for (const item of value) length += textLength(item);
+  else for (const [name, item] of Object.entries(value)) length += name.length + textLength(item);
+  return length;
 }
 
 /** Whether nothing ran since the upstream does not accept the key: HTTP 401 then. */
