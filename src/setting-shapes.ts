@@ -119,5 +119,5 @@ function withoutSlash(origin: string): string {
 }
 
 function isOrigin(text: string): boolean {
-  return text === '*' || (/^https?:/.test(text) && URL.parse(text)?.origin === text);
+  return text === '*' || (/^https?:[^*]+$/.test(text) && URL.parse(text)?.origin === text);
 }

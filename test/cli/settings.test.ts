@@ -9,6 +9,12 @@ test.each<[string, string[], Record<string, string>, RegExp]>([
   ['a wrong port', ['--port', '70000'], {}, /^--port must be a whole number from 0 to 65535, got "70000"$/],
   ['a wrong URL', ['--pet-api-url', 'ftp://x'], {}, /^--pet-api-url must be an http or https URL/],
   ['a URL with a password', [], { PET_API_URL: 'http://u:a secret@x/v1?key=a secret' }, /^PET_API_URL .*"…@x\/v1\?…"$/],
+  [
+    'a pattern of origins',
+    ['--cors-origins', 'https://*.x'],
+    {},
+    /^--cors-origins must be .* or \* for any, got "https:/,
+  ],
   ['an origin with a password', ['--cors-origins', 'https://u:a secret@x'], {}, /^--cors-origins must be .*"…@x"$/],
   ['a key with a space in it', ['--pet-api-key', 'is', 'a secret'], {}, /^Unexpected argument/],
   ['a key behind one dash', ['-pa secret'], {}, /^Unknown option '-p'; petql --help/],
