@@ -190,6 +190,10 @@ test('a long name that the result has many times costs no more time than a short
   const long = await ask('x'.repeat(60_000));
   expect(long.errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'answer' } }]);
   expect(long.tookMs).toBeLessThan(4 * short.tookMs + 100);
+  const types = times(40, (k) => `a${k}: types { ...F }`);
+  const introspection = `{ __schema { ${types} } } fragment F on __Type { ${'x'.repeat(60_000)}: name }`;
+  const dryRun = await gateway.query(introspection, { headers: { 'petql-dry-run': '1' } });
+  expect(dryRun.errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'answer' } }]);
 });
 
 /** Sends this many spaces, without saying how many there are. */

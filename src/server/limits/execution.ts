@@ -6,7 +6,7 @@ import type { ReadKey } from '../../reads/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
 import { hasNothing } from '../http/results.ts';
-import type { DryRun } from '../operation.ts';
+import type { DryRun, ResultExtensions } from '../operation.ts';
 import type { RequestContext } from '../request-context.ts';
 import { stateOf } from '../request-state.ts';
 import type { RequestState, ServerContext } from '../request-state.ts';
@@ -47,7 +47,7 @@ export function useExecution({ maxUpstreamCalls, introspection }: CheckedOptions
     if (upstreamCalls > maxUpstreamCalls) {
       return { errors: [graphqlError(limitExceeded('upstreamCalls', maxUpstreamCalls, upstreamCalls))] };
     }
-    if (context.dryRun) return withDryRun(dryResult, demands, context);
+    if (context.dryRun) return withDryRun(dryResult, demands, state);
     return withUsage(await execute(args), state);
   }
 
@@ -88,16 +88,13 @@ async function dryExecute(args: ExecutionArgs): Promise<{ demands: Demands; resu
   return { demands: { reads, creations }, result };
 }
 
-async function withDryRun(
-  result: ExecutionResult,
-  demands: Demands,
-  context: RequestContext,
-): Promise<ExecutionResult> {
+async function withDryRun(result: ExecutionResult, demands: Demands, state: RequestState): Promise<ExecutionResult> {
+  const context = state.context as RequestContext;
   const { reads, creations } = demands;
   if (context.refusal && reads.length + creations > 0) return { errors: [graphqlError(context.refusal)] };
   const upstreamCalls = context.worstCase(demands);
   const dryRun: DryRun = { upstreamCalls, creations, ...(await context.fit(upstreamCalls)) };
-  return { ...result, extensions: { petql: { ...context.usage(), dryRun } } };
+  return finished(result, { ...context.usage(), dryRun }, state);
 }
 
 function withUsage(result: ExecutionResult, state: RequestState): ExecutionResult {
@@ -105,8 +102,12 @@ function withUsage(result: ExecutionResult, state: RequestState): ExecutionResul
   if (!('data' in result)) return result;
   const context = state.context as RequestContext;
   if (context.refusal && isRefused(result, context.refusal)) return { errors: [graphqlError(context.refusal)] };
-  const petql = context.usage();
   context.countSaved();
+  return finished(result, context.usage(), state);
+}
+
+/** Adds the cost of a result, or rejects it where its data is too long. */
+function finished(result: ExecutionResult, petql: ResultExtensions['petql'], state: RequestState): ExecutionResult {
   // What a mutation has done is shown, however long it is.
   const maxCharacters = state.operation?.type === OperationTypeNode.QUERY ? MAX_DATA_CHARACTERS : Infinity;
   // JSON.stringify alone would write a hundred times as much before petql could reject it.
