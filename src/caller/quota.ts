@@ -11,10 +11,13 @@ const MAX_SHOWN = 2 ** 31 - 1;
  *
  * @param queued how many calls wait.
  */
-export function quotaViewOf({ plan, minute, day, pausedForMs }: QuotaState, queued: number, nowMs: number) {
+export function quotaViewOf(quotaState: QuotaState, queued: number, nowMs: number) {
+  const { minute, day, pausedForMs } = quotaState;
   return {
     /** "Free", or the figures of a plan without a name: "500/20000"; undefined while it is not known. */
-    plan,
+    get plan() {
+      return quotaState.plan;
+    },
     /** Windows whose limit is known. */
     windows: [
       ...(minute.isKnown ? [windowOf('MINUTE', minute, nowMs)] : []),

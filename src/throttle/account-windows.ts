@@ -27,13 +27,13 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
     if (nowMs < account.lastGrantAtMs) moveBack(window, latest);
     if (window.reset && window.reset.byMs > nowMs + lengthMs + rules.leaseMs) window.reset = undefined;
   }
-  account.lastGrantAtMs = Math.min(account.lastGrantAtMs, nowMs);
+  if (account.lastGrantAtMs > nowMs) account.lastGrantAtMs = nowMs;
   const sinceMs = nowMs - account.successes.sinceMs;
   if (sinceMs > SUCCESSES_FOR_MS || sinceMs < 0) account.successes = { count: 0, sinceMs: nowMs };
   const { pause } = account;
-  pause.untilMs = Math.min(pause.untilMs, nowMs + MAX_PAUSE_MS);
-  pause.probeUntilMs = Math.min(pause.probeUntilMs, nowMs + rules.probeMs);
-  pause.incidentAtMs = Math.min(pause.incidentAtMs, nowMs);
+  if (pause.untilMs > nowMs + MAX_PAUSE_MS) pause.untilMs = nowMs + MAX_PAUSE_MS;
+  if (pause.probeUntilMs > nowMs + rules.probeMs) pause.probeUntilMs = nowMs + rules.probeMs;
+  if (pause.incidentAtMs > nowMs) pause.incidentAtMs = nowMs;
   beginDay(account, nowMs);
 }
 

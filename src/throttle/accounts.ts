@@ -54,7 +54,6 @@ interface Seen {
   readonly account: Account;
   /** As the store keeps it. */
   readonly text: string | undefined;
-  quotaState?: { readonly atMs: number; readonly value: QuotaState };
 }
 
 type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
@@ -77,6 +76,8 @@ export function createAccounts(options: AccountsOptions) {
   /** The accounts as this process saw them last. */
   const seen = new LRUCache<string, Seen>({ max: MAX_SEEN });
   const offline = new Map<string, Offline>();
+  /** For one key only: one for each of a thousand keys would outlive the young generation. */
+  let latest: { readonly seen: Seen; readonly atMs: number; readonly value: QuotaState } | undefined;
   let isWarningDue = options.isForgetful;
   replicas?.onBeat((isEmptied) => {
     void flush();
@@ -255,11 +256,11 @@ export function createAccounts(options: AccountsOptions) {
       return quotaStateOf({ ...account, pause: own.account.pause }, nowMs, rules);
     }
     if (!last) return undefined;
-    if (last.quotaState?.atMs !== nowMs) {
+    if (latest?.seen !== last || latest.atMs !== nowMs) {
       passTime(last.account, nowMs, rules);
-      last.quotaState = { atMs: nowMs, value: quotaStateOf(last.account, nowMs, rules) };
+      latest = { seen: last, atMs: nowMs, value: quotaStateOf(last.account, nowMs, rules) };
     }
-    return last.quotaState.value;
+    return latest.value;
   }
 }
 
