@@ -35,7 +35,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
     apiKey,
     ...options,
     onChange: () => queue.review(),
-    onTurn: (event) => events?.waited(event),
+    onSend: (event) => events?.waited(event),
   });
   const cache = createPetCache(memory, clock);
   const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.learn(snapshot));

@@ -18,7 +18,7 @@ builder.queryType({
       description: 'Pets in the order of the pet API, which shows at most 100 and has no further pages.',
       args: {
         status: t.arg({ type: petStatus, description: 'Only pets with this status (default: all pets).' }),
-        limit: t.arg.int({ defaultValue: DEFAULT_LIMIT, description: 'The most pets to return, from 1 to 100.' }),
+        limit: t.arg.int({ defaultValue: DEFAULT_LIMIT, description: 'Maximum number of pets, from 1 to 100.' }),
       },
       resolve: (_root, { status, limit }, { pets }) => pets.list(status ?? undefined, checkedLimit(limit)),
     }),

@@ -67,14 +67,14 @@ export interface Moment {
 }
 
 /** The rate limits in a response, and how long it took. */
-export interface Response {
+export interface CallResponse {
   /** Undefined where its headers are missing or invalid. */
   readonly headers: HeaderLimits | undefined;
   readonly tookMs: number;
 }
 
 /** A 429, or what looks like a ban. */
-export interface RateLimited extends Response {
+export interface RateLimited extends CallResponse {
   /** Retry-After, or 0. */
   readonly retryAfterMs: number;
   /** Whether it is a 401 or 403 to a probe after a 429. */
@@ -151,7 +151,7 @@ export function lose(account: Account, permit: Permit, { nowMs }: Pick<Moment, '
 }
 
 /** Settles a permit by a response that is no refusal. */
-export function succeed(account: Account, permit: Permit, response: Response, moment: Moment): void {
+export function succeed(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
   settle(account, permit, response, moment);
   const { pause } = account;
   account.successes.count += 1;
@@ -182,7 +182,7 @@ export function refuse(account: Account, permit: Permit, response: RateLimited, 
 }
 
 /** Moves a permit from its lease to the time of its response, and corrects the counts by its headers. */
-export function settle(account: Account, permit: Permit, response: Response, { nowMs, rules }: Moment): void {
+export function settle(account: Account, permit: Permit, response: CallResponse, { nowMs, rules }: Moment): void {
   passTime(account, nowMs, rules);
   for (const name of WINDOW_NAMES) {
     const leased = name === 'minute' ? permit.minuteSlot : permit.daySlot;
@@ -195,7 +195,7 @@ export function settle(account: Account, permit: Permit, response: Response, { n
   correct(account, permit, response, { nowMs, rules });
 }
 
-function correct(account: Account, permit: Permit, { headers, tookMs }: Response, { nowMs, rules }: Moment): void {
+function correct(account: Account, permit: Permit, { headers, tookMs }: CallResponse, { nowMs, rules }: Moment): void {
   if (!headers) return;
   const { name, isCertain } = windowOf(headers, permit, account, rules);
   const window = account[name];

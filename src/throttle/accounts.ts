@@ -6,7 +6,7 @@ import { StoreUnavailableError } from '../store/store.ts';
 import type { Changed, Store } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { lose, newAccount, refund, refuse, settle, succeed, take } from './account.ts';
-import type { Moment, Permit, RateLimited, Response, Taken } from './account.ts';
+import type { Moment, Permit, RateLimited, CallResponse, Taken } from './account.ts';
 import { decodeAccount } from './account-format.ts';
 import type { Account } from './account-format.ts';
 import type { AccountRules } from './account-limits.ts';
@@ -25,8 +25,8 @@ export type CallEnd =
   /** It was sent, without a response. */
   | { readonly kind: 'lost' }
   /** A 401 or 403: only its headers matter. */
-  | ({ readonly kind: 'rejected' } & Response)
-  | ({ readonly kind: 'succeeded' } & Response)
+  | ({ readonly kind: 'rejected' } & CallResponse)
+  | ({ readonly kind: 'succeeded' } & CallResponse)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
 
 interface AccountsOptions {

@@ -16,7 +16,7 @@ export interface OfflineAccount {
 const WHOLE_MINUTE_MS = 61_000;
 const MAX_IN_FLIGHT = 2;
 /** Divides the plan for a replica that the others may not have counted; it has one call in flight. */
-const UNCOUNTED_SHARE = 50;
+const UNCOUNTED_DIVISOR = 50;
 
 /** Continues from what this process saw last, without a store that others use. */
 export function openWhole(seen: Account | undefined, rules: AccountRules): OfflineAccount {
@@ -28,11 +28,11 @@ export function openShare(
   seen: Account | undefined,
   nowMs: number,
   rules: AccountRules,
-  { shareCount = UNCOUNTED_SHARE }: Replicas,
+  { shareDivisor = UNCOUNTED_DIVISOR }: Replicas,
 ): OfflineAccount {
   const account = newAccount(randomUUID(), true);
   if (seen) passTime(seen, nowMs, rules);
-  const share = (calls: number) => Math.max(1, Math.floor(calls / shareCount));
+  const share = (calls: number) => Math.max(1, Math.floor(calls / shareDivisor));
   const limits = limitsOf(seen ?? account, rules.plan);
   const left = seen ? leftOf(seen, rules) : limits;
   if (seen) {
@@ -47,9 +47,9 @@ export function openShare(
     account,
     rules: {
       ...rules,
-      shareDivisor: shareCount,
+      shareDivisor,
       limits: { minute: share(limits.minute), day: share(left.day) },
-      maxInFlight: shareCount === UNCOUNTED_SHARE ? 1 : MAX_IN_FLIGHT,
+      maxInFlight: shareDivisor === UNCOUNTED_DIVISOR ? 1 : MAX_IN_FLIGHT,
     },
   };
 }

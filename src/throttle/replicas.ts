@@ -13,7 +13,7 @@ const KEPT_MS = 60_000;
  * Replicas whose heartbeats succeeded for so long have counted each other: longer than a heartbeat, and shorter than GONE_MS.
  */
 const SETTLED_MS = 5_000;
-const MIN_SHARE = 2;
+const MIN_DIVISOR = 2;
 
 /** When each replica had its last heartbeat, by the store's clock. */
 type Beats = Readonly<Record<string, number>>;
@@ -42,9 +42,9 @@ export function createReplicas(store: Store, replica: string, log: Log) {
       return Math.max(1, ...counts.slice(0, COUNTED_BEATS));
     },
     /** Divides the plan while Redis is unavailable; undefined while other replicas may not have counted this one. */
-    get shareCount() {
+    get shareDivisor() {
       const isSettled = lastBeatMs - firstBeatMs >= SETTLED_MS && failedAtMs - lastBeatMs <= SETTLED_MS;
-      return isSettled ? Math.max(MIN_SHARE, ...counts) : undefined;
+      return isSettled ? Math.max(MIN_DIVISOR, ...counts) : undefined;
     },
     /** False from the first failure until the next successful heartbeat. */
     get isRedisWorking() {

@@ -11,7 +11,7 @@ import { createRefused } from './refused.ts';
 import type { Refused } from './refused.ts';
 
 /** A request for one permit. */
-interface Turn {
+interface CallRequest {
   readonly kind: 'read' | 'write';
   /** By `clock.elapsed()`. Infinity where `signal` ends the wait. */
   readonly deadlineMs: number;
@@ -19,7 +19,7 @@ interface Turn {
   readonly signal?: AbortSignal | undefined;
 }
 
-type Passage<T> =
+type CallResult<T> =
   | { readonly kind: 'answered'; readonly answer: UpstreamAnswer<T> }
   /** `send` returned undefined. */
   | { readonly kind: 'unused' }
@@ -27,7 +27,7 @@ type Passage<T> =
 
 /** A call that waits. */
 interface Waiter {
-  readonly kind: Turn['kind'];
+  readonly kind: CallRequest['kind'];
   readonly deadlineMs: number;
   /** Sends, and settles once the call is over. */
   use(permit: Permit): Promise<void>;
@@ -42,7 +42,7 @@ interface ThrottleOptions {
   /** Called when the outlook has changed. */
   onChange(): void;
   /** Called when a call is sent. */
-  onTurn(event: WaitEvent): void;
+  onSend(event: WaitEvent): void;
 }
 
 /** Calls at a time. */
@@ -90,8 +90,8 @@ export function createThrottle(options: ThrottleOptions) {
      *
      * @param send returns undefined if there is nothing left to send: the permit is refunded.
      */
-    pass: <T>(turn: Turn, send: () => Promise<UpstreamAnswer<T>> | undefined) =>
-      new Promise<Passage<T>>((resolve, reject) => enter(turn, send, { resolve, reject })),
+    pass: <T>(request: CallRequest, send: () => Promise<UpstreamAnswer<T>> | undefined) =>
+      new Promise<CallResult<T>>((resolve, reject) => enter(request, send, { resolve, reject })),
     /** Returns the key's quota as this process saw it last; undefined before the first call. */
     quotaState: () => accounts.quotaState(apiKey),
     /** Whether the key is paused after a 429. */
@@ -123,11 +123,11 @@ export function createThrottle(options: ThrottleOptions) {
   };
 
   function enter<T>(
-    turn: Turn,
+    request: CallRequest,
     send: () => Promise<UpstreamAnswer<T>> | undefined,
-    { resolve, reject }: { resolve(passage: Passage<T>): void; reject(error: unknown): void },
+    { resolve, reject }: { resolve(result: CallResult<T>): void; reject(error: unknown): void },
   ): void {
-    const { kind, deadlineMs, signal } = turn;
+    const { kind, deadlineMs, signal } = request;
     if (stopping) return resolve(refusal('stopping'));
     if (signal?.aborted) return resolve(refusal('aborted'));
     const enteredAtMs = clock.elapsed();
@@ -156,7 +156,7 @@ export function createThrottle(options: ThrottleOptions) {
             void settle(permit, { kind: 'unused' });
             return resolve({ kind: 'unused' });
           }
-          options.onTurn({ kind, waitedMs: sentAtMs - enteredAtMs });
+          options.onSend({ kind, waitedMs: sentAtMs - enteredAtMs });
           const answer = await sending;
           const settled = settle(
             permit,
