@@ -16,7 +16,12 @@ const WINDOW = z.object({
    */
   reset: z.object({ fromMs: time, byMs: time, id: z.number() }).optional(),
 });
-const SPENT = WINDOW.refine(({ slots, counts }) => slots.length === counts.length);
+const SPENT = WINDOW.refine(
+  ({ slots, counts, total }) =>
+    slots.length === counts.length &&
+    slots.every((slot, index) => slot > (slots[index - 1] ?? -1)) &&
+    counts.reduce((sum, each) => sum + each, 0) === total,
+);
 const ACCOUNT = z.object({
   /** A new one after a loss; a permit of another epoch lowers no count. */
   epoch: z.string(),

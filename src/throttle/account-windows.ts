@@ -38,7 +38,7 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
 }
 
 function moveBack(window: WindowCount, latest: number): void {
-  for (let slot = window.slots.at(-1) ?? 0; slot > latest; slot = window.slots.at(-1) ?? 0) move(window, slot, latest);
+  for (const slot of window.slots.filter((each) => each > latest)) move(window, slot, latest);
 }
 
 /** Empties a calendar day, which resets on the hour, at its reset; a probe confirms it. */
@@ -152,7 +152,8 @@ export function keepUntilReset(
   { fromMs, byMs }: NonNullable<WindowCount['reset']>,
 ): void {
   const { slotMs } = WINDOWS[name];
-  while (first(window) * slotMs < fromMs) move(window, first(window), Math.ceil(byMs / slotMs));
+  const resetSlot = Math.ceil(byMs / slotMs);
+  for (const slot of window.slots.filter((each) => each * slotMs < fromMs)) move(window, slot, resetSlot);
 }
 
 export function dropOldest(window: WindowCount, excess: number): void {

@@ -138,6 +138,30 @@ test('a state file is for one process, is free after a failed start, and opens w
   await createGateway(options).close();
 });
 
+test.each([
+  ['is no JSON', () => '{'],
+  ['has a count without a slot', (text: string) => text.replace('"counts":[', '"counts":[1,')],
+  ['has its slots in no order', (text: string) => text.replace(/"slots":\[(\d+)/, '"slots":[$1,1')],
+  ['has another total', (text: string) => text.replace('"total":60', '"total":600')],
+])('a key whose account %s gets data, and the log says so', async (_what, damage) => {
+  {
+    using database = new DatabaseSync(file);
+    const [account] = database.prepare("SELECT name, text FROM documents WHERE name LIKE 'account:%'").all();
+    const damaged = damage(String(account?.['text']));
+    expect(damaged).not.toBe(account?.['text']);
+    database.prepare('UPDATE documents SET text = ? WHERE name = ?').run(damaged, String(account?.['name']));
+  }
+  const sandbox = await startSandbox();
+  const warnings: string[] = [];
+  const log = { info() {}, warn: (_details: object, message: string) => void warnings.push(message), error() {} };
+  const gateway = createGateway({ petApiUrl: sandbox.url, stateFile: file, plan: 'business', log });
+  const { errors } = await gateway.execute({ document: '{ pets { id } }', apiKey: 'demo-business' });
+  await gateway.close();
+  await sandbox.close();
+  expect(errors).toBeUndefined();
+  expect(warnings).toEqual(['an account in the store cannot be read; the headers correct a new one']);
+});
+
 test('a made-up key that reads its quota is not stored', async () => {
   const gateway = createGateway({ petApiUrl, stateFile: file, plan: 'pro' });
   const operation = { document: '{ rateLimit { windows { limit } } }', apiKey: 'made-up' };
