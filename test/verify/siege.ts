@@ -12,7 +12,7 @@ import type { Check, Suite } from './suite.ts';
 
 const NAMES = Object.keys(ATTACKS) as AttackName[];
 const MAX_DELAY_P99_MS = 50;
-const MAX_RESIDENT_MB = 900;
+const MAX_RESIDENT_MB = 700;
 /** A client that asks more seldom has shown nothing. */
 const MAX_PAUSE_MS = 500;
 const GOAL = `a good client is answered, event loop less than ${MAX_DELAY_P99_MS} ms late (p99)`;
