@@ -9,7 +9,8 @@ try {
 }
 // With a thousand API keys, V8 would move what one request needs to the old generation, at the cost of a third of its time.
 setFlagsFromString('--no-allocation-site-pretenuring');
-// Compiling takes a third of the start. A system without a writable directory for temporary files starts without the cache.
+// Compiling takes a third of the start. Without a writable directory for temporary files there is no cache. It is imported here,
+// since an older Node, which the check above rejects, has no such export.
 const { enableCompileCache } = await import('node:module');
 enableCompileCache();
 await import('./command-line.ts');

@@ -91,8 +91,8 @@ export const SETTINGS = {
   /** Max aliases, those of a fragment each time that it is used. Default 100. */
   maxAliases: limit(integer(0, 100_000).default(100), 'Maximum aliases of a document'),
   /**
-   * Max fields of an operation's result: each counts once per item of the lists around it, an id or a create 20 times. A variable counts
-   * as a `limit` of 100, or as 100 ids. Default 20000; GraphiQL's introspection costs some 9800.
+   * Max fields of an operation's result: each counts once per item of the lists around it, an id or a create 20 times. A
+   * variable counts as a `limit` of 100, or as 100 ids. Default 20000; GraphiQL's introspection costs some 9800.
    */
   maxCost: limit(integer(1, 10_000_000).default(20_000), 'Maximum fields of a result'),
   /** Max upstream calls of an operation at worst, counted before any is sent. Default 200. */

@@ -20,7 +20,7 @@ export function readApiKey(authorization: string | undefined): string | PetqlErr
 /** The same for a key that did not come in a header: from the server itself, or from the program that embeds petql. */
 export function givenApiKey(key: string | null | undefined): string | PetqlError {
   if (!key)
-    return unauthenticated('This request has no API key. Its server sets petApiKey, or passes an apiKey to execute.');
+    return unauthenticated('This request has no API key. Its server must set petApiKey or pass an apiKey to execute.');
   const expected = `expected at most ${MAX_KEY_LENGTH} visible ASCII characters without spaces.`;
   const isValid = key.length <= MAX_KEY_LENGTH && /^[\x21-\x7e]+$/.test(key);
   return isValid ? key : unauthenticated(`The API key is malformed: ${expected}`);

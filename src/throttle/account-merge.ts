@@ -5,8 +5,7 @@ import { WINDOW_NAMES, add, countIn } from './account-windows.ts';
 /** Adds what this replica spent without Redis. Slots have absolute times, so each permit stays in its window. */
 export function absorb(account: Account, own: Account): void {
   for (const name of WINDOW_NAMES) {
-    const { slots, counts } = own[name];
-    for (const [index, slot] of slots.entries()) add(account[name], slot, counts[index] ?? 0);
+    for (const slot of own[name].slots) add(account[name], slot, countIn(own[name], slot));
   }
   account.granted += own.granted;
   account.lastGrantAtMs = Math.max(account.lastGrantAtMs, own.lastGrantAtMs);

@@ -27,13 +27,13 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
     if (nowMs < account.lastGrantAtMs) moveBack(window, latest);
     if (window.reset && window.reset.byMs > nowMs + lengthMs + rules.leaseMs) window.reset = undefined;
   }
-  if (account.lastGrantAtMs > nowMs) account.lastGrantAtMs = nowMs;
+  account.lastGrantAtMs = Math.min(account.lastGrantAtMs, nowMs);
   const sinceMs = nowMs - account.successes.sinceMs;
   if (sinceMs > SUCCESSES_FOR_MS || sinceMs < 0) account.successes = { count: 0, sinceMs: nowMs };
   const { pause } = account;
-  if (pause.untilMs > nowMs + MAX_PAUSE_MS) pause.untilMs = nowMs + MAX_PAUSE_MS;
-  if (pause.probeUntilMs > nowMs + rules.probeMs) pause.probeUntilMs = nowMs + rules.probeMs;
-  if (pause.incidentAtMs > nowMs) pause.incidentAtMs = nowMs;
+  pause.untilMs = Math.min(pause.untilMs, nowMs + MAX_PAUSE_MS);
+  pause.probeUntilMs = Math.min(pause.probeUntilMs, nowMs + rules.probeMs);
+  pause.incidentAtMs = Math.min(pause.incidentAtMs, nowMs);
   beginDay(account, nowMs);
 }
 
@@ -118,15 +118,19 @@ export function freeSlot(name: WindowName, atMs: number): number {
 /** Adds permits to a slot, or removes up to as many as it has. */
 export function add(window: WindowCount, slot: number, count: number): void {
   const { slots, counts } = window;
+  const before = countIn(window, slot);
+  const after = Math.max(0, before + count);
+  if (before === 0 && after === 0) return;
+  window.total += after - before;
   // Most changes are near the end.
-  const before = slots.findLastIndex((each) => each <= slot);
-  const isNew = slots[before] !== slot;
-  const had = isNew ? 0 : (counts[before] ?? 0);
-  const has = Math.max(0, had + count);
-  const index = isNew ? before + 1 : before;
-  slots.splice(index, isNew ? 0 : 1, ...(has > 0 ? [slot] : []));
-  counts.splice(index, isNew ? 0 : 1, ...(has > 0 ? [has] : []));
-  window.total += has - had;
+  const index = slots.findLastIndex((each) => each <= slot);
+  if (before === 0) {
+    slots.splice(index + 1, 0, slot);
+    counts.splice(index + 1, 0, after);
+  } else if (after === 0) {
+    slots.splice(index, 1);
+    counts.splice(index, 1);
+  } else counts[index] = after;
 }
 
 /** Returns how many permits of a slot are spent. */
@@ -157,6 +161,6 @@ export function keepUntilReset(
 }
 
 export function dropOldest(window: WindowCount, excess: number): void {
-  const least = window.total - excess;
-  while (window.total > Math.max(0, least)) add(window, first(window), least - window.total);
+  const minTotal = Math.max(0, window.total - excess);
+  while (window.total > minTotal) add(window, first(window), minTotal - window.total);
 }

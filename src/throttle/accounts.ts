@@ -52,7 +52,7 @@ const CONTENDED_MS = 50;
 
 interface Seen {
   readonly account: Account;
-  /** As the store keeps it. */
+  /** As the store keeps it; undefined where it does not. */
   readonly text: string | undefined;
 }
 
@@ -182,17 +182,14 @@ export function createAccounts(options: AccountsOptions) {
 
   async function updateStore<Result>(apiKey: string, change: AccountChange<Result>): Promise<Result> {
     const name = `account:${await nameOf(apiKey)}`;
-    const { result, now } = await store.update(
-      name,
-      (found, nowMs): Changed<{ result: Result; now: Pick<Seen, 'account' | 'text'> }> => {
-        const account = open(apiKey, found);
-        const changed = change(account, nowMs, rules);
-        // Anybody can read the quota of made-up keys.
-        const isUnused = change === READ && found === undefined && !seen.has(apiKey);
-        const text = isUnused ? undefined : JSON.stringify(account);
-        return { text, ttlMs: ACCOUNT_TTL_MS, result: { result: changed, now: { account, text } } };
-      },
-    );
+    const { result, now } = await store.update(name, (found, nowMs): Changed<{ result: Result; now: Seen }> => {
+      const account = open(apiKey, found);
+      const changed = change(account, nowMs, rules);
+      // Anybody can read the quota of made-up keys.
+      const isUnused = change === READ && found === undefined && !seen.has(apiKey);
+      const text = isUnused ? undefined : JSON.stringify(account);
+      return { text, ttlMs: ACCOUNT_TTL_MS, result: { result: changed, now: { account, text } } };
+    });
     if (now.text !== undefined) seen.set(apiKey, now);
     return result;
   }
@@ -245,7 +242,7 @@ export function createAccounts(options: AccountsOptions) {
     else Object.assign(account, structuredClone(own));
   }
 
-  /** Returns the key's quota as this process saw it last; undefined before the first call. The same object within a millisecond. */
+  /** Returns the key's quota as this process saw it last; undefined before the first call. */
   function quotaState(apiKey: string): QuotaState | undefined {
     const last = seen.get(apiKey);
     const own = offline.get(apiKey);

@@ -94,7 +94,7 @@ async function withDryRun(result: ExecutionResult, demands: Demands, state: Requ
   if (context.refusal && reads.length + creations > 0) return { errors: [graphqlError(context.refusal)] };
   const upstreamCalls = context.worstCase(demands);
   const dryRun: DryRun = { upstreamCalls, creations, ...(await context.fit(upstreamCalls)) };
-  return finished(result, { ...context.usage(), dryRun }, state);
+  return withExtensions(result, { ...context.usage(), dryRun }, state);
 }
 
 function withUsage(result: ExecutionResult, state: RequestState): ExecutionResult {
@@ -103,11 +103,15 @@ function withUsage(result: ExecutionResult, state: RequestState): ExecutionResul
   const context = state.context as RequestContext;
   if (context.refusal && isRefused(result, context.refusal)) return { errors: [graphqlError(context.refusal)] };
   context.countSaved();
-  return finished(result, context.usage(), state);
+  return withExtensions(result, context.usage(), state);
 }
 
 /** Adds the cost of a result, or rejects it where its data is too long. */
-function finished(result: ExecutionResult, petql: ResultExtensions['petql'], state: RequestState): ExecutionResult {
+function withExtensions(
+  result: ExecutionResult,
+  petql: ResultExtensions['petql'],
+  state: RequestState,
+): ExecutionResult {
   // What a mutation has done is shown, however long it is.
   const maxCharacters = state.operation?.type === OperationTypeNode.QUERY ? MAX_DATA_CHARACTERS : Infinity;
   // JSON.stringify alone would write a hundred times as much before petql could reject it.
