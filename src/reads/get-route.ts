@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Int64 } from '../int64.ts';
 import type { Log } from '../log.ts';
 import type { Pet } from '../pet.ts';
-import type { UpstreamAnswer, UpstreamOutcome } from '../upstream/pet-api.ts';
+import type { UpstreamOutcome } from '../upstream/pet-api.ts';
 
 /** When the upstream removes `GET /pets/{petId}` (pet-api.md, "Get an animal"): 5 December 2030. */
 const SUNSET_MS = Date.UTC(2030, 11, 5);
@@ -18,14 +18,15 @@ export type GetRoute = ReturnType<typeof createGetRoute>;
 
 /** Whether the upstream still has the deprecated `GET /pets/{petId}`, for all callers: its sunset and a circuit breaker. */
 export function createGetRoute(clock: Clock, log: Log) {
-  let sunsetMs = SUNSET_MS;
-  let isLogged = false;
-  let upstreamEpochMs: number | undefined;
   let isBroken = false;
   let probeAtMs = -Infinity;
-  const nowMs = () => (upstreamEpochMs === undefined ? clock.now() : clock.elapsed() + upstreamEpochMs);
-  const isBeforeSunset = () => nowMs() < sunsetMs - MARGIN_MS;
-  const nearSunsetMs = () => (sunsetMs - nowMs() < NEAR_MS ? sunsetMs : undefined);
+  const isBeforeSunset = () => clock.now() < SUNSET_MS - MARGIN_MS;
+  const nearSunsetMs = () => (SUNSET_MS - clock.now() < NEAR_MS ? SUNSET_MS : undefined);
+
+  if (nearSunsetMs() !== undefined) {
+    const sunset = new Date(SUNSET_MS).toISOString();
+    log.warn({ route: ROUTE, sunset }, 'the pet API removes this route; ids are then looked up in lists');
+  }
 
   return {
     /** Whether a get may be sent now: while the circuit is closed, or as its one probe a minute. */
@@ -38,12 +39,8 @@ export function createGetRoute(clock: Clock, log: Log) {
     sending() {
       if (isBroken) probeAtMs = clock.elapsed() + BREAK_MS;
     },
-    dated,
-    /** Reads the sunset and the state of the route from the response to a get. The value is null for a pet that does not exist. */
-    judge(answer: UpstreamAnswer<Pet>, id: Int64): UpstreamOutcome<Pet | null> {
-      const { outcome, sunsetMs: headerMs } = answer;
-      dated(answer);
-      if (headerMs !== undefined) noteSunset(headerMs);
+    /** Reads the state of the route from the outcome of a get. The value is null for a pet that does not exist. */
+    judge(outcome: UpstreamOutcome<Pet>, id: Int64): UpstreamOutcome<Pet | null> {
       // After the sunset a 404 may mean that the route is gone, and proves no absence.
       if (outcome.kind === 'not-found' && !isBeforeSunset()) return { kind: 'route-gone', status: 404 };
       const isThere = outcome.kind === 'ok' || outcome.kind === 'not-found';
@@ -52,20 +49,6 @@ export function createGetRoute(clock: Clock, log: Log) {
       return outcome.kind === 'not-found' ? { kind: 'ok', value: null } : outcome;
     },
   };
-
-  /** The `Date` of a response: the upstream's own clock decides when the sunset is. */
-  function dated({ rateLimit }: UpstreamAnswer<unknown>): void {
-    if (rateLimit?.dateMs !== undefined) upstreamEpochMs = rateLimit.dateMs - clock.elapsed();
-  }
-
-  /** The `Sunset` header (RFC 8594). The first near one is logged, once. */
-  function noteSunset(atMs: number): void {
-    sunsetMs = atMs;
-    if (isLogged || nearSunsetMs() === undefined) return;
-    isLogged = true;
-    const sunset = new Date(atMs).toISOString();
-    log.warn({ route: ROUTE, sunset }, 'the pet API soon removes this route; ids are then looked up in lists');
-  }
 
   function setBroken(broken: boolean): void {
     if (broken === isBroken) return;

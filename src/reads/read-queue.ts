@@ -226,12 +226,11 @@ async function sendRead(
   const call = { apiKey, trace: billedTo?.request.trace };
   if (isList(key)) {
     const answer = await petApi.listPets(key === 'all' ? undefined : key, call);
-    getRoute.dated(answer);
     return { ...answer, outcome: mapped(answer.outcome, (list) => listSnapshot(key, list, sentAtMs, known)) };
   }
   getRoute.sending();
   const answer = await petApi.getPet(key, call);
-  const outcome = getRoute.judge(answer, key);
+  const outcome = getRoute.judge(answer.outcome, key);
   return { ...answer, outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, known)) };
 }
 

@@ -47,6 +47,8 @@ export interface TransportFailure {
 
 /** Twenty busy API keys with 50 concurrent calls each. */
 const MAX_CONNECTIONS = 1_000;
+/** Whatever a `Keep-Alive` header promises: a firewall may drop an idle connection in silence, and a creation on it is lost. */
+const KEEP_ALIVE_MS = 4_000;
 /** A list of 100 pets has some 10 KiB. */
 const MAX_BODY_BYTES = 1_048_576;
 
@@ -62,7 +64,8 @@ export function createTransport({ origin, timeoutMs, ...options }: TransportOpti
       // undici's own timeouts watch one phase each and are coarse; the exchange has one for the whole call.
       headersTimeout: 0,
       bodyTimeout: 0,
-      keepAliveTimeout: 4_000,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
       // One call a connection, so that a broken connection fails one call only.
       pipelining: 1,
       allowH2: false,

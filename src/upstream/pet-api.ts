@@ -5,7 +5,7 @@ import type { Log } from '../log.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
-import type { ResponseHeaders, Transport, TransportFailure } from './http-transport.ts';
+import type { Transport, TransportFailure } from './http-transport.ts';
 import type { TransportRequest, TransportResponse } from './http-transport.ts';
 import { readRateLimitHeaders } from './rate-limit-headers.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
@@ -47,8 +47,6 @@ export interface UpstreamAnswer<T> {
   readonly status?: number | undefined;
   /** From every response, errors and broken ones included; undefined where none came. */
   readonly rateLimit: RateLimitHeaders | undefined;
-  /** When the upstream withdraws the operation (`Sunset`, RFC 8594), in milliseconds since the epoch. */
-  readonly sunsetMs?: number;
 }
 
 interface UpstreamCall {
@@ -146,6 +144,8 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
       headers: {
         authorization: `Bearer ${apiKey}`,
         accept: 'application/json',
+        // Without this any coding is acceptable (RFC 9110, section 12.5.3), and petql decodes none.
+        'accept-encoding': 'identity',
         'user-agent': 'petql',
         ...(trace && traceHeaders(trace)),
         ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -161,7 +161,6 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
       sent: result.kind === 'response' || result.sent,
       status: head?.status,
       rateLimit: head && readRateLimitHeaders(head.headers, clock.now()),
-      ...(head && readSunset(head.headers)),
     };
   }
 
@@ -234,10 +233,4 @@ function outcomeOf<T>(response: TransportResponse, success: number, decode: Exch
 function hasNextPage(link: string | string[] | undefined): boolean {
   const params = [link ?? []].flat().flatMap((value) => value.split(/[;,]/));
   return params.some((param) => /^\s*rel\s*=\s*(?:"[^"]*\bnext\b|next\b)/i.test(param));
-}
-
-/** A Deprecation header adds nothing to pet-api.md; a Sunset header says when. */
-function readSunset({ sunset }: ResponseHeaders): Pick<UpstreamAnswer<unknown>, 'sunsetMs'> {
-  const sunsetMs = typeof sunset === 'string' ? Date.parse(sunset) : NaN;
-  return Number.isNaN(sunsetMs) ? {} : { sunsetMs };
 }

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import type { FaultProxy } from '../support/fault-proxy.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
+import { serve } from '../support/serve.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
@@ -152,6 +154,31 @@ test('a kept connection that has ended costs no read an error', async () => {
     proxy.endConnections(time % 2 === 0 ? 'close' : 'reset');
     await new Promise((resolve) => setImmediate(resolve));
   }
+});
+
+test('a kept connection ends after some idle seconds, whatever the upstream promises', async () => {
+  let closedAfterMs = NaN;
+  await using server = await serve((request, response) => {
+    const servedAtMs = performance.now();
+    request.socket.once('close', () => (closedAfterMs = performance.now() - servedAtMs));
+    response.writeHead(200, { 'content-type': 'application/json', 'keep-alive': 'timeout=600' }).end('[]');
+  });
+  const idle = createGateway({ petApiUrl: `${server.origin}/v1` });
+  await idle.execute({ document: '{ pets { id } }', apiKey: 'key' });
+  await expect.poll(() => closedAfterMs, { timeout: 8_000 }).toBeGreaterThan(1_000);
+  await idle.close();
+});
+
+test('a call asks for a body without coding', async () => {
+  const codings: unknown[] = [];
+  await using server = await serve((request, response) => {
+    codings.push(request.headers['accept-encoding']);
+    response.writeHead(200, { 'content-type': 'application/json' }).end('[]');
+  });
+  const asking = createGateway({ petApiUrl: `${server.origin}/v1` });
+  await asking.execute({ document: '{ pets { id } }', apiKey: 'key' });
+  await asking.close();
+  expect(codings).toEqual(['identity']);
 });
 
 test('a kept connection that ends under a call: a read is retried, a creation is OUTCOME_UNKNOWN', async () => {
