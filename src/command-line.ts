@@ -18,7 +18,7 @@ import { unusableFile } from './store/file-store.ts';
 /** The package.json of a checkout or of the installed package. */
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
 
-/** Containers are killed ten seconds after SIGTERM. */
+/** Docker kills a container ten seconds after SIGTERM. */
 const GRACE_MS = 7_000;
 
 /** A connection is idle while its operation waits, so it times out this much later. */
@@ -100,9 +100,9 @@ async function runGateway(config: Config): Promise<Service> {
       exampleRequest(endpoint, config, trustedDocuments, demoKey),
     ].join('\n'),
     async stop() {
-      void gateway.drain();
-      await listener.stop(GRACE_MS);
-      await admin?.stop(0);
+      void gateway.drain(config.shutdownDelayMs);
+      await listener.stop({ delayMs: config.shutdownDelayMs, graceMs: GRACE_MS });
+      await admin?.stop({ graceMs: 0 });
       await gateway.close();
       await sandbox?.close();
     },

@@ -42,8 +42,11 @@ export interface Gateway {
    * @throws Error when the store has another key secret: operations fail then, since the quota would be used twice.
    */
   readonly ready: () => Promise<void>;
-  /** Rejects calls that wait and new ones; resolves once those in flight are over. */
-  readonly drain: () => Promise<void>;
+  /**
+   * Turns `/health/ready` to 503, and after `delayMs` (0) rejects calls that wait and new ones. Resolves once those in flight are
+   * over.
+   */
+  readonly drain: (delayMs?: number) => Promise<void>;
   /** Drains for half a second at most, stores the used quota, and closes every connection. Further calls do nothing. */
   readonly close: () => Promise<void>;
 }
@@ -124,9 +127,10 @@ function assemble(
     await transport.close();
   }
 
-  function drain(): Promise<void> {
+  async function drain(delayMs = 0): Promise<void> {
     draining = true;
-    return callers.close();
+    if (delayMs > 0) await setTimeout(delayMs);
+    await callers.close();
   }
 
   function health(): Health {

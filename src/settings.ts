@@ -70,6 +70,7 @@ export const SETTINGS = {
   host: flag(z.string().default('127.0.0.1'), 'ADDRESS', 'Address to listen on', { commands: BOTH }),
   adminPort: flag(integer(0, 65_535).optional(), 'N', 'Port of the metrics and the quota page (off)'),
   adminHost: flag(z.string().default('127.0.0.1'), 'ADDRESS', 'Address of the admin port'),
+  shutdownDelayMs: flag(integer(0, 600_000).default(0), 'MS', 'Time not ready and serving, before stopping, in ms'),
   /** Whether browsers get GraphiQL at the endpoint. Default true. */
   graphiql: toggle(true, 'GraphiQL for browsers'),
   /** Whether clients may query the schema; without it, errors do not suggest its names either. Default true. */
@@ -122,7 +123,15 @@ export const SETTINGS = {
   redisConnection: functions<RedisConnection>('compareAndSet', 'close').optional(),
 };
 
-export const PROGRAM_ONLY = ['sandbox', 'port', 'host', 'adminPort', 'adminHost', 'sandboxFile'] as const;
+export const PROGRAM_ONLY = [
+  'sandbox',
+  'port',
+  'host',
+  'adminPort',
+  'adminHost',
+  'shutdownDelayMs',
+  'sandboxFile',
+] as const;
 
 type Settings = typeof SETTINGS;
 type ProgramOnly = (typeof PROGRAM_ONLY)[number];

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
 import { httpOrigin } from '../http-origin.ts';
 
 /** Sends the response, at once or later. */
@@ -28,38 +29,50 @@ const OPTIONS = {
 /** Bounds the memory of request bodies: connections times `maxBodyBytes`. */
 const MAX_CONNECTIONS = 5_000;
 
-export type Listener = Awaited<ReturnType<typeof listen>>;
+export interface Listener {
+  /** The origin that it can be reached at, such as http://127.0.0.1:4000. */
+  readonly origin: string;
+  /**
+   * Ends connections with their responses from now on. Takes new ones for `delayMs` (0), while load balancers learn of the stop;
+   * then closes idle ones, and the others with their response or after `graceMs`.
+   */
+  readonly stop: (times: { readonly delayMs?: number; readonly graceMs: number }) => Promise<void>;
+}
 
 /**
  * Serves a request handler on a port.
  *
  * @throws Error of node:net when it cannot listen there.
  */
-export async function listen(handler: RequestHandler, { host, port, idleMs = IDLE_MS }: ListenOptions) {
+export async function listen(
+  handler: RequestHandler,
+  { host, port, idleMs = IDLE_MS }: ListenOptions,
+): Promise<Listener> {
   const server = createServer(OPTIONS, handler);
   server.timeout = idleMs;
   server.maxConnections = MAX_CONNECTIONS;
+
   const pending = new Set<ServerResponse>();
+  let isStopping = false;
   server.prependListener('request', (_request, response) => {
-    response.shouldKeepAlive &&= server.listening;
+    response.shouldKeepAlive &&= !isStopping;
     pending.add(response);
     response.once('close', () => pending.delete(response));
   });
+
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, host, resolve);
   });
-  return {
-    /** The origin that it can be reached at, such as http://127.0.0.1:4000. */
-    origin: httpOrigin(server),
-    /** Closes idle connections, and the others with their response, or after `graceMs`. */
-    stop: (graceMs: number) =>
-      new Promise<void>((resolve) => {
-        const grace = setTimeout(() => server.closeAllConnections(), graceMs);
-        for (const response of pending) response.shouldKeepAlive = false;
-        server.close(() => {
-          clearTimeout(grace);
-          resolve();
-        });
-      }),
-  };
+  return { origin: httpOrigin(server), stop };
+
+  async function stop({ delayMs = 0, graceMs }: { readonly delayMs?: number; readonly graceMs: number }) {
+    isStopping = true;
+    for (const response of pending) response.shouldKeepAlive = false;
+    if (delayMs > 0) await setTimeout(delayMs);
+
+    const closed = new Promise((resolve) => void server.close(resolve));
+    await Promise.race([closed, setTimeout(graceMs, undefined, { ref: false })]);
+    server.closeAllConnections();
+    await closed;
+  }
 }

@@ -1,7 +1,11 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test as oneTest } from 'vitest';
 import { askDayUsed, post } from '../support/client.ts';
 import { startPetql } from '../support/run-petql.ts';
@@ -121,6 +125,46 @@ test.each([
   // Without it the grace is seven seconds.
   expect(performance.now() - startedMs).toBeLessThan(6_000);
   expect(await creating).toBe('lost');
+});
+
+/** Sends one query on a new connection. Returns its status, or the code of the error where nothing listens. */
+async function queryAlone({ address }: PetqlProcess): Promise<number | string> {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${KEY}` };
+  const sent = request(address, { method: 'POST', agent: false, headers });
+  try {
+    const [response] = (await once(sent.end('{"query":"{ pets { id } }"}'), 'response')) as [IncomingMessage];
+    response.resume();
+    return response.statusCode ?? 0;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? '';
+  }
+}
+
+test('a load balancer that looks at readiness each 100 ms loses no request to a process that stops', async () => {
+  const petql = await start('--shutdown-delay-ms', '3000');
+  const isReady = async () => (await fetch(new URL('/health/ready', petql.address))).ok;
+  const answers: (number | string)[] = [];
+  for (let turn = 0; await isReady(); turn += 1) {
+    if (turn === 3) petql.kill('SIGTERM');
+    for (let query = 0; query < 10; query += 1) {
+      answers.push(await queryAlone(petql));
+      await pause(10);
+    }
+  }
+  expect(answers.length).toBeGreaterThanOrEqual(40);
+  expect(new Set(answers)).toEqual(new Set([200]));
+  // Connections that stay end with their response, since their requests shall go elsewhere.
+  expect((await fetch(new URL('/health/live', petql.address))).headers.get('connection')).toBe('close');
+  await until(async () => (await queryAlone(petql)) === 'ECONNREFUSED');
+  expect(await petql.exited).toBe(0);
+});
+
+test('a second signal ends it at once while it still serves', async () => {
+  const petql = await start('--shutdown-delay-ms', '60000');
+  petql.kill('SIGTERM');
+  const repeating = setInterval(() => petql.kill('SIGTERM'), 50);
+  expect(await petql.exited).toBe(143);
+  clearInterval(repeating);
 });
 
 // Where npm's shell is bash, Ctrl-C reaches petql from the terminal and from npm.

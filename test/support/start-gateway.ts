@@ -80,8 +80,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     logLines,
     query: (query, more) => post(endpoint, query, more),
     async [Symbol.asyncDispose]() {
-      await listener.stop(0);
-      await adminListener?.stop(0);
+      await listener.stop({ graceMs: 0 });
+      await adminListener?.stop({ graceMs: 0 });
       await gateway[Symbol.asyncDispose]();
     },
   };

@@ -118,7 +118,7 @@ export async function startSubject(resources: AsyncDisposableStack): Promise<Sub
     });
     resources.defer(() => gateway.close());
     const listener = await listen(gateway.handle, { host: '127.0.0.1', port: 0 });
-    resources.defer(() => listener.stop(0));
+    resources.defer(() => listener.stop({ graceMs: 0 }));
     return listener.origin;
   }
 
