@@ -51,6 +51,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
     refreshBudget,
     rejectedKey,
     sharedLists,
+    onRejected,
     onRetry: (key) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
   };
   const queue = createReadQueue(parts);
@@ -104,6 +105,15 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
       await Promise.all([throttle.close(), writes.close()]);
     },
   };
+
+  /** No call with the key is sent for a while, and nobody gets data for it: here at once, by other replicas within a second. */
+  function onRejected(): void {
+    rejectedKey.reject();
+    // Anybody can make up a key, and announcing it would store a document.
+    if (cache.isEmpty()) return;
+    cache.clear();
+    void sharedLists?.wrote();
+  }
 
   /** The quota as this process knows it, for the headers of a response; undefined before the first call. */
   function latestQuota(): QuotaView | undefined {

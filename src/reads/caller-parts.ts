@@ -24,6 +24,8 @@ export interface CallerParts {
   readonly rejectedKey: RejectedKey;
   /** Undefined without Redis. */
   readonly sharedLists: CallerLists | undefined;
+  /** The upstream rejected the key with 401, and not because of a ban. */
+  onRejected(): void;
   /** A call is sent that is a retry. */
   onRetry(key: ReadKey): void;
 }

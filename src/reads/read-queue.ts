@@ -203,11 +203,8 @@ export function createReadQueue(parts: CallerParts) {
     const error = readError(failure, mayBeBanned);
     const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
     if (!isRejected) return readFailures.receive(flight, failure, error);
-    // A key that the upstream rejects is served nothing from the cache; one that may be banned is, and the throttle pauses it.
-    if (!mayBeBanned) {
-      if (failure.kind === 'unauthenticated') rejectedKey.reject();
-      cache.clear();
-    }
+    // A key that may be banned is served from the cache, and the throttle pauses it.
+    if (!mayBeBanned) parts.onRejected();
     failAll(error);
   }
 

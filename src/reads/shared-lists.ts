@@ -79,7 +79,7 @@ export function createSharedLists({ store, nameOf, clock, works, ...options }: S
       share(snapshot: Snapshot) {
         if (isList(snapshot.key)) void sync(snapshot);
       },
-      /** Announces a write. Settles once the store has it, or cannot take it now. */
+      /** Announces a write, or that the upstream rejected the key: nobody serves earlier data. Settles once the store has it, or cannot take it now. */
       wrote(): Promise<void> {
         version = randomUUID();
         unwritten.set(cache, sync);

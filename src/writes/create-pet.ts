@@ -112,7 +112,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       parts.refreshBudget.spend();
       parts.retryBudget.called();
     }
-    if (outcome.kind === 'unauthenticated' && !throttle.mayBeBanned()) rejectedKey.reject();
+    if (outcome.kind === 'unauthenticated' && !throttle.mayBeBanned()) parts.onRejected();
     else if (outcome.kind === 'ok' || outcome.kind === 'invalid') rejectedKey.accept();
     // Before the throttle lets anything else through, so that every read that comes now sees the write.
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {

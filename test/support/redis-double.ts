@@ -11,6 +11,8 @@ export interface Redis {
   fault: RedisFault | undefined;
   /** FLUSHALL. */
   empty(): void;
+  /** The names of its documents. */
+  names(): string[];
   /** Compares that were won and lost. */
   readonly compares: { readonly won: number; readonly lost: number };
 }
@@ -55,6 +57,7 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
     empty() {
       texts.clear();
     },
+    names: () => [...texts.keys()],
   };
 
   function connect(): RedisConnection {
