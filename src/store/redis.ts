@@ -40,6 +40,8 @@ export function connectRedis(url: string): RedisConnection {
   const redis = new Client(url, {
     // With ioredis's defaults a command hangs for a minute while Redis is down, and is resent on the next connection.
     enableOfflineQueue: false,
+    // Needs no right to run CLIENT, which could end others' connections.
+    disableClientInfo: true,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     commandTimeout: COMMAND_TIMEOUT_MS,

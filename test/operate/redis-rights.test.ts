@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test as oneTest } from 'vitest';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
+import type { RedisServer } from '../support/redis-server.ts';
+import { graphqlRequest, startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
+import { until } from '../support/until.ts';
+
+const PASSWORD = 'redis-pass-b16b00';
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+/** Those that README gives to petql's user. */
+const RIGHTS = /`(~petql:\* [^`]+)`/.exec(README)?.[1]?.split(' ') ?? [];
+const COMMANDS = RIGHTS.filter((right) => right.startsWith('+'));
+
+/** Heartbeats are a second apart, so the tests wait together. */
+const test = oneTest.concurrent;
+
+/** Two replicas over a Redis whose user has these rights. */
+async function startReplicas(resources: AsyncDisposableStack, rights: readonly string[]) {
+  const redis = await startRedis();
+  resources.defer(() => redis.close());
+  await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${PASSWORD}`, ...rights);
+  const redisUrl = `${redis.url.replace('//', `//petql:${PASSWORD}@`)}/3`;
+  const start = async () => resources.use(await startGateway({ gateway: { redisUrl, admin: true, maxWaitMs: 500 } }));
+  return { redis, replicas: [await start(), await start()] as const };
+}
+
+/** Does all that petql stores: accounts, shared lists, creates that succeed and ones that do not, heartbeats. */
+async function useAll(replicas: readonly TestGateway[]): Promise<void> {
+  for (const { gateway, sandbox } of replicas) {
+    sandbox.setFault(() => ({ refused: true, status: 403 }));
+    await gateway.fetch(graphqlRequest({ query: create('refused') }));
+    sandbox.setFault(undefined);
+    await gateway.fetch(graphqlRequest({ query: create('momo') }));
+    await gateway.fetch(graphqlRequest({ query: '{ pets { id } rateLimit { plan } }' }));
+  }
+}
+
+function create(idempotencyKey: string): string {
+  return `mutation { createPet(input: { name: "Momo", categoryId: 1, idempotencyKey: "${idempotencyKey}" }) { pet { id } } }`;
+}
+
+/** What its users were denied, as Redis writes it down. */
+async function deniedBy(redis: RedisServer): Promise<string[]> {
+  const entries = await redis.command('ACL', 'LOG');
+  return [...entries.matchAll(/object\r\n\$\d+\r\n(\S+)/g)].map(([, object = '']) => object);
+}
+
+describe.skipIf(!redisIsHere)("the rights that README gives to Redis's user", () => {
+  test('are enough for all that petql does, and replicas share by them', async () => {
+    await using resources = new AsyncDisposableStack();
+    const { redis, replicas } = await startReplicas(resources, RIGHTS);
+    await useAll(replicas);
+    const shown = async ({ adminOrigin }: TestGateway) => (await fetch(`${adminOrigin}/metrics`)).text();
+    await until(async () => (await shown(replicas[0])).includes('petql_replicas 2'));
+    expect(await deniedBy(redis)).toEqual([]);
+    expect(replicas.flatMap(({ logLines }) => logLines).filter(({ level }) => Number(level) >= 40)).toEqual([]);
+    const stored = await redis.command('INFO', 'keyspace');
+    expect(Number(/^db3:keys=(\d+)/m.exec(stored)?.[1])).toBeGreaterThanOrEqual(5);
+  });
+
+  test.each(COMMANDS)('are the least: without %s Redis denies petql something', async (right) => {
+    await using resources = new AsyncDisposableStack();
+    const { redis, replicas } = await startReplicas(resources, [...RIGHTS, right.replace('+', '-')]);
+    await until(async () => {
+      await useAll(replicas);
+      return (await deniedBy(redis)).includes(right.slice(1));
+    });
+  });
+
+  test.each([
+    ['FLUSHALL'],
+    ['ACL', 'SETUSER', 'evil', '~*', '+@all'],
+    ['CONFIG', 'SET', 'maxmemory', '1'],
+    ['KEYS', '*'],
+    ['CLIENT', 'KILL', 'ID', '1'],
+    ['GET', 'other:key'],
+    ['PUBLISH', 'channel', 'text'],
+  ])('do not allow %s', async (...command) => {
+    await using resources = new AsyncDisposableStack();
+    const redis = await startRedis();
+    resources.defer(() => redis.close());
+    await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${PASSWORD}`, ...RIGHTS);
+    expect(await redis.command('ACL', 'DRYRUN', 'petql', ...command)).toMatch(/This user has no permissions/);
+  });
+});
