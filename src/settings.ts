@@ -64,8 +64,8 @@ export const SETTINGS = {
   redisUrl: flag(redisUrl.optional(), 'URL', 'Redis in which replicas share quota and records', { isSecret: true }),
   /** The file in which one process without Redis keeps its accounts. Default: in memory. */
   stateFile: flag(file.optional(), 'FILE', 'File that keeps used quota over restarts, without Redis'),
-  /** Hashes stored API keys; at least 16 characters. Default: generated, and stored with them. */
-  keySecret: flag(secret.optional(), 'SECRET', 'Secret for hashing stored API keys (generated)', { isSecret: true }),
+  /** Hashes stored API keys (HMAC); at least 16 characters. Default: none, they are hashed without one (SHA-256). */
+  keySecret: flag(secret.optional(), 'SECRET', 'Secret for hashing stored API keys (none)', { isSecret: true }),
   port: flag(integer(0, 65_535).default(4000), 'N', 'Port to listen on, 0 for a free one', { commands: BOTH }),
   host: flag(z.string().default('127.0.0.1'), 'ADDRESS', 'Address to listen on', { commands: BOTH }),
   adminPort: flag(integer(0, 65_535).optional(), 'N', 'Port of the metrics and the quota page (off)'),

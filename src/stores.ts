@@ -3,8 +3,9 @@ import { steadyTime } from './clock.ts';
 import { createSharedLists } from './reads/shared-lists.ts';
 import type { CheckedOptions } from './settings.ts';
 import { openFileStore } from './store/file-store.ts';
-import { createKeySecret } from './store/key-secret.ts';
+import { withKeySecret } from './store/key-secret.ts';
 import { createMemoryStore } from './store/memory-store.ts';
+import { createNames } from './store/names.ts';
 import { createRecords } from './store/records.ts';
 import { connectRedis } from './store/redis.ts';
 import { createRedisStore } from './store/redis-store.ts';
@@ -18,12 +19,14 @@ const LATE_COUNT_MS = 60_000;
 
 /** Opens the store, in Redis for many replicas, in a file or in memory for one process, and what is built on it. */
 export function openStores(options: CheckedOptions, opened: DisposableStack) {
-  const { redisUrl, stateFile, keySecret, clock, log, plan, upstreamTimeoutMs, freshUpstream } = options;
-  const store = openStore(options);
-  opened.defer(() => void store.close());
-  const replicas = redisUrl === undefined ? undefined : createReplicas(store, randomUUID(), log);
+  const { petApiUrl, redisUrl, stateFile, keySecret, clock, log, plan, upstreamTimeoutMs, freshUpstream } = options;
+  const opening = openStore(options);
+  opened.defer(() => void opening.close());
+  const nameOf = createNames(petApiUrl, keySecret);
+  const replicas = redisUrl === undefined ? undefined : createReplicas(opening, nameOf, randomUUID(), log);
   opened.defer(() => replicas?.close());
-  const { nameOf, check } = createKeySecret(store, keySecret, log);
+  const { store, check } = withKeySecret(opening, keySecret, log);
+  void check().catch(() => {});
   const sharedLists =
     replicas &&
     createSharedLists({
@@ -33,10 +36,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack) {
       keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
       works: () => replicas.isRedisWorking,
     });
-  replicas?.onBeat(() => {
-    void check().catch(() => {});
-    sharedLists?.flush();
-  });
+  replicas?.onBeat(() => sharedLists?.flush());
   return {
     accounts: createAccounts({
       store,

@@ -7,10 +7,10 @@ import type { AdminSources, Metrics } from './metrics.ts';
 const MAX_SHOWN = 100;
 
 /** The state of the process and a row for each caller. The page reloads itself. */
-export async function quotaPage({ views, health, replicas }: AdminSources, totals: Totals): Promise<string> {
+export function quotaPage({ views, health, replicas }: AdminSources, totals: Totals): string {
   const callers = views();
   // By name, so that rows keep their places.
-  const rows = (await Promise.all(callers.slice(0, MAX_SHOWN).map(row))).toSorted();
+  const rows = callers.slice(0, MAX_SHOWN).map(row).toSorted();
   const more = callers.length - rows.length;
   const note = rows.length === 0 ? 'No calls yet.' : more > 0 ? `And ${count(more)} callers before these.` : '';
   return `<!doctype html>
@@ -44,11 +44,11 @@ const TITLES = ['Caller', 'Plan', 'Minute', 'Day', 'Queued', 'State', 'Calls mad
 
 type Totals = Awaited<ReturnType<Metrics['totals']>>;
 
-async function row({ name, quota, made, saved }: CallerView): Promise<string> {
+function row({ name, quota, made, saved }: CallerView): string {
   const { plan, windows, queued, pausedUntil } = quota;
   const windowOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
   const cells = [
-    `<code>${escaped(await name().catch(() => 'unknown while Redis is unavailable'))}</code>`,
+    `<code>${escaped(name)}</code>`,
     plan === undefined ? 'not known yet' : escaped(plan),
     windowOf('MINUTE'),
     windowOf('DAY'),

@@ -91,7 +91,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
     /** With the calls made and saved by this process since it created the caller. Undefined before the first call. */
     view() {
       const quota = latestQuota();
-      return quota && { name: () => nameOf(apiKey), quota, made: refreshBudget.calls(), saved: savedCalls };
+      return quota && { name: nameOf(apiKey), quota, made: refreshBudget.calls(), saved: savedCalls };
     },
     /** Whether the key is paused after a 429. */
     isPaused: throttle.isPaused,

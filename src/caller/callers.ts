@@ -7,7 +7,7 @@ import { createSnapshotMemory } from '../reads/pet-cache.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
 import type { SharedLists } from '../reads/shared-lists.ts';
 import type { Spans } from '../tracing.ts';
-import type { NameOf } from '../store/key-secret.ts';
+import type { NameOf } from '../store/names.ts';
 import type { Accounts } from '../throttle/accounts.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import type { SubmitRecords } from '../writes/idempotency.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Pet } from '../pet.ts';
-import type { NameOf } from '../store/key-secret.ts';
+import type { NameOf } from '../store/names.ts';
 import type { Store } from '../store/store.ts';
 import type { PetCache } from './pet-cache.ts';
 import { isList } from './read-key.ts';
@@ -34,6 +34,8 @@ interface SharedList {
   readonly pets: readonly Pet[];
 }
 
+/** The version in a document's name is raised with its format. */
+const NAME = 'lists:2';
 /** Another replica's write is seen after this at the latest. */
 const LOOK_EVERY_MS = 250;
 /** A list is worth learning where it is newer by this: the clock of the store is an estimate. */
@@ -94,7 +96,7 @@ export function createSharedLists({ store, nameOf, clock, works, ...options }: S
       const known = version;
       const wrote = unwritten.has(cache);
       try {
-        const document = await store.update(`lists:${await nameOf(apiKey)}`, (found, nowMs) => {
+        const document = await store.update(`${NAME}:${nameOf(apiKey)}`, (found, nowMs) => {
           const before = wrote ? { version: known, lists: {} } : read(found);
           const asOfMs = nowMs - Math.ceil(clock.elapsed() - (own?.asOfMs ?? 0));
           const after = own && before.version === known ? withList(before, own, asOfMs) : before;

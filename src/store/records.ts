@@ -1,5 +1,5 @@
 import { inTime, pause } from '../time-limit.ts';
-import type { NameOf } from './key-secret.ts';
+import type { NameOf } from './names.ts';
 import type { Change, Changed, Store } from './store.ts';
 
 export interface Attempt {
@@ -29,6 +29,8 @@ interface StoredRecord {
   readonly endsAtMs: number;
 }
 
+/** The version in a document's name is raised with its format. */
+const NAME = 'record:2';
 const RECORDS_LIVE_MS = 86_400_000;
 const RETRY_MS = 250;
 /** How long an outcome is written again and again while the store is unavailable. */
@@ -52,7 +54,7 @@ export function createRecords(store: Store, nameOf: NameOf) {
      * @throws StoreUnavailableError
      */
     async begin(name: string, attempt: Attempt): Promise<Kept | undefined> {
-      const [document, input] = await hashesOf(name, attempt.input);
+      const [document, input] = hashesOf(name, attempt.input);
       return store.update(document, beginChange(attempt, input));
     },
     /** Writes the outcome once the store takes it, also where the store lost the record, and never over another attempt. */
@@ -78,24 +80,22 @@ export function createRecords(store: Store, nameOf: NameOf) {
     { id, input }: Attempt,
     { outcome, forMs }: { readonly outcome?: string; readonly forMs: number },
   ): Promise<void> {
+    const [document, hashedInput] = hashesOf(name, input);
     for (let leftMs = forMs; ; leftMs -= RETRY_MS) {
       try {
-        const [document, hashedInput] = await hashesOf(name, input);
         return await store.update(document, endChange(id, hashedInput, outcome));
       } catch {
-        // The store, or its key secret, may be available later.
+        // The store may be available later.
       }
       if (isClosed || leftMs <= 0) return;
       await pause(RETRY_MS);
     }
   }
 
-  /** Hashes for each step: after a loss of data, processes may agree on another secret during an attempt. */
-  async function hashesOf(name: string, input: string): Promise<[document: string, input: string]> {
+  function hashesOf(name: string, input: string): [document: string, input: string] {
     // API keys have no spaces.
-    const texts = [name.slice(0, name.indexOf(' ')), name, `${name} ${input}`];
-    const [caller, record, hashedInput] = await Promise.all(texts.map(nameOf));
-    return [`record:${caller}:${record}`, hashedInput ?? ''];
+    const apiKey = name.slice(0, name.indexOf(' '));
+    return [`${NAME}:${nameOf(apiKey)}:${nameOf(name)}`, nameOf(`${name} ${input}`)];
   }
 }
 

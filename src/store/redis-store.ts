@@ -11,8 +11,7 @@ const MAX_CONTENTION_MS = 1_000;
 const LOSSES_BEFORE_PAUSE = 3;
 const MAX_PAUSE_MS = 10;
 const MAX_CACHED_CHARACTERS = 20_000_000;
-/** Raised with the format of the documents; older documents are not read then. */
-const KEY_PREFIX = 'petql:2:';
+const KEY_PREFIX = 'petql:';
 /** A stored text begins with the version that its write gave it, a UUID. This has its length and is none: a compare with it only reads. */
 const NO_VERSION = '-'.repeat(36);
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Log } from '../log.ts';
-import type { NameOf } from '../store/key-secret.ts';
+import type { NameOf } from '../store/names.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Changed, Store } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
@@ -31,7 +31,6 @@ export type CallEnd =
 
 interface AccountsOptions {
   readonly store: Store;
-  /** Names a key's account; rejects with StoreUnavailableError while the name's secret is in an unavailable Redis. */
   readonly nameOf: NameOf;
   readonly rules: AccountRules;
   readonly log: Log;
@@ -43,12 +42,15 @@ interface AccountsOptions {
   readonly replicas: Replicas | undefined;
 }
 
+/** The version in a document's name is raised with its format. */
+const NAME = 'account:3';
 /** All permits of an account are free again after this. */
 const ACCOUNT_TTL_MS = 93_600_000;
 const MAX_SEEN = 20_000;
 /** Redis may be available again at any time, so no wait is expected to be longer without it. */
 const SOON_MS = 1_000;
 const CONTENDED_MS = 50;
+const WARN_EVERY_MS = 60_000;
 
 interface Seen {
   readonly account: Account;
@@ -78,6 +80,7 @@ export function createAccounts(options: AccountsOptions) {
   const offline = new Map<string, Offline>();
   /** For one key only: one for each of a thousand keys would outlive the young generation. */
   let latest: { readonly seen: Seen; readonly atMs: number; readonly value: QuotaState } | undefined;
+  let unreadableAtMs = -Infinity;
   let isWarningDue = options.isForgetful;
   replicas?.onBeat((isEmptied) => {
     void flush();
@@ -146,6 +149,14 @@ export function createAccounts(options: AccountsOptions) {
     );
   }
 
+  /** At most once a minute: another version of petql may write what this one cannot read. */
+  function warnOfUnreadable(): void {
+    const nowMs = store.nowMs();
+    if (nowMs - unreadableAtMs < WARN_EVERY_MS) return;
+    unreadableAtMs = nowMs;
+    log.warn({}, 'an account in the store cannot be read; the headers correct a new one');
+  }
+
   /** Tries to write what the store has not taken. */
   async function flush(): Promise<void> {
     await Promise.allSettled([...offline.keys()].map(rejoin));
@@ -181,15 +192,17 @@ export function createAccounts(options: AccountsOptions) {
   }
 
   async function updateStore<Result>(apiKey: string, change: AccountChange<Result>): Promise<Result> {
-    const name = `account:${await nameOf(apiKey)}`;
-    const { result, now } = await store.update(name, (found, nowMs): Changed<{ result: Result; now: Seen }> => {
-      const account = open(apiKey, found);
-      const changed = change(account, nowMs, rules);
-      // Anybody can read the quota of made-up keys.
-      const isUnused = change === READ && found === undefined && !seen.has(apiKey);
-      const text = isUnused ? undefined : JSON.stringify(account);
-      return { text, ttlMs: ACCOUNT_TTL_MS, result: { result: changed, now: { account, text } } };
-    });
+    const { result, now } = await store.update(
+      `${NAME}:${nameOf(apiKey)}`,
+      (found, nowMs): Changed<{ result: Result; now: Seen }> => {
+        const account = open(apiKey, found);
+        const changed = change(account, nowMs, rules);
+        // Anybody can read the quota of made-up keys.
+        const isUnused = change === READ && found === undefined && !seen.has(apiKey);
+        const text = isUnused ? undefined : JSON.stringify(account);
+        return { text, ttlMs: ACCOUNT_TTL_MS, result: { result: changed, now: { account, text } } };
+      },
+    );
     if (now.text !== undefined) seen.set(apiKey, now);
     return result;
   }
@@ -208,9 +221,7 @@ export function createAccounts(options: AccountsOptions) {
     const last = seen.get(apiKey);
     const known =
       found === undefined ? undefined : found === last?.text ? (JSON.parse(found) as Account) : decodeAccount(found);
-    if (found !== undefined && !known) {
-      log.warn({}, 'an account in the store cannot be read; the headers correct a new one');
-    }
+    if (found !== undefined && !known) warnOfUnreadable();
     // The offline account starts from it if it cannot be written.
     if (known && !last) seen.set(apiKey, { account: structuredClone(known), text: JSON.stringify(known) });
     const account = known ?? newAccount(randomUUID(), !isFreshUpstream || found !== undefined);

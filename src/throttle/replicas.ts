@@ -1,7 +1,10 @@
 import type { Log } from '../log.ts';
+import type { NameOf } from '../store/names.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Store } from '../store/store.ts';
 
+/** The version in a document's name is raised with its format. */
+const NAME = 'replicas:2';
 const HEARTBEAT_MS = 1_000;
 const COUNTED_BEATS = 10;
 /** A replica that stopped for a moment may return while Redis is unavailable. */
@@ -25,7 +28,9 @@ export type Replicas = ReturnType<typeof createReplicas>;
  *
  * @param log gets one line when Redis begins to fail, with the reason, and one when it works again.
  */
-export function createReplicas(store: Store, replica: string, log: Log) {
+export function createReplicas(store: Store, nameOf: NameOf, replica: string, log: Log) {
+  // The name without an API key: replicas of one pet API share its plans.
+  const name = `${NAME}:${nameOf('')}`;
   let counts: number[] = [];
   let isWorking = true;
   /** By the process's clock: the first successful heartbeat, the start of the last one, and the first failure after it. */
@@ -66,7 +71,7 @@ export function createReplicas(store: Store, replica: string, log: Log) {
   async function beat(): Promise<void> {
     const sentAtMs = performance.now();
     try {
-      const { count, isKnown } = await store.update('replicas', (found, nowMs) => {
+      const { count, isKnown } = await store.update(name, (found, nowMs) => {
         const before = found === undefined ? {} : (JSON.parse(found) as Beats);
         const isThere = ([, atMs]: [string, number]) => atMs > nowMs - GONE_MS && atMs < nowMs + GONE_MS;
         const beats = { ...Object.fromEntries(Object.entries(before).filter(isThere)), [replica]: nowMs };

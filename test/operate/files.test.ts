@@ -18,8 +18,9 @@ const KEY = 'demo-pro';
 const petApiUrl = 'http://127.0.0.1:9/v1';
 
 let root: string;
-/** A good state file, of some pages. */
+/** A good state file, of some pages, and the port of its pet API. */
 let good: Buffer;
+let port: number;
 let folder: string;
 let file: string;
 
@@ -27,11 +28,13 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'petql-files-'));
   const sandbox = await startSandbox();
   const stateFile = join(root, 'good.db');
+  port = Number(new URL(sandbox.url).port);
   const gateway = createGateway({ petApiUrl: sandbox.url, stateFile, plan: 'business' });
   for (let index = 0; index < 60; index += 1) {
     const document = `mutation { createPet(input: { name: "Pet", categoryId: 1, idempotencyKey: "${index}" }) { pet { id } } }`;
     expect((await gateway.execute({ document, apiKey: 'demo-business' })).errors).toBeUndefined();
   }
+  await gateway.execute({ document: '{ pets { id } }', apiKey: KEY });
   await gateway.close();
   await sandbox.close();
   good = await readFile(stateFile);
@@ -142,23 +145,27 @@ test.each([
   ['is no JSON', () => '{'],
   ['has a count without a slot', (text: string) => text.replace('"counts":[', '"counts":[1,')],
   ['has its slots in no order', (text: string) => text.replace(/"slots":\[(\d+)/, '"slots":[$1,1')],
-  ['has another total', (text: string) => text.replace('"total":60', '"total":600')],
-])('a key whose account %s gets data, and the log says so', async (_what, damage) => {
+  ['has another total', (text: string) => text.replace(/"total":(\d+)/, '"total":1$1')],
+])('a key whose account %s gets data, and the log says so once', async (_what, damage) => {
   {
     using database = new DatabaseSync(file);
-    const [account] = database.prepare("SELECT name, text FROM documents WHERE name LIKE 'account:%'").all();
-    const damaged = damage(String(account?.['text']));
-    expect(damaged).not.toBe(account?.['text']);
-    database.prepare('UPDATE documents SET text = ? WHERE name = ?').run(damaged, String(account?.['name']));
+    const accounts = database.prepare("SELECT name, text FROM documents WHERE name LIKE 'account:%'").all();
+    for (const { name, text } of accounts) {
+      const damaged = damage(String(text));
+      expect(damaged).not.toBe(text);
+      database.prepare('UPDATE documents SET text = ? WHERE name = ?').run(damaged, String(name));
+    }
   }
-  const sandbox = await startSandbox();
+  const sandbox = await startSandbox({ port });
   const warnings: string[] = [];
   const log = { info() {}, warn: (_details: object, message: string) => void warnings.push(message), error() {} };
   const gateway = createGateway({ petApiUrl: sandbox.url, stateFile: file, plan: 'business', log });
-  const { errors } = await gateway.execute({ document: '{ pets { id } }', apiKey: 'demo-business' });
+  const document = '{ pets { id } }';
+  const answers = [await gateway.execute({ document, apiKey: 'demo-business' })];
+  answers.push(await gateway.execute({ document, apiKey: KEY }));
   await gateway.close();
   await sandbox.close();
-  expect(errors).toBeUndefined();
+  expect(answers.flatMap(codesOf)).toEqual([]);
   expect(warnings).toEqual(['an account in the store cannot be read; the headers correct a new one']);
 });
 
@@ -171,8 +178,8 @@ test('a made-up key that reads its quota is not stored', async () => {
   await gateway.close();
   using database = new DatabaseSync(file);
   const found = database.prepare("SELECT name FROM documents WHERE name LIKE 'account:%'").all();
-  // That of the key that made the file.
-  expect(found).toHaveLength(1);
+  // Those of the keys that made the file.
+  expect(found).toHaveLength(2);
 });
 
 test('a state file of an older format starts again', async () => {

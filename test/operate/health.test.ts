@@ -88,7 +88,7 @@ describe.runIf(redisIsHere)('with Redis', () => {
       const error = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
       expect((await other.query('{ pets { id } }')).errors).toMatchObject([error]);
       expect(other.sandbox.calls).toEqual([]);
-      expect(await redis.command('GET', 'petql:2:key-secret')).not.toContain('the one secret');
+      expect(await redis.command('GET', 'petql:key-secret:2')).not.toContain('the one secret');
     } finally {
       await redis.close();
     }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test as oneTest } from 'vitest';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
@@ -71,14 +72,17 @@ async function createMany(petql: PetqlProcess, onEnough: () => void) {
 test.each(['SIGTERM', 'SIGKILL'] as const)(
   '%s under load loses nothing that was answered, creates nothing twice, and the next process goes on from there',
   async (signal) => {
-    const files = [join(root, `${signal}-pets.db`), join(root, `${signal}-state.db`)] as const;
-    const startOverFiles = () => start('--sandbox-file', files[0], '--state-file', files[1], '--max-wait-ms', '1000');
-    const first = await startOverFiles();
+    const pets = join(root, `${signal}-pets.db`);
+    const sandbox = await startSandbox({ file: pets });
+    closing.defer(() => sandbox.close());
+    const stateFile = join(root, `${signal}-state.db`);
+    const startOverFile = () => start('--pet-api-url', sandbox.url, '--state-file', stateFile, '--max-wait-ms', '1000');
+    const first = await startOverFile();
     const { created, answered, sent } = await createMany(first, () => first.kill(signal));
     expect(await first.exited).toBe(signal === 'SIGKILL' ? 'SIGKILL' : 0);
     expect(created.length).toBeGreaterThanOrEqual(ENOUGH);
 
-    const second = await startOverFiles();
+    const second = await startOverFile();
     const used = await askDayUsed(second.address, KEY);
     expect(used).toBeGreaterThanOrEqual(created.length - (signal === 'SIGKILL' ? RESERVE : 0));
     expect(used).toBeLessThanOrEqual(sent.size);
@@ -86,7 +90,7 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
     expect(await Promise.all(again)).toEqual(created);
     // Pets without an answer may exist or not; another submit creates none.
     await Promise.all([...sent].filter((name) => !answered.has(name)).map((name) => create(second, name)));
-    const database = new DatabaseSync(files[0], { readOnly: true });
+    const database = new DatabaseSync(pets, { readOnly: true });
     const rows = database.prepare("SELECT name, count(*) AS times FROM pet WHERE name LIKE 'Pet _ %' GROUP BY name");
     const times = new Map(rows.all().map((row) => [String(row['name']), Number(row['times'])]));
     database.close();

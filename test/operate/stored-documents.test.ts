@@ -1,0 +1,93 @@
+import { expect, onTestFinished, test } from 'vitest';
+import type { RedisConnection } from '../../src/store/redis.ts';
+import { createRedis } from '../support/redis-double.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
+import { until } from '../support/until.ts';
+
+const CREATE =
+  'mutation { createPet(input: { name: "Ada", categoryId: 1, idempotencyKey: "one" }) { pet { id name } } }';
+
+/** Another petql, before or after this one, may read these documents: a format that changes needs a new version in its name. */
+test('each kind of document has the format that the version in its name stands for', async () => {
+  const documents = new Map<string, unknown>();
+  const gateway = await startEmbedded({
+    redisUrl: 'redis://redis.test',
+    redisConnection: watched(documents),
+    plan: 'pro',
+  });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  for (const document of ['{ pets { id } }', CREATE, '{ pets { id } }']) {
+    await gateway.execute({ document, apiKey: 'demo-pro', cacheControl: 'no-cache' });
+  }
+  await until(() => [...documents.keys()].some((name) => name.startsWith('petql:lists:')));
+
+  const window = {
+    limit: 'number',
+    slots: ['number'],
+    counts: ['number'],
+    total: 'number',
+    reset: { fromMs: 'number', byMs: 'number', id: 'number' },
+  };
+  const { reset: _reset, limit: _limit, ...untold } = window;
+  expect(Object.fromEntries(documents)).toEqual({
+    'petql:account:3:HASH': {
+      epoch: 'string',
+      granted: 'number',
+      lastGrantAtMs: 'number',
+      minute: window,
+      day: untold,
+      configured: { perMinute: 'number', perDay: 'number', startedAtMs: 'number' },
+      isPlanKnown: 'boolean',
+      successes: { count: 'number', sinceMs: 'number' },
+      pause: {
+        isHalfOpen: 'boolean',
+        untilMs: 'number',
+        probeUntilMs: 'number',
+        incidents: 'number',
+        incidentAtMs: 'number',
+        isBan: 'boolean',
+      },
+    },
+    'petql:record:2:HASH:HASH': {
+      id: 'string',
+      input: 'string',
+      outcome: 'string',
+      openUntilMs: 'number',
+      endsAtMs: 'number',
+    },
+    'petql:lists:2:HASH': {
+      version: 'string',
+      lists: {
+        all: {
+          asOfMs: 'number',
+          complete: 'boolean',
+          pets: [{ id: 'string', name: 'string', categoryId: 'string', status: 'string' }],
+        },
+      },
+    },
+    'petql:replicas:2:HASH': { UUID: 'number' },
+    'petql:key-secret:2': 'string',
+  });
+});
+
+/** A connection that notes the shape of the last text that is written under each name. */
+function watched(documents: Map<string, unknown>): RedisConnection {
+  const connection = createRedis({ seed: 1 }).connect();
+  return {
+    close: () => connection.close(),
+    compareAndSet(key, version, action, ...textAndTtl) {
+      const name = key.replaceAll(/[\w-]{32}/g, 'HASH');
+      const text = textAndTtl[0]?.slice(36) ?? '';
+      if (action === 'set') documents.set(name, shapeOf(text.startsWith('{') ? JSON.parse(text) : text));
+      return connection.compareAndSet(key, version, action, ...textAndTtl);
+    },
+  };
+}
+
+/** The types in a document; a list is shown by its first entry. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf);
+  if (typeof value !== 'object' || value === null) return typeof value;
+  const entries = Object.entries(value).map(([name, each]) => [name.length === 36 ? 'UUID' : name, shapeOf(each)]);
+  return Object.fromEntries(entries);
+}
