@@ -11,7 +11,7 @@ import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
 import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts';
 import { useResults } from './http/results.ts';
-import { createDocumentCaches, useDocumentLimits } from './limits/document-limits.ts';
+import { useDocumentLimits } from './limits/document-limits.ts';
 import { useExecution } from './limits/execution.ts';
 import { createRequestContext } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
@@ -36,7 +36,8 @@ export function createGraphqlServer(parts: ServerParts): Respond {
       return state.context;
     },
     maskedErrors: { maskError },
-    parserAndValidationCache: createDocumentCaches(),
+    // The plugin of document limits caches documents, and no errors.
+    parserAndValidationCache: false,
     // The body was bounded when it was read. Yoga's own bound would pipe it through a stream, at the cost of an operation.
     maxRequestBodySize: false,
     extraParamNames: ['documentId'],
@@ -107,8 +108,9 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   }
 
   function store(key: string, { context, data, result, operation }: RequestState, { headers }: HttpResponse): void {
-    const reads = context?.cachedReads();
-    if (reads && data !== undefined && operation && !result?.errors)
+    const reads = context?.cachedReads() ?? [];
+    // Without reads it would save no call, and anybody could fill the cache of all callers with such responses.
+    if (reads.length > 0 && data !== undefined && operation && !result?.errors)
       cache.set(key, { headers, data, reads, operation });
   }
 

@@ -103,6 +103,7 @@ describe('a response from the cache', () => {
     ['a quota', '{ pets(limit: 1) { id } rateLimit { plan } }', {}],
     ['an error', '{ pets(limit: 1) { id } pet(id: "x") { id } }', {}],
     ['a dry run', LIST, { 'petql-dry-run': '1' }],
+    ['no pets', '{ __schema { queryType { name } } }', {}],
   ])('is never one with %s', async (_name, query, headers) => {
     await using gateway = await startEmbedded({ maxAgeMs: 60_000 });
     const again = () => ask(gateway, { query }, { authorization: `Bearer ${apiKey}`, ...headers });

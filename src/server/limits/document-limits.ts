@@ -7,7 +7,7 @@ import {
   validate,
 } from 'graphql';
 import type { DocumentNode } from 'graphql';
-import type { Plugin } from 'graphql-yoga';
+import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import type { CheckedOptions, Limits } from '../../settings.ts';
 import { schema } from '../../schema/schema.ts';
@@ -15,14 +15,27 @@ import { graphqlError, parseFailure } from '../errors.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import { queryLimitError } from './query-limits.ts';
 
-/** Holds documents to their limits while Yoga parses and validates them. */
+/** Holds documents to their limits while Yoga parses and validates them, and caches those that are valid. */
 export function useDocumentLimits(settings: CheckedOptions): Plugin {
+  const validDocuments = createDocumentCache();
   return {
-    onParse({ setParseFn }) {
-      setParseFn((text: string) => parseWithin(text, settings));
+    onParse({ params, setParsedDocument, setParseFn }) {
+      const cached = validDocuments.get(String(params.source));
+      if (cached) setParsedDocument(cached);
+      else setParseFn((text: string) => parseWithin(text, settings));
     },
-    onValidate({ setValidationFn }) {
-      setValidationFn((_schema: unknown, document: DocumentNode) => validationErrors(document, settings));
+    onValidate({ params, context, setResult, setValidationFn }) {
+      const text = (context as unknown as YogaInitialContext).params.query ?? '';
+      const document = params.documentAST;
+      if (validDocuments.peek(text) === document) {
+        setResult([]);
+        return undefined;
+      }
+
+      setValidationFn(() => validationErrors(document, settings));
+      return ({ valid }) => {
+        if (valid) validDocuments.set(text, document);
+      };
     },
   };
 }
@@ -71,20 +84,15 @@ export function validationErrors(document: DocumentNode, { introspection }: Chec
   return cycles.length > 0 ? cycles : validate(schema, document, rules, options);
 }
 
-/** Memory that a token of a cached document takes, with its share of the tree; measured. */
+/** Memory of a cached document, and that of each token with its share of the tree; measured. */
+const DOCUMENT_BYTES = 1_000;
 const TOKEN_BYTES = 300;
 const MAX_CACHE_BYTES = 24_000_000;
 
-/** Yoga's caches of parsed documents and of the errors of those that could not be parsed. */
-export function createDocumentCaches() {
-  return {
-    documentCache: new LRUCache<string, DocumentNode>({
-      maxSize: MAX_CACHE_BYTES,
-      sizeCalculation: ({ tokenCount = 0 }, text) => 2 * text.length + TOKEN_BYTES * tokenCount + 1,
-    }),
-    errorCache: new LRUCache<string, Error>({
-      maxSize: MAX_CACHE_BYTES,
-      sizeCalculation: (_error, text) => 2 * text.length + TOKEN_BYTES,
-    }),
-  };
+/** Parsed documents by their texts. Invalid ones are not kept: anybody can send new ones, and their errors hold stacks. */
+function createDocumentCache(): LRUCache<string, DocumentNode> {
+  return new LRUCache({
+    maxSize: MAX_CACHE_BYTES,
+    sizeCalculation: ({ tokenCount = 0 }, text) => DOCUMENT_BYTES + 2 * text.length + TOKEN_BYTES * tokenCount,
+  });
 }
