@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 import { TRANSPORTS, codesOf, sendBy } from '../support/transports.ts';
 import type { Send, Sent } from '../support/transports.ts';
 

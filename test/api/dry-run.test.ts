@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { chooseSeed } from '../support/seed.ts';
-import { startEmbedded, startGateway } from '../support/start-gateway.ts';
+import { startEmbedded, startGateway } from '../support/start-sandbox-gateway.ts';
 import { TRANSPORTS, codesOf, sendBy } from '../support/transports.ts';
 import type { Reply, Send, Sent } from '../support/transports.ts';
 

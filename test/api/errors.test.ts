@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/fault.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
 import { TRANSPORTS, codesOf, headerOf, sendBy } from '../support/transports.ts';
 import type { Transport } from '../support/transports.ts';
 

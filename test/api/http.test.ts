@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '../support/serve.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 
 const BODY = '{"query":"{ __typename }"}';
 const READ = '{"query":"{ pets(limit: 1) { id } }"}';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGatewayOptions } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGatewayOptions } from '../support/start-sandbox-gateway.ts';
 import { TRANSPORTS, codesOf, headerOf, sendBy } from '../support/transports.ts';
 
 const QUOTA = '{ rateLimit { plan queued pausedUntil windows { window limit used remaining resetAt } } }';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
 
 const FIRST = 'query First($limit: Int = 1) {\n  pets(limit: $limit) { id }\n}';
 const ADD = 'mutation Add { createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } } }';

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Fault } from '../../src/sandbox/fault.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { serve, servePort } from '../support/serve.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 
 const DOWN = 'DOWNSTREAM_SERVICE_ERROR';

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
 import { serve } from '../support/serve.ts';
-import { startRecordedSandbox } from '../support/start-gateway.ts';
+import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
 import { until } from '../support/until.ts';
 
 const KEY = ['--pet-api-key', 'demo-pro'];

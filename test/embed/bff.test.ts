@@ -5,7 +5,7 @@ import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { startBrowser } from '../support/browser.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { serve } from '../support/serve.ts';
-import { startEmbedded } from '../support/start-gateway.ts';
+import { startEmbedded } from '../support/start-sandbox-gateway.ts';
 import { until } from '../support/until.ts';
 import { createBff } from './bff.ts';
 

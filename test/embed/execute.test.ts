@@ -1,7 +1,7 @@
 import { parse } from 'graphql';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { TypedDocument } from '../../src/index.ts';
-import { startEmbedded } from '../support/start-gateway.ts';
+import { startEmbedded } from '../support/start-sandbox-gateway.ts';
 import { until } from '../support/until.ts';
 
 const FIRST = '{ pets(limit: 1) { id } }';

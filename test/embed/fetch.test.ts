@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { Gateway } from '../../src/index.ts';
 import { serve } from '../support/serve.ts';
-import { graphqlRequest, startEmbedded } from '../support/start-gateway.ts';
+import { graphqlRequest, startEmbedded } from '../support/start-sandbox-gateway.ts';
 
 const FIRST = '{ pets(limit: 1) { id } }';
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { startEmbedded } from '../support/start-gateway.ts';
+import { startEmbedded } from '../support/start-sandbox-gateway.ts';
 
 const petApiUrl = 'https://pets.example/v1';
 const URL_ONLY = 'an http or https URL without user, query and fragment';

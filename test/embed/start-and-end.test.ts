@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway } from '../../src/index.ts';
-import { startEmbedded } from '../support/start-gateway.ts';
+import { startEmbedded } from '../support/start-sandbox-gateway.ts';
 
 const petApiUrl = 'http://127.0.0.1:9/v1';
 const INDEX = new URL('../../src/index.ts', import.meta.url).href;

@@ -5,8 +5,8 @@ import type { Browser, Locator, Route } from 'playwright-core';
 import { afterAll, afterEach, assert, beforeAll, beforeEach, expect, test } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 import { startBrowser } from '../support/browser.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 import { boxOf, loadedBytes, openTab, openTabIsStored, openWatchedPage, tabNames } from './graphiql-page.ts';
 import type { WatchedPage } from './graphiql-page.ts';
 

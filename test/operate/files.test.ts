@@ -10,7 +10,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess, RunOptions } from '../support/run-petql.ts';
-import { startRecordedSandbox } from '../support/start-gateway.ts';
+import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import { until } from '../support/until.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 
 const ready = async ({ endpoint }: TestGateway) => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { runPetql, startPetql } from '../support/run-petql.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 
 /** Samples by their name and labels: `name{a="b"}`. */
 async function scrape({ adminOrigin }: TestGateway): Promise<ReadonlyMap<string, number>> {

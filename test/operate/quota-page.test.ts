@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
-import { startGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
 
 test('in a real browser the page shows each caller as it calls, from petql alone, and fits a phone', async ({
   skip,

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test as oneTest } from 'vitest';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
-import { graphqlRequest, startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { graphqlRequest, startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 import { until } from '../support/until.ts';
 
 const PASSWORD = 'redis-pass-b16b00';

@@ -11,7 +11,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
-import { startRecordedSandbox } from '../support/start-gateway.ts';
+import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import { until } from '../support/until.ts';
 

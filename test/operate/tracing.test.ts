@@ -5,8 +5,8 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 
 const TRACE_ID = 'a1'.repeat(16);
 const TRACE = `00-${TRACE_ID}-${'b2'.repeat(8)}-01`;

@@ -4,7 +4,7 @@ import { between, createRandom } from '../support/random.ts';
 import { brokenPromises, usedShare } from '../support/check.ts';
 import { createRedis, startReplicas } from '../support/redis-double.ts';
 import { chooseCases } from '../support/seed.ts';
-import type { StrictPlanOptions } from '../support/strict-plan.ts';
+import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
 import { MINUTE_MS, createWorld } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
 

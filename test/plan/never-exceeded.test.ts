@@ -3,7 +3,8 @@ import { PLANS } from '../../src/plan.ts';
 import { between, createRandom } from '../support/random.ts';
 import { brokenPromises, usedShare } from '../support/check.ts';
 import { chooseCases } from '../support/seed.ts';
-import type { Tells } from '../support/strict-plan.ts';
+import { HANGS, mixed } from '../support/pet-api/fault.ts';
+import type { Tells } from '../support/pet-api/strict-plan.ts';
 import { MINUTE_MS, createWorld } from '../support/world.ts';
 
 /** Simulating a call takes some 0.1 ms, so the larger plans are seen for less long. */
@@ -68,8 +69,7 @@ describe('a saturated Free key', () => {
     'gets no 429 where answers take up to 5 s and one in ten is lost (%s windows, headers of %s)',
     async (windows, tells) => {
       await using world = await begin(windows, tells);
-      const random = createRandom(9);
-      world.petApi.fault = () => (random() < 0.1 ? { silent: true } : undefined);
+      world.petApi.fault = mixed([[0.1, HANGS]], 9);
       const petql = await world.start({ plan: 'free' });
       await world.saturate([petql], 6 * MINUTE_MS, { clients: 30, batch: 5 });
       expect(brokenPromises(world.history())).toEqual([]);

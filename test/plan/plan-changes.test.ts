@@ -3,7 +3,7 @@ import { PLANS } from '../../src/plan.ts';
 import type { Plan } from '../../src/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import { chooseCases } from '../support/seed.ts';
-import type { Tells } from '../support/strict-plan.ts';
+import type { Tells } from '../support/pet-api/strict-plan.ts';
 import { DAY_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
 
 const { free: FREE, pro: PRO, business: BUSINESS } = PLANS;

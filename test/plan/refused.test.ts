@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
 import { brokenPromises } from '../support/check.ts';
-import type { ArrivingCall, Fault } from '../support/pet-api.ts';
-import type { Tells } from '../support/strict-plan.ts';
+import type { ArrivingCall, Fault } from '../support/pet-api/fault.ts';
+import type { Tells } from '../support/pet-api/strict-plan.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 

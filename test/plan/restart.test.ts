@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
 import { between, createRandom } from '../support/random.ts';
 import { brokenPromises } from '../support/check.ts';
-import type { StrictPlanOptions } from '../support/strict-plan.ts';
+import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
 import { HOUR_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
 

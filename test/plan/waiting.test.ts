@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { brokenPromises } from '../support/check.ts';
 import { outcomeOf } from '../support/operation.ts';
-import type { StrictPlanOptions } from '../support/strict-plan.ts';
+import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
 import { MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
 import type { Petql, RateLimit, World } from '../support/world.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
 import type { Fault } from '../../src/sandbox/fault.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
-import { startEmbedded } from '../support/start-gateway.ts';
+import { startEmbedded } from '../support/start-sandbox-gateway.ts';
 
 const LARGE = 400;
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
 import type { Fault } from '../../src/sandbox/fault.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { QueryAnswer, TestGateway, TestGatewayOptions } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { QueryAnswer, TestGateway, TestGatewayOptions } from '../support/start-sandbox-gateway.ts';
 
 const KEY = 'demo-free';
 const ALL = '{ pets { id } }';

@@ -4,8 +4,8 @@ import type { Gateway } from '../../src/index.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
-import { startRecordedSandbox } from '../support/start-gateway.ts';
-import type { RecordedSandbox } from '../support/start-gateway.ts';
+import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import type { RecordedSandbox } from '../support/start-sandbox-gateway.ts';
 
 describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
   let redis: RedisServer;

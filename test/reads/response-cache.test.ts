@@ -1,8 +1,8 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { graphqlRequest, startEmbedded } from '../support/start-gateway.ts';
-import type { EmbeddedGateway } from '../support/start-gateway.ts';
+import { graphqlRequest, startEmbedded } from '../support/start-sandbox-gateway.ts';
+import type { EmbeddedGateway } from '../support/start-sandbox-gateway.ts';
 
 const LIST = '{ pets(limit: 2) { id name } }';
 const apiKey = 'demo-free';

@@ -1,7 +1,7 @@
 import { expect, test as oneTest } from 'vitest';
 import type { Fault } from '../../src/sandbox/fault.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 import { until } from '../support/until.ts';
 
 /** Retries pause in real time, so the tests pause together. */

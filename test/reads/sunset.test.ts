@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { petSeeds } from '../support/pet-seeds.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 
 const DAY_MS = 86_400_000;
 const SUNSET_MS = Date.UTC(2030, 11, 5);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { chooseSeed } from '../support/seed.ts';
-import { startEmbedded } from '../support/start-gateway.ts';
+import { startEmbedded } from '../support/start-sandbox-gateway.ts';
 
 const apiKey = 'demo-enterprise';
 const parameters = { numRuns: 10, seed: chooseSeed(), endOnFailure: true };

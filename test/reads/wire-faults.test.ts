@@ -4,8 +4,8 @@ import { startFaultProxy } from '../support/fault-proxy.ts';
 import type { FaultProxy } from '../support/fault-proxy.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { serve } from '../support/serve.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import type { WireFault } from '../support/wire-fault.ts';
 

@@ -1,7 +1,7 @@
 import { parseLosslessJson } from '../../src/lossless-json.ts';
 import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { startRecordedSandbox } from '../support/start-gateway.ts';
-import type { RecordedSandbox } from '../support/start-gateway.ts';
+import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import type { RecordedSandbox } from '../support/start-sandbox-gateway.ts';
 
 /** In the middle of a minute and of a day. */
 export const START_MS = Date.UTC(2026, 0, 5, 10, 30, 15);

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
 import { serve } from '../support/serve.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway } from '../support/start-sandbox-gateway.ts';
 
 const PETS = '/graphql?query=' + encodeURIComponent('{ pets { id } }');
 let gateway: TestGateway;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
 import { serve } from '../support/serve.ts';
-import { graphqlRequest } from '../support/start-gateway.ts';
+import { graphqlRequest } from '../support/start-sandbox-gateway.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { chooseSeed } from '../support/seed.ts';

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Int64 } from '../../src/int64.ts';
 import { createRedis } from '../support/redis-double.ts';
-import { startEmbedded } from '../support/start-gateway.ts';
+import { startEmbedded } from '../support/start-sandbox-gateway.ts';
 
 const KEY = 'demo-pro';
 

@@ -1,8 +1,8 @@
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
 import type { Plan } from '../../src/plan.ts';
-import { createPetApi } from '../support/pet-api.ts';
-import { STATUSES, createPetStore } from '../support/pet-store.ts';
+import { createPetApi } from '../support/pet-api/pet-api.ts';
+import { STATUSES, createPetStore } from '../support/pet-api/pet-store.ts';
 import { createRandom } from '../support/random.ts';
 import { startVirtualTime } from '../support/virtual-time.ts';
 

@@ -3,7 +3,7 @@ import { checkPlan, usedShare } from './check-plan.ts';
 import type { PlanRules } from './check-plan.ts';
 import { createFaults } from './faults.ts';
 import type { FaultKind } from './faults.ts';
-import type { LoggedCall } from './pet-api.ts';
+import type { LoggedCall } from './pet-api/pet-api.ts';
 
 /** Rules for a history with one fault. */
 function harmed(kind: FaultKind, fromMs: number, untilMs: number): PlanRules {
@@ -19,6 +19,9 @@ const call = (atMs: number, more: Partial<LoggedCall> = {}): LoggedCall => ({
   key: 'key',
   method: 'POST',
   path: '/pets',
+  kind: 'create',
+  target: 'create',
+  body: '',
   headers: {},
   name: undefined,
   number: 1,

@@ -1,6 +1,6 @@
 import { createFaults } from './faults.ts';
 import type { FaultKind, Faults, NotedFault } from './faults.ts';
-import type { LoggedCall } from './pet-api.ts';
+import type { LoggedCall } from './pet-api/pet-api.ts';
 import { Tally } from './tally.ts';
 import type { Row } from './tally.ts';
 

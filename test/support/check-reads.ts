@@ -4,8 +4,8 @@ import { NEVER_LATE, createFaults } from './faults.ts';
 import type { Faults, Lateness } from './faults.ts';
 import { fieldOf } from './operation.ts';
 import type { Field, HeardWrite, Operation } from './operation.ts';
-import { textOf } from './pet-store.ts';
-import type { PetStore, Span } from './pet-store.ts';
+import { textOf } from './pet-api/pet-store.ts';
+import type { PetStore, Span } from './pet-api/pet-store.ts';
 import { Tally } from './tally.ts';
 
 export interface ReadRules {

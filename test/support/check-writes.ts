@@ -1,7 +1,7 @@
 import type { FaultKind, Faults, Lateness } from './faults.ts';
 import { fieldOf } from './operation.ts';
 import type { Operation, WantedPet } from './operation.ts';
-import type { PetStore } from './pet-store.ts';
+import type { PetStore } from './pet-api/pet-store.ts';
 import { Tally } from './tally.ts';
 import { AFTERMATH_MS, BUSY_MS } from './check-answers.ts';
 import type { Check } from './check-answers.ts';

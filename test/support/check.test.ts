@@ -6,8 +6,8 @@ import { createWriteCheck } from './check-writes.ts';
 import { createFaults } from './faults.ts';
 import type { FaultKind } from './faults.ts';
 import type { Answer, AnswerError, Field, Operation, Outcome } from './operation.ts';
-import { createPetStore } from './pet-store.ts';
-import type { PetStore } from './pet-store.ts';
+import { createPetStore } from './pet-api/pet-store.ts';
+import type { PetStore } from './pet-api/pet-store.ts';
 
 // A checker that finds nothing is worth something only where it finds what was planted.
 

@@ -3,8 +3,8 @@ import { checkPlan } from './check-plan.ts';
 import { createWriteCheck } from './check-writes.ts';
 import type { PlanRules } from './check-plan.ts';
 import type { Operation } from './operation.ts';
-import type { LoggedCall } from './pet-api.ts';
-import type { PetStore } from './pet-store.ts';
+import type { LoggedCall } from './pet-api/pet-api.ts';
+import type { PetStore } from './pet-api/pet-store.ts';
 
 export { usedShare } from './check-plan.ts';
 

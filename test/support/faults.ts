@@ -1,4 +1,4 @@
-import type { Span } from './pet-store.ts';
+import type { Span } from './pet-api/pet-store.ts';
 
 /** What was done to the parts, and when, so that the checks can tell what is explained by it. */
 export interface Faults {

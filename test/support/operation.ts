@@ -1,4 +1,4 @@
-import type { Status } from './pet-store.ts';
+import type { Status } from './pet-api/pet-store.ts';
 
 /** One operation as its client saw it, by the clock of the check. */
 export interface Operation {

@@ -1,55 +1,81 @@
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox, SandboxCall, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { seedPets } from '../../src/sandbox/seed.ts';
+import { DEMO_KEYS } from '../../src/sandbox/usage-limits.ts';
 import { listen } from '../../src/server/listener.ts';
 import { post } from './client.ts';
 import type { QueryAnswer, QueryOptions } from './client.ts';
 import { createMemoryLog } from './memory-log.ts';
 import type { LogLine } from './memory-log.ts';
+import { createPetApi } from './pet-api/pet-api.ts';
+import type { PetApi, PetApiOptions } from './pet-api/pet-api.ts';
+import { createPetStore } from './pet-api/pet-store.ts';
+import type { SeedPet } from './pet-api/pet-store.ts';
+import type { StrictPlanOptions } from './pet-api/strict-plan.ts';
 
 export type { QueryAnswer } from './client.ts';
 
-export interface RecordedSandbox extends Sandbox {
-  /** Every call received, in their order. */
-  readonly calls: readonly SandboxCall[];
+export interface TestPetApiOptions extends Partial<PetApiOptions> {
+  /** The pets of all keys. Default: the 250 of the sandbox, of which a list shows 100. */
+  readonly pets?: readonly SeedPet[];
+  /** The plan of each key, its windows fixed and in each response. Default: the sandbox's four demo keys. */
+  readonly keys?: Readonly<Record<string, Pick<StrictPlanOptions, 'perDay' | 'perMinute'>>>;
 }
 
-export async function startRecordedSandbox(options: SandboxOptions = {}): Promise<RecordedSandbox> {
-  const calls: SandboxCall[] = [];
-  const sandbox = await startSandbox({ ...options, onCall: (call) => calls.push(call) });
-  return { ...sandbox, calls };
+const SHOWN = { windows: 'fixed', tells: 'changing' } as const;
+
+/** A double of the pet API with the sandbox's pets and keys. */
+export function createTestPetApi(options: TestPetApiOptions = {}): PetApi {
+  const { pets = seedPets(), keys = DEMO_KEYS, now = () => Date.now(), ...rest } = options;
+  const store = createPetStore({ pets, now });
+  const plans = new Map(Object.entries(keys).map(([key, plan]) => [key, { ...plan, ...SHOWN }]));
+  return createPetApi({
+    storeOf: () => store,
+    planOf: (key) => plans.get(key),
+    now,
+    ...rest,
+  });
 }
 
-/** A gateway in this process, over its own sandbox. */
+/** A gateway in this process, over a pet API in this process. */
 export interface EmbeddedGateway extends Gateway, AsyncDisposable {
-  readonly sandbox: RecordedSandbox;
+  readonly petApi: PetApi;
   readonly logLines: readonly LogLine[];
 }
 
-type Through = (sandboxUrl: string) => Promise<{ readonly url: string }>;
+/** What stands between the gateway and the pet API, which then is on a socket. */
+type Through = (petApiUrl: string) => Promise<{ readonly url: string }>;
 
-export async function startEmbedded(
-  options: Partial<GatewayOptions> = {},
-  sandboxOptions: SandboxOptions = {},
-  through: Through = async (url) => ({ url }),
-): Promise<EmbeddedGateway> {
-  const sandbox = await startRecordedSandbox(sandboxOptions);
+export interface TestGatewayOptions {
+  readonly petApi?: TestPetApiOptions;
+  readonly gateway?: Partial<GatewayOptions>;
+  /** Default: no sockets. */
+  readonly through?: Through;
+}
+
+export async function startEmbedded(options: TestGatewayOptions = {}): Promise<EmbeddedGateway> {
+  const { gateway: gatewayOptions, through } = options;
+  const petApi = createTestPetApi(options.petApi);
+  const server = through ? await petApi.listen() : undefined;
   const { log, lines } = createMemoryLog();
-  const gateway = createGateway({ petApiUrl: (await through(sandbox.url)).url, log, ...options });
+  const upstream =
+    server && through
+      ? { petApiUrl: (await through(server.url)).url }
+      : { petApiUrl: 'http://pet-api.test/v1', dispatcher: petApi.connect() };
+  const gateway = createGateway({ ...upstream, log, ...gatewayOptions });
   return {
     ...gateway,
-    sandbox,
+    petApi,
     logLines: lines,
     async [Symbol.asyncDispose]() {
       await gateway.close();
-      await sandbox.close();
+      await server?.[Symbol.asyncDispose]();
     },
   };
 }
 
 /** The same, with servers on free ports. */
-export interface TestGateway extends Pick<EmbeddedGateway, 'logLines' | 'sandbox'>, AsyncDisposable {
+export interface TestGateway extends Pick<EmbeddedGateway, 'logLines' | 'petApi'>, AsyncDisposable {
   readonly endpoint: string;
   /** Where metrics and quotas are, with the option `admin`. */
   readonly adminOrigin: string;
@@ -58,16 +84,9 @@ export interface TestGateway extends Pick<EmbeddedGateway, 'logLines' | 'sandbox
   query(query: string, options?: QueryOptions): Promise<QueryAnswer>;
 }
 
-export interface TestGatewayOptions {
-  readonly sandbox?: SandboxOptions;
-  /** What stands between the gateway and the sandbox. Default: nothing. */
-  readonly through?: Through;
-  readonly gateway?: Partial<GatewayOptions>;
-}
-
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const gateway = await startEmbedded(options.gateway, options.sandbox, options.through);
-  const { sandbox, logLines, admin } = gateway;
+  const gateway = await startEmbedded(options);
+  const { petApi, logLines, admin } = gateway;
   const at = { host: '127.0.0.1', port: 0 };
   const listener = await listen(gateway.handle, at);
   const adminListener = admin && (await listen(admin, at));
@@ -76,7 +95,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     endpoint,
     adminOrigin: adminListener?.origin ?? '',
     gateway,
-    sandbox,
+    petApi,
     logLines,
     query: (query, more) => post(endpoint, query, more),
     async [Symbol.asyncDispose]() {

@@ -1,6 +1,6 @@
 import { post } from './client.ts';
 import type { QueryAnswer } from './client.ts';
-import type { TestGateway } from './start-gateway.ts';
+import type { TestGateway } from './start-sandbox-gateway.ts';
 
 /** The ways into a gateway. They answer alike. */
 export const TRANSPORTS = ['HTTP', 'fetch', 'execute'] as const;

@@ -7,10 +7,10 @@ import type { History } from './check.ts';
 import { createMemoryLog } from './memory-log.ts';
 import type { LogLine } from './memory-log.ts';
 import type { Answer, Field, Operation, Outcome, WantedPet } from './operation.ts';
-import { createPetApi } from './pet-api.ts';
-import type { PetApi, PetApiOptions } from './pet-api.ts';
+import { createPetApi } from './pet-api/pet-api.ts';
+import type { PetApi, PetApiOptions } from './pet-api/pet-api.ts';
 import { between, createRandom } from './random.ts';
-import type { StrictPlanOptions } from './strict-plan.ts';
+import type { StrictPlanOptions } from './pet-api/strict-plan.ts';
 import { startVirtualTime } from './virtual-time.ts';
 
 /**

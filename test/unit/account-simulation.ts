@@ -3,8 +3,8 @@ import type { Permit } from '../../src/throttle/account.ts';
 import type { AccountRules } from '../../src/throttle/account-limits.ts';
 import { headerLimits } from '../../src/throttle/header-limits.ts';
 import type { AssumedPlan } from '../../src/plan.ts';
-import { createStrictPlan } from '../support/strict-plan.ts';
-import type { StrictPlan, StrictPlanOptions } from '../support/strict-plan.ts';
+import { createStrictPlan } from '../support/pet-api/strict-plan.ts';
+import type { StrictPlan, StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
 
 /** One key's account against a strict upstream, on virtual time: an agenda of moments instead of timers. */
 export interface SimulationOptions {

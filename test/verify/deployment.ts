@@ -8,8 +8,8 @@ import { startFaultProxy } from '../support/fault-proxy.ts';
 import type { FaultProxy } from '../support/fault-proxy.ts';
 import { startFleet } from '../support/fleet.ts';
 import type { Fleet, FleetOptions } from '../support/fleet.ts';
-import { createPetApi } from '../support/pet-api.ts';
-import type { PetApi, PetApiOptions } from '../support/pet-api.ts';
+import { createPetApi } from '../support/pet-api/pet-api.ts';
+import type { PetApi, PetApiOptions } from '../support/pet-api/pet-api.ts';
 import { startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { post } from '../support/client.ts';
 import { figureOf, metricsOf } from '../support/fleet.ts';
-import { UNLIMITED } from '../support/strict-plan.ts';
+import { UNLIMITED } from '../support/pet-api/strict-plan.ts';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { deploy } from './deployment.ts';

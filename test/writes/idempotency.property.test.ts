@@ -7,7 +7,7 @@ import type { Fault } from '../../src/sandbox/fault.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { chooseSeed } from '../support/seed.ts';
-import { startRecordedSandbox } from '../support/start-gateway.ts';
+import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
 
 const TIMEOUT_MS = 80;
 const FATES: (Fault | undefined)[] = [

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Fault } from '../../src/sandbox/fault.ts';
-import { startGateway } from '../support/start-gateway.ts';
-import type { QueryAnswer, TestGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { QueryAnswer, TestGateway } from '../support/start-sandbox-gateway.ts';
 import { until } from '../support/until.ts';
 
 let gateway: TestGateway;

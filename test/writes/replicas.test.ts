@@ -8,8 +8,8 @@ import { post } from '../support/client.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startPetql } from '../support/run-petql.ts';
-import { startRecordedSandbox } from '../support/start-gateway.ts';
-import type { RecordedSandbox } from '../support/start-gateway.ts';
+import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import type { RecordedSandbox } from '../support/start-sandbox-gateway.ts';
 import { until } from '../support/until.ts';
 
 interface Answer {

@@ -3,7 +3,7 @@ import { attempt } from '../../support/client.ts';
 import type { Fleet, Replica } from '../../support/fleet.ts';
 import { outcomeOf } from '../../support/operation.ts';
 import type { HeardWrite, Operation, Outcome } from '../../support/operation.ts';
-import type { PetStore } from '../../support/pet-store.ts';
+import type { PetStore } from '../../support/pet-api/pet-store.ts';
 import { between } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 import { nextOperation, operationOf, operationOfWrongKey } from './operations.ts';

@@ -1,5 +1,5 @@
 import type { CacheControl, Field, Operation, WantedPet } from '../../support/operation.ts';
-import { STATUSES } from '../../support/pet-store.ts';
+import { STATUSES } from '../../support/pet-api/pet-store.ts';
 import { between } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 

@@ -2,8 +2,8 @@ import { setTimeout } from 'node:timers/promises';
 import { createGateway } from '../../../src/index.ts';
 import { PLANS } from '../../../src/plan.ts';
 import { brokenPromises } from '../../support/check.ts';
-import { createPetApi } from '../../support/pet-api.ts';
-import type { ToldRecord } from '../../support/pet-api.ts';
+import { createPetApi } from '../../support/pet-api/pet-api.ts';
+import type { HeaderRecord } from '../../support/pet-api/fault.ts';
 import { percentile } from '../../support/percentile.ts';
 import { between } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
@@ -111,7 +111,7 @@ export const malformed = scenario(
 const ERROR_LEVEL = 50;
 
 /** Each header is left as it is, left out, or spoilt; what is spoilt is never a lie that a reader could believe. */
-function disfigured(random: Random, headers: ToldRecord): ToldRecord {
+function disfigured(random: Random, headers: HeaderRecord): HeaderRecord {
   const spoilt: Record<string, string | string[] | undefined> = { ...headers };
   for (const [name, value] of Object.entries(headers)) {
     const luck = random();

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { PLANS } from '../../../src/plan.ts';
 import { startLoad } from '../../support/load.ts';
-import type { PetApi } from '../../support/pet-api.ts';
+import type { PetApi } from '../../support/pet-api/pet-api.ts';
 import { until } from '../../support/until.ts';
 import type { Check } from '../suite.ts';
 import { MINUTE_MS, judge, nextMinute, scenario, startTrial, untilUpstream } from './scenario.ts';

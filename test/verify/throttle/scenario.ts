@@ -1,7 +1,7 @@
 import type { Plan } from '../../../src/plan.ts';
 import { brokenPromises, usedShare } from '../../support/check.ts';
 import type { Operation } from '../../support/operation.ts';
-import type { PetApi } from '../../support/pet-api.ts';
+import type { PetApi } from '../../support/pet-api/pet-api.ts';
 import { between, createRandom } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 import { rowOf } from '../../support/tally.ts';

@@ -39,6 +39,8 @@ export interface StrictPlanOptions {
   readonly tells: Tells | (() => Tells);
   readonly resetAs?: 'delta' | 'milliseconds' | 'seconds';
   readonly sendsDate?: boolean;
+  /** How long a request that arrived is in no count yet, as where several servers count together. Default 0. */
+  readonly countsLateMs?: number;
   /** Max refusals before a Retry-After is over; the next one bans the key. Default: never. */
   readonly banAt?: number;
 }
@@ -54,10 +56,13 @@ export const UNLIMITED: StrictPlanOptions = {
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 };
 
 export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
-  const { perMinute, perDay, tells, resetAs = 'seconds', sendsDate = true, banAt = Infinity } = options;
+  const { perMinute, perDay, tells, resetAs = 'seconds', sendsDate = true } = options;
+  const { banAt = Infinity, countsLateMs = 0 } = options;
   const shapes = { minute: options.windows, day: options.days ?? options.windows };
   const limits = { minute: perMinute, day: perDay };
   const counted: number[] = [];
+  /** Arrived, and in no count yet. */
+  const uncounted: number[] = [];
   /** The oldest that is in the window. */
   const firsts = { minute: 0, day: 0 };
   const arrivals: Arrival[] = [];
@@ -68,14 +73,15 @@ export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
   return {
     arrivals,
     arrive(nowMs) {
+      while ((uncounted[0] ?? Infinity) <= nowMs - countsLateMs) counted.push(uncounted.shift() as number);
       const minute = look('minute', nowMs);
       const day = look('day', nowMs);
       const full = [day, minute].find((window) => left(window) <= 0);
       let status: Arrival['status'] = 200;
       if (banned) status = 403;
       else if (full) status = 429;
-      else counted.push(nowMs);
-      if (status === 200) {
+      else (countsLateMs > 0 ? uncounted : counted).push(nowMs);
+      if (status === 200 && countsLateMs === 0) {
         minute.used += 1;
         day.used += 1;
       } else if (status === 429) {

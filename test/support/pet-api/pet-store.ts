@@ -1,4 +1,4 @@
-import { bareNumber, parseLosslessJson } from '../../src/lossless-json.ts';
+import { bareNumber, parseLosslessJson } from '../../../src/lossless-json.ts';
 
 /** The pets that one API key sees, strictly by pet-api.md, with what was true when. */
 export interface PetStore {
@@ -59,9 +59,19 @@ interface Version<Value> {
   readonly value: Value;
 }
 
+/** A pet to begin with. Without an id it gets the next one. */
+export interface SeedPet {
+  readonly id?: string | undefined;
+  readonly name: string;
+  readonly categoryId: string;
+  readonly status?: Status | undefined;
+}
+
 export interface PetStoreOptions {
-  /** How many pets it starts with, and about how many it keeps. */
-  readonly size: number;
+  /** The pets that it starts with. Default: `size` pets of a category. */
+  readonly pets?: readonly SeedPet[];
+  /** How many pets it starts with, and about how many it keeps. Default: those given. */
+  readonly size?: number;
   /** Default 1. */
   readonly firstId?: bigint;
   /** Of the first pets, in turn. Default: each status. */
@@ -86,7 +96,8 @@ export function refusal(status: number, code = 'refused', message = 'Refused.'):
 }
 
 export function createPetStore(options: PetStoreOptions): PetStore {
-  const { size, firstId = 1n, statuses = STATUSES, now = () => performance.now() } = options;
+  const { firstId = 1n, statuses = STATUSES, now = () => performance.now() } = options;
+  const { size = options.pets?.length ?? 0 } = options;
   const pets = new Map<string, StoredPet>();
   const ids: string[] = [];
   const added = new Map<string, Added[]>();
@@ -94,7 +105,9 @@ export function createPetStore(options: PetStoreOptions): PetStore {
   const versions = new Map<string, Version<string | null>[]>();
   let nextId = firstId;
   for (let index = 0; index < size; index += 1) {
-    store({ name: `Pet ${nextId}`, categoryId: '3', status: statuses[index % statuses.length] });
+    store(
+      options.pets?.[index] ?? { name: `Pet ${nextId}`, categoryId: '3', status: statuses[index % statuses.length] },
+    );
   }
   noteLists();
 
@@ -107,15 +120,10 @@ export function createPetStore(options: PetStoreOptions): PetStore {
     },
     serve({ method, path, body }) {
       if (method === 'POST') return create(body);
-      const [, id, query] = /\/pets(?:\/(-?\d+))?(?:\?(.*))?$/.exec(path) ?? [];
-      if (id !== undefined) {
-        const pet = pets.get(id);
-        return pet ? { status: 200, body: wire(pet) } : refusal(404, 'not_found', 'There is no such pet.');
-      }
-      const search = new URLSearchParams(query);
-      const listed = listOf((search.get('status') ?? undefined) as Status | undefined);
-      const limit = Number(search.get('limit') ?? DEFAULT_LIMIT);
-      return { status: 200, body: `[${listed.slice(0, limit).map(wire).join(',')}]` };
+      const route = /^\/pets(?:\/(?<id>-?\d+))?(?:\?(?<query>.*))?$/.exec(path);
+      if (!route) return refusal(404, 'not_found', 'There is nothing at this path.');
+      const { id, query } = route.groups ?? {};
+      return id === undefined ? list(new URLSearchParams(query)) : get(id);
     },
     change(chance) {
       const oldest = pets.values().next().value;
@@ -145,13 +153,25 @@ export function createPetStore(options: PetStoreOptions): PetStore {
       ),
   };
 
+  function list(search: URLSearchParams): StoreResponse {
+    const status = search.get('status') ?? undefined;
+    const limit = Number(search.get('limit') ?? DEFAULT_LIMIT);
+    if (!isStatus(status)) return refusal(400, 'bad_request', 'status: expected one of the three.');
+    if (!(limit >= 1 && limit <= MAX_LISTED)) return refusal(400, 'bad_request', 'limit: expected 1 to 100.');
+    return { status: 200, body: `[${listOf(status).slice(0, limit).map(wire).join(',')}]` };
+  }
+
+  function get(id: string): StoreResponse {
+    const pet = pets.get(id);
+    return pet ? { status: 200, body: wire(pet) } : refusal(404, 'not_found', 'There is no such pet.');
+  }
+
   function create(body: string): StoreResponse {
     const { name, categoryId, status } = parseLosslessJson(body) as Record<string, unknown>;
-    if (typeof name !== 'string' || name === '' || (status !== undefined && !STATUSES.includes(status as Status))) {
-      return refusal(400, 'bad_request', 'name: expected a text.');
-    }
-    const isShown = [undefined, status as Status | undefined].some((one) => listOf(one).length < MAX_LISTED);
-    const pet = store({ name, categoryId: String(categoryId), status: status as Status | undefined });
+    if (typeof name !== 'string' || name.trim() === '') return refusal(400, 'bad_request', 'name: expected a text.');
+    if (!isStatus(status)) return refusal(400, 'bad_request', 'status: expected one of the three.');
+    const isShown = [undefined, status].some((one) => listOf(one).length < MAX_LISTED);
+    const pet = store({ name, categoryId: String(categoryId), status });
     if (isShown) noteLists();
     const sameName = added.get(name) ?? [];
     added.set(name, sameName);
@@ -159,9 +179,9 @@ export function createPetStore(options: PetStoreOptions): PetStore {
     return { status: 201, body: wire(pet) };
   }
 
-  function store(pet: Pick<StoredPet, 'categoryId' | 'name' | 'status'>): StoredPet {
-    const stored = { ...pet, id: String(nextId), addedAtMs: now() };
-    nextId += 1n;
+  function store({ id, name, categoryId, status }: SeedPet): StoredPet {
+    const stored = { id: id ?? String(nextId), name, categoryId, status, addedAtMs: now() };
+    if (id === undefined) nextId += 1n;
     pets.set(stored.id, stored);
     ids.push(stored.id);
     noteVersion(stored.id, textOf(stored));
@@ -200,6 +220,10 @@ function within<Value>(versions: readonly Version<Value>[], { fromMs, untilMs }:
   return versions.filter(
     (version, index) => version.fromMs <= untilMs && (versions[index + 1]?.fromMs ?? Infinity) >= fromMs,
   );
+}
+
+function isStatus(value: unknown): value is Status | undefined {
+  return value === undefined || (STATUSES as readonly unknown[]).includes(value);
 }
 
 function wire({ id, name, categoryId, status }: StoredPet): string {

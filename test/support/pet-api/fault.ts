@@ -1,0 +1,137 @@
+import { createRandom } from '../random.ts';
+
+/** What goes wrong with one call. The parts can be combined. */
+export interface Fault {
+  /** Replaces the status, and the body by an Error. The call is not carried out then, unless `isCarriedOut`. */
+  readonly status?: number;
+  /** Whether a pet is stored, though the response says otherwise. Default: where no status is given. */
+  readonly isCarriedOut?: boolean;
+  /** Replaces the body, or changes it: a list that lies. */
+  readonly body?: Buffer | string | ((body: string) => string);
+  /** Added to those of the plan, or made from them. An undefined one is left out. */
+  readonly headers?: HeaderRecord | ((headers: HeaderRecord) => HeaderRecord);
+  /** The response leaves so much later; a refused connection takes so long. */
+  readonly delayMs?: number;
+  /** The response does not leave before this settles. */
+  readonly held?: Promise<unknown>;
+  /**
+   * `silent`: the call arrives, and no response comes. `reset`: it arrives, and its connection is reset. `refused`: it never
+   * arrives, so no log has it; in this process alone.
+   */
+  readonly connection?: 'refused' | 'reset' | 'silent';
+  /** The connection is closed after so many bytes of the body. */
+  readonly cutAfterBytes?: number;
+}
+
+export type HeaderRecord = Readonly<Record<string, string | string[] | undefined>>;
+
+export type CallKind = 'create' | 'get' | 'list';
+
+/** `all` and the statuses are lists, a number is the id of a pet. */
+export type CallTarget = 'all' | 'available' | 'create' | 'pending' | 'sold' | `${bigint}`;
+
+/** What a fault can go by. */
+export interface ArrivingCall {
+  /** Empty where there is none. */
+  readonly key: string;
+  readonly method: string;
+  /** Below `/v1`, with its query. */
+  readonly path: string;
+  readonly kind: CallKind;
+  readonly target: CallTarget;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+  /** The name of the pet to create. */
+  readonly name: string | undefined;
+  /** Calls are numbered as they are sent; they may arrive in another order. */
+  readonly number: number;
+  /** Over HTTP, when it arrived. */
+  readonly sentAtMs: number;
+  readonly atMs: number;
+}
+
+/** A fault of every call, a choice for each, or several: the first one that has a fault for the call decides. */
+export type FaultRule = Fault | readonly FaultRule[] | ((call: ArrivingCall) => FaultRule | undefined) | undefined;
+
+export function faultOf(rule: FaultRule, call: ArrivingCall): Fault | undefined {
+  if (typeof rule === 'function') return faultOf(rule(call), call);
+  if (!isSeveral(rule)) return rule;
+  for (const one of rule) {
+    const fault = faultOf(one, call);
+    if (fault) return fault;
+  }
+  return undefined;
+}
+
+function isSeveral(rule: FaultRule): rule is readonly FaultRule[] {
+  return Array.isArray(rule);
+}
+
+// Faults. Any object of the parts above is one too.
+
+/** The call arrives, and no response comes. */
+export const HANGS: Fault = { connection: 'silent' };
+/** The call arrives, is carried out, and its connection is reset. */
+export const RESETS: Fault = { connection: 'reset' };
+/** Nothing arrives. */
+export const REFUSES: Fault = { connection: 'refused' };
+export const FORBIDS: Fault = { status: 403 };
+export const REJECTS_KEY: Fault = { status: 401 };
+
+export function fails(status = 503, more: Fault = {}): Fault {
+  return { status, ...more };
+}
+
+/** @param retryAfter in seconds, or as the header has it. Default: no such header. */
+export function tooMany(retryAfter?: number | string): Fault {
+  return { status: 429, headers: { 'retry-after': retryAfter?.toString() } };
+}
+
+/** Answers so much later. */
+export function slow(delayMs: number): Fault {
+  return { delayMs };
+}
+
+// Rules: which calls a fault meets.
+
+/** Meets calls of these kinds and targets: `on('list', fails())`, `on(['sold', '350'], HANGS)`. */
+export function on(which: Which | readonly Which[], rule: FaultRule): FaultRule {
+  const chosen: ReadonlySet<string> = new Set([which].flat());
+  return (call) => (chosen.has(call.kind) || chosen.has(call.target) ? rule : undefined);
+}
+
+export type Which = CallKind | CallTarget;
+
+export function forKey(key: string, rule: FaultRule): FaultRule {
+  return (call) => (call.key === key ? rule : undefined);
+}
+
+/** Meets calls that arrive in this time, by the clock of the pet API; the end is not in it. */
+export function during(fromMs: number, untilMs: number, rule: FaultRule): FaultRule {
+  return (call) => (call.atMs >= fromMs && call.atMs < untilMs ? rule : undefined);
+}
+
+/** Meets so many calls of those that would have a fault, and none after them. */
+export function times(count: number, rule: FaultRule): FaultRule {
+  let left = count;
+  return (call) => {
+    const fault = left > 0 ? faultOf(rule, call) : undefined;
+    if (fault) left -= 1;
+    return fault;
+  };
+}
+
+/** The first call meets the first rule, the next one the second, and so on round and round; undefined goes well. */
+export function inTurn(...rules: readonly FaultRule[]): FaultRule {
+  let calls = 0;
+  return () => rules[calls++ % rules.length];
+}
+
+/** Each rule meets its share of the calls; what is left of 1 goes well: `mixed([[0.5, tooMany()], [0.3, HANGS]])`. */
+export function mixed(shares: readonly (readonly [share: number, rule: FaultRule])[], seed = 1): FaultRule {
+  const random = createRandom(seed);
+  return () => {
+    let left = random();
+    return shares.find(([share]) => (left -= share) < 0)?.[1];
+  };
+}
