@@ -39,13 +39,14 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
   const found = new Map<ReadKey, Found>();
   let hasWritten = false;
   const loader = new DataLoader<ReadKey, Found>(load);
+  const loads = new Set<Promise<Found>>();
 
   const pets: Pets = {
     async list(status, limit) {
-      const all = (await loader.load(status ?? 'all')) as readonly Pet[];
+      const all = (await read(status ?? 'all')) as readonly Pet[];
       return all.length > limit ? all.slice(0, limit) : all;
     },
-    byId: (id) => loader.load(id) as Promise<Pet | null>,
+    byId: (id) => read(id) as Promise<Pet | null>,
     create(pet, idempotencyKey) {
       hasWritten = true;
       return writes.create(pet, {
@@ -59,6 +60,11 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
 
   return {
     ...pets,
+    /** Resolves once the reads of this request are over. Resolvers run in one turn, so those after the caller count too. */
+    async settled(): Promise<void> {
+      await undefined;
+      await Promise.allSettled(loads);
+    },
     usage: meter.usage,
     saved: meter.saved,
     /** What it has read so far, for `repeat`; undefined once it has written. */
@@ -81,6 +87,12 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
 
   function onWaited(wait: RequestWait): void {
     spans.waited(wait, request.trace);
+  }
+
+  function read(key: ReadKey): Promise<Found> {
+    const loading = loader.load(key);
+    loads.add(loading);
+    return loading;
   }
 
   async function load(keys: readonly ReadKey[]): Promise<(Error | Found)[]> {

@@ -47,9 +47,12 @@ export function createRequestContext({ settings, callers }: ServerParts) {
     let isRepeatable = refusal === undefined && !dryRun;
     return {
       pets: pets && !refusal ? pets : rejectingPets(refusal),
-      quota() {
+      /** The quota that the reads beside it have left. */
+      async quota() {
         isRepeatable = false;
-        return caller ? caller.quota.read() : Promise.reject(refusal);
+        if (!caller) throw refusal;
+        await pets?.settled();
+        return caller.quota.read();
       },
       /** Why nothing can be read or written, or undefined. */
       refusal,

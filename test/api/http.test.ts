@@ -90,7 +90,11 @@ test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-da
 
 test('rejects a compressed body', async () => {
   const response = await post({ headers: ['Content-Encoding: gzip'], body: gzipSync(BODY) });
-  expect(response).toMatch(/^HTTP\/1\.1 400 .*"code":"BAD_USER_INPUT"/s);
+  expect(response).toMatch(/^HTTP\/1\.1 400 .*without a Content-Encoding.*"code":"BAD_USER_INPUT"/s);
+});
+
+test('says of a body that is no JSON no more than that', async () => {
+  expect(await post({ body: '{bad' })).toMatch(/^HTTP\/1\.1 400 .*"message":"The body is not valid JSON\."/s);
 });
 
 test('reads a body that a framework has decoded', async () => {

@@ -32,6 +32,19 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
     expect(gateway.sandbox.calls).toHaveLength(2);
   });
 
+  test('is read after the calls beside it, wherever it stands', async () => {
+    await using gateway = await start();
+    const query = '{ rateLimit { plan windows { window used } } pets { id } petsById(ids: ["101", "102"]) { id } }';
+    const { data, extensions } = await sendBy(transport, gateway)(query);
+    const used = extensions?.['petql'].upstreamCalls;
+    expect(used).toBeGreaterThan(0);
+    const windows = [
+      { window: 'MINUTE', used },
+      { window: 'DAY', used },
+    ];
+    expect(data?.['rateLimit']).toEqual({ plan: 'Free', windows });
+  });
+
   test('needs a key', async () => {
     await using gateway = await start();
     expect(codesOf(await sendBy(transport, gateway)(QUOTA, { apiKey: null }))).toEqual(['UNAUTHENTICATED']);

@@ -78,7 +78,8 @@ describe('pages of other origins', () => {
     expect(good.status).toBe(204);
     expect(good.headers.get('access-control-allow-origin')).toBe('https://b.example:8443');
     const allowed = good.headers.get('access-control-allow-headers')?.split(', ');
-    expect(allowed).toEqual(expect.arrayContaining(['authorization', 'apollo-require-preflight', 'petql-dry-run']));
+    const expected = ['authorization', 'apollo-require-preflight', 'apollographql-client-name', 'petql-dry-run'];
+    expect(allowed).toEqual(expect.arrayContaining(expected));
     expect(good.headers.get('access-control-allow-credentials')).toBeNull();
     const bad = await ask('https://a.example.evil', gateway.endpoint, init);
     expect(bad.headers.get('access-control-allow-origin')).toBeNull();

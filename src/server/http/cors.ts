@@ -13,6 +13,8 @@ const GRANTED = {
     'traceparent',
     'tracestate',
     'apollo-require-preflight',
+    'apollographql-client-name',
+    'apollographql-client-version',
     'x-apollo-operation-name',
     'petql-dry-run',
     'x-requested-with',

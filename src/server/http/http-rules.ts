@@ -33,6 +33,7 @@ export const NOT_ACCEPTABLE =
   'Expected an Accept header that allows application/json or application/graphql-response+json.';
 const JSON_TYPE = /^application\/(?:graphql\+)?json\s*(?:;|$)/i;
 const ONLY_JSON = 'Expected a body with the content type application/json.';
+const NOT_JSON = 'The body is not valid JSON.';
 const ONLY_POST = 'With a server-side API key, expected a POST with the content type application/json.';
 
 /** As Yoga sees it, without its types of incremental results. A weight of 0 excludes a type (RFC 9110, section 12.4.2). */
@@ -50,9 +51,10 @@ function isAcceptable(accept: string | undefined): boolean {
 
 const UTF_8 = 'charset=utf-8';
 
-function readBody({ body }: HttpRequest, maxBodyBytes: number): GraphQLParams {
+function readBody({ body, headers }: HttpRequest, maxBodyBytes: number): GraphQLParams {
   if (body === undefined) throw graphqlError(limitExceeded('bodyBytes', maxBodyBytes, undefined, 413));
-  return checkedParams(parseJson(body, 'Expected a body in JSON without a Content-Encoding.'));
+  const isEncoded = headers['content-encoding'] !== undefined;
+  return checkedParams(parseJson(body, isEncoded ? 'Expected a body without a Content-Encoding.' : NOT_JSON));
 }
 
 function readQuery({ url }: HttpRequest): GraphQLParams {
