@@ -40,7 +40,8 @@ export interface OperationResponse {
  * - Values of `code`: `bad_request`, `unauthorized`, `not_found`, `method_not_allowed`, `gone`, `store_full`,
  *   `rate_limited`, `key_banned`, `internal_error`. A 429 has the Error body.
  * - Windows are fixed: a minute starts with each minute of the Unix clock, a day with each day in UTC.
- * - The rate-limit headers describe the window with fewer requests left, the minute when both have the same.
+ * - The rate-limit headers describe the window with fewer requests left, the minute when both have the same. Of a custom plan,
+ *   every tenth response describes the day.
  * - A rejected request counts in no window. Every other one with a valid key does, whatever its status.
  * - A key is banned for five minutes at its tenth rejection inside one window.
  * - Without a valid key there is no plan: limit and remaining are 0, and the reset is now.

@@ -3,6 +3,8 @@ interface SandboxPlan {
   readonly name: string;
   readonly perMinute: number;
   readonly perDay: number;
+  /** Whether every tenth response describes the day, from the second one on: a custom minute does not tell it. */
+  readonly isDayShown?: boolean;
 }
 
 /** API keys and their plans. */
@@ -13,7 +15,7 @@ export const DEMO_KEYS: SandboxKeys = {
   'demo-free': { name: 'Free', perMinute: 60, perDay: 1_000 },
   'demo-pro': { name: 'Pro', perMinute: 300, perDay: 10_000 },
   'demo-business': { name: 'Business', perMinute: 1_000, perDay: 100_000 },
-  'demo-enterprise': { name: 'Enterprise', perMinute: 5_000, perDay: 1_000_000 },
+  'demo-enterprise': { name: 'Enterprise', perMinute: 5_000, perDay: 1_000_000, isDayShown: true },
 };
 
 /** Rejections in one window until a ban: nine calls too many may still be in flight. */
@@ -32,7 +34,11 @@ export interface Admission {
  * Returns a function that counts a request of one key in both windows, or rejects it without counting. It shares no code with
  * the gateway's throttle, since that would hide its mistakes.
  */
-export function createUsageLimits({ perMinute, perDay }: SandboxPlan): (nowMs: number) => Admission {
+export function createUsageLimits({
+  perMinute,
+  perDay,
+  isDayShown = false,
+}: SandboxPlan): (nowMs: number) => Admission {
   const minute = { limit: perMinute, lengthMs: 60_000, used: 0, startMs: 0 };
   const day = { limit: perDay, lengthMs: 86_400_000, used: 0, startMs: 0 };
   let rejections = 0;
@@ -49,7 +55,7 @@ export function createUsageLimits({ perMinute, perDay }: SandboxPlan): (nowMs: n
     if (full) return reject(nowMs, full.limit, full.startMs + full.lengthMs);
     minute.used += 1;
     day.used += 1;
-    const { limit, used, startMs, lengthMs } = tightest();
+    const { limit, used, startMs, lengthMs } = isDayShown && day.used % 10 === 2 ? day : tightest();
     return { kind: 'admitted', limit, remaining: limit - used, resetAtMs: startMs + lengthMs };
   };
 

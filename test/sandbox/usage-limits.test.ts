@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
 import { DEMO_KEYS, createUsageLimits } from '../../src/sandbox/usage-limits.ts';
 import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 import type { SandboxAnswer, TestSandbox } from './start-test-sandbox.ts';
@@ -50,6 +51,21 @@ describe('the rate-limit headers', () => {
     sandbox.clock.nowMs = END_OF_MINUTE_MS + MINUTE_MS;
     const left = [2, 1, 0].map((remaining) => [5, remaining, MIDNIGHT]);
     expect(await callTimes(sandbox, 3)).toEqual(left);
+  });
+
+  test('of Enterprise show the day, too, so that petql knows the plan after a few calls', async () => {
+    await using sandbox = await startTestSandbox();
+    const gateway = createGateway({ petApiUrl: sandbox.url });
+    onTestFinished(() => gateway.close());
+    const apiKey = 'demo-enterprise';
+    await gateway.execute({ document: '{ pets { id } sold: pets(status: SOLD) { id } }', apiKey });
+    await gateway.execute({ document: '{ pending: pets(status: PENDING) { id } }', apiKey });
+    const { data } = await gateway.execute({ document: '{ rateLimit { plan windows { limit used } } }', apiKey });
+    const windows = [
+      { limit: 5_000, used: 3 },
+      { limit: 1_000_000, used: 3 },
+    ];
+    expect(data).toEqual({ rateLimit: { plan: '5000/1000000', windows } });
   });
 
   test("are on every response with the sandbox's date, and every call but a rejected one counts", async () => {
