@@ -130,7 +130,8 @@ export function createAccounts(options: AccountsOptions) {
       const nowMs = store.nowMs();
       passTime(account, nowMs, own?.rules ?? rules);
       const wait = minWait(account, ahead, nowMs, own?.rules ?? rules);
-      return own ? { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS) } : wait;
+      if (!own) return wait;
+      return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), isOfShare: replicas !== undefined };
     },
     flush,
   };

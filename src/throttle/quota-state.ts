@@ -10,6 +10,8 @@ export interface MinWait {
   readonly waitMs: number;
   /** The window that causes the longest wait. */
   readonly window: 'DAY' | 'MINUTE' | undefined;
+  /** Whether only this replica's share counts, since Redis is unavailable. */
+  readonly isOfShare?: boolean;
 }
 
 /** The quota of a key, as this process saw it last. Durations are milliseconds from now. */

@@ -144,6 +144,21 @@ test('without Redis the quota of a key in use is exhausted for a minute, which i
   });
 });
 
+test('without Redis, the refusal of a call says so, and names no quota that is not exhausted', async () => {
+  await using world = await createKeyWorld(4, 'fixed', 'pro');
+  const redis = createRedis({ seed: 4 });
+  const [one] = await startReplicas(world, redis, 2, {});
+  redis.fault = 'down';
+  const messages = async () => {
+    const { errors } = await world.until(one.ask('{ pets { id } }', { waitMs: 0, cacheControl: 'no-cache' }));
+    return errors?.map(({ message }) => message);
+  };
+  expect(await messages()).toBeUndefined();
+  expect(await messages()).toEqual([
+    "Redis is unavailable, and this replica's share of the quota is used; retry in 1 s, or drop no-cache to allow cached data.",
+  ]);
+});
+
 // At once: the others have not heard of it yet.
 test.each([
   [1, 0],
