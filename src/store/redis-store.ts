@@ -84,27 +84,46 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
     queues.delete(name);
   }
 
-  /** Returns false after a lost compare; the text that won is then the one last seen. */
+  /** Returns false where another replica wrote first, and the batch has changes for its text. */
   async function tryWrite(name: string, batch: readonly Update[]): Promise<boolean> {
-    // Changes need Redis's time, which only a reply has.
-    if (offsetMs === undefined) return compareAndSet(name, NO_VERSION, '');
-    const seen = lastSeen.get(name) ?? '';
-    const { stored, ttlMs, settle } = applyAll(batch, seen, nowMs());
-    const isWritten = await compareAndSet(name, seen.slice(0, NO_VERSION.length), stored, ttlMs);
-    if (isWritten) settle();
-    return isWritten;
+    let found: string | undefined;
+    if (offsetMs === undefined) {
+      // Changes need Redis's time, which only a reply has.
+      found = await compareAndSet(name, NO_VERSION, '');
+    } else {
+      const seen = lastSeen.get(name) ?? '';
+      const { stored, ttlMs, settle } = applyAll(batch, seen, nowMs());
+      found = await compareAndSet(name, seen.slice(0, NO_VERSION.length), stored, ttlMs);
+      if (found === undefined) settle();
+    }
+    if (found === undefined) return true;
+
+    // The reply has text and time, so a batch that only reads needs no second command.
+    const { ttlMs, settle } = applyAll(batch, found, nowMs());
+    if (ttlMs === undefined) settle();
+    return ttlMs === undefined;
   }
 
-  /** @param stored what Redis holds afterwards; '' for nothing. Without a time to live it stays as it is. */
-  async function compareAndSet(name: string, version: string, stored: string, ttlMs?: number): Promise<boolean> {
+  /**
+   * Returns the stored text after a lost compare, undefined after one that is won.
+   *
+   * @param stored what Redis holds afterwards; '' for nothing. Without a time to live it stays as it is.
+   */
+  async function compareAndSet(
+    name: string,
+    version: string,
+    stored: string,
+    ttlMs?: number,
+  ): Promise<string | undefined> {
     const sentAtMs = elapsedMs();
     const action = ttlMs === undefined ? 'keep' : stored === '' ? 'delete' : 'set';
     const args = action === 'set' ? [stored, String(Math.ceil(ttlMs ?? 0))] : [];
     const reply = await redis.compareAndSet(`${KEY_PREFIX}${name}`, version, action, ...args);
     const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
     learnTime(Number(redisMs), sentAtMs);
-    lastSeen.set(name, outcome === 'won' ? stored : found);
-    return outcome === 'won';
+    const isWon = outcome === 'won';
+    lastSeen.set(name, isWon ? stored : found);
+    return isWon ? undefined : found;
   }
 
   /** Keeps the offset within the bounds of each reply: Redis read its clock between `sentAtMs` and now. */

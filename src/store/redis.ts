@@ -4,7 +4,8 @@ import { StoreUnavailableError } from './store.ts';
 /** A connection to Redis with timeouts. */
 export interface RedisConnection {
   /**
-   * Carries out the action if the stored text begins with the version, in one atomic step.
+   * Carries out the action if the stored text begins with the version, in one atomic step. A compare that is won reads 36
+   * characters, however long the text is.
    *
    * @returns `won` or `lost`, Redis's time in milliseconds, and after a lost compare the stored text: separated by spaces.
    * @throws StoreUnavailableError when Redis is not reachable, too slow, or refuses to write.
@@ -27,9 +28,11 @@ const SILENCE_TIMEOUT_MS = 3_000;
 const DEMOTED = /^(?:READONLY|MASTERDOWN)\b/;
 
 const COMPARE_AND_SET = `
-local found, time = redis.call('GET', KEYS[1]) or '', redis.call('TIME')
+local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-if string.sub(found, 1, 36) ~= ARGV[1] then return 'lost ' .. nowMs .. ' ' .. found end
+if redis.call('GETRANGE', KEYS[1], 0, 35) ~= ARGV[1] then
+  return 'lost ' .. nowMs .. ' ' .. (redis.call('GET', KEYS[1]) or '')
+end
 if ARGV[2] == 'set' then redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 if ARGV[2] == 'delete' then redis.call('DEL', KEYS[1]) end
 return 'won ' .. nowMs .. ' '

@@ -15,14 +15,16 @@ const COMMANDS = RIGHTS.filter((right) => right.startsWith('+'));
 /** Heartbeats are a second apart, so the tests wait together. */
 const test = oneTest.concurrent;
 
-/** Two replicas over a Redis whose user has these rights. */
+/** Two replicas of one pet API over a Redis whose user has these rights. */
 async function startReplicas(resources: AsyncDisposableStack, rights: readonly string[]) {
   const redis = await startRedis();
   resources.defer(() => redis.close());
   await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${PASSWORD}`, ...rights);
   const redisUrl = `${redis.url.replace('//', `//petql:${PASSWORD}@`)}/3`;
-  const start = async () => resources.use(await startGateway({ gateway: { redisUrl, admin: true, maxWaitMs: 500 } }));
-  return { redis, replicas: [await start(), await start()] as const };
+  const options = { redisUrl, admin: true, maxWaitMs: 500 };
+  const one = resources.use(await startGateway({ gateway: options }));
+  const other = resources.use(await startGateway({ gateway: { ...options, petApiUrl: one.sandbox.url } }));
+  return { redis, replicas: [one, other] as const };
 }
 
 /** Does all that petql stores: accounts, shared lists, creates that succeed and ones that do not, heartbeats. */
