@@ -15,7 +15,7 @@ const SMOKE = ['test/readme/clean-start.test.ts'];
  */
 const ON_REAL_CLOCKS = [
   'test/operate/*.test.ts',
-  'test/{reads/wire-faults,reads/replicas,writes/replicas}.test.ts',
+  'test/{reads/wire-faults,reads/replicas,writes/replicas,plan/leaving-clients}.test.ts',
   'test/cli/*.test.ts',
 ];
 

@@ -8,7 +8,7 @@ import type { RequestTerms } from '../reads/pending-reads.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import { createReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';
-import { createThrottle } from '../throttle/throttle.ts';
+import { Throttle } from '../throttle/throttle.ts';
 import type { QuotaState } from '../throttle/quota-state.ts';
 import { createRejectedKey } from '../upstream/rejected-key.ts';
 import { createWrites } from '../writes/create-pet.ts';
@@ -31,9 +31,15 @@ export type CallerView = NonNullable<ReturnType<Caller['view']>>;
 export function createCaller(apiKey: string, { memory, ...shared }: SharedParts, options: CallersOptions) {
   const { petApi, clock, events, spans, nameOf } = options;
   let savedCalls = 0;
-  const throttle = createThrottle({
+  const throttle = new Throttle({
     apiKey,
     ...options,
+    reads: {
+      wanted: () => queue.wanted(),
+      next: () => queue.next(),
+      refuse: (refused) => queue.refuse(refused),
+      fail: (error) => queue.fail(error),
+    },
     onChange: () => queue.review(),
     onSend: (event) => events?.waited(event),
   });
@@ -78,7 +84,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
      */
     async fit(calls: number) {
       await throttle.refreshed();
-      const { waitMs, refused } = throttle.outlook(queue.planned() + calls - 1);
+      const { waitMs, refused } = throttle.outlook(queue.wanted() + calls - 1);
       return calls > 0 && waitMs > 0 ? { waitMs, window: refused.window } : { waitMs: 0, window: undefined };
     },
     /** Counts what an operation has saved. */
@@ -94,7 +100,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
       return quota && { name: nameOf(apiKey), quota, made: refreshBudget.calls(), saved: savedCalls };
     },
     /** Whether the key is paused after a 429. */
-    isPaused: throttle.isPaused,
+    isPaused: () => throttle.isPaused(),
     /** Frees what it holds, after its eviction. */
     leave() {
       sharedLists?.leave();
@@ -122,6 +128,6 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
   }
 
   function viewOf(quotaState: QuotaState): QuotaView {
-    return quotaViewOf(quotaState, throttle.waitingWrites() + queue.planned(), clock.now());
+    return quotaViewOf(quotaState, throttle.waitingWrites() + queue.wanted(), clock.now());
   }
 }

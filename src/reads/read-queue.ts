@@ -1,4 +1,5 @@
 import type { Refused } from '../throttle/refused.ts';
+import type { Call } from '../throttle/waiter.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import { planCalls, willAnswer } from './call-planner.ts';
@@ -12,9 +13,6 @@ import type { ReadKey } from './read-key.ts';
 import { listSnapshot, petSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Max permits requested at a time: as many as two rounds of concurrent calls need. */
-const MAX_SLOTS = 100;
-
 export type ReadQueue = ReturnType<typeof createReadQueue>;
 
 /** The reads of one caller that wait for calls: those of all requests merge until the throttle grants a call. */
@@ -23,9 +21,9 @@ export function createReadQueue(parts: CallerParts) {
   const pending = createPendingReads(parts, onChange);
   const { reads, flights } = pending;
   const readFailures = createReadFailures(parts, pending, onChange);
-  /** Requests for permits that the throttle has not granted. */
-  const slots = new Set<AbortController>();
   let plan: CallPlan<PendingRead> = { calls: new Map(), unprovable: [] };
+  /** Since when each call of the plan is wanted. */
+  let plannedAtMs = new Map<ReadKey, number>();
   let isPlanStale = false;
   let isReviewing = false;
 
@@ -39,8 +37,11 @@ export function createReadQueue(parts: CallerParts) {
       pending.settleFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
       onChange();
     },
-    /** How many calls wait to be sent. */
-    planned: () => currentPlan().calls.size,
+    /** Returns how many calls wait for a permit. */
+    wanted: () => currentPlan().calls.size,
+    next,
+    refuse: refuseAll,
+    fail: failAll,
     review: onChange,
     close: readFailures.close,
   };
@@ -77,23 +78,21 @@ export function createReadQueue(parts: CallerParts) {
     });
   }
 
-  /** Fails at once what cannot be served in time, and requests a permit for each call of the plan. */
+  /** Fails at once what cannot be served in time, and lets the throttle pull the calls of the plan. */
   function review(): void {
     pending.refuseLate();
     for (const { waiters } of currentPlan().unprovable) {
       for (const waiter of waiters) pending.fail([waiter], waiter.failed ?? unprovableError(), 'UPSTREAM_FAILED');
     }
     failHopeless();
-    const wanted = Math.min(currentPlan().calls.size, MAX_SLOTS);
-    for (const slot of [...slots].slice(wanted)) {
-      slots.delete(slot);
-      slot.abort();
-    }
-    while (slots.size < wanted) void requestPermit();
+    throttle.pull();
   }
 
   function currentPlan(): CallPlan<PendingRead> {
-    if (isPlanStale) plan = planCalls([...reads.values()].filter(pending.needsCall), facts());
+    if (!isPlanStale) return plan;
+    plan = planCalls([...reads.values()].filter(pending.needsCall), facts());
+    const nowMs = clock.elapsed();
+    plannedAtMs = new Map([...plan.calls.keys()].map((key) => [key, plannedAtMs.get(key) ?? nowMs]));
     isPlanStale = false;
     return plan;
   }
@@ -115,39 +114,30 @@ export function createReadQueue(parts: CallerParts) {
     isPlanStale = true;
   }
 
-  async function requestPermit(): Promise<void> {
-    const slot = new AbortController();
-    slots.add(slot);
-    let flight: Flight | undefined;
-    const send = () => {
-      slots.delete(slot);
-      flight = nextFlight();
-      return flight && sendRead(flight, parts);
-    };
-    try {
-      const passage = await throttle.pass({ kind: 'read', deadlineMs: Infinity, signal: slot.signal }, send);
-      slots.delete(slot);
-      if (passage.kind === 'refused') slotRefused(passage);
-      else if (passage.kind === 'answered' && flight) receive(flight, passage.answer);
-    } catch (error) {
-      // Only a defect of petql throws in a call; the reads must not wait for ever because of it.
-      slots.delete(slot);
-      if (flight) flights.delete(flight);
-      failAll(error as Error);
-    }
-  }
-
-  /** A full throttle queue refuses the last call of the plan; any other refusal concerns all calls. */
-  function slotRefused(refused: Refused): void {
-    if (refused.reason === 'aborted') return;
-    const calls = [...currentPlan().calls.values()];
-    for (const waiting of refused.reason === 'crowded' ? calls.slice(-1) : calls) {
+  /** Refuses the reads that wait for a permit; those of a call in flight get its response. */
+  function refuseAll(refused: Refused): void {
+    for (const waiting of currentPlan().calls.values()) {
       for (const { waiters } of waiting) for (const waiter of waiters) pending.refuse(waiter, refused);
     }
     onChange();
   }
 
-  /** The call that leaves with this permit; undefined where none is needed any more. */
+  /** Takes the call that leaves with a permit; undefined where none is wanted any more. */
+  function next(): Call<Snapshot> | undefined {
+    const flight = nextFlight();
+    if (!flight) return undefined;
+    return {
+      kind: 'read',
+      waitingSinceMs: plannedAtMs.get(flight.key) ?? flight.sentAtMs,
+      send: () => sendRead(flight, parts),
+      receive: (answer) => receive(flight, answer),
+      fail(error) {
+        flights.delete(flight);
+        failAll(error);
+      },
+    };
+  }
+
   function nextFlight(): Flight | undefined {
     // The upstream may have rejected the key in another call meanwhile.
     const rejected = rejectedKey.error();
@@ -208,8 +198,8 @@ export function createReadQueue(parts: CallerParts) {
     failAll(error);
   }
 
-  function failAll(error: Error): void {
-    for (const { waiters } of reads.values()) pending.fail(waiters, error, 'PAUSED');
+  function failAll(error: unknown): void {
+    for (const { waiters } of reads.values()) pending.fail(waiters, error as Error, 'PAUSED');
     onChange();
   }
 }

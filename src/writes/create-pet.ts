@@ -87,21 +87,25 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     const { deadlineMs, signal } = request;
     const startedAtMs = clock.elapsed();
     let rejected: Error | undefined;
-    const passage = await throttle.pass({ kind: 'write', deadlineMs, signal: signal() }, () => {
-      // The upstream may have rejected the key in another call meanwhile.
-      rejected = rejectedKey.error();
-      if (rejected) return undefined;
-      const sentAtMs = clock.elapsed();
-      request.waited(sentAtMs - startedAtMs);
-      return send(pet, request, sentAtMs);
+    const result = await throttle.write({
+      deadlineMs,
+      signal: signal(),
+      send() {
+        // The upstream may have rejected the key in another call meanwhile.
+        rejected = rejectedKey.error();
+        if (rejected) return undefined;
+        const sentAtMs = clock.elapsed();
+        request.waited(sentAtMs - startedAtMs);
+        return send(pet, request, sentAtMs);
+      },
     });
     if (rejected) throw rejected;
-    if (passage.kind === 'refused') {
-      const error = passage.error();
+    if (result.kind === 'refused') {
+      const error = result.error();
       request.waited(clock.elapsed() - startedAtMs, error.code);
       throw error;
     }
-    return (passage as Extract<typeof passage, { readonly kind: 'answered' }>).answer;
+    return (result as Extract<typeof result, { readonly kind: 'answered' }>).answer;
   }
 
   async function send(pet: NewPet, request: WriteRequest, sentAtMs: number): Promise<UpstreamAnswer<Pet>> {

@@ -152,20 +152,23 @@ test('a used-up day is refused at once, with the day as its window', async () =>
   expect(createdIn(await world.until(petql.create(1, { waitMs: 1_000 })))).toBe(1);
 });
 
-test('a thousand writes wait for a key, and more are refused at once', async () => {
+test('a thousand writes wait for a key beside its reads, and more are refused at once', async () => {
   await using world = await createFreeWorld({ perMinute: 2_000, perDay: 10_000 });
   const petql = await world.start({ plan: '2000/10000' });
   world.petApi.fault = ({ number }) => (number === 1 ? { status: 429, headers: { 'retry-after': '60' } } : undefined);
   await world.until(petql.create(1, { waitMs: 1_000 }));
-  const atMs = world.nowMs;
+  const reading = Promise.all(Array.from({ length: 9 }, () => petql.read(100)));
+  await world.pass(10);
+  const startedAtMs = world.nowMs;
   const waiting = Promise.all(Array.from({ length: 1_010 }, () => petql.create(1)));
   await world.pass(1_000);
   const refused = world
     .history()
-    .operations.filter(({ startedMs, endedMs }) => startedMs === atMs && endedMs < Infinity);
+    .operations.filter(({ startedMs, endedMs }) => startedMs >= startedAtMs && endedMs < Infinity);
   expect(refused.map((operation) => outcomeOf(operation))).toEqual(Array.from({ length: 10 }, () => 'RATE_LIMITED'));
   const answers = await world.until(waiting);
   expect(answers.filter((answer) => createdIn(answer) === 1)).toHaveLength(1_000);
+  expect((await world.until(reading)).flatMap(({ errors }) => errors ?? [])).toEqual([]);
   expect(brokenPromises(world.history())).toEqual([]);
 });
 

@@ -1,0 +1,87 @@
+import type { Pet } from '../pet.ts';
+import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import type { Refused } from './refused.ts';
+
+/** A call that gets a permit. */
+export interface Call<T = unknown> {
+  readonly kind: 'read' | 'write';
+  /** By `clock.elapsed()`. */
+  readonly waitingSinceMs: number;
+  /** Returns undefined if there is nothing left to send: the permit is refunded. */
+  send(): Promise<UpstreamAnswer<T>> | undefined;
+  /** Takes the response, once the permit is settled. */
+  receive(answer: UpstreamAnswer<T>): void;
+  /** Takes what only a defect of petql throws. */
+  fail(error: unknown): void;
+}
+
+export type WriteResult =
+  | { readonly kind: 'answered'; readonly answer: UpstreamAnswer<Pet> }
+  /** `send` returned undefined. */
+  | { readonly kind: 'unused' }
+  | Refused;
+
+export interface WriteRequest {
+  /** By `clock.elapsed()`. */
+  readonly deadlineMs: number;
+  /** Aborts the wait. */
+  readonly signal?: AbortSignal | undefined;
+  send: Call<Pet>['send'];
+}
+
+interface WaiterOptions {
+  readonly nowMs: number;
+  onAbort(): void;
+  onDeadline(): void;
+}
+
+/** A write that waits for a permit, until its deadline or its abort. Its first end counts. */
+export class Waiter implements Call<Pet> {
+  readonly kind = 'write';
+  readonly deadlineMs: number;
+  readonly waitingSinceMs: number;
+  readonly #request: WriteRequest;
+  readonly #result = Promise.withResolvers<WriteResult>();
+  readonly #onAbort: () => void;
+  readonly #deadline: NodeJS.Timeout;
+
+  constructor(request: WriteRequest, { nowMs, onAbort, onDeadline }: WaiterOptions) {
+    const { deadlineMs, signal } = request;
+    this.#request = request;
+    this.deadlineMs = deadlineMs;
+    this.waitingSinceMs = nowMs;
+    this.#onAbort = onAbort;
+    this.#deadline = setTimeout(onDeadline, Math.max(0, deadlineMs - nowMs));
+    signal?.addEventListener('abort', onAbort, { once: true });
+  }
+
+  get result(): Promise<WriteResult> {
+    return this.#result.promise;
+  }
+
+  /** Ends the wait: neither deadline nor abort concerns a call that is sent. */
+  leave(): void {
+    clearTimeout(this.#deadline);
+    this.#request.signal?.removeEventListener('abort', this.#onAbort);
+  }
+
+  send(): Promise<UpstreamAnswer<Pet>> | undefined {
+    const sending = this.#request.send();
+    if (!sending) this.#result.resolve({ kind: 'unused' });
+    return sending;
+  }
+
+  receive(answer: UpstreamAnswer<Pet>): void {
+    this.#result.resolve({ kind: 'answered', answer });
+  }
+
+  refuse(refused: Refused): void {
+    this.leave();
+    this.#result.resolve(refused);
+  }
+
+  fail(error: unknown): void {
+    this.leave();
+    this.#result.reject(error);
+  }
+}
