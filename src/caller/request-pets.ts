@@ -62,7 +62,7 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
     ...pets,
     /** Resolves once the reads of this request are over. Resolvers run in one turn, so those after the caller count too. */
     async settled(): Promise<void> {
-      await undefined;
+      await Promise.resolve();
       await Promise.allSettled(loads);
     },
     usage: meter.usage,
