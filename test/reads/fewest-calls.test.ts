@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
-import type { Fault } from '../../src/sandbox/fault.ts';
+import { RESETS, fails, on, slow } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 
 const LARGE = 400;
 
 /** A gateway over a store with this many pets, whose ids are 1 and up. No entry of its cache expires within a test. */
 async function overStore(pets: number, options: Partial<GatewayOptions> = {}) {
-  const gateway = await startEmbedded({ maxAgeMs: 60_000, ...options }, { seeds: petSeeds(pets) });
+  const gateway = await startEmbedded({ maxAgeMs: 60_000, ...options }, { pets: petSeeds(pets) });
   return {
     ...gateway,
     async ask(document: string, variables: object = {}, apiKey = 'demo-business') {
@@ -20,8 +21,8 @@ async function overStore(pets: number, options: Partial<GatewayOptions> = {}) {
       const usage = extensions?.['petql'] as { upstreamCalls: number };
       return { data: data as Record<string, any>, errors: errors as any[] | undefined, usage };
     },
-    paths: () => gateway.sandbox.calls.map(({ path }) => path),
-    fault: (path: string, fault: Fault) => gateway.sandbox.setFault((call) => (call.path === path ? fault : undefined)),
+    paths: () => gateway.petApi.log.map(({ path }) => path),
+    fault: (path: string, fault: Fault) => (gateway.petApi.fault = (call) => (call.path === path ? fault : undefined)),
   };
 }
 
@@ -70,7 +71,7 @@ describe('in a store that one list shows whole', () => {
 
   test('reads that wait for the same are one call', async () => {
     await using store = await overStore(99);
-    store.sandbox.setFault(() => ({ delayMs: 200 }));
+    store.petApi.fault = slow(200);
     const first = store.ask('{ pet(id: "1") { id } }');
     await expect.poll(store.paths).toHaveLength(1);
     const rest = idsFrom(1, 99).map((id) => store.ask(`{ pet(id: "${id}") { id } pets(status: SOLD) { id } }`));
@@ -150,7 +151,7 @@ describe('in a store too large for one list', () => {
 
   test('operations share a call that is under way', async () => {
     await using store = await overStore(LARGE);
-    store.sandbox.setFault(() => ({ delayMs: 100 }));
+    store.petApi.fault = slow(100);
     const answers = await Promise.all(Array.from({ length: 50 }, () => store.ask('{ pet(id: "333") { id } }')));
     expect(new Set(answers.map(({ data }) => data['pet'].id))).toEqual(new Set(['333']));
     expect(store.paths()).toEqual(['/pets/333']);
@@ -161,7 +162,7 @@ test('ids come in their order, with null for each that does not exist, and no id
   await using gateway = await startEmbedded();
   const ask = (ids: string[]) => gateway.execute({ document: BY_IDS, variables: { ids }, apiKey: 'demo-free' });
   expect((await ask([])).data).toEqual({ petsById: [] });
-  expect(gateway.sandbox.calls).toHaveLength(0);
+  expect(gateway.petApi.log).toHaveLength(0);
   const { data } = await ask(['3', '404404', '9007199254740993', '-1']);
   expect(data).toEqual({ petsById: [{ id: '3' }, null, { id: '9007199254740993' }, null] });
 });
@@ -169,7 +170,7 @@ test('ids come in their order, with null for each that does not exist, and no id
 test('nothing is shared between API keys', async () => {
   await using store = await overStore(10);
   for (const key of ['demo-free', 'demo-business']) await store.ask('{ pets { id } }', {}, key);
-  expect(store.sandbox.calls.map(({ key }) => key)).toEqual(['demo-free', 'demo-business']);
+  expect(store.petApi.log.map(({ key }) => key)).toEqual(['demo-free', 'demo-business']);
 });
 
 describe('a read after a write of the same key', () => {
@@ -178,11 +179,11 @@ describe('a read after a write of the same key', () => {
 
   test.each<[string, Fault | undefined]>([
     ['succeeded', undefined],
-    ['has an unknown outcome', { reset: true }],
+    ['has an unknown outcome', RESETS],
   ])('sees it though a fresh answer is cached, where the write %s', async (_outcome, fault) => {
     await using store = await overStore(10);
     await store.ask(NAMES);
-    store.sandbox.setFault(({ method }) => (method === 'POST' ? fault : undefined));
+    store.petApi.fault = on('create', fault);
     const { errors } = await store.ask(CREATE);
     expect(errors?.[0].extensions.code).toBe(fault && 'OUTCOME_UNKNOWN');
     expect((await store.ask(NAMES)).data['pets']).toContainEqual(neo);
@@ -192,7 +193,7 @@ describe('a read after a write of the same key', () => {
     await using store = await overStore(10);
     await store.ask('{ pet(id: "1") { id } }');
     // The upstream reads its store at once and answers late.
-    store.sandbox.setFault(({ method }) => (method === 'GET' ? { delayMs: 200 } : undefined));
+    store.petApi.fault = on(['list', 'get'], slow(200));
     const early = store.ask(NAMES);
     await expect.poll(store.paths).toHaveLength(2);
     await store.ask(CREATE);
@@ -209,13 +210,13 @@ describe('a failed call', () => {
   test('fails only the reads that need it, and is not cached', async () => {
     await using store = await overStore(LARGE);
     await store.ask('{ pets { id } }');
-    store.fault('/pets/350', { status: 500 });
+    store.fault('/pets/350', fails(500));
     const some = await store.ask(
       '{ a: pet(id: "349") { id } b: pet(id: "350") { id } c: pets(status: SOLD, limit: 1) { id } }',
     );
     expect(some.data).toEqual({ a: { id: '349' }, b: null, c: [{ id: '3' }] });
     expect(some.errors).toMatchObject([{ path: ['b'], extensions: { code: 'DOWNSTREAM_SERVICE_ERROR' } }]);
-    store.sandbox.setFault(undefined);
+    store.petApi.fault = undefined;
     expect((await store.ask('{ pet(id: "350") { id } }')).data).toEqual({ pet: { id: '350' } });
   });
 
@@ -235,13 +236,13 @@ describe('a failed call', () => {
   });
 
   test.each<[string, Fault]>([
-    ['a 503', { status: 503 }],
-    ['a reset', { reset: true }],
+    ['a 503', fails()],
+    ['a reset', RESETS],
     ['a redirect', { status: 302, body: '' }],
     ['HTML', { body: '<html>Closed for today</html>' }],
   ])('that was to save others fails them all where it is %s', async (_why, fault) => {
     await using store = await overStore(20);
-    store.sandbox.setFault(() => fault);
+    store.petApi.fault = fault;
     const { data, errors } = await store.ask(BY_IDS, { ids: idsFrom(1, 20) });
     expect(data['petsById']).toEqual(Array.from({ length: 20 }, () => null));
     expect(errors?.[0].extensions.code).toBe('DOWNSTREAM_SERVICE_ERROR');
@@ -249,7 +250,7 @@ describe('a failed call', () => {
   });
 
   test.each<[string, Fault, number]>([
-    ['fails', { status: 503 }, 3],
+    ['fails', fails(), 3],
     ['breaks the contract', WRONG, 0],
   ])('of a list is not used to save calls for a while where it %s', async (_why, fault, mostErrors) => {
     await using store = await overStore(LARGE, { maxAgeMs: 0 });

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
-import type { Fault } from '../../src/sandbox/fault.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { QueryAnswer, TestGateway, TestGatewayOptions } from '../support/start-sandbox-gateway.ts';
+import { FORBIDS, RESETS, fails, slow, tooMany } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { QueryAnswer, TestGateway, TestGatewayOptions } from '../support/start-gateway.ts';
 
 const KEY = 'demo-free';
 const ALL = '{ pets { id } }';
@@ -14,16 +15,16 @@ let gateway: TestGateway;
 /** How far a test has moved the clock. */
 let aheadMs: number;
 
-/** petql's and the sandbox's. It stands still, so a busy machine makes nothing older. */
+/** petql's and the pet API's. It stands still, so a busy machine makes nothing older. */
 const clock = { now: () => START_MS + aheadMs, elapsed: () => aheadMs };
 
-async function restart(sandbox: TestGatewayOptions['sandbox'] = {}, options: Partial<GatewayOptions> = {}) {
+async function restart(petApi: TestGatewayOptions['petApi'] = {}, options: Partial<GatewayOptions> = {}) {
   await gateway[Symbol.asyncDispose]();
-  await start(sandbox, options);
+  await start(petApi, options);
 }
 
-async function start(sandbox: TestGatewayOptions['sandbox'] = {}, options: Partial<GatewayOptions> = {}) {
-  gateway = await startGateway({ sandbox: { clock, ...sandbox }, gateway: { clock, ...options } });
+async function start(petApi: TestGatewayOptions['petApi'] = {}, options: Partial<GatewayOptions> = {}) {
+  gateway = await startGateway({ petApi: { now: clock.now, ...petApi }, gateway: { clock, ...options } });
 }
 
 beforeEach(async () => {
@@ -35,7 +36,7 @@ afterEach(() => gateway[Symbol.asyncDispose]());
 const ask = (query: string, cacheControl: string | null = null) =>
   gateway.query(query, { headers: { 'cache-control': cacheControl } });
 const usage = ({ extensions }: QueryAnswer) => extensions?.['petql'] as Record<string, any>;
-const calls = () => gateway.sandbox.calls.length;
+const calls = () => gateway.petApi.log.length;
 
 describe('without Cache-Control', () => {
   test('an answer is served again up to maxAge, and an older one is refreshed', async () => {
@@ -91,7 +92,7 @@ describe('Cache-Control of the request', () => {
 
   test('no-cache does not share a call that was under way, and others share its own', async () => {
     await ask('{ pet(id: "1") { id } }');
-    gateway.sandbox.setFault(() => ({ delayMs: 200 }));
+    gateway.petApi.fault = slow(200);
     const early = ask(ALL);
     await expect.poll(calls).toBe(2);
     aheadMs += 1;
@@ -129,7 +130,7 @@ describe('Cache-Control of the request', () => {
     const old = await ask(ALL, 'max-age=30');
     expect(usage(old)).toMatchObject({ upstreamCalls: 0 });
     expect(old.headers.get('age')).toBe('20');
-    gateway.sandbox.setFault(() => ({ status: 500 }));
+    gateway.petApi.fault = fails(500);
     expect((await ask(ALL, 'max-age=10')).errors).toMatchObject([{ extensions: { code: 'DOWNSTREAM_SERVICE_ERROR' } }]);
     expect(usage(await ask(ALL))).toMatchObject({ staleReason: 'UPSTREAM_FAILED' });
   });
@@ -137,7 +138,7 @@ describe('Cache-Control of the request', () => {
   test('max-stale says how old an answer may be where the upstream fails', async () => {
     await ask(ALL);
     aheadMs = 700_000;
-    gateway.sandbox.setFault(() => ({ status: 500 }));
+    gateway.petApi.fault = fails(500);
     expect((await ask(ALL)).errors).toHaveLength(1);
     expect((await ask(ALL, 'max-stale=600')).errors).toHaveLength(1);
     const old = await ask(ALL, 'max-stale=800');
@@ -178,7 +179,7 @@ describe('Cache-Control of the request', () => {
 });
 
 describe('a stale answer is better than an error', () => {
-  const SMALL = { keys: { [KEY]: { name: 'small', perMinute: 1, perDay: 500 } } };
+  const SMALL = { keys: { [KEY]: { perMinute: 1, perDay: 500 } } };
 
   test('while the minute is exhausted', async () => {
     await restart(SMALL);
@@ -197,22 +198,22 @@ describe('a stale answer is better than an error', () => {
   test('while the key is paused after a 429', async () => {
     await ask(ALL);
     aheadMs = 1_500;
-    gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '30' } }));
+    gateway.petApi.fault = tooMany(30);
     expect(usage(await ask(ALL))).toMatchObject({ staleReason: 'PAUSED' });
     expect(usage(await ask(ALL))).toMatchObject({ staleReason: 'PAUSED', upstreamCalls: 0 });
     expect(calls()).toBe(2);
   });
 
   test.each<[string, Fault]>([
-    ['fails', { status: 503 }],
+    ['fails', fails()],
     ['sends HTML', { body: '<html>' }],
-    ['cuts the connection', { reset: true }],
-    ['is too slow', { delayMs: 1_000 }],
+    ['cuts the connection', RESETS],
+    ['is too slow', slow(1_000)],
   ])('while the upstream %s', async (_what, fault) => {
     await restart({}, { upstreamTimeoutMs: 250 });
     const { data } = await ask(ALL);
     aheadMs = 1_500;
-    gateway.sandbox.setFault(() => fault);
+    gateway.petApi.fault = fault;
     const old = await ask(ALL);
     expect(old).toMatchObject({ data });
     expect(usage(old)).toMatchObject({ staleReason: 'UPSTREAM_FAILED' });
@@ -221,7 +222,7 @@ describe('a stale answer is better than an error', () => {
   test('but not one over maxStale', async () => {
     await ask(ALL);
     aheadMs = 601_000;
-    gateway.sandbox.setFault(() => ({ status: 503 }));
+    gateway.petApi.fault = fails();
     expect((await ask(ALL)).errors).toMatchObject([{ extensions: { code: 'DOWNSTREAM_SERVICE_ERROR' } }]);
   });
 
@@ -231,7 +232,7 @@ describe('a stale answer is better than an error', () => {
   ])('but not for a key that the upstream %s', async (_what, status, code) => {
     await ask(ALL);
     aheadMs = 1_500;
-    gateway.sandbox.setFault(() => ({ status }));
+    gateway.petApi.fault = { status };
     expect((await ask(ALL)).errors).toMatchObject([{ extensions: { code } }]);
     expect((await ask(ALL, 'only-if-cached')).errors?.[0]?.extensions.code).not.toBeUndefined();
   });
@@ -239,7 +240,7 @@ describe('a stale answer is better than an error', () => {
 
 describe('while the minute is exhausted and there is time to wait for the next one', () => {
   beforeEach(async () => {
-    const keys = { [KEY]: { name: 'small', perMinute: 1, perDay: 500 } };
+    const keys = { [KEY]: { perMinute: 1, perDay: 500 } };
     await restart({ keys }, { maxWaitMs: 120_000, plan: '1/500' });
     await ask(ALL);
     aheadMs = 1_500;
@@ -277,7 +278,7 @@ describe('while the minute is exhausted and there is time to wait for the next o
 test('a read whose deadline comes before its call gets the stale answer', async () => {
   await ask(ALL);
   aheadMs = 1_500;
-  gateway.sandbox.setFault(() => ({ delayMs: 200 }));
+  gateway.petApi.fault = slow(200);
   const first = ask('{ pet(id: "404404") { id } }');
   await expect.poll(calls).toBe(2);
   const hasty = await gateway.query(ALL, { headers: { prefer: 'wait=0' } });
@@ -288,9 +289,9 @@ test('a read whose deadline comes before its call gets the stale answer', async 
 test('a 403 fails its own read, and neither others nor the cache', async () => {
   await ask(ALL);
   aheadMs = 1_500;
-  gateway.sandbox.setFault(({ path }) => (path === '/pets/700' ? { status: 403 } : { delayMs: 100 }));
+  gateway.petApi.fault = ({ path }) => (path === '/pets/700' ? FORBIDS : slow(100));
   const list = ask('{ pets(status: SOLD, limit: 1) { id } }');
-  await expect.poll(() => gateway.sandbox.calls.at(-1)?.path).toContain('sold');
+  await expect.poll(() => gateway.petApi.log.at(-1)?.path).toContain('sold');
   expect((await ask('{ pet(id: "700") { id } }')).errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
   expect((await list).errors).toBeUndefined();
   expect((await ask(ALL, 'only-if-cached')).data?.['pets']).toHaveLength(20);

@@ -1,8 +1,8 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { graphqlRequest, startEmbedded } from '../support/start-sandbox-gateway.ts';
-import type { EmbeddedGateway } from '../support/start-sandbox-gateway.ts';
+import { graphqlRequest, startEmbedded } from '../support/start-gateway.ts';
+import type { EmbeddedGateway } from '../support/start-gateway.ts';
 
 const LIST = '{ pets(limit: 2) { id name } }';
 const apiKey = 'demo-free';
@@ -71,14 +71,14 @@ describe('a response from the cache', () => {
     await ask(gateway, { query: LIST });
     aheadMs = 10_000;
     await ask(gateway, { query: '{ pets(limit: 3) { id } }' });
-    expect(gateway.sandbox.calls).toHaveLength(2);
+    expect(gateway.petApi.log).toHaveLength(2);
     expect(await executed(() => ask(gateway, { query: LIST }))).toBe(0);
   });
 
   test('may be stale, with its age and reason', async () => {
     let aheadMs = 0;
     const clock = { now: Date.now, elapsed: () => performance.now() + aheadMs };
-    const keys = { [apiKey]: { name: 'small', perMinute: 60, perDay: 5 } };
+    const keys = { [apiKey]: { perMinute: 60, perDay: 5 } };
     await using gateway = await startEmbedded({ clock, maxAgeMs: 1_000, plan: '60/5' }, { keys });
     await ask(gateway, { query: LIST });
     aheadMs = 5_000;

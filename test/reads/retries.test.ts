@@ -1,7 +1,8 @@
 import { expect, test as oneTest } from 'vitest';
-import type { Fault } from '../../src/sandbox/fault.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { FORBIDS, RESETS, fails, slow } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 /** Retries pause in real time, so the tests pause together. */
@@ -16,18 +17,18 @@ async function withRoom(retries: number, options: Parameters<typeof startGateway
   for (let call = 0; call < retries * 10; call += 1) {
     await gateway.gateway.execute({ document, apiKey: 'demo-enterprise', cacheControl: 'no-cache' });
   }
-  expect(gateway.sandbox.calls.length).toBeGreaterThanOrEqual(retries * 10);
+  expect(gateway.petApi.log.length).toBeGreaterThanOrEqual(retries * 10);
   return gateway;
 }
 
 /** The first `count` calls with the Free demo key fail. */
-function failFirst({ sandbox }: TestGateway, count: number, fault: Fault = FAILS): void {
+function failFirst({ petApi }: TestGateway, count: number, fault: Fault = FAILS): void {
   let failed = 0;
-  sandbox.setFault(({ key }) => (key === 'demo-free' && (failed += 1) <= count ? fault : undefined));
+  petApi.fault = ({ key }) => (key === 'demo-free' && (failed += 1) <= count ? fault : undefined);
 }
 
-const freeCalls = ({ sandbox }: TestGateway) =>
-  sandbox.calls.filter(({ key }) => key === 'demo-free').map(({ path }) => path);
+const freeCalls = ({ petApi }: TestGateway) =>
+  petApi.log.filter(({ key }) => key === 'demo-free').map(({ path }) => path);
 
 async function retriesCounted({ adminOrigin }: TestGateway): Promise<number> {
   const text = await (await fetch(`${adminOrigin}/metrics`)).text();
@@ -36,11 +37,11 @@ async function retriesCounted({ adminOrigin }: TestGateway): Promise<number> {
 }
 
 test.each<[string, Fault]>([
-  ['a 500', { status: 500 }],
+  ['a 500', fails(500)],
   ['a 503', FAILS],
-  ['a reset connection', { reset: true }],
+  ['a reset connection', RESETS],
   ['a body that is cut', { cutAfterBytes: 10 }],
-  ['a timeout', { delayMs: 500 }],
+  ['a timeout', slow(500)],
 ])('a read after %s is retried twice at most, and each retry is counted', async (_what, fault) => {
   // A third retry of the second read would have room.
   await using gateway = await withRoom(5, { gateway: { upstreamTimeoutMs: 350 } });
@@ -61,11 +62,11 @@ test.each<[string, Fault]>([
 
 test.each<[string, Fault]>([
   ['a 400', { status: 400, body: '{"code":"bad_request","message":"No.","status":400}' }],
-  ['a 403', { status: 403 }],
-  ['a 408', { status: 408 }],
-  ['a 418', { status: 418 }],
-  ['a 501', { status: 501 }],
-  ['a redirect', { status: 307 }],
+  ['a 403', FORBIDS],
+  ['a 408', fails(408)],
+  ['a 418', fails(418)],
+  ['a 501', fails(501)],
+  ['a redirect', fails(307)],
   ['a response that breaks the contract', { body: '{"id":"7"}' }],
   ['a response that is too large', { body: ' '.repeat(2_000_000) }],
 ])('a read after %s is not retried', async (_what, fault) => {
@@ -87,8 +88,8 @@ test('a creation is never retried', async () => {
 
 test('retries are at most a tenth of the calls of all callers', async () => {
   await using gateway = await withRoom(3);
-  gateway.sandbox.setFault(() => FAILS);
-  const before = gateway.sandbox.calls.length;
+  gateway.petApi.fault = FAILS;
+  const before = gateway.petApi.log.length;
   const keys = ['demo-free', 'demo-pro', 'demo-business', 'demo-enterprise'];
   const answers = await Promise.all(
     keys.flatMap((key) =>
@@ -99,7 +100,7 @@ test('retries are at most a tenth of the calls of all callers', async () => {
     ),
   );
   expect(answers.filter(({ errors }) => errors)).toHaveLength(8);
-  const made = gateway.sandbox.calls.length - before;
+  const made = gateway.petApi.log.length - before;
   const retries = await retriesCounted(gateway);
   expect(retries).toBeGreaterThanOrEqual(3);
   expect(retries * 10).toBeLessThanOrEqual(30 + made - retries);

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { fails, on } from '../support/pet-api/fault.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 
 const DAY_MS = 86_400_000;
 const SUNSET_MS = Date.UTC(2030, 11, 5);
@@ -17,12 +18,12 @@ function at(nowMs: number, pets: number): Promise<TestGateway> {
   offsetMs = nowMs - Date.now();
   passedMs = 0;
   return startGateway({
-    sandbox: { seeds: petSeeds(pets), clock: { now: () => Date.now() + offsetMs } },
+    petApi: { pets: petSeeds(pets), now: () => Date.now() + offsetMs },
     gateway: { clock },
   });
 }
 
-const gets = ({ sandbox }: TestGateway) => sandbox.calls.filter(({ path }) => /^\/pets\/\d/.test(path));
+const gets = ({ petApi }: TestGateway) => petApi.log.filter(({ path }) => /^\/pets\/\d/.test(path));
 const byId = (id: string) => `{ pet(id: "${id}") { id } }`;
 /** After this the size of the store is known. */
 const look = (gateway: TestGateway) => gateway.query('{ pets(limit: 1) { id } }', { headers });
@@ -40,7 +41,7 @@ test('past the sunset, no pet is called for by itself', async () => {
     '150',
   ]);
   expect(gets(gateway)).toEqual([]);
-  expect(gateway.sandbox.calls.length).toBeLessThanOrEqual(5);
+  expect(gateway.petApi.log.length).toBeLessThanOrEqual(5);
 });
 
 test('where lists cannot prove that a pet is missing, the error says so', async () => {
@@ -57,7 +58,7 @@ test('a list that shows the whole store proves it', async () => {
   await look(gateway);
   const { data, errors } = await gateway.query(byId('404404'), { headers });
   expect([data, errors]).toEqual([{ pet: null }, undefined]);
-  expect(gateway.sandbox.calls).toHaveLength(1);
+  expect(gateway.petApi.log).toHaveLength(1);
 });
 
 test('a while before the sunset, pets are still called for', async () => {
@@ -68,14 +69,14 @@ test('a while before the sunset, pets are still called for', async () => {
 });
 
 /** Every response has this date, and those without the route are like the one for a missing pet. */
-function withoutRoute({ sandbox }: TestGateway, nowMs: number): void {
+function withoutRoute({ petApi }: TestGateway, nowMs: number): void {
   const dated = { headers: { date: new Date(nowMs).toUTCString() } };
   const body = JSON.stringify({
     code: 'not_found',
     message: 'The requested resource could not be found.',
     status: 404,
   });
-  sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? { ...dated, status: 404, body } : dated));
+  petApi.fault = ({ path }) => (/^\/pets\/\d/.test(path) ? { ...dated, status: 404, body } : dated);
 }
 
 test.each([
@@ -96,36 +97,36 @@ test.each([
   ['Date past the sunset', { date: new Date(SUNSET_MS + DAY_MS).toUTCString() }],
 ])('one wrong %s header ends no single reads', async (_name, wrong) => {
   await using gateway = await at(Date.now(), 350);
-  gateway.sandbox.setFault(() => ({ headers: wrong }));
+  gateway.petApi.fault = { headers: wrong };
   await look(gateway);
   await gateway.query(byId('348'), { headers });
-  gateway.sandbox.setFault(undefined);
+  gateway.petApi.fault = undefined;
   expect((await gateway.query(byId('349'), { headers })).data).toEqual({ pet: { id: '349' } });
   expect(gets(gateway)).toHaveLength(2);
 });
 
 test.each([
-  ['410', { status: 410 }],
+  ['410', fails(410)],
   ['404 without the Error body', { status: 404, body: '<html>' }],
   ['404 with half of the Error body', { status: 404, body: '{"code":"not_found","message":"no backend"}' }],
   ['405', { status: 405, body: '' }],
 ])('a route that answers %s is not called again at once, and its pet is found in a list', async (_what, fault) => {
   await using gateway = await at(Date.now(), 150);
   await look(gateway);
-  gateway.sandbox.setFault(({ path }) => (/^\/pets\/\d/.test(path) ? fault : undefined));
+  gateway.petApi.fault = on('get', fault);
   expect((await gateway.query(byId('149'), { headers })).data).toEqual({ pet: { id: '149' } });
   expect((await gateway.query(byId('148'), { headers })).data).toEqual({ pet: { id: '148' } });
   expect(gets(gateway)).toHaveLength(1);
 });
 
 /** The next `reads` single reads get what a proxy without backends sends. */
-function missNext({ sandbox }: TestGateway, reads: number, status = 404): void {
+function missNext({ petApi }: TestGateway, reads: number, status = 404): void {
   let left = reads;
-  sandbox.setFault(({ path }) => {
+  petApi.fault = ({ path }) => {
     if (left === 0 || !/^\/pets\/\d/.test(path)) return undefined;
     left -= 1;
     return { status, body: '<html>' };
-  });
+  };
 }
 
 const minuteIsOver = () => {
@@ -139,7 +140,7 @@ const singleReads = async ({ endpoint }: TestGateway) => {
 test('a router that rejects a negative id costs no other read the route', async () => {
   await using gateway = await at(Date.now(), 350);
   await look(gateway);
-  gateway.sandbox.setFault(({ path }) => (path.startsWith('/pets/-') ? { status: 404, body: '<html>' } : undefined));
+  gateway.petApi.fault = ({ path }) => (path.startsWith('/pets/-') ? { status: 404, body: '<html>' } : undefined);
   await gateway.query(byId('-1'), { headers });
   expect((await gateway.query(byId('349'), { headers })).data).toEqual({ pet: { id: '349' } });
   expect(gets(gateway)).toHaveLength(1);

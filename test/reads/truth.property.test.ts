@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { chooseSeed } from '../support/seed.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 
 const apiKey = 'demo-enterprise';
 const parameters = { numRuns: 10, seed: chooseSeed(), endOnFailure: true };
@@ -70,14 +70,14 @@ interface Added {
 test('an answer is as fresh as it says, and shows every earlier write of its key', async () => {
   await fc.assert(
     fc.asyncProperty(scenario, async ({ pets, steps, calls }) => {
-      const seeds = petSeeds(pets, ['sold', 'available', 'available']);
-      await using gateway = await startEmbedded({ maxAgeMs: 5, maxStaleMs: 100_000 }, { seeds });
+      const given = petSeeds(pets, ['sold', 'available', 'available']);
+      await using gateway = await startEmbedded({ maxAgeMs: 5, maxStaleMs: 100_000 }, { pets: given });
       let call = 0;
-      gateway.sandbox.setFault(({ method }) => {
+      gateway.petApi.fault = ({ method }) => {
         if (method !== 'GET') return undefined;
         const { delayMs = 0, fails } = calls[(call += 1) % calls.length] ?? {};
         return fails ? { delayMs, status: 503 } : { delayMs };
-      });
+      };
       const added: Added[] = [];
       const wrong: string[] = [];
       const running: Promise<void>[] = [];
@@ -91,7 +91,7 @@ test('an answer is as fresh as it says, and shows every earlier write of its key
       expect(wrong).toEqual([]);
 
       async function add(byOwnKey: boolean): Promise<void> {
-        const id = byOwnKey ? await addHere() : await addElsewhere();
+        const id = byOwnKey ? await addHere() : addElsewhere();
         added.push({ id, byOwnKey, doneAtMs: performance.now() });
       }
 
@@ -101,13 +101,10 @@ test('an answer is as fresh as it says, and shows every earlier write of its key
         return (data as any).createPet.pet.id;
       }
 
-      async function addElsewhere(): Promise<string> {
-        const response = await fetch(`${gateway.sandbox.url}/pets`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', authorization: 'Bearer demo-business' },
-          body: '{"name":"Neo","categoryId":1,"status":"sold"}',
-        });
-        return String(((await response.json()) as { id: number }).id);
+      function addElsewhere(): string {
+        const body = '{"name":"Neo","categoryId":1,"status":"sold"}';
+        const response = gateway.petApi.storeOf(apiKey).serve({ method: 'POST', path: '/pets', body });
+        return String((JSON.parse(response.body) as { id: number }).id);
       }
 
       async function check({ what, cacheControl }: Read): Promise<void> {

@@ -4,8 +4,8 @@ import { startFaultProxy } from '../support/fault-proxy.ts';
 import type { FaultProxy } from '../support/fault-proxy.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { serve } from '../support/serve.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import type { WireFault } from '../support/wire-fault.ts';
 
@@ -22,10 +22,10 @@ let lastKey = 0;
 const newKey = () => `key-${(lastKey += 1)}`;
 
 beforeAll(async () => {
-  const plan = { name: 'Enterprise', perMinute: 5_000, perDay: 1_000_000 };
+  const plan = { perMinute: 5_000, perDay: 1_000_000 };
   const keys = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`key-${index}`, plan]));
   gateway = await startGateway({
-    sandbox: { seeds: petSeeds(PETS), keys },
+    petApi: { pets: petSeeds(PETS), keys },
     gateway: { upstreamTimeoutMs: UPSTREAM_TIMEOUT_MS, maxWaitMs: MAX_WAIT_MS, plan: '5000/1000000' },
     through: async (target) => (proxy = await startFaultProxy({ target })),
   });
@@ -37,7 +37,7 @@ afterAll(async () => {
 
 const ask = (key: string, query: string) =>
   gateway.query(query, { headers: { authorization: `Bearer ${key}`, 'cache-control': 'no-cache' } });
-const callsOf = (key: string) => gateway.sandbox.calls.filter((call) => call.key === key).length;
+const callsOf = (key: string) => gateway.petApi.log.filter((call) => call.key === key).length;
 
 const STATUSES = ['AVAILABLE', 'PENDING', 'SOLD'];
 const IDS = Array.from({ length: 8 }, (_, index) => index * 4 + 1);
@@ -205,10 +205,10 @@ test.each<[string, WireFault]>([
 ])('after a 429 nothing is called, though its body is %s', async (name, fault) => {
   const key = newKey();
   const headers = { 'retry-after': '3600', ...(name === 'cut' ? {} : { 'content-length': '9' }) };
-  gateway.sandbox.setFault(() => ({ ...fault, status: 429, refused: true, headers, body: '{' }));
+  gateway.petApi.fault = { ...fault, status: 429, headers, body: '{' };
   const codes = [];
   for (let count = 0; count < 4; count += 1) codes.push(...codesOf(await ask(key, '{ pets { id } }')));
-  gateway.sandbox.setFault(undefined);
+  gateway.petApi.fault = undefined;
   expect([new Set(codes), callsOf(key)]).toEqual([new Set(['RATE_LIMITED']), 1]);
   const { data } = await ask(key, '{ rateLimit { pausedUntil } }');
   expect(data?.['rateLimit'].pausedUntil).not.toBeNull();

@@ -46,23 +46,19 @@ export interface EmbeddedGateway extends Gateway, AsyncDisposable {
 /** What stands between the gateway and the pet API, which then is on a socket. */
 type Through = (petApiUrl: string) => Promise<{ readonly url: string }>;
 
-export interface TestGatewayOptions {
-  readonly petApi?: TestPetApiOptions;
-  readonly gateway?: Partial<GatewayOptions>;
-  /** Default: no sockets. */
-  readonly through?: Through;
-}
-
-export async function startEmbedded(options: TestGatewayOptions = {}): Promise<EmbeddedGateway> {
-  const { gateway: gatewayOptions, through } = options;
-  const petApi = createTestPetApi(options.petApi);
+export async function startEmbedded(
+  options: Partial<GatewayOptions> = {},
+  petApiOptions: TestPetApiOptions = {},
+  through?: Through,
+): Promise<EmbeddedGateway> {
+  const petApi = createTestPetApi(petApiOptions);
   const server = through ? await petApi.listen() : undefined;
   const { log, lines } = createMemoryLog();
   const upstream =
     server && through
       ? { petApiUrl: (await through(server.url)).url }
       : { petApiUrl: 'http://pet-api.test/v1', dispatcher: petApi.connect() };
-  const gateway = createGateway({ ...upstream, log, ...gatewayOptions });
+  const gateway = createGateway({ ...upstream, log, ...options });
   return {
     ...gateway,
     petApi,
@@ -84,8 +80,15 @@ export interface TestGateway extends Pick<EmbeddedGateway, 'logLines' | 'petApi'
   query(query: string, options?: QueryOptions): Promise<QueryAnswer>;
 }
 
+export interface TestGatewayOptions {
+  readonly petApi?: TestPetApiOptions;
+  readonly gateway?: Partial<GatewayOptions>;
+  /** Default: the pet API is in this process. */
+  readonly through?: Through;
+}
+
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const gateway = await startEmbedded(options);
+  const gateway = await startEmbedded(options.gateway, options.petApi, options.through);
   const { petApi, logLines, admin } = gateway;
   const at = { host: '127.0.0.1', port: 0 };
   const listener = await listen(gateway.handle, at);
