@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, sendBy } from '../support/transports.ts';
 import type { Send, Sent } from '../support/transports.ts';
 
@@ -13,7 +13,7 @@ afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** Whatever came, it cost no upstream call, and the next sound request is served. */
 afterEach(async () => {
-  expect(gateway.sandbox.calls).toHaveLength(0);
+  expect(gateway.petApi.log).toHaveLength(0);
   expect((await gateway.query('{ __typename }')).data).toEqual({ __typename: 'Query' });
 });
 

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { fails, on } from '../support/pet-api/fault.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { chooseSeed } from '../support/seed.ts';
-import { startEmbedded, startGateway } from '../support/start-sandbox-gateway.ts';
+import { startEmbedded, startGateway } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, sendBy } from '../support/transports.ts';
 import type { Reply, Send, Sent } from '../support/transports.ts';
 
@@ -26,7 +27,7 @@ describe.each(TRANSPORTS)('a dry run by %s', (transport) => {
     await using gateway = await startGateway();
     const answer = await dry(sendBy(transport, gateway), query);
     expect(dryRunOf(answer)).toMatchObject({ upstreamCalls, fits: true, waitMs: 0 });
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
   });
 
   // GraphiQL rejects a result whose data is null without an error.
@@ -38,7 +39,7 @@ describe.each(TRANSPORTS)('a dry run by %s', (transport) => {
     expect(errors).toBeUndefined();
     expect(data).toEqual({ pets: null, pet: null, petsById: [null, null], __typename: 'Query' });
     expect((await dry(send, `mutation { ${CREATE} }`)).data).toEqual({ createPet: { pet: null } });
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
   });
 
   test('knows the cache, unless the request does not take it', async () => {
@@ -51,7 +52,7 @@ describe.each(TRANSPORTS)('a dry run by %s', (transport) => {
 
   test('says when calls fit that do not fit now', async () => {
     const keys = { 'demo-free': { name: '', perMinute: 2, perDay: 50 } };
-    await using gateway = await startGateway({ sandbox: { keys } });
+    await using gateway = await startGateway({ petApi: { keys } });
     const send = sendBy(transport, gateway);
     await send(LIST);
     const two = dryRunOf(await dry(send, '{ a: pets(status: SOLD) { id } b: pets(status: PENDING) { id } }'));
@@ -61,7 +62,7 @@ describe.each(TRANSPORTS)('a dry run by %s', (transport) => {
     // Three windows: one call now, two in the next minute, one in the minute after it.
     const many = `mutation { a: ${CREATE} b: ${CREATE} c: ${CREATE} d: ${CREATE} }`;
     expect(dryRunOf(await dry(send, many)).waitMs - two.waitMs).toBeGreaterThan(50_000);
-    expect(gateway.sandbox.calls).toHaveLength(1);
+    expect(gateway.petApi.log).toHaveLength(1);
   });
 
   test('has the errors that the operation has whatever the store holds', async () => {
@@ -72,17 +73,17 @@ describe.each(TRANSPORTS)('a dry run by %s', (transport) => {
     expect(codesOf(await dry(send, '{ nothing }'))).toEqual(['GRAPHQL_VALIDATION_FAILED']);
     const ids = '{ petsById(ids: ["1", "2", "3", "4", "5"]) { id } }';
     expect(codesOf(await dry(send, ids))).toEqual(['LIMIT_EXCEEDED']);
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
   });
 });
 
 test('any value of the header but 0 asks for a dry run', async () => {
   await using gateway = await startGateway();
   for (const value of ['true', 'yes', '', '0']) {
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
     await gateway.query(`mutation { ${CREATE} }`, { headers: { 'petql-dry-run': value } });
   }
-  expect(gateway.sandbox.calls).toHaveLength(1);
+  expect(gateway.petApi.log).toHaveLength(1);
 });
 
 /** Most of them are in no first list of a large store, so that the list that tries to save their calls is in vain. */
@@ -116,18 +117,18 @@ test('an operation costs no more than the dry run before it said', async () => {
   const apiKey = 'demo-enterprise';
   const property = fc.asyncProperty(scenario, async (one) => {
     const { document: query, warmUps, isSmall, isWithdrawn, maxAgeMs, cacheControl, ...variables } = one;
-    await using gateway = await startEmbedded({ maxAgeMs }, isSmall ? { seeds: petSeeds(30) } : {});
+    await using gateway = await startEmbedded({ maxAgeMs }, isSmall ? { pets: petSeeds(30) } : {});
     if (isWithdrawn) {
-      gateway.sandbox.setFault(({ path }) => (path.startsWith('/pets/') ? { refused: true, status: 410 } : undefined));
+      gateway.petApi.fault = on('get', fails(410));
       await gateway.execute({ document: '{ pet(id: "7") { id } }', apiKey });
     }
     for (const warmUp of warmUps) await gateway.execute({ document: warmUp, apiKey });
-    const before = gateway.sandbox.calls.length;
+    const before = gateway.petApi.log.length;
     const operation = { document: query, variables, apiKey, cacheControl };
     const { upstreamCalls, fits } = dryRunOf(await gateway.execute({ ...operation, dryRun: true }));
-    expect([gateway.sandbox.calls.length, fits]).toEqual([before, true]);
+    expect([gateway.petApi.log.length, fits]).toEqual([before, true]);
     const { extensions } = await gateway.execute(operation);
-    const made = gateway.sandbox.calls.length - before;
+    const made = gateway.petApi.log.length - before;
     expect((extensions as any).petql.upstreamCalls).toBe(made);
     expect(made).toBeLessThanOrEqual(upstreamCalls);
   });

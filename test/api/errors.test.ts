@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Fault } from '../../src/sandbox/fault.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
+import { FORBIDS, RESETS, fails, on, slow, tooMany } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, headerOf, sendBy } from '../support/transports.ts';
 import type { Transport } from '../support/transports.ts';
 
@@ -23,18 +24,18 @@ async function start(transport: Transport, fault?: Fault) {
   const { state, clock } = breakableClock();
   const upstreamTimeoutMs = fault?.delayMs ? 250 : 5_000;
   const gateway = await startGateway({ gateway: { upstreamTimeoutMs, clock } });
-  if (fault) gateway.sandbox.setFault(() => fault);
+  if (fault) gateway.petApi.fault = fault;
   return { ...gateway, state, send: sendBy(transport, gateway) };
 }
 
 const READ_FAILURES: [name: string, fault: Fault, extensions: object][] = [
-  ['a 403', { status: 403 }, { code: 'FORBIDDEN' }],
+  ['a 403', FORBIDS, { code: 'FORBIDDEN' }],
   ['a 500', { status: 500, body: error(500, 'oops') }, down({ status: 500, code: 'oops' })],
   ['a 503 without a body', { status: 503, body: '' }, down({ status: 503 })],
   ['HTML with 200', { body: '<html>secret</html>' }, down({ status: 200 })],
   ['a body that is cut', { cutAfterBytes: 10 }, down()],
-  ['a reset connection', { reset: true }, down()],
-  ['a response that is too slow', { delayMs: 400 }, { code: 'GATEWAY_TIMEOUT' }],
+  ['a reset connection', RESETS, down()],
+  ['a response that is too slow', slow(400), { code: 'GATEWAY_TIMEOUT' }],
 ];
 
 function down(upstream: object = {}): object {
@@ -52,7 +53,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     expect(answer).toMatchObject({ data: { pets: null, other: 'Query' }, errors: [{ path: ['pets'], extensions }] });
     expect(answer.status ?? 200).toBe(200);
     expect(JSON.stringify(answer)).not.toMatch(/secret|127\.0\.0\.1/);
-    gateway.sandbox.setFault(undefined);
+    gateway.petApi.fault = undefined;
     expect((await gateway.send(LIST)).errors).toBeUndefined();
   });
 
@@ -71,7 +72,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     const some = await gateway.send('{ __schema { queryType { name } } pets { id } }', { apiKey });
     expect(some).toMatchObject({ data: { pets: null }, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
     expect(some.status ?? 200).toBe(200);
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
   });
 
   test('a key that the upstream rejects is UNAUTHENTICATED, then without a call and with HTTP 401', async () => {
@@ -82,7 +83,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
       const rejected = await gateway.send('{ pets { id } }', { apiKey: 'stray' });
       expect([codesOf(rejected), rejected.status ?? 401]).toEqual([['UNAUTHENTICATED'], 401]);
     }
-    expect(gateway.sandbox.calls.map(({ status }) => status)).toEqual([401]);
+    expect(gateway.petApi.log.map(({ status }) => status)).toEqual([401]);
     expect((await gateway.send(LIST)).errors).toBeUndefined();
   });
 
@@ -101,7 +102,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
   });
 
   test('a 429 is RATE_LIMITED with the time to come back, in Retry-After too', async () => {
-    await using gateway = await start(transport, { status: 429, headers: { 'retry-after': '42' } });
+    await using gateway = await start(transport, tooMany(42));
     const answer = await gateway.send('{ pets { id } }');
     expect(answer.data).toEqual({ pets: null });
     const extensions = answer.errors?.[0]?.extensions ?? ({} as Record<string, any>);
@@ -113,11 +114,11 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
   });
 
   test.each<[string, Fault]>([
-    ['a timeout', { delayMs: 400 }],
-    ['a reset', { reset: true }],
-    ['a 500', { status: 500 }],
+    ['a timeout', slow(400)],
+    ['a reset', RESETS],
+    ['a 500', fails(500)],
     ['a 503', { status: 503, body: '' }],
-    ['a 408', { status: 408 }],
+    ['a 408', fails(408)],
     ['a 200', { status: 200, body: '{"id":7,"name":"Momo","categoryId":3}' }],
     ['a 201 that is no JSON', { body: '{"id":' }],
     ['a body that is cut', { cutAfterBytes: 5 }],
@@ -126,11 +127,11 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     const answer = await gateway.send(CREATE);
     expect([answer.data, codesOf(answer)]).toEqual([{ createPet: null }, ['OUTCOME_UNKNOWN']]);
     expect(answer.errors?.[0]?.message).toMatch(/pets query/);
-    expect(gateway.sandbox.calls.map(({ method }) => method)).toEqual(['POST']);
+    expect(gateway.petApi.log.map(({ method }) => method)).toEqual(['POST']);
   });
 
   test.each([401, 403, 404, 409, 413, 422])('a creation refused with %i has a clear outcome', async (status) => {
-    await using gateway = await start(transport, { refused: true, status });
+    await using gateway = await start(transport, fails(status));
     const answer = await gateway.send(CREATE);
     expect(answer.data).toEqual({ createPet: null });
     expect(codesOf(answer)[0]).toMatch(/^(?:UNAUTHENTICATED|FORBIDDEN|DOWNSTREAM_SERVICE_ERROR)$/);
@@ -166,7 +167,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
 
   test('one failing alias leaves the data of the others', async () => {
     await using gateway = await start(transport);
-    gateway.sandbox.setFault(({ path }) => (path.includes('status=sold') ? { status: 500 } : undefined));
+    gateway.petApi.fault = on('sold', fails(500));
     const { data, errors } = await gateway.send(
       '{ good: pets(limit: 1) { id } bad: pets(status: SOLD) { id } wrong: pet(id: "x") { id } none: pet(id: "404404") { id } }',
     );

@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '../support/serve.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 
 const BODY = '{"query":"{ __typename }"}';
 const READ = '{"query":"{ pets(limit: 1) { id } }"}';
@@ -61,14 +61,14 @@ test.each([
   ['an unknown parameter', '{"query":"{ __typename }","foo":1}'],
   ['a status and headers', '{"query":"{ __typename }","status":200,"headers":{"a":1}}'],
 ])('rejects %s as no GraphQL request, over HTTP and in process', async (_name, body) => {
-  const before = gateway.sandbox.calls.length;
+  const before = gateway.petApi.log.length;
   const headers = { 'content-type': 'application/json', authorization: 'Bearer demo-free' };
   for (const send of [fetch, gateway.gateway.fetch]) {
     const response = await send(new Request(gateway.endpoint, { method: 'POST', headers, body }));
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
   }
-  expect(gateway.sandbox.calls).toHaveLength(before);
+  expect(gateway.petApi.log).toHaveLength(before);
 });
 
 test.each([
@@ -117,11 +117,11 @@ test.each([
   'application/json;q=0',
   'text/html, application/* ; q = 0.000, */*;Q=0',
 ])('rejects Accept: %s with HTTP 406 before any call', async (accept) => {
-  const before = gateway.sandbox.calls.length;
+  const before = gateway.petApi.log.length;
   const response = await post({ headers: [KEY, `Accept: ${accept}`], body: READ });
   expect(response).toMatch(/^HTTP\/1\.1 406 .*"code":"BAD_USER_INPUT"/s);
   expect(response).toMatch(/^cache-control: private, no-store/im);
-  expect(gateway.sandbox.calls).toHaveLength(before);
+  expect(gateway.petApi.log).toHaveLength(before);
 });
 
 test.each([
@@ -149,12 +149,12 @@ test.each<[string, string[]]>([
   ['a tab', ['Authorization: Bearer demo-free\tdemo-pro']],
   ['many headers between two', [KEY, ...Array.from({ length: 1_000 }, (_, index) => `X-${index}:`), KEY]],
 ])('rejects malformed Authorization: %s', async (_name, headers) => {
-  const before = gateway.sandbox.calls.length;
+  const before = gateway.petApi.log.length;
   for (const more of [[], ['petql-dry-run: 1']]) {
     const response = await post({ headers: [...headers, ...more], body: READ });
     expect(response).toMatch(/^HTTP\/1\.1 (?:401 .*"code":"UNAUTHENTICATED"|431 )/s);
   }
-  expect(gateway.sandbox.calls).toHaveLength(before);
+  expect(gateway.petApi.log).toHaveLength(before);
 });
 
 test('other methods, broken GETs and mutations by GET get their errors', async () => {
@@ -166,7 +166,7 @@ test('other methods, broken GETs and mutations by GET get their errors', async (
   const mutation = await get('query=mutation{createPet(input:{name:"x",categoryId:1}){pet{id}}}');
   expect(mutation.status).toBe(405);
   expect(await (await get('query={pets(limit:1){id}}')).json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
-  expect(gateway.sandbox.calls.filter(({ method }) => method === 'POST')).toEqual([]);
+  expect(gateway.petApi.log.filter(({ method }) => method === 'POST')).toEqual([]);
 });
 
 test('a request target may be a whole address (RFC 9112, section 3.2.2)', async () => {

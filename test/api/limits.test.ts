@@ -1,8 +1,8 @@
 import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, sendBy } from '../support/transports.ts';
 
 let gateway: TestGateway;
@@ -88,11 +88,11 @@ const THICKETS: [name: string, document: string][] = [
 
 describe.each(TRANSPORTS)('by %s', (transport) => {
   test.each(OVER)('rejects by %s: %s', async (limit, _name, document) => {
-    const before = gateway.sandbox.calls.length;
+    const before = gateway.petApi.log.length;
     const { data, errors } = await sendBy(transport, gateway)(document);
     expect(data).toBeUndefined();
     expect(errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit, most: expect.any(Number) } }]);
-    expect(gateway.sandbox.calls).toHaveLength(before);
+    expect(gateway.petApi.log).toHaveLength(before);
   });
 
   test.each(WITHIN)('does not limit %s', async (_name, document) => {
@@ -124,13 +124,13 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     await using own = await startGateway({ gateway: { [name]: most, maxAgeMs: 0 } });
     const send = sendBy(transport, own);
     expect((await send(good)).errors).toBeUndefined();
-    const before = own.sandbox.calls.length;
+    const before = own.petApi.log.length;
     const { data, errors } = await send(bad);
     expect(data).toBeUndefined();
     // The error has the name without "max".
     const limit = name.charAt(3).toLowerCase() + name.slice(4);
     expect(errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit, most } }]);
-    expect(own.sandbox.calls).toHaveLength(before);
+    expect(own.petApi.log).toHaveLength(before);
   });
 
   test('bounds and shortens the errors of variables', async () => {
@@ -155,10 +155,10 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
 test('what the cache holds counts for no upstream call', async () => {
   await using own = await startGateway({ gateway: { maxUpstreamCalls: 2, maxAgeMs: 60_000 } });
   await own.query('{ pets { id } }');
-  const before = own.sandbox.calls.length;
+  const before = own.petApi.log.length;
   const ids = times(10, (k) => `"${k + 1}"`);
   expect((await own.query(`{ petsById(ids: [${ids}]) { id } }`)).errors).toBeUndefined();
-  expect(own.sandbox.calls).toHaveLength(before);
+  expect(own.petApi.log).toHaveLength(before);
 });
 
 test('creations count as upstream calls, through fragments and aliases', async () => {
@@ -166,7 +166,7 @@ test('creations count as upstream calls, through fragments and aliases', async (
   const create = 'createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } }';
   const answer = await own.query(`mutation { a: ${create} ...F } fragment F on Mutation { b: ${create} c: ${create} }`);
   expect(answer.errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'upstreamCalls' } }]);
-  expect(own.sandbox.calls).toHaveLength(0);
+  expect(own.petApi.log).toHaveLength(0);
 });
 
 test('a document of many kilobytes gets no suggestions, and errors far down no place', async () => {

@@ -1,17 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGatewayOptions } from '../support/start-sandbox-gateway.ts';
+import { slow, tooMany } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGatewayOptions } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, headerOf, sendBy } from '../support/transports.ts';
 
 const QUOTA = '{ rateLimit { plan queued pausedUntil windows { window limit used remaining resetAt } } }';
-const SMALL: TestGatewayOptions['sandbox'] = {
-  keys: { 'demo-free': { name: 'small', perMinute: 3, perDay: 50 } },
+const SMALL: TestGatewayOptions['petApi'] = {
+  keys: { 'demo-free': { perMinute: 3, perDay: 50 } },
 };
 const create = (number: number) =>
   `mutation { createPet(input: { name: "Pet ${number}", categoryId: 1 }) { pet { id } } }`;
 
-const start = (sandbox: TestGatewayOptions['sandbox'] = {}, options: TestGatewayOptions['gateway'] = {}) =>
-  startGateway({ sandbox, gateway: { maxWaitMs: 500, ...options } });
+const start = (petApi: TestGatewayOptions['petApi'] = {}, options: TestGatewayOptions['gateway'] = {}) =>
+  startGateway({ petApi, gateway: { maxWaitMs: 500, ...options } });
 
 describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
   test('costs no call, and shows no plan before a response has named it', async () => {
@@ -19,7 +20,7 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
     const send = sendBy(transport, gateway);
     const nothing = { plan: null, queued: 0, pausedUntil: null, windows: [] };
     expect((await send(QUOTA)).data?.['rateLimit']).toEqual(nothing);
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
     await send('{ a: pets(status: SOLD) { id } b: pets { id } }', { apiKey: 'demo-pro' });
     const { data } = await send(QUOTA, { apiKey: 'demo-pro' });
     expect(data?.['rateLimit']).toMatchObject({
@@ -29,7 +30,7 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
         { window: 'DAY', limit: 10_000, used: 2, remaining: 9_998 },
       ],
     });
-    expect(gateway.sandbox.calls).toHaveLength(2);
+    expect(gateway.petApi.log).toHaveLength(2);
   });
 
   test('is read after the calls beside it, wherever it stands', async () => {
@@ -53,7 +54,7 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
   test('shows a plan that is too large for an Int as the largest Int', async () => {
     await using gateway = await start();
     const headers = { 'x-ratelimit-limit': '30000000000', 'x-ratelimit-remaining': '29999999999' };
-    gateway.sandbox.setFault(() => ({ headers }));
+    gateway.petApi.fault = { headers };
     const send = sendBy(transport, gateway);
     await send('{ pets { id } }');
     const most = 2 ** 31 - 1;
@@ -65,7 +66,7 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
     const send = sendBy(transport, gateway);
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => send(create(index))));
     expect(answers.filter(({ errors }) => !errors)).toHaveLength(3);
-    expect(gateway.sandbox.calls.map(({ status }) => status)).toEqual([201, 201, 201]);
+    expect(gateway.petApi.log.map(({ status }) => status)).toEqual([201, 201, 201]);
     const answer = await send('{ pet(id: "404404") { id } }');
     expect(answer.data).toEqual({ pet: null });
     const { retryAfterMs, ...extensions } = answer.errors?.[0]?.extensions ?? ({} as Record<string, any>);
@@ -80,14 +81,14 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
     for (const query of ['{ pet(id: "1") { id } }', create(1), '{ pets { id } }']) {
       expect((await send(query, { waitMs: 0 })).errors).toBeUndefined();
     }
-    gateway.sandbox.setFault(() => ({ delayMs: 200 }));
+    gateway.petApi.fault = slow(200);
     // The first call of a key is alone, and no read can share it.
     const first = send(create(2), { apiKey: 'demo-pro' });
-    await expect.poll(() => gateway.sandbox.calls.at(-1)?.key).toBe('demo-pro');
+    await expect.poll(() => gateway.petApi.log.at(-1)?.key).toBe('demo-pro');
     const hasty = await send(create(3), { apiKey: 'demo-pro', waitMs: 0 });
     expect(codesOf(hasty)).toEqual(['RATE_LIMITED']);
     expect((await first).errors).toBeUndefined();
-    expect(gateway.sandbox.calls).toHaveLength(4);
+    expect(gateway.petApi.log).toHaveLength(4);
   });
 
   test('a rejected key costs one call, however many operations come at once', async () => {
@@ -96,7 +97,7 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
     const queries = Array.from({ length: 50 }, (_, index) => `{ pet(id: "${index + 1}") { id } }`);
     const answers = await Promise.all(queries.map((query) => send(query, { apiKey: 'stray' })));
     expect(new Set(answers.flatMap(codesOf))).toEqual(new Set(['UNAUTHENTICATED']));
-    expect(gateway.sandbox.calls).toHaveLength(1);
+    expect(gateway.petApi.log).toHaveLength(1);
   });
 });
 
@@ -130,11 +131,11 @@ test('the headers of a response are those of the tightest window', async () => {
 test('after a 429 no call is made before its time, whatever remains of the window', async () => {
   await using gateway = await start();
   await gateway.query('{ pets { id } }');
-  gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '20' } }));
+  gateway.petApi.fault = tooMany(20);
   const { extensions } = await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache' } });
   expect(extensions?.['petql'].upstreamCalls).toBe(1);
   expect(codesOf(await gateway.query(create(1)))).toEqual(['RATE_LIMITED']);
-  expect(gateway.sandbox.calls).toHaveLength(2);
+  expect(gateway.petApi.log).toHaveLength(2);
 });
 
 test('a rejected key is tried again after 10 s, and then less and less often', async () => {
@@ -144,7 +145,7 @@ test('a rejected key is tried again after 10 s, and then less and less often', a
   const callsAfter = async (ms: number) => {
     aheadMs += ms;
     await gateway.query('{ pets { id } }', { headers: { authorization: 'Bearer stray' } });
-    return gateway.sandbox.calls.length;
+    return gateway.petApi.log.length;
   };
   expect([await callsAfter(0), await callsAfter(9_000), await callsAfter(1_100)]).toEqual([1, 1, 2]);
   expect([await callsAfter(11_000), await callsAfter(9_100)]).toEqual([2, 3]);
@@ -155,7 +156,7 @@ test.each<[string, (index: number) => string, number]>([
   ['writes', create, 10],
 ])('queued %s of clients that left are dropped before any call', async (_what, operation, queued) => {
   await using gateway = await startGateway({ gateway: { maxWaitMs: 120_000 } });
-  gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '60' } }));
+  gateway.petApi.fault = tooMany(60);
   await gateway.query(create(0), { headers: { prefer: 'wait=0' } });
   const leaving = new AbortController();
   const left = Array.from({ length: 10 }, (_, index) =>
@@ -172,5 +173,5 @@ test.each<[string, (index: number) => string, number]>([
   leaving.abort();
   expect(new Set(await Promise.all(left))).toEqual(new Set(['left']));
   await expect.poll(inQueue, { interval: 10 }).toBe(0);
-  expect(gateway.sandbox.calls).toHaveLength(1);
+  expect(gateway.petApi.log).toHaveLength(1);
 });

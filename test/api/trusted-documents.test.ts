@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
 
 const FIRST = 'query First($limit: Int = 1) {\n  pets(limit: $limit) { id }\n}';
 const ADD = 'mutation Add { createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } } }';
@@ -37,11 +37,11 @@ describe('a trusted document', () => {
   });
 
   test('runs by GET, unless it is a mutation', async () => {
-    const { get, sandbox } = await start();
+    const { get, petApi } = await start();
     const { data } = await get(`documentId=sha256:${sha256(FIRST)}&variables={"limit":3}`);
     expect(data.pets).toHaveLength(3);
     expect((await get(`documentId=${sha256(ADD)}`)).code).toBe('BAD_USER_INPUT');
-    expect(sandbox.calls.map(({ method }) => method)).toEqual(['GET']);
+    expect(petApi.log.map(({ method }) => method)).toEqual(['GET']);
   });
 
   test.each([{}, { trustedDocuments: undefined }])('with an unknown id is one error, with %j', async (options) => {
@@ -60,13 +60,13 @@ describe('a trusted document', () => {
 });
 
 test('where only trusted documents run, others do not run over HTTP, and do in process', async () => {
-  const { post, get, sandbox, gateway } = await start({ requireTrustedDocuments: true });
+  const { post, get, petApi, gateway } = await start({ requireTrustedDocuments: true });
   const query = '{ pets { id } }';
   const extensions = { persistedQuery: { version: 1, sha256Hash: sha256(query) } };
   for (const answer of [await post({ query }), await post({ query, extensions }), await get('query={__typename}')]) {
     expect(answer).toEqual({ data: undefined, code: 'PERSISTED_DOCUMENT_REQUIRED' });
   }
-  expect(sandbox.calls).toHaveLength(0);
+  expect(petApi.log).toHaveLength(0);
   expect((await post({ documentId: 'd1d1d1d1' })).code).toBeUndefined();
   expect((await post({ query: FIRST })).code).toBeUndefined();
   const { errors } = await gateway.execute({ document: '{ pets { name } }', apiKey: 'demo-free' });

@@ -1,10 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Fault } from '../../src/sandbox/fault.ts';
+import { fails, forKey, on, slow } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { serve, servePort } from '../support/serve.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { overHttp, startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 
 const DOWN = 'DOWNSTREAM_SERVICE_ERROR';
@@ -56,9 +57,13 @@ const WRONG: [name: string, fault: Fault][] = [
 describe('a list that breaks the contract', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    const plan = { name: 'Enterprise', perMinute: 5_000, perDay: 1_000_000 };
+    const plan = { perMinute: 5_000, perDay: 1_000_000 };
     const keys = Object.fromEntries(WRONG.map(([name]) => [encodeURIComponent(name), plan]));
-    gateway = await startGateway({ sandbox: { seeds: petSeeds(30), keys }, gateway: { plan: '5000/1000000' } });
+    gateway = await startGateway({
+      petApi: { pets: petSeeds(30), keys },
+      gateway: { plan: '5000/1000000' },
+      through: overHttp,
+    });
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
 
@@ -68,7 +73,7 @@ describe('a list that breaks the contract', () => {
       gateway.query(LIST, { headers: { authorization, 'cache-control': cacheControl } });
     const { data } = await ask('no-cache');
     expect(data?.['pets']).toHaveLength(10);
-    gateway.sandbox.setFault(() => fault);
+    gateway.petApi.fault = fault;
     const startedMs = performance.now();
     const fresh = await ask('no-cache');
     expect([fresh.data, codesOf(fresh)]).toEqual([{ pets: null }, [DOWN]]);
@@ -76,18 +81,18 @@ describe('a list that breaks the contract', () => {
     expect([stale.data, stale.extensions?.['petql'].staleReason]).toEqual([data, 'UPSTREAM_FAILED']);
     expect(performance.now() - startedMs).toBeLessThan(3_000);
     expect(JSON.stringify(fresh)).not.toMatch(/secret|127\.0\.0\.1/);
-    gateway.sandbox.setFault(undefined);
+    gateway.petApi.fault = undefined;
     expect((await ask('no-cache')).data).toEqual(data);
     const quota = '{ rateLimit { windows { window used } } }';
     const counted = (await gateway.query(quota, { headers: { authorization } })).data?.['rateLimit'].windows[1];
-    const calls = gateway.sandbox.calls.filter(({ key }) => key === encodeURIComponent(name));
+    const calls = gateway.petApi.log.filter(({ key }) => key === encodeURIComponent(name));
     expect(counted).toEqual({ window: 'DAY', used: calls.length });
   });
 });
 
 test('the error names the field that is wrong', async () => {
   await using gateway = await startGateway();
-  gateway.sandbox.setFault(() => ({ body: JSON.stringify([PET, { ...PET, id: 4, name: undefined }]) }));
+  gateway.petApi.fault = { body: JSON.stringify([PET, { ...PET, id: 4, name: undefined }]) };
   const { errors } = await gateway.query('{ pets { id } }');
   expect(errors?.[0]).toMatchObject({
     message: expect.stringContaining('[1].name'),
@@ -97,17 +102,14 @@ test('the error names the field that is wrong', async () => {
 
 test('a pet with another id than the one asked for is an error', async () => {
   await using gateway = await startGateway();
-  gateway.sandbox.setFault(({ path }) => (path === '/pets/7' ? { body: JSON.stringify(PET) } : { status: 503 }));
+  gateway.petApi.fault = [on('7', { body: JSON.stringify(PET) }), fails()];
   expect(codesOf(await gateway.query('{ pet(id: "7") { id } }'))).toEqual([DOWN]);
 });
 
 test('an unknown status is null and one log line, in lists, by id and on creation', async () => {
   await using gateway = await startGateway();
   const strange = { id: 1, name: 'Ada', categoryId: 3, status: 'reserved', owner: { secret: 1 } };
-  const isOne = (method: string, path: string) => method === 'POST' || path.startsWith('/pets/');
-  gateway.sandbox.setFault(({ method, path }) => ({
-    body: JSON.stringify(isOne(method, path) ? strange : [strange, PET]),
-  }));
+  gateway.petApi.fault = [on('list', { body: JSON.stringify([strange, PET]) }), { body: JSON.stringify(strange) }];
   const sold = { id: '3', status: 'SOLD' };
   const { data, errors } = await gateway.query('{ pets { id status } sold: pets(status: SOLD) { id status } }');
   expect(errors).toBeUndefined();
@@ -127,7 +129,7 @@ test('int64s and names pass both ways unchanged, and a created pet is readable a
   const query = `mutation ($input: CreatePetInput!) { createPet(input: $input) { pet ${fields} } }`;
   const pet = (await gateway.query(query, { variables: { input } })).data?.['createPet'].pet;
   expect(pet).toEqual({ id: expect.stringMatching(/^\d+$/), ...input });
-  expect(gateway.sandbox.calls[0]?.body).toContain('"categoryId":9223372036854775807');
+  expect(gateway.petApi.log[0]?.body).toContain('"categoryId":9223372036854775807');
   expect((await gateway.query(`{ pet(id: "${pet.id}") ${fields} }`)).data).toEqual({ pet });
 });
 
@@ -136,7 +138,7 @@ test.each(['<https://pets/?page=2>; rel="next"', '</v1/pets?a=b>; rel=next', '<x
   async (link) => {
     await using gateway = await startGateway();
     const part = { headers: { link }, body: JSON.stringify([PET]) };
-    gateway.sandbox.setFault(({ path }) => (path.startsWith('/pets?') ? part : undefined));
+    gateway.petApi.fault = on('list', part);
     await gateway.query('{ pets { id } }');
     expect((await gateway.query('{ pet(id: "2") { id } }')).data).toEqual({ pet: { id: '2' } });
   },
@@ -152,7 +154,7 @@ describe('a base URL without /v1', () => {
         message: expect.stringContaining('/v1'),
         extensions: { code: DOWN, upstream: { status: 404 } },
       });
-      expect(gateway.sandbox.calls).toHaveLength(1);
+      expect(gateway.petApi.log).toHaveLength(1);
       await gateway.query(query);
       expect(gateway.logLines.filter(({ path }) => path === '/elsewhere')).toMatchObject([{ level: 40 }]);
     },
@@ -198,18 +200,23 @@ describe('an upstream that cannot be reached', () => {
 
 // Calls that waited for a connection behind those of other keys counted as too slow.
 test('busy keys on a slow upstream make no call of another key time out', async () => {
-  const plan = { name: 'Enterprise', perMinute: 5_000, perDay: 1_000_000 };
+  const plan = { perMinute: 5_000, perDay: 1_000_000 };
   const busy = Array.from({ length: 10 }, (_, index) => `busy-${index}`);
   const keys = Object.fromEntries([...busy, 'other'].map((key) => [key, plan]));
-  await using slow = await startGateway({ sandbox: { keys }, gateway: { plan: '5000/1000000' } });
-  const run = async (apiKey: string, document: string) => (await slow.gateway.execute({ document, apiKey })).errors;
+  await using busyGateway = await startGateway({
+    petApi: { keys },
+    gateway: { plan: '5000/1000000' },
+    through: overHttp,
+  });
+  const run = async (apiKey: string, document: string) =>
+    (await busyGateway.gateway.execute({ document, apiKey })).errors;
   await Promise.all(Object.keys(keys).map((key) => run(key, '{ pets { id } }')));
-  slow.sandbox.setFault(({ key }) => (key === 'other' ? undefined : { delayMs: 10_000 }));
+  busyGateway.petApi.fault = busy.map((key) => forKey(key, slow(10_000)));
   const adopt = 'mutation { createPet(input: { name: "Ada", categoryId: 1 }) { pet { id } } }';
   const ended: string[] = [];
   for (const key of busy) for (let call = 0; call < 10; call += 1) void run(key, adopt).then(() => ended.push(key));
   // 64 connections were all that there were.
-  await expect.poll(() => slow.sandbox.calls.length, { interval: 5 }).toBeGreaterThanOrEqual(11 + 64);
+  await expect.poll(() => busyGateway.petApi.log.length, { interval: 5 }).toBeGreaterThanOrEqual(11 + 64);
   expect(await run('other', adopt)).toBeUndefined();
   expect(ended).toEqual([]);
 });

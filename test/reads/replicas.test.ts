@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway } from '../../src/index.ts';
+import { on, slow } from '../support/pet-api/fault.ts';
+import type { PetApi } from '../support/pet-api/pet-api.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
-import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
-import type { RecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import { PET_API_URL, createTestPetApi } from '../support/start-gateway.ts';
 
 describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
   let redis: RedisServer;
-  let sandbox: RecordedSandbox;
+  let petApi: PetApi;
   let one: Gateway;
   let other: Gateway;
   /** A key of the test's own, so that no test reads what another one left in Redis. */
@@ -23,18 +24,21 @@ describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
 
   beforeEach(async () => {
     apiKey = `key-${(tests += 1)}`;
-    sandbox = await startRecordedSandbox({
-      seeds: petSeeds(30, ['available']),
-      keys: { [apiKey]: { name: 'Pro', perMinute: 300, perDay: 10_000 } },
+    petApi = createTestPetApi({
+      pets: petSeeds(30, ['available']),
+      keys: { [apiKey]: { perMinute: 300, perDay: 10_000 } },
     });
     const make = () =>
-      createGateway({ petApiUrl: sandbox.url, redisUrl: redis.url, maxAgeMs: 60_000, maxWaitMs: 5_000 });
+      createGateway({
+        petApiUrl: PET_API_URL,
+        dispatcher: petApi.connect(),
+        redisUrl: redis.url,
+        maxAgeMs: 60_000,
+        maxWaitMs: 5_000,
+      });
     one = make();
     other = make();
-    return async () => {
-      await Promise.all([one.close(), other.close()]);
-      await sandbox.close();
-    };
+    return () => Promise.all([one.close(), other.close()]);
   });
 
   const ask = async (gateway: Gateway, document: string, cacheControl?: string) => {
@@ -52,7 +56,7 @@ describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
     expect(data['petsById']).toEqual([{ id: '3' }, null]);
     expect(usage).toMatchObject({ upstreamCalls: 0, savedCalls: 3 });
     expect(usage['oldestAgeMs']).toBeGreaterThan(0);
-    expect(sandbox.calls).toHaveLength(1);
+    expect(petApi.log).toHaveLength(1);
   });
 
   test("see each other's writes", async () => {
@@ -66,11 +70,11 @@ describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
 
   test('do not share a list that was called for before a write was over', async () => {
     await ask(one, '{ pet(id: "1") { id } }');
-    sandbox.setFault(({ method }) => (method === 'GET' ? { delayMs: 400 } : undefined));
+    petApi.fault = on(['list', 'get'], slow(400));
     const early = ask(one, NAMES);
-    await expect.poll(() => sandbox.calls.length).toBe(2);
+    await expect.poll(() => petApi.log.length).toBe(2);
     await ask(other, CREATE);
-    sandbox.setFault(undefined);
+    petApi.fault = undefined;
     expect((await early).data['pets']).toHaveLength(30);
     for (const gateway of [one, other]) expect((await ask(gateway, NAMES)).data['pets']).toHaveLength(31);
   });

@@ -22,6 +22,9 @@ export interface TestPetApiOptions extends Partial<PetApiOptions> {
   readonly keys?: Readonly<Record<string, Pick<StrictPlanOptions, 'perDay' | 'perMinute'>>>;
 }
 
+/** Nothing listens there: calls go to the dispatcher. */
+export const PET_API_URL = 'http://pet-api.test/v1';
+
 const SHOWN = { windows: 'fixed', tells: 'changing' } as const;
 
 /** A double of the pet API with the sandbox's pets and keys. */
@@ -46,6 +49,9 @@ export interface EmbeddedGateway extends Gateway, AsyncDisposable {
 /** What stands between the gateway and the pet API, which then is on a socket. */
 type Through = (petApiUrl: string) => Promise<{ readonly url: string }>;
 
+/** Puts the pet API on a socket, with nothing in between. */
+export const overHttp: Through = async (url) => ({ url });
+
 export async function startEmbedded(
   options: Partial<GatewayOptions> = {},
   petApiOptions: TestPetApiOptions = {},
@@ -54,11 +60,7 @@ export async function startEmbedded(
   const petApi = createTestPetApi(petApiOptions);
   const server = through ? await petApi.listen() : undefined;
   const { log, lines } = createMemoryLog();
-  const upstream =
-    server && through
-      ? { petApiUrl: (await through(server.url)).url }
-      : { petApiUrl: 'http://pet-api.test/v1', dispatcher: petApi.connect() };
-  const gateway = createGateway({ ...upstream, log, ...options });
+  const gateway = createGateway({ ...(await upstream()), log, ...options });
   return {
     ...gateway,
     petApi,
@@ -68,6 +70,12 @@ export async function startEmbedded(
       await server?.[Symbol.asyncDispose]();
     },
   };
+
+  async function upstream(): Promise<Pick<GatewayOptions, 'dispatcher' | 'petApiUrl'>> {
+    if (server && through) return { petApiUrl: (await through(server.url)).url };
+    // Where a test gives an address of its own, connections go there.
+    return { petApiUrl: PET_API_URL, ...(options.petApiUrl === undefined && { dispatcher: petApi.connect() }) };
+  }
 }
 
 /** The same, with servers on free ports. */

@@ -1,6 +1,6 @@
 import { post } from './client.ts';
 import type { QueryAnswer } from './client.ts';
-import type { TestGateway } from './start-sandbox-gateway.ts';
+import type { TestGateway } from './start-gateway.ts';
 
 /** The ways into a gateway. They answer alike. */
 export const TRANSPORTS = ['HTTP', 'fetch', 'execute'] as const;
@@ -22,7 +22,7 @@ export type Reply = Pick<QueryAnswer, 'data' | 'errors' | 'extensions'> & Partia
 export type Send = (query: string, sent?: Sent) => Promise<Reply>;
 
 /** Sends operations to the gateway in this way. */
-export function sendBy(transport: Transport, { endpoint, gateway }: TestGateway): Send {
+export function sendBy(transport: Transport, { endpoint, gateway }: Pick<TestGateway, 'endpoint' | 'gateway'>): Send {
   if (transport === 'execute') {
     return async (document, { apiKey = 'demo-free', ...rest } = {}) =>
       (await gateway.execute({ document, apiKey, ...rest })) as Reply;

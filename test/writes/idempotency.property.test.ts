@@ -3,24 +3,25 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway } from '../../src/index.ts';
-import type { Fault } from '../../src/sandbox/fault.ts';
+import { FORBIDS, RESETS, fails, inTurn, slow } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { chooseSeed } from '../support/seed.ts';
-import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import { PET_API_URL, createTestPetApi } from '../support/start-gateway.ts';
 
 const TIMEOUT_MS = 80;
 const FATES: (Fault | undefined)[] = [
   undefined,
   undefined,
-  { delayMs: 40 },
-  { reset: true },
-  { reset: true, refused: true },
-  { delayMs: 2 * TIMEOUT_MS },
-  { delayMs: 2 * TIMEOUT_MS, refused: true },
-  { status: 500 },
-  { status: 500, refused: true },
-  { status: 403, refused: true },
+  slow(40),
+  RESETS,
+  { ...RESETS, isCarriedOut: false },
+  slow(2 * TIMEOUT_MS),
+  fails(500, slow(2 * TIMEOUT_MS)),
+  fails(500, { isCarriedOut: true }),
+  fails(500),
+  FORBIDS,
   { body: '{"id":' },
 ];
 
@@ -62,24 +63,24 @@ describe.each([
       await fc.assert(
         fc.asyncProperty(scenario, async ({ fates, clients }) => {
           await redis?.command('FLUSHALL');
-          const sandbox = await startRecordedSandbox({ seeds: [] });
-          let post = 0;
-          sandbox.setFault(() => fates[(post += 1) % fates.length]);
-          const options = { petApiUrl: sandbox.url, upstreamTimeoutMs: TIMEOUT_MS, plan: 'business' as const };
+          const petApi = createTestPetApi({ pets: [] });
+          petApi.fault = inTurn(...fates);
+          const options = { petApiUrl: PET_API_URL, upstreamTimeoutMs: TIMEOUT_MS, plan: 'business' as const };
           const gateways = Array.from({ length: isShared ? 2 : 1 }, () =>
-            createGateway(isShared ? { ...options, redisUrl: redis.url } : options),
+            createGateway({
+              ...options,
+              dispatcher: petApi.connect(),
+              ...(isShared && { redisUrl: redis.url }),
+            }),
           );
           await Promise.all(gateways.map(({ ready }) => ready()));
           const outcomes = new Map<string, Set<string>>();
           await Promise.all(clients.map(run));
-          sandbox.setFault(undefined);
+          petApi.fault = undefined;
           await Promise.all(clients.map((one) => submit(one, 0, { waitMs: 2_000 })));
           await Promise.all(gateways.map((gateway) => gateway.close()));
-          const response = await fetch(`${sandbox.url}/pets?limit=100`, {
-            headers: { authorization: 'Bearer demo-enterprise' },
-          });
-          const stored = ((await response.json()) as { categoryId: number }[]).map(({ categoryId }) => categoryId);
-          await sandbox.close();
+          const list = petApi.storeOf('').serve({ method: 'GET', path: '/pets?limit=100', body: '' });
+          const stored = (JSON.parse(list.body) as { categoryId: number }[]).map(({ categoryId }) => categoryId);
           // Each category is of one creation.
           expect(stored).toEqual([...new Set(stored)]);
           expect([...outcomes].filter(([, seen]) => seen.size > 1)).toEqual([]);

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Fault } from '../../src/sandbox/fault.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { QueryAnswer, TestGateway } from '../support/start-sandbox-gateway.ts';
+import { FORBIDS, RESETS, fails, slow, tooMany } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { QueryAnswer, TestGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 let gateway: TestGateway;
@@ -27,12 +28,12 @@ function create(
 
 /** The response without its usage. */
 const shown = ({ status, data, errors }: QueryAnswer) => ({ status, data, errors });
-const posts = () => gateway.sandbox.calls.filter(({ method }) => method === 'POST').length;
-const failBy = (fault: Fault | undefined) => gateway.sandbox.setFault(() => fault);
+const posts = () => gateway.petApi.log.filter(({ method }) => method === 'POST').length;
+const failBy = (fault: Fault | undefined) => (gateway.petApi.fault = fault);
 
 describe('creations with one idempotency key', () => {
   test('at the same time are one POST and one answer', async () => {
-    failBy({ delayMs: 100 });
+    failBy(slow(100));
     const answers = await Promise.all(Array.from({ length: 8 }, () => create()));
     expect(posts()).toBe(1);
     expect(answers[0]?.data?.['createPet']).toMatchObject({ pet: { id: expect.any(String) }, userErrors: [] });
@@ -52,9 +53,9 @@ describe('creations with one idempotency key', () => {
   test.each<[string, Record<string, unknown>, Fault | undefined]>([
     ['the pet', {}, undefined],
     ['the userErrors', { name: '' }, undefined],
-    ['OUTCOME_UNKNOWN after a reset', {}, { reset: true }],
-    ['OUTCOME_UNKNOWN after a timeout', {}, { delayMs: 400 }],
-    ['OUTCOME_UNKNOWN after a 503', {}, { status: 503 }],
+    ['OUTCOME_UNKNOWN after a reset', {}, RESETS],
+    ['OUTCOME_UNKNOWN after a timeout', {}, slow(400)],
+    ['OUTCOME_UNKNOWN after a 503', {}, fails()],
     ['OUTCOME_UNKNOWN after half a body', {}, { body: '{' }],
   ])('get the outcome of the first: %s', async (_name, input, fault) => {
     failBy(fault);
@@ -66,9 +67,9 @@ describe('creations with one idempotency key', () => {
   });
 
   test.each<[string, Fault, string]>([
-    ['a 403', { refused: true, status: 403 }, 'FORBIDDEN'],
-    ['a 404 without a body', { refused: true, status: 404, body: '' }, 'DOWNSTREAM_SERVICE_ERROR'],
-    ['a 422', { refused: true, status: 422 }, 'DOWNSTREAM_SERVICE_ERROR'],
+    ['a 403', FORBIDS, 'FORBIDDEN'],
+    ['a 404 without a body', fails(404, { body: '' }), 'DOWNSTREAM_SERVICE_ERROR'],
+    ['a 422', fails(422), 'DOWNSTREAM_SERVICE_ERROR'],
   ])('may be sent again after %s', async (_name, fault, code) => {
     failBy(fault);
     expect(await create()).toMatchObject({ errors: [{ extensions: { code } }] });
@@ -78,7 +79,7 @@ describe('creations with one idempotency key', () => {
   });
 
   test('may be sent again after a 429 over the deadline', async () => {
-    failBy({ refused: true, status: 429, headers: { 'retry-after': '1' } });
+    failBy(tooMany(1));
     const late = await create({}, { prefer: 'wait=1' });
     expect(late).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
     failBy(undefined);
@@ -100,7 +101,7 @@ describe('creations with one idempotency key', () => {
   });
 
   test('and another input are BAD_USER_INPUT, during the first and after it', async () => {
-    failBy({ delayMs: 200 });
+    failBy(slow(200));
     const first = create();
     await until(() => posts() === 1);
     const wrong = { errors: [{ extensions: { code: 'BAD_USER_INPUT', argument: 'input.idempotencyKey' } }] };
@@ -122,7 +123,7 @@ describe('creations with one idempotency key', () => {
   });
 
   test('whose first client left get its outcome', async () => {
-    failBy({ delayMs: 200 });
+    failBy(slow(200));
     const leaving = new AbortController();
     const left = fetch(gateway.endpoint, {
       method: 'POST',
@@ -141,7 +142,7 @@ describe('creations with one idempotency key', () => {
   });
 
   test('that cannot wait are OUTCOME_PENDING', async () => {
-    failBy({ delayMs: 300 });
+    failBy(slow(300));
     const first = create();
     await until(() => posts() === 1);
     const second = await create({}, { prefer: 'wait=0' });
@@ -166,7 +167,7 @@ test.each([
   ahead = aheadMs;
   const again = await own.query(CREATE, { variables });
   expect(again.errors).toBeUndefined();
-  expect(own.sandbox.calls).toHaveLength(made);
+  expect(own.petApi.log).toHaveLength(made);
   expect(again.data?.['createPet'].pet.id === first.data?.['createPet'].pet.id).toBe(made === 1);
 });
 
@@ -181,7 +182,7 @@ describe('an idempotency key', () => {
     expect(await create({ idempotencyKey })).toMatchObject({
       errors: [{ extensions: { code: 'BAD_USER_INPUT', argument: 'input.idempotencyKey' } }],
     });
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
   });
 
   test('may have 255 visible characters', async () => {

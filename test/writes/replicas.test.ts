@@ -5,11 +5,12 @@ import { afterAll, beforeAll, describe, expect, test as oneTest } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
 import { post } from '../support/client.ts';
+import { slow } from '../support/pet-api/fault.ts';
+import type { PetApi } from '../support/pet-api/pet-api.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startPetql } from '../support/run-petql.ts';
-import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
-import type { RecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import { createTestPetApi } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 interface Answer {
@@ -36,18 +37,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-const countPosts = ({ calls }: RecordedSandbox) => calls.filter(({ method }) => method === 'POST').length;
+const countPosts = ({ log }: PetApi) => log.filter(({ kind }) => kind === 'create').length;
 
-async function startOwnSandbox(): Promise<RecordedSandbox> {
-  const sandbox = await startRecordedSandbox();
-  closing.defer(() => sandbox.close());
-  return sandbox;
-}
-
-/** A process over the sandbox. */
-async function startProcess(sandbox: RecordedSandbox, ...args: string[]) {
+/** A process over the pet API at this address. */
+async function startProcess(url: string, ...args: string[]) {
   const times = ['--upstream-timeout-ms', '400', '--max-wait-ms', '400', '--plan', 'pro'];
-  const petql = await startPetql(['--port', '0', '--pet-api-url', sandbox.url, ...times, ...args]);
+  const petql = await startPetql(['--port', '0', '--pet-api-url', url, ...times, ...args]);
   const kill = async () => {
     petql.kill('SIGKILL');
     await petql.exited;
@@ -66,26 +61,27 @@ async function startProcess(sandbox: RecordedSandbox, ...args: string[]) {
 type Process = Awaited<ReturnType<typeof startProcess>>;
 
 /** Kills a process while its POST is under way, and resolves once its lease is over. */
-async function killWithin(sandbox: RecordedSandbox, petql: Process, startOther: () => Promise<Process>) {
-  sandbox.setFault(() => ({ delayMs: 60_000 }));
+async function killWithin(petApi: PetApi, petql: Process, startOther: () => Promise<Process>) {
+  petApi.fault = slow(60_000);
   const lost = petql.create().catch(() => 'lost');
-  await until(() => countPosts(sandbox) === 1);
+  await until(() => countPosts(petApi) === 1);
   await petql.kill();
   expect(await lost).toBe('lost');
-  sandbox.setFault(undefined);
+  petApi.fault = undefined;
   const other = await startOther();
   await until(async () => codeOf(await other.create()) !== 'OUTCOME_PENDING');
   return other;
 }
 
 async function startReplicas() {
-  const [redis, sandbox] = await Promise.all([startRedis(), startOwnSandbox()]);
-  closing.defer(() => redis.close());
-  const options: GatewayOptions = { petApiUrl: sandbox.url, redisUrl: redis.url, plan: 'pro', maxWaitMs: 2_000 };
+  const redis = closing.adopt(await startRedis(), ({ close }) => close());
+  const petApi = createTestPetApi();
+  const { url } = closing.use(await petApi.listen());
+  const options: GatewayOptions = { petApiUrl: url, redisUrl: redis.url, plan: 'pro', maxWaitMs: 2_000 };
   const [one, other] = [createGateway(options), createGateway(options)];
   closing.defer(async () => void (await Promise.all([one.close(), other.close()])));
   await Promise.all([one.ready(), other.ready()]);
-  return { redis, sandbox, one, other, posts: () => countPosts(sandbox) };
+  return { redis, petApi, url, one, other, posts: () => countPosts(petApi) };
 }
 
 async function execute({ execute: run }: Gateway, document: string, variables = {}, cacheControl?: string) {
@@ -100,8 +96,8 @@ const isFull = (redis: RedisServer, isSo: boolean) => redis.command('CONFIG', 'S
 
 describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
   test('make one POST of concurrent submits, with one outcome', async () => {
-    const { sandbox, one, other, posts } = await startReplicas();
-    sandbox.setFault(() => ({ delayMs: 200 }));
+    const { petApi, one, other, posts } = await startReplicas();
+    petApi.fault = slow(200);
     const answers = await Promise.all([create(one), create(other), create(one), create(other)]);
     expect(posts()).toBe(1);
     expect(answers[0]?.data?.createPet.pet.id).toEqual(expect.any(String));
@@ -164,8 +160,8 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
   });
 
   test('store an outcome that Redis missed as soon as it is back', async () => {
-    const { redis, sandbox, one, posts } = await startReplicas();
-    sandbox.setFault(() => ({ delayMs: 200 }));
+    const { redis, petApi, one, posts } = await startReplicas();
+    petApi.fault = slow(200);
     const creating = create(one);
     await until(() => posts() === 1);
     await redis.kill();
@@ -179,12 +175,12 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
   });
 
   test('send nothing again when one is killed during its POST', async () => {
-    const { redis, sandbox, other, posts } = await startReplicas();
+    const { redis, petApi, url, other, posts } = await startReplicas();
     const [killed, third] = await Promise.all([
-      startProcess(sandbox, '--redis-url', redis.url),
-      startProcess(sandbox, '--redis-url', redis.url),
+      startProcess(url, '--redis-url', redis.url),
+      startProcess(url, '--redis-url', redis.url),
     ]);
-    await killWithin(sandbox, killed, async () => third);
+    await killWithin(petApi, killed, async () => third);
     expect(codeOf(await third.create())).toBe('OUTCOME_UNKNOWN');
     expect(codeOf(await create(other))).toBe('OUTCOME_UNKNOWN');
     expect(posts()).toBe(1);
@@ -193,8 +189,9 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
 
 describe('one process with a state file', () => {
   test('knows outcomes after kill -9', async () => {
-    const sandbox = await startOwnSandbox();
-    const start = () => startProcess(sandbox, '--state-file', join(folder, 'outcomes.db'));
+    const petApi = createTestPetApi();
+    const { url } = closing.use(await petApi.listen());
+    const start = () => startProcess(url, '--state-file', join(folder, 'outcomes.db'));
     const before = await start();
     const [added, refused] = [await before.create(), await before.create({ name: '', idempotencyKey: 'k' })];
     expect(added.errors ?? refused.errors).toBeUndefined();
@@ -203,14 +200,15 @@ describe('one process with a state file', () => {
     expect(await after.create()).toEqual(added);
     expect(await after.create({ name: '', idempotencyKey: 'k' })).toEqual(refused);
     expect(codeOf(await after.create({ name: 'Mono' }))).toBe('BAD_USER_INPUT');
-    expect(countPosts(sandbox)).toBe(2);
+    expect(countPosts(petApi)).toBe(2);
   });
 
   test('sends nothing again after kill -9 during a POST', async () => {
-    const sandbox = await startOwnSandbox();
-    const start = () => startProcess(sandbox, '--state-file', join(folder, 'killed.db'));
-    const after = await killWithin(sandbox, await start(), start);
+    const petApi = createTestPetApi();
+    const { url } = closing.use(await petApi.listen());
+    const start = () => startProcess(url, '--state-file', join(folder, 'killed.db'));
+    const after = await killWithin(petApi, await start(), start);
     expect(codeOf(await after.create())).toBe('OUTCOME_UNKNOWN');
-    expect(countPosts(sandbox)).toBe(1);
+    expect(countPosts(petApi)).toBe(1);
   });
 });

@@ -119,10 +119,10 @@ export function createPetStore(options: PetStoreOptions): PetStore {
       return [...pets.values()].filter((pet) => !shown.has(pet)).map(({ id }) => id);
     },
     serve({ method, path, body }) {
-      if (method === 'POST') return create(body);
       const route = /^\/pets(?:\/(?<id>-?\d+))?(?:\?(?<query>.*))?$/.exec(path);
       if (!route) return refusal(404, 'not_found', 'There is nothing at this path.');
       const { id, query } = route.groups ?? {};
+      if (method === 'POST') return create(body);
       return id === undefined ? list(new URLSearchParams(query)) : get(id);
     },
     change(chance) {
