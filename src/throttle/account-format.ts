@@ -25,6 +25,8 @@ const SPENT = WINDOW.refine(
 const ACCOUNT = z.object({
   /** A new one after a loss; a permit of another epoch lowers no count. */
   epoch: z.string(),
+  /** Whether the upstream has ever accepted the key: responded with 2xx, 400 or 404. */
+  isProven: z.boolean(),
   /** Permits ever granted. */
   granted: count,
   /** When the last permit was granted that was no probe, or the last probe that was answered. */

@@ -7,6 +7,7 @@ export function absorb(account: Account, own: Account): void {
   for (const name of WINDOW_NAMES) {
     for (const slot of own[name].slots) add(account[name], slot, countIn(own[name], slot));
   }
+  account.isProven ||= own.isProven;
   account.granted += own.granted;
   account.lastGrantAtMs = Math.max(account.lastGrantAtMs, own.lastGrantAtMs);
   // Other pauses of a share only end the share.
@@ -25,6 +26,7 @@ export function restore(found: Account, seen: Account): void {
   if (found.epoch === seen.epoch) found.epoch = randomUUID();
   found.lastGrantAtMs = Math.max(found.lastGrantAtMs, seen.lastGrantAtMs);
   found.configured ??= seen.configured;
+  found.isProven ||= seen.isProven;
   found.isPlanKnown ||= seen.isPlanKnown;
   takeLaterPause(found, seen);
   found.pause.isHalfOpen = true;

@@ -93,6 +93,7 @@ const AFTER_LOST_PROBE_MS = 1_000;
 export function newAccount(epoch: string, isHalfOpen: boolean): Account {
   return {
     epoch,
+    isProven: false,
     granted: 0,
     lastGrantAtMs: 0,
     minute: newWindow(),

@@ -1,33 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Log } from '../log.ts';
 import type { NameOf } from '../store/names.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Changed, Store } from '../store/store.ts';
-import type { UpstreamAnswer } from '../upstream/pet-api.ts';
-import { lose, newAccount, refund, refuse, settle, succeed, take } from './account.ts';
-import type { Moment, Permit, RateLimited, CallResponse, Taken } from './account.ts';
+import { newAccount, take } from './account.ts';
+import type { Permit, Taken } from './account.ts';
 import { decodeAccount } from './account-format.ts';
 import type { Account } from './account-format.ts';
 import type { AccountRules } from './account-limits.ts';
 import { absorb, restore } from './account-merge.ts';
 import { passTime } from './account-windows.ts';
+import { applyEnd, isBlank, isWorthKeeping } from './call-end.ts';
+import type { CallEnd } from './call-end.ts';
 import { openShare, openWhole } from './offline-account.ts';
 import type { OfflineAccount } from './offline-account.ts';
+import { ProvenFirst } from './proven-first.ts';
 import type { Replicas } from './replicas.ts';
 import { minWait, quotaStateOf } from './quota-state.ts';
 import type { MinWait, QuotaState } from './quota-state.ts';
-import { headerLimits } from './header-limits.ts';
-
-export type CallEnd =
-  /** The call was not sent. */
-  | { readonly kind: 'unused' }
-  /** It was sent, without a response. */
-  | { readonly kind: 'lost' }
-  /** A 401 or 403: only its headers matter. */
-  | ({ readonly kind: 'rejected' } & CallResponse)
-  | ({ readonly kind: 'succeeded' } & CallResponse)
-  | ({ readonly kind: 'rate-limited' } & RateLimited);
 
 interface AccountsOptions {
   readonly store: Store;
@@ -46,7 +36,6 @@ interface AccountsOptions {
 const NAME = 'account:3';
 /** All permits of an account are free again after this. */
 const ACCOUNT_TTL_MS = 93_600_000;
-const MAX_SEEN = 20_000;
 /** Redis may be available again at any time, so no wait is expected to be longer without it. */
 const SOON_MS = 1_000;
 const CONTENDED_MS = 50;
@@ -60,8 +49,8 @@ interface Seen {
 
 type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
 
-/** Changes nothing, so that the account is read. */
-const READ: AccountChange<void> = () => {};
+/** Changes nothing: what Redis has lost is restored. */
+const RESTORE: AccountChange<void> = () => {};
 
 interface Offline extends OfflineAccount {
   /** Settlements that the store has not taken, in order. */
@@ -76,8 +65,8 @@ export type Accounts = ReturnType<typeof createAccounts>;
 export function createAccounts(options: AccountsOptions) {
   const { store, nameOf, rules, replicas, log, isFreshUpstream } = options;
   /** The accounts as this process saw them last. */
-  const seen = new LRUCache<string, Seen>({ max: MAX_SEEN });
-  const offline = new Map<string, Offline>();
+  const seen = new ProvenFirst<Seen>();
+  const offline = new ProvenFirst<Offline>();
   /** For one key only: one for each of a thousand keys would outlive the young generation. */
   let latest: { readonly seen: Seen; readonly atMs: number; readonly value: QuotaState } | undefined;
   let unreadableAtMs = -Infinity;
@@ -100,12 +89,12 @@ export function createAccounts(options: AccountsOptions) {
     /** Settles a permit by the end of its call. Never rejects: what the store does not take is applied once it is available. */
     async settle(apiKey: string, permit: Permit, end: CallEnd): Promise<void> {
       const change: AccountChange<void> = (account, nowMs, own) => {
-        apply(account, permit, end, { nowMs, rules: own });
+        applyEnd(account, permit, end, { nowMs, rules: own });
         if (isWarningDue && end.kind === 'succeeded' && account.day.limit === undefined) warnOfUnknownDay();
       };
       while (offline.get(apiKey)?.account.epoch !== permit.epoch) {
         try {
-          return await updateStore(apiKey, change);
+          return await updateStore(apiKey, change, end);
         } catch (error) {
           if (isContended(error)) continue;
           openOffline(apiKey).unwritten.push(change);
@@ -115,11 +104,11 @@ export function createAccounts(options: AccountsOptions) {
       updateOffline(apiKey, change);
     },
     quotaState,
-    /** Returns the quota from the store. */
+    /** Whether the upstream has accepted the key, as far as this process knows. */
+    isProven: (apiKey: string) => [offline, seen].some((map) => map.get(apiKey)?.account.isProven),
+    /** Returns the quota from the store, and stores nothing: anybody can read the quota of made-up keys. */
     async refresh(apiKey: string): Promise<QuotaState> {
-      await update(apiKey, READ).catch((error: unknown) => {
-        if (!isContended(error)) throw error;
-      });
+      await read(apiKey);
       return quotaState(apiKey) ?? quotaOfUnused(store.nowMs());
     },
     /** Returns the minimum wait of a call with so many others before it. */
@@ -160,7 +149,7 @@ export function createAccounts(options: AccountsOptions) {
 
   /** Tries to write what the store has not taken. */
   async function flush(): Promise<void> {
-    await Promise.allSettled([...offline.keys()].map(rejoin));
+    await Promise.allSettled(offline.entries().map(([apiKey]) => rejoin(apiKey)));
   }
 
   /** In the store, or without it in this process. */
@@ -177,9 +166,31 @@ export function createAccounts(options: AccountsOptions) {
     return updateOffline(apiKey, change);
   }
 
+  /** Reads the account as the store has it; while the store is unavailable, nothing changes. */
+  async function read(apiKey: string): Promise<void> {
+    if (replicas?.isRedisWorking === false) return;
+    try {
+      await rejoin(apiKey);
+      const now = await store.update(documentOf(apiKey), (text) => {
+        const account = text === undefined ? undefined : open(apiKey, text);
+        return { text, ttlMs: 0, result: account && { account, text } };
+      });
+      if (now) seen.set(apiKey, now);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      if (!isContended(error)) replicas?.noteFailure(error);
+    }
+  }
+
+  function documentOf(apiKey: string): string {
+    return `${NAME}:${nameOf(apiKey)}`;
+  }
+
   function updateOffline<Result>(apiKey: string, change: AccountChange<Result>): Result {
-    const { account, rules: own } = openOffline(apiKey);
-    return change(account, store.nowMs(), own);
+    const own = openOffline(apiKey);
+    const result = change(own.account, store.nowMs(), own.rules);
+    offline.set(apiKey, own);
+    return result;
   }
 
   function openOffline(apiKey: string): Offline {
@@ -192,29 +203,28 @@ export function createAccounts(options: AccountsOptions) {
     return own;
   }
 
-  async function updateStore<Result>(apiKey: string, change: AccountChange<Result>): Promise<Result> {
+  /** @param end of the call that the change settles. */
+  async function updateStore<Result>(apiKey: string, change: AccountChange<Result>, end?: CallEnd): Promise<Result> {
     const { result, now } = await store.update(
-      `${NAME}:${nameOf(apiKey)}`,
+      documentOf(apiKey),
       (found, nowMs): Changed<{ result: Result; now: Seen }> => {
         const account = open(apiKey, found);
         const changed = change(account, nowMs, rules);
-        // Anybody can read the quota of made-up keys.
-        const isUnused = change === READ && found === undefined && !seen.has(apiKey);
-        const text = isUnused ? undefined : JSON.stringify(account);
-        return { text, ttlMs: ACCOUNT_TTL_MS, result: { result: changed, now: { account, text } } };
+        const text = isWorthKeeping(account, end, nowMs) ? JSON.stringify(account) : undefined;
+        const ttlMs = isBlank(account) ? rules.leaseMs : ACCOUNT_TTL_MS;
+        return { text, ttlMs, result: { result: changed, now: { account, text } } };
       },
     );
-    if (now.text !== undefined) seen.set(apiKey, now);
+    if (now.account.granted > 0) seen.set(apiKey, now);
     return result;
   }
 
   /** Restores all seen accounts after Redis lost its data, so that other replicas see them; the last used key first. */
   async function writeBack(): Promise<void> {
-    const before = [...seen.entries()];
-    for (const [apiKey, { account }] of before) {
+    for (const [apiKey, { account }] of seen.entries()) {
       const nowMs = store.nowMs();
       passTime(account, nowMs, rules);
-      if (account.day.total > 0 || account.pause.untilMs > nowMs) await updateStore(apiKey, READ);
+      if (account.day.total > 0 || account.pause.untilMs > nowMs) await updateStore(apiKey, RESTORE);
     }
   }
 
@@ -241,6 +251,7 @@ export function createAccounts(options: AccountsOptions) {
 
   async function write(apiKey: string, own: Offline): Promise<void> {
     const unwritten = [...own.unwritten];
+    if (own.account.granted === 0 && unwritten.length === 0) return offline.delete(apiKey);
     const spent = structuredClone(own.account);
     await updateStore(apiKey, (account, nowMs) => {
       for (const change of unwritten) change(account, nowMs, rules);
@@ -271,33 +282,6 @@ export function createAccounts(options: AccountsOptions) {
     }
     return latest.value;
   }
-}
-
-/** How the call of a permit ended, from its response. */
-export function callEndOf(
-  permit: Permit,
-  { outcome, rateLimit, sent }: UpstreamAnswer<unknown>,
-  { tookMs, nowMs }: { readonly tookMs: number; readonly nowMs: number },
-): CallEnd {
-  if (!sent) return { kind: 'unused' };
-  if (!rateLimit) return { kind: 'lost' };
-  // The headers for an unknown key describe no plan.
-  const headers = outcome.kind === 'unauthenticated' ? undefined : headerLimits(rateLimit, nowMs);
-  const response = { headers, tookMs };
-  const isRejected = outcome.kind === 'unauthenticated' || outcome.kind === 'forbidden';
-  const isBan = isRejected && permit.isAfterRefusal;
-  if (outcome.kind === 'rate-limited' || isBan) {
-    return { kind: 'rate-limited', ...response, retryAfterMs: rateLimit.retryAfterMs ?? 0, isBan };
-  }
-  return { kind: isRejected ? 'rejected' : 'succeeded', ...response };
-}
-
-function apply(account: Account, permit: Permit, end: CallEnd, moment: Moment): void {
-  if (end.kind === 'unused') refund(account, permit);
-  else if (end.kind === 'lost') lose(account, permit, moment);
-  else if (end.kind === 'rejected') settle(account, permit, end, moment);
-  else if (end.kind === 'succeeded') succeed(account, permit, end, moment);
-  else refuse(account, permit, end, moment);
 }
 
 function isContended(error: unknown): boolean {

@@ -38,6 +38,7 @@ export function openShare(
   if (seen) {
     account.minute.limit = seen.minute.limit;
     account.day.limit = seen.day.limit;
+    account.isProven = seen.isProven;
     account.isPlanKnown = seen.isPlanKnown;
     account.configured = seen.configured;
     Object.assign(account.pause, seen.pause, { isHalfOpen: true, probeUntilMs: 0 });

@@ -32,6 +32,7 @@ test('each kind of document has the format that the version in its name stands f
   expect(Object.fromEntries(documents)).toEqual({
     'petql:account:3:HASH': {
       epoch: 'string',
+      isProven: 'boolean',
       granted: 'number',
       lastGrantAtMs: 'number',
       minute: window,

@@ -11,7 +11,7 @@ export interface Redis {
   fault: RedisFault | undefined;
   /** FLUSHALL. */
   empty(): void;
-  /** The names of its documents. */
+  /** The names of its documents that have not expired. */
   names(): string[];
   /** Compares that were won and lost. */
   readonly compares: { readonly won: number; readonly lost: number };
@@ -57,7 +57,7 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
     empty() {
       texts.clear();
     },
-    names: () => [...texts.keys()],
+    names: () => [...texts].filter(([, { endsAtMs }]) => endsAtMs > nowMs()).map(([name]) => name),
   };
 
   function connect(): RedisConnection {

@@ -1,0 +1,66 @@
+import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import { lose, refund, refuse, settle, succeed } from './account.ts';
+import type { CallResponse, Moment, Permit, RateLimited } from './account.ts';
+import type { Account } from './account-format.ts';
+import { inFlight } from './account-windows.ts';
+import { headerLimits } from './header-limits.ts';
+
+export type CallEnd =
+  /** The call was not sent. */
+  | { readonly kind: 'unused' }
+  /** It was sent, without a response. */
+  | { readonly kind: 'lost' }
+  /** A 401 or 403: only its headers matter. */
+  | ({ readonly kind: 'rejected'; readonly isUnauthenticated: boolean } & CallResponse)
+  /** `isProof`: the upstream accepts the key. */
+  | ({ readonly kind: 'succeeded'; readonly isProof: boolean } & CallResponse)
+  | ({ readonly kind: 'rate-limited' } & RateLimited);
+
+/** Returns how the call of a permit ended, from its response. */
+export function callEndOf(
+  permit: Permit,
+  { outcome, rateLimit, sent, status = 0 }: UpstreamAnswer<unknown>,
+  { tookMs, nowMs }: { readonly tookMs: number; readonly nowMs: number },
+): CallEnd {
+  if (!sent) return { kind: 'unused' };
+  if (!rateLimit) return { kind: 'lost' };
+  const isUnauthenticated = outcome.kind === 'unauthenticated';
+  // The headers for an unknown key describe no plan.
+  const headers = isUnauthenticated ? undefined : headerLimits(rateLimit, nowMs);
+  const response = { headers, tookMs };
+  const isRejected = isUnauthenticated || outcome.kind === 'forbidden';
+  const isBan = isRejected && permit.isAfterRefusal;
+  if (outcome.kind === 'rate-limited' || isBan) {
+    return { kind: 'rate-limited', ...response, retryAfterMs: rateLimit.retryAfterMs ?? 0, isBan };
+  }
+  if (isRejected) return { kind: 'rejected', isUnauthenticated, ...response };
+  return { kind: 'succeeded', isProof: isProof(outcome, status), ...response };
+}
+
+/** Whether the upstream accepts the key. A 404 that is not the pet API's own may come before its check of keys. */
+function isProof({ kind }: UpstreamAnswer<unknown>['outcome'], status: number): boolean {
+  return (status >= 200 && status < 300) || kind === 'invalid' || kind === 'not-found';
+}
+
+/** Whether nothing is known of the key: it may be made up. */
+export function isBlank({ isProven, minute, day, pause }: Account): boolean {
+  return !isProven && minute.limit === undefined && day.limit === undefined && pause.incidents === 0;
+}
+
+/** Whether the store has to keep the account: made-up keys must not fill it. */
+export function isWorthKeeping(account: Account, end: CallEnd | undefined, nowMs: number): boolean {
+  if (!isBlank(account)) return true;
+  const isMadeUp = end?.kind === 'rejected' && end.isUnauthenticated;
+  return isMadeUp ? inFlight(account, nowMs) > 0 : account.day.total > 0;
+}
+
+/** Settles a permit by the end of its call. */
+export function applyEnd(account: Account, permit: Permit, end: CallEnd, moment: Moment): void {
+  if (end.kind === 'succeeded') account.isProven ||= end.isProof;
+
+  if (end.kind === 'unused') refund(account, permit);
+  else if (end.kind === 'lost') lose(account, permit, moment);
+  else if (end.kind === 'rejected') settle(account, permit, end, moment);
+  else if (end.kind === 'succeeded') succeed(account, permit, end, moment);
+  else refuse(account, permit, end, moment);
+}

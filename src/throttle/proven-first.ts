@@ -1,0 +1,41 @@
+import { LRUCache } from 'lru-cache';
+import { countInHeap } from '../heap.ts';
+import type { Account } from './account-format.ts';
+
+interface HasAccount {
+  readonly account: Pick<Account, 'isProven'>;
+}
+
+const MAX_PROVEN = 20_000;
+const HEAP_SHARE = 0.05;
+/** An account and its text. */
+const ACCOUNT_BYTES = 2_500;
+const MAX_UNPROVEN = 1_000;
+
+/** A bounded map by API key. Anybody can make up keys, so those that are not proven evict each other only. */
+export class ProvenFirst<Value extends HasAccount> {
+  /** The least recently used of each goes first. */
+  readonly #proven = new LRUCache<string, Value>({ max: countInHeap(HEAP_SHARE, ACCOUNT_BYTES, MAX_PROVEN) });
+  readonly #unproven = new LRUCache<string, Value>({ max: MAX_UNPROVEN });
+
+  get(apiKey: string): Value | undefined {
+    return this.#proven.get(apiKey) ?? this.#unproven.get(apiKey);
+  }
+
+  /** Set it again once its account is proven. */
+  set(apiKey: string, value: Value): void {
+    const { isProven } = value.account;
+    if (isProven) this.#unproven.delete(apiKey);
+    (isProven ? this.#proven : this.#unproven).set(apiKey, value);
+  }
+
+  delete(apiKey: string): void {
+    this.#proven.delete(apiKey);
+    this.#unproven.delete(apiKey);
+  }
+
+  /** Those of proven keys first, the last used key first. */
+  entries(): [apiKey: string, value: Value][] {
+    return [...this.#proven.entries(), ...this.#unproven.entries()];
+  }
+}
