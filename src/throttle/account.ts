@@ -88,6 +88,8 @@ const MAX_BACKOFF_MS = 900_000;
 const MIN_BAN_MS = 60_000;
 const MAX_BAN_MS = 3_600_000;
 const AFTER_LOST_PROBE_MS = 1_000;
+/** A failed probe says less than a 429, so the pause after it is shorter. */
+const MAX_FAILED_PROBE_PAUSE_MS = 120_000;
 
 /** @param isHalfOpen whether unknown calls may have been made before; the first call is a probe then. */
 export function newAccount(epoch: string, isHalfOpen: boolean): Account {
@@ -149,14 +151,20 @@ export function refund(account: Account, permit: Permit): void {
 /** Leaves the permit to the end of its lease: without a response, the upstream may still count the call. */
 export function lose(account: Account, permit: Permit, { nowMs }: Pick<Moment, 'nowMs'>): void {
   if (permit.isProbe) account.pause.probeUntilMs = nowMs + AFTER_LOST_PROBE_MS;
+  pauseAgain(account, permit, nowMs);
 }
 
-/** Settles a permit by a response that is no refusal. */
+/** Settles a permit by a 5xx: the upstream may have counted the call, and whether it allows another is not known. */
+export function fail(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
+  settleAnswered(account, permit, response, moment);
+  pauseAgain(account, permit, moment.nowMs);
+}
+
+/** Settles a permit by a response that is no refusal and no 5xx. */
 export function succeed(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
-  settle(account, permit, response, moment);
+  settleAnswered(account, permit, response, moment);
   const { pause } = account;
   account.successes.count += 1;
-  if (permit.isProbe) account.lastGrantAtMs = Math.max(account.lastGrantAtMs, permit.grantedAtMs);
   if (permit.grantedAtMs <= pause.incidentAtMs || permit.epoch !== account.epoch) return;
   Object.assign(pause, { isHalfOpen: false, incidents: 0, isBan: false, probeUntilMs: 0 });
 }
@@ -180,6 +188,23 @@ export function refuse(account: Account, permit: Permit, response: RateLimited, 
   pause.probeUntilMs = 0;
   if (isEcho) return;
   Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs, isBan: response.isBan });
+}
+
+/** An overloaded upstream mixes 429 with 5xx and silence, so a probe after a 429 that fails is another refusal. */
+function pauseAgain(account: Account, permit: Permit, nowMs: number): void {
+  const { pause } = account;
+  const isOver = pause.incidents === 0 || permit.grantedAtMs <= pause.incidentAtMs;
+  if (!permit.isAfterRefusal || isOver) return;
+  const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** pause.incidents + SECOND_MS, MAX_FAILED_PROBE_PAUSE_MS);
+  pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);
+  pause.probeUntilMs = 0;
+  Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs });
+}
+
+/** Settles a permit of a call that the upstream may have counted. */
+function settleAnswered(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
+  settle(account, permit, response, moment);
+  if (permit.isProbe) account.lastGrantAtMs = Math.max(account.lastGrantAtMs, permit.grantedAtMs);
 }
 
 /** Moves a permit from its lease to the time of its response, and corrects the counts by its headers. */

@@ -1,5 +1,5 @@
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
-import { lose, refund, refuse, settle, succeed } from './account.ts';
+import { fail, lose, refund, refuse, settle, succeed } from './account.ts';
 import type { CallResponse, Moment, Permit, RateLimited } from './account.ts';
 import type { Account } from './account-format.ts';
 import { inFlight } from './account-windows.ts';
@@ -12,6 +12,8 @@ export type CallEnd =
   | { readonly kind: 'lost' }
   /** A 401 or 403: only its headers matter. */
   | ({ readonly kind: 'rejected'; readonly isUnauthenticated: boolean } & CallResponse)
+  /** A 5xx. */
+  | ({ readonly kind: 'failed' } & CallResponse)
   /** `isProof`: the upstream accepts the key. */
   | ({ readonly kind: 'succeeded'; readonly isProof: boolean } & CallResponse)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
@@ -34,6 +36,7 @@ export function callEndOf(
     return { kind: 'rate-limited', ...response, retryAfterMs: rateLimit.retryAfterMs ?? 0, isBan };
   }
   if (isRejected) return { kind: 'rejected', isUnauthenticated, ...response };
+  if (status >= 500) return { kind: 'failed', ...response };
   return { kind: 'succeeded', isProof: isProof(outcome, status), ...response };
 }
 
@@ -61,6 +64,7 @@ export function applyEnd(account: Account, permit: Permit, end: CallEnd, moment:
   if (end.kind === 'unused') refund(account, permit);
   else if (end.kind === 'lost') lose(account, permit, moment);
   else if (end.kind === 'rejected') settle(account, permit, end, moment);
+  else if (end.kind === 'failed') fail(account, permit, end, moment);
   else if (end.kind === 'succeeded') succeed(account, permit, end, moment);
   else refuse(account, permit, end, moment);
 }

@@ -155,7 +155,8 @@ export class Throttle {
 
   /** Refuses writes whose wait would pass their deadline, and takes permits for the calls that wait. */
   #advance(): void {
-    this.#refuseHopeless();
+    // Until then the account may count permits that are not here yet.
+    if (!this.#source.taking) this.#refuseHopeless();
     const waiting = this.#waiting();
     this.#giveBack(this.#permits.length - waiting);
     for (; this.#jobs < waiting; this.#jobs += 1) this.#queue.schedule(() => this.#run());
