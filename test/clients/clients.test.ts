@@ -3,8 +3,8 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { serve } from '../support/serve.ts';
 import type { Served } from '../support/serve.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
-import type { EmbeddedGateway } from '../support/start-sandbox-gateway.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
+import type { EmbeddedGateway } from '../support/start-gateway.ts';
 
 /** The documented snippets for clients, by what they import first. */
 const snippets = Object.fromEntries(

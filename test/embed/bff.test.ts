@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Browser } from 'playwright-core';
 import type { GatewayOptions } from '../../src/index.ts';
-import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
 import { startBrowser } from '../support/browser.ts';
+import { slow } from '../support/pet-api/fault.ts';
 import { petSeeds } from '../support/pet-seeds.ts';
 import { serve } from '../support/serve.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
+import type { TestPetApiOptions } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 import { createBff } from './bff.ts';
 
@@ -20,8 +21,8 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
-async function startBff(sandboxOptions: SandboxOptions = {}, options: Partial<GatewayOptions> = {}) {
-  const gateway = await startEmbedded({ petApiKey: KEY, ...options }, sandboxOptions);
+async function startBff(petApi: TestPetApiOptions = {}, options: Partial<GatewayOptions> = {}) {
+  const gateway = await startEmbedded({ petApiKey: KEY, ...options }, petApi);
   const server = await serve(createBff(gateway));
   onTestFinished(async () => {
     await server[Symbol.asyncDispose]();
@@ -31,7 +32,7 @@ async function startBff(sandboxOptions: SandboxOptions = {}, options: Partial<Ga
 }
 
 test("the page lists the pets by their names, and nothing in it shows the server's key", async ({ skip }) => {
-  const { gateway, url } = await startBff({ seeds: SEEDS });
+  const { gateway, url } = await startBff({ pets: SEEDS });
   const page = await (browser ?? skip()).newPage();
   const received: string[] = [];
   page.on('response', async (response) => {
@@ -43,20 +44,20 @@ test("the page lists the pets by their names, and nothing in it shows the server
   expect(await page.title()).toBe('Waiting for a home');
   expect(received.join()).toContain('Ada');
   expect(received.join()).not.toContain(KEY);
-  expect(gateway.sandbox.calls.map(({ key, path }) => [key, path.split('?')[0]])).toEqual([[KEY, '/pets']]);
+  expect(gateway.petApi.log.map(({ key, path }) => [key, path.split('?')[0]])).toEqual([[KEY, '/pets']]);
 });
 
 test("a visitor's Authorization header is not forwarded", async () => {
   const { gateway, url } = await startBff();
   expect((await fetch(url, { headers: { authorization: 'Bearer demo-free' } })).status).toBe(200);
-  expect(gateway.sandbox.calls.map(({ key }) => key)).toEqual([KEY]);
+  expect(gateway.petApi.log.map(({ key }) => key)).toEqual([KEY]);
 });
 
 test('a visitor who leaves while the page waits for the quota costs no call', async () => {
   const { gateway, url } = await startBff();
-  gateway.sandbox.setFault(() => ({ delayMs: 300 }));
+  gateway.petApi.fault = slow(300);
   const first = gateway.execute({ document: '{ pet(id: "1") { id } }' });
-  await until(() => gateway.sandbox.calls.length > 0);
+  await until(() => gateway.petApi.log.length > 0);
   const visitor = new AbortController();
   const gone = fetch(url, { signal: visitor.signal }).catch(() => 'gone');
   const queued = async () => {
@@ -68,24 +69,24 @@ test('a visitor who leaves while the page waits for the quota costs no call', as
   expect(await gone).toBe('gone');
   await expect.poll(queued).toBe(0);
   expect((await first).errors).toBeUndefined();
-  expect(gateway.sandbox.calls).toHaveLength(1);
+  expect(gateway.petApi.log).toHaveLength(1);
 });
 
 test('an exhausted quota is a page that says when to come back', async () => {
-  const keys = { [KEY]: { name: 'small', perMinute: 1, perDay: 1 } };
+  const keys = { [KEY]: { perMinute: 1, perDay: 1 } };
   const { gateway, url } = await startBff({ keys }, { maxAgeMs: 0, maxStaleMs: 0 });
   expect((await fetch(url)).status).toBe(200);
   const response = await fetch(url);
   expect([response.status, await response.text()]).toEqual([503, expect.stringContaining('Back soon')]);
   expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
-  expect(gateway.sandbox.calls).toHaveLength(1);
+  expect(gateway.petApi.log).toHaveLength(1);
 });
 
 test('an upstream that fails is a page that shows nothing of its response, and an unknown path is a 404', async () => {
   const { gateway, url } = await startBff();
   expect((await fetch(new URL('favicon.ico', url))).status).toBe(404);
-  expect(gateway.sandbox.calls).toHaveLength(0);
-  gateway.sandbox.setFault(() => ({ status: 500, body: '{"code":"oops","message":"a secret","status":500}' }));
+  expect(gateway.petApi.log).toHaveLength(0);
+  gateway.petApi.fault = { status: 500, body: '{"code":"oops","message":"a secret","status":500}' };
   const response = await fetch(url);
   expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('secret')]);
 });

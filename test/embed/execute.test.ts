@@ -1,7 +1,8 @@
 import { parse } from 'graphql';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { TypedDocument } from '../../src/index.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { slow } from '../support/pet-api/fault.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const FIRST = '{ pets(limit: 1) { id } }';
@@ -65,7 +66,7 @@ test("the API key is the gateway's where none is given", async () => {
   await using gateway = await startEmbedded({ petApiKey: 'demo-pro' });
   await gateway.execute({ document: FIRST });
   await gateway.execute({ document: SOLD, apiKey });
-  expect(gateway.sandbox.calls.map(({ key }) => key)).toEqual(['demo-pro', apiKey]);
+  expect(gateway.petApi.log.map(({ key }) => key)).toEqual(['demo-pro', apiKey]);
 });
 
 describe('an aborted operation rejects with the reason and makes no call', () => {
@@ -73,20 +74,20 @@ describe('an aborted operation rejects with the reason and makes no call', () =>
     await using gateway = await startEmbedded();
     const signal = AbortSignal.abort(new Error('changed my mind'));
     await expect(gateway.execute({ document: FIRST, apiKey, signal })).rejects.toThrow('changed my mind');
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
   });
 
   test('while it waits for the quota', async () => {
     await using gateway = await startEmbedded();
     const abort = new AbortController();
-    gateway.sandbox.setFault(() => ({ delayMs: 200 }));
+    gateway.petApi.fault = slow(200);
     const first = gateway.execute({ document: FIRST, apiKey });
-    await until(() => gateway.sandbox.calls.length > 0);
+    await until(() => gateway.petApi.log.length > 0);
     const waiting = gateway.execute({ document: '{ pet(id: "2") { id } }', apiKey, signal: abort.signal });
     abort.abort(new Error('the client left'));
     await expect(waiting).rejects.toThrow('the client left');
     expect((await first).errors).toBeUndefined();
-    expect(gateway.sandbox.calls).toHaveLength(1);
+    expect(gateway.petApi.log).toHaveLength(1);
     // petql did nothing wrong.
     expect(gateway.logLines.filter(({ level }) => level >= 50)).toEqual([]);
   });
@@ -101,5 +102,5 @@ test('after close nothing is called, with a key that was known before and with a
     const message = expect.stringContaining('stopping');
     expect(errors).toMatchObject([{ message, extensions: { code: 'RATE_LIMITED' } }]);
   }
-  expect(gateway.sandbox.calls).toHaveLength(1);
+  expect(gateway.petApi.log).toHaveLength(1);
 });

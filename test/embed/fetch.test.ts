@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { Gateway } from '../../src/index.ts';
 import { serve } from '../support/serve.ts';
-import { graphqlRequest, startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { graphqlRequest, startEmbedded } from '../support/start-gateway.ts';
 
 const FIRST = '{ pets(limit: 1) { id } }';
 
@@ -30,7 +30,7 @@ describe('fetch', () => {
     const context = { params: Promise.resolve({ query: '{ none }' }), request: undefined, terms: { apiKey: 'stray' } };
     const response = await handler(graphqlRequest({ query: FIRST }), context);
     expect(await response.json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
-    expect(gateway.sandbox.calls.map(({ key }) => key)).toEqual(['demo-free']);
+    expect(gateway.petApi.log.map(({ key }) => key)).toEqual(['demo-free']);
   });
 
   test('answers at the endpoint that was asked for, GraphiQL too', async () => {
@@ -51,7 +51,7 @@ describe('fetch', () => {
     abort.abort();
     const response = await gateway.fetch(new Request(graphqlRequest({ query: FIRST }), { signal: abort.signal }));
     expect(response).toBeInstanceOf(Response);
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
   });
 });
 
@@ -62,7 +62,7 @@ describe("the server's key", () => {
       const response = await gateway.fetch(graphqlRequest({ query: FIRST }, headers));
       expect(await response.json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
     }
-    expect(new Set(gateway.sandbox.calls.map(({ key }) => key))).toEqual(new Set(['demo-pro']));
+    expect(new Set(gateway.petApi.log.map(({ key }) => key))).toEqual(new Set(['demo-pro']));
   });
 
   test('can be found for each request, once for each', async () => {
@@ -79,7 +79,7 @@ describe("the server's key", () => {
       expect(response.status).toBe(200);
     }
     expect(asked).toEqual(['plan=pro', 'plan=other']);
-    expect(new Set(gateway.sandbox.calls.map(({ key }) => key))).toEqual(new Set(['demo-pro', 'demo-business']));
+    expect(new Set(gateway.petApi.log.map(({ key }) => key))).toEqual(new Set(['demo-pro', 'demo-business']));
   });
 
   test.each<[unknown, number]>([
@@ -96,7 +96,7 @@ describe("the server's key", () => {
       const response = await gateway.fetch(graphqlRequest({ query: FIRST }));
       expect(response.status).toBe(401);
       expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
-      expect(gateway.sandbox.calls).toHaveLength(0);
+      expect(gateway.petApi.log).toHaveLength(0);
       const errors = gateway.logLines.filter(({ level }) => level >= 50);
       expect(errors).toHaveLength(lines);
       for (const { msg } of errors) expect(msg).toMatch(/petApiKey/);

@@ -3,8 +3,8 @@ import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { REFUSES } from '../support/pet-api/fault.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 
 const petApiUrl = 'https://pets.example/v1';
 const URL_ONLY = 'an http or https URL without user, query and fragment';
@@ -63,7 +63,9 @@ test('a state file that cannot be used is named as the option that it is', () =>
 });
 
 test('options that are undefined count as none, and a plan can be named', async () => {
-  await using gateway = await startEmbedded({ petApiKey: undefined, maxWaitMs: undefined, plan: '500/20000' });
+  const keys = { 'demo-free': { perMinute: 500, perDay: 20_000 } };
+  const options = { petApiKey: undefined, maxWaitMs: undefined, plan: '500/20000' } as const;
+  await using gateway = await startEmbedded(options, { keys });
   const { data } = await gateway.execute({
     document: '{ pets(limit: 1) { id } rateLimit { plan } }',
     apiKey: 'demo-free',
@@ -77,23 +79,19 @@ test.each<[string, GatewayOptions['logLevel'], number[]]>([
   ['each operation at the level debug', 'debug', [2, 4]],
   ['nothing at the level silent', 'silent', [0, 0]],
 ])('the console as the log gets %s', async (_name, logLevel, lines) => {
-  const sandbox = await startSandbox();
-  const port = Number(new URL(sandbox.url).port);
-  await sandbox.close();
   const output = new PassThrough().setEncoding('utf8');
   let text = '';
   output.on('data', (chunk: string) => (text += chunk));
-  const gateway = createGateway({ petApiUrl: sandbox.url, freshUpstream: true, log: new Console(output), logLevel });
+  await using gateway = await startEmbedded({ freshUpstream: true, log: new Console(output), logLevel });
   const operation = { document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free', waitMs: 0 };
   const counts: number[] = [];
   const execute = async () => {
     await gateway.execute(operation);
     counts.push(text.split(/^(?=\{)/m).filter(Boolean).length);
   };
+  gateway.petApi.fault = REFUSES;
   await execute();
-  const again = await startSandbox({ port });
+  gateway.petApi.fault = undefined;
   await execute();
-  await gateway.close();
-  await again.close();
   expect(counts).toEqual(lines);
 });

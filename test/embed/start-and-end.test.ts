@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway } from '../../src/index.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { PET_API_URL, startEmbedded } from '../support/start-gateway.ts';
 
 const petApiUrl = 'http://127.0.0.1:9/v1';
 const INDEX = new URL('../../src/index.ts', import.meta.url).href;
@@ -100,7 +100,7 @@ test('after ready() the first operation takes no longer than later ones, and cou
 
 test('two gateways in one process share no quota, no rejected key, no key of the server, and no end', async () => {
   await using one = await startEmbedded({ petApiKey: 'demo-pro' });
-  await using other = await startEmbedded({ petApiUrl: one.sandbox.url });
+  await using other = await startEmbedded({ petApiUrl: PET_API_URL, dispatcher: one.petApi.connect() });
   const document = '{ pets(limit: 1) { id } }';
   const used = async ({ execute }: Gateway) => {
     const quota = { document: '{ rateLimit { windows { used } } }', apiKey: 'demo-free' };
@@ -111,7 +111,7 @@ test('two gateways in one process share no quota, no rejected key, no key of the
   expect([await used(one), await used(other)]).toEqual([[1, 1], []]);
 
   for (const gateway of [one, one, other, other]) await gateway.execute({ document, apiKey: 'stray' });
-  expect(one.sandbox.calls.filter(({ key }) => key === 'stray')).toHaveLength(2);
+  expect(one.petApi.log.filter(({ key }) => key === 'stray')).toHaveLength(2);
   expect((await other.execute({ document })).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
   await one.close();
   expect((await other.execute({ document, apiKey: 'demo-business' })).errors).toBeUndefined();

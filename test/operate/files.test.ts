@@ -10,7 +10,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess, RunOptions } from '../support/run-petql.ts';
-import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import { createTestPetApi, startEmbedded } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import { until } from '../support/until.ts';
 
@@ -18,25 +18,21 @@ const KEY = 'demo-pro';
 const petApiUrl = 'http://127.0.0.1:9/v1';
 
 let root: string;
-/** A good state file, of some pages, and the port of its pet API. */
+/** A good state file, of some pages. */
 let good: Buffer;
-let port: number;
 let folder: string;
 let file: string;
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'petql-files-'));
-  const sandbox = await startSandbox();
   const stateFile = join(root, 'good.db');
-  port = Number(new URL(sandbox.url).port);
-  const gateway = createGateway({ petApiUrl: sandbox.url, stateFile, plan: 'business' });
+  const gateway = await startEmbedded({ stateFile, plan: 'business' });
   for (let index = 0; index < 60; index += 1) {
     const document = `mutation { createPet(input: { name: "Pet", categoryId: 1, idempotencyKey: "${index}" }) { pet { id } } }`;
     expect((await gateway.execute({ document, apiKey: 'demo-business' })).errors).toBeUndefined();
   }
   await gateway.execute({ document: '{ pets { id } }', apiKey: KEY });
   await gateway.close();
-  await sandbox.close();
   good = await readFile(stateFile);
 });
 afterAll(() => rm(root, { recursive: true }));
@@ -156,15 +152,13 @@ test.each([
       database.prepare('UPDATE documents SET text = ? WHERE name = ?').run(damaged, String(name));
     }
   }
-  const sandbox = await startSandbox({ port });
   const warnings: string[] = [];
   const log = { info() {}, warn: (_details: object, message: string) => void warnings.push(message), error() {} };
-  const gateway = createGateway({ petApiUrl: sandbox.url, stateFile: file, plan: 'business', log });
+  const gateway = await startEmbedded({ stateFile: file, plan: 'business', log });
   const document = '{ pets { id } }';
   const answers = [await gateway.execute({ document, apiKey: 'demo-business' })];
   answers.push(await gateway.execute({ document, apiKey: KEY }));
   await gateway.close();
-  await sandbox.close();
   expect(answers.flatMap(codesOf)).toEqual([]);
   expect(warnings).toEqual(['an account in the store cannot be read; the headers correct a new one']);
 });
@@ -226,10 +220,11 @@ describe('a full disk', () => {
   }
 
   test('keeps petql from sending what it could not store, and costs nothing once there is room', async () => {
-    const sandbox = await startRecordedSandbox();
-    onTestFinished(() => sandbox.close());
-    const posts = () => sandbox.calls.filter(({ method }) => method === 'POST').length;
-    const args = ['--pet-api-url', sandbox.url, '--state-file', join(folder, 'new.db')];
+    const petApi = createTestPetApi();
+    const server = await petApi.listen();
+    onTestFinished(() => server[Symbol.asyncDispose]());
+    const posts = () => petApi.log.filter(({ method }) => method === 'POST').length;
+    const args = ['--pet-api-url', server.url, '--state-file', join(folder, 'new.db')];
     const first = await start(args);
     const { data } = await create(first, 'Ada', 'ada');
     limitFiles(first, '1');
@@ -246,7 +241,7 @@ describe('a full disk', () => {
     expect(await first.exited).toBe(0);
     // It starts on a full disk too.
     const second = await start(args, { under: ON_FULL_DISK });
-    expect(await askDayUsed(second.address, KEY)).toBe(sandbox.calls.length);
+    expect(await askDayUsed(second.address, KEY)).toBe(petApi.log.length);
     expect((await create(second, 'Ada', 'ada')).data).toEqual(data);
     expect((await create(second, 'Balu', 'balu')).data?.['createPet'].pet.name).toBe('Balu');
     expect(posts()).toBe(3);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { fails, on, tooMany } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 
 const ready = async ({ endpoint }: TestGateway) => {
@@ -30,14 +31,14 @@ test('a process without Redis says so', async () => {
 
 test('a paused key is shown, and petql stays ready', async () => {
   await using gateway = await startGateway({ gateway: { maxWaitMs: 100 } });
-  gateway.sandbox.setFault(() => ({ refused: true, status: 429, headers: { 'retry-after': '30' } }));
+  gateway.petApi.fault = tooMany(30);
   await gateway.query('{ pets { id } }');
   expect(await ready(gateway)).toMatchObject({ status: 200, body: { status: 'ok', upstream: { pausedKeys: 1 } } });
 });
 
 test('a get route that the upstream has withdrawn is shown', async () => {
   await using gateway = await startGateway();
-  gateway.sandbox.setFault(({ path }) => (path.startsWith('/pets/') ? { refused: true, status: 410 } : undefined));
+  gateway.petApi.fault = on('get', fails(410));
   await gateway.query('{ pet(id: "1") { id } }');
   expect(await ready(gateway)).toMatchObject({ status: 200, body: { upstream: { getRoute: false } } });
 });
@@ -87,7 +88,7 @@ describe.runIf(redisIsHere)('with Redis', () => {
       expect(told.map(({ level }) => level)).toEqual([50]);
       const error = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
       expect((await other.query('{ pets { id } }')).errors).toMatchObject([error]);
-      expect(other.sandbox.calls).toEqual([]);
+      expect(other.petApi.log).toEqual([]);
       expect(await redis.command('GET', 'petql:key-secret:2')).not.toContain('the one secret');
     } finally {
       await redis.close();

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { RESETS, slow, tooMany, fails } from '../support/pet-api/fault.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 
 /** Samples by their name and labels: `name{a="b"}`. */
 async function scrape({ adminOrigin }: TestGateway): Promise<ReadonlyMap<string, number>> {
@@ -16,10 +17,13 @@ const ask = (gateway: TestGateway, key: string, query: string) =>
 
 test('the series agree with a load of all kinds', async () => {
   const keys = {
-    'demo-free': { name: 'Free', perMinute: 60, perDay: 1_000 },
-    tiny: { name: '', perMinute: 1, perDay: 9 },
+    'demo-free': { perMinute: 60, perDay: 1_000 },
+    tiny: { perMinute: 1, perDay: 9 },
   };
-  await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 300 }, sandbox: { keys } });
+  await using gateway = await startGateway({
+    gateway: { admin: true, maxAgeMs: 10_000, maxWaitMs: 300 },
+    petApi: { keys },
+  });
   const queries = Array.from({ length: 120 }, (_, index) => `{ pets(limit: ${1 + (index % 100)}) { id } }`);
   await Promise.all(queries.map((query) => ask(gateway, 'demo-free', query)));
   await ask(gateway, 'demo-free', 'mutation { createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } } }');
@@ -35,9 +39,9 @@ test('the series agree with a load of all kinds', async () => {
     headers: { authorization: 'Bearer demo-free', 'cache-control': 'only-if-cached, max-age=0, max-stale' },
   };
   await gateway.query('{ pet(id: "404404") { id } }', stale);
-  gateway.sandbox.setFault(() => ({ reset: true }));
+  gateway.petApi.fault = RESETS;
   await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache' } });
-  gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '20' } }));
+  gateway.petApi.fault = tooMany(20);
   await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache' } });
 
   const samples = await scrape(gateway);
@@ -54,13 +58,13 @@ test('the series agree with a load of all kinds', async () => {
   expect(value('petql_operations_total{type="query",outcome="RATE_LIMITED"}')).toBe(2);
   expect(value('petql_operations_total{type="query",outcome="DOWNSTREAM_SERVICE_ERROR"}')).toBe(1);
   expect(sum('petql_operation_duration_seconds_count')).toBe(sum('petql_operations_total'));
-  expect(sum('petql_upstream_calls_total')).toBe(gateway.sandbox.calls.length);
+  expect(sum('petql_upstream_calls_total')).toBe(gateway.petApi.log.length);
   expect(value('petql_upstream_calls_total{operation="createPet",status="2xx",reason="ok"}')).toBe(1);
   expect(value('petql_upstream_calls_total{operation="listPets",status="401",reason="unauthenticated"}')).toBe(1);
   expect(value('petql_upstream_calls_total{operation="listPets",status="429",reason="rate-limited"}')).toBe(1);
   expect(value('petql_upstream_calls_total{operation="listPets",status="none",reason="broken"}')).toBe(1);
-  expect(sum('petql_upstream_call_duration_seconds_count')).toBe(gateway.sandbox.calls.length);
-  expect(sum('petql_wait_seconds_count')).toBe(gateway.sandbox.calls.length);
+  expect(sum('petql_upstream_call_duration_seconds_count')).toBe(gateway.petApi.log.length);
+  expect(sum('petql_wait_seconds_count')).toBe(gateway.petApi.log.length);
   expect(sum('petql_saved_calls_total')).toBeGreaterThanOrEqual(119);
   expect(value('petql_stale_operations_total{reason="ONLY_IF_CACHED"}')).toBe(1);
   expect(value('petql_response_age_seconds_count')).toBeGreaterThan(120);
@@ -81,8 +85,8 @@ test('the series agree with a load of all kinds', async () => {
 });
 
 test('waiting calls are counted', async () => {
-  const keys = { 'demo-free': { name: '', perMinute: 1, perDay: 50 } };
-  await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 120_000 }, sandbox: { keys } });
+  const keys = { 'demo-free': { perMinute: 1, perDay: 50 } };
+  await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 120_000 }, petApi: { keys } });
   await gateway.query('{ pets { id } }');
   const abort = new AbortController();
   const waiting = fetch(gateway.endpoint, {
@@ -98,10 +102,10 @@ test('waiting calls are counted', async () => {
 });
 
 test('saved calls are counted by reason', async () => {
-  const keys = { 'demo-free': { name: 'Free', perMinute: 60, perDay: 1_000 } };
+  const keys = { 'demo-free': { perMinute: 60, perDay: 1_000 } };
   await using gateway = await startGateway({
     gateway: { admin: true, maxWaitMs: 300 },
-    sandbox: { keys: { ...keys, tiny: { name: '', perMinute: 1, perDay: 9 } } },
+    petApi: { keys: { ...keys, tiny: { perMinute: 1, perDay: 9 } } },
   });
   const list = '{ pets { id } }';
   const older = (key: string, only = '') => ({
@@ -166,7 +170,7 @@ test('no client or upstream can add many series', async () => {
   await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 50 } });
   const load = async (round: number) => {
     for (let index = 0; index < 30; index += 1) {
-      gateway.sandbox.setFault(() => ({ status: 460 + round * 30 + index, refused: true }));
+      gateway.petApi.fault = fails(460 + round * 30 + index);
       const headers = { authorization: `Bearer stranger-${round}-${index}`, 'user-agent': `agent ${round} ${index}` };
       await gateway.query(`query Name${round}_${index} { pet(id: "${index}") { id } }`, { headers });
     }
@@ -180,10 +184,10 @@ test('no client or upstream can add many series', async () => {
 test('an operation whose client leaves is counted as aborted', async () => {
   await using gateway = await startGateway({ gateway: { admin: true } });
   const leaving = new AbortController();
-  gateway.sandbox.setFault(() => {
+  gateway.petApi.fault = () => {
     leaving.abort();
-    return { delayMs: 50 };
-  });
+    return slow(50);
+  };
   const init = { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' } };
   const body = '{"query":"{ pets { id } }"}';
   await expect(fetch(gateway.endpoint, { ...init, body, signal: leaving.signal })).rejects.toThrow('abort');

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
+import { tooMany } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
 
 test('in a real browser the page shows each caller as it calls, from petql alone, and fits a phone', async ({
   skip,
@@ -18,7 +19,7 @@ test('in a real browser the page shows each caller as it calls, from petql alone
     await page.getByText('No calls yet.').waitFor();
     await gateway.query('{ pets { id } }');
     await page.getByText('1 of 60').waitFor();
-    gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '30' } }));
+    gateway.petApi.fault = tooMany(30);
     await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache', prefer: 'wait=1' } });
     await page.getByText(/paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
@@ -77,7 +78,7 @@ test('the page says what this process has saved, and when and where figures hold
   await using gateway = await startGateway({ gateway: { admin: true, maxAgeMs: 0 } });
   const page = async () => (await fetch(`${gateway.adminOrigin}/quota`)).text();
   await gateway.query('{ petsById(ids: ["1", "2", "3", "4"]) { id } }');
-  gateway.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '30' } }));
+  gateway.petApi.fault = tooMany(30);
   const headers = { prefer: 'wait=0' };
   await gateway.query('{ pets(status: SOLD) { id } }', { headers });
   await gateway.query('{ pets(status: PENDING) { id } }', { headers });

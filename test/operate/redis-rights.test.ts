@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test as oneTest } from 'vitest';
+import { FORBIDS } from '../support/pet-api/fault.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
-import { graphqlRequest, startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { PET_API_URL, graphqlRequest, startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const PASSWORD = 'redis-pass-b16b00';
@@ -23,16 +24,19 @@ async function startReplicas(resources: AsyncDisposableStack, rights: readonly s
   const redisUrl = `${redis.url.replace('//', `//petql:${PASSWORD}@`)}/3`;
   const options = { redisUrl, admin: true, maxWaitMs: 500 };
   const one = resources.use(await startGateway({ gateway: options }));
-  const other = resources.use(await startGateway({ gateway: { ...options, petApiUrl: one.sandbox.url } }));
+  const other = resources.use(
+    await startGateway({ gateway: { ...options, petApiUrl: PET_API_URL, dispatcher: one.petApi.connect() } }),
+  );
   return { redis, replicas: [one, other] as const };
 }
 
 /** Does all that petql stores: accounts, shared lists, creates that succeed and ones that do not, heartbeats. */
-async function useAll(replicas: readonly TestGateway[]): Promise<void> {
-  for (const { gateway, sandbox } of replicas) {
-    sandbox.setFault(() => ({ refused: true, status: 403 }));
+async function useAll(replicas: readonly [TestGateway, ...TestGateway[]]): Promise<void> {
+  const [{ petApi }] = replicas;
+  for (const { gateway } of replicas) {
+    petApi.fault = FORBIDS;
     await gateway.fetch(graphqlRequest({ query: create('refused') }));
-    sandbox.setFault(undefined);
+    petApi.fault = undefined;
     await gateway.fetch(graphqlRequest({ query: create('momo') }));
     await gateway.fetch(graphqlRequest({ query: '{ pets { id } rateLimit { plan } }' }));
   }

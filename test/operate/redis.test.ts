@@ -5,8 +5,8 @@ import { describe, expect, test as oneTest } from 'vitest';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { startRedisPair } from '../support/redis-pair.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const PASSWORD = 'redis-pass-b16b00';

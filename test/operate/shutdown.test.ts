@@ -9,9 +9,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test as oneTest } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
+import { slow } from '../support/pet-api/fault.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
-import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import { createTestPetApi } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import { until } from '../support/until.ts';
 
@@ -101,12 +102,12 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
 
 /** petql over an upstream that answers late, and a creation under way there. */
 async function createSlowly(delayMs: number) {
-  const sandbox = await startRecordedSandbox();
-  closing.defer(() => sandbox.close());
-  const petql = await start('--pet-api-url', sandbox.url, '--upstream-timeout-ms', '60000');
-  sandbox.setFault(() => ({ delayMs }));
+  const petApi = createTestPetApi();
+  const { url } = closing.use(await petApi.listen());
+  const petql = await start('--pet-api-url', url, '--upstream-timeout-ms', '60000');
+  petApi.fault = slow(delayMs);
   const creating = create(petql, 'Slow pet').catch(() => 'lost');
-  await until(() => sandbox.calls.length > 0);
+  await until(() => petApi.log.length > 0);
   return { petql, creating };
 }
 

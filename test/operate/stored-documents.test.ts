@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { RedisConnection } from '../../src/store/redis.ts';
 import { createRedis } from '../support/redis-double.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const CREATE =

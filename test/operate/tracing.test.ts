@@ -1,12 +1,11 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { IncomingMessage } from 'node:http';
 import { SpanKind, SpanStatusCode, context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { RESETS, fails, slow } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 
 const TRACE_ID = 'a1'.repeat(16);
 const TRACE = `00-${TRACE_ID}-${'b2'.repeat(8)}-01`;
@@ -19,16 +18,13 @@ let begun = 0;
 const counting = { onStart: () => void (begun += 1), onEnd() {}, forceFlush: async () => {}, shutdown: async () => {} };
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter), counting] });
 let gateway: TestGateway;
-/** The trace context of each call. */
-let received: (string | undefined)[];
+let petApiUrl: string;
 
 beforeAll(() => {
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager());
-  subscribe('http.server.request.start', onRequest);
 });
 afterAll(async () => {
-  unsubscribe('http.server.request.start', onRequest);
   trace.disable();
   context.disable();
   await provider.shutdown();
@@ -37,17 +33,14 @@ afterAll(async () => {
 beforeEach(async () => {
   exporter.reset();
   begun = 0;
-  received = [];
-  gateway = await startGateway();
+  gateway = await startGateway({ through: async (url) => ({ url: (petApiUrl = url) }) });
 });
 afterEach(async () => {
   await gateway[Symbol.asyncDispose]();
 });
 
-function onRequest(message: unknown): void {
-  const { url, headers } = (message as { request: IncomingMessage }).request;
-  if (url?.startsWith('/v1/')) received.push(headers['traceparent'] as string | undefined);
-}
+/** The trace context of each call. */
+const received = () => gateway.petApi.log.map(({ headers }) => headers['traceparent']);
 
 /** Finished spans, an operation after what it is made of. */
 const spans = () => exporter.getFinishedSpans();
@@ -78,7 +71,7 @@ test('an operation has a span, with one for its wait and one for its call below 
   );
   expect(new Set(spans().map((span) => span.spanContext().traceId)).size).toBe(1);
   expect(spans().map(({ status }) => status.code)).toEqual(Array(3).fill(SpanStatusCode.UNSET));
-  expect(received).toEqual([traceparentOf(call)]);
+  expect(received()).toEqual([traceparentOf(call)]);
 });
 
 test('each span that begins ends', async () => {
@@ -126,9 +119,9 @@ test('an operation in process is below the active span', async () => {
 });
 
 test('a failure is an error on its spans', async () => {
-  gateway.sandbox.setFault(() => ({ status: 503 }));
+  gateway.petApi.fault = fails();
   await gateway.query('{ pets { id } }');
-  gateway.sandbox.setFault(() => ({ reset: true }));
+  gateway.petApi.fault = RESETS;
   await gateway.query('{ pets { id } }');
   await gateway.query('{ nothing }');
   await gateway.query('{ pets');
@@ -156,10 +149,10 @@ test('a failure is an error on its spans', async () => {
 
 test('an aborted operation has a span', async () => {
   const leaving = new AbortController();
-  gateway.sandbox.setFault(() => {
+  gateway.petApi.fault = () => {
     leaving.abort();
-    return { delayMs: 50 };
-  });
+    return slow(50);
+  };
   const document = '{ pets { id } }';
   const running = gateway.gateway.execute({ document, apiKey: 'demo-free', signal: leaving.signal });
   await expect(running).rejects.toThrow('abort');
@@ -181,7 +174,7 @@ test('no span holds a key, a variable, a document or an address', async () => {
   const all = JSON.stringify(
     spans().map(({ name, attributes, status, events, resource }) => [name, attributes, status, events, resource]),
   );
-  const { host, port } = new URL(gateway.sandbox.url);
+  const { host, port } = new URL(petApiUrl);
   for (const secret of ['demo-free', 'stray-key', '8888', 'Mirabelle', 'createPet', host, port, '127.0.0.1']) {
     expect(all).not.toContain(secret);
   }
@@ -196,7 +189,7 @@ test('a single pet has the template of its URL', async () => {
     'http.response.status_code': 404,
     'error.type': '404',
   });
-  expect(received).toContain(call && traceparentOf(call));
+  expect(received()).toContain(call && traceparentOf(call));
 });
 
 test('operations that share a call have one span for it, below the one that pays', async () => {
@@ -210,7 +203,7 @@ test('operations that share a call have one span for it, below the one that pays
 test('a wait that ends without a permit has a span that says why', async () => {
   await using tight = await startGateway({
     gateway: { maxWaitMs: 300 },
-    sandbox: { keys: { tiny: { name: '', perMinute: 1, perDay: 9 } } },
+    petApi: { keys: { tiny: { perMinute: 1, perDay: 9 } } },
   });
   const ask = (query: string, more = {}) =>
     tight.query(query, { headers: { authorization: 'Bearer tiny', 'cache-control': 'max-age=0, max-stale', ...more } });
@@ -262,6 +255,6 @@ describe('without an OpenTelemetry SDK', () => {
       apiKey: 'demo-free',
       traceparent: other,
     });
-    expect(received).toEqual([undefined, TRACE, other, TRACE, other]);
+    expect(received()).toEqual([undefined, TRACE, other, TRACE, other]);
   });
 });

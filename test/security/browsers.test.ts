@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
 import { serve } from '../support/serve.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 
 const PETS = '/graphql?query=' + encodeURIComponent('{ pets { id } }');
 let gateway: TestGateway;
@@ -130,7 +130,7 @@ describe('pages of other origins', () => {
       expect(await asked(gateway.endpoint)).toEqual(['60', ['pets']]);
       await using other = await startGateway();
       expect(await asked(other.endpoint)).toBe('nothing');
-      expect(other.sandbox.calls).toHaveLength(0);
+      expect(other.petApi.log).toHaveLength(0);
     } finally {
       await browser?.close();
     }
@@ -147,7 +147,7 @@ describe("with the server's key only a POST is answered, since a page of another
     const answer = await fetch(url, { headers });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
     expect(await answer.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
-    expect(gateway.sandbox.calls).toHaveLength(0);
+    expect(gateway.petApi.log).toHaveLength(0);
   });
 
   test('a GET is answered where callers bring their keys', async () => {
@@ -173,7 +173,7 @@ describe("with the server's key only a POST is answered, since a page of another
       await page.evaluate(() => document.querySelector('form')?.submit());
       // Browsers that navigate accept HTML first, and get no JSON.
       expect((await answer).status()).toBeGreaterThanOrEqual(405);
-      expect(gateway.sandbox.calls).toHaveLength(0);
+      expect(gateway.petApi.log).toHaveLength(0);
     } finally {
       await browser?.close();
     }

@@ -2,13 +2,16 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
+import { REJECTS_KEY, RESETS, tooMany } from '../support/pet-api/fault.ts';
+import type { FaultRule } from '../support/pet-api/fault.ts';
+import { createPetApi } from '../support/pet-api/pet-api.ts';
+import type { PetApi } from '../support/pet-api/pet-api.ts';
+import { createPetStore } from '../support/pet-api/pet-store.ts';
 import { serve } from '../support/serve.ts';
-import { graphqlRequest } from '../support/start-sandbox-gateway.ts';
+import { PET_API_URL, graphqlRequest } from '../support/start-gateway.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { chooseSeed } from '../support/seed.ts';
-import { markOf, startMarkedUpstream } from './marked-upstream.ts';
-import type { Fault, MarkedUpstream } from './marked-upstream.ts';
 
 /** Keys that careless code confuses: by their beginning, by case, by separators. */
 const KEYS = ['k', 'K', 'k:one', 'k%3Aone', `${'k'.repeat(40)}1`, `${'k'.repeat(40)}2`, '__proto__', 'constructor'];
@@ -29,10 +32,12 @@ const RUNS: Readonly<Record<Mode, { readonly memory: number; readonly redis: num
   server: { memory: 2, redis: 1 },
 };
 
+type FaultName = 'refused' | 'reset' | 'too many';
+
 type Action =
   | { readonly kind: 'budget' | 'get' | 'list' }
   | { readonly kind: 'create'; readonly submit: number | undefined; readonly input: number }
-  | { readonly kind: 'fault'; readonly fault: Fault };
+  | { readonly kind: 'fault'; readonly fault: FaultName };
 
 interface Step {
   readonly key: number;
@@ -74,6 +79,45 @@ const rounds = fc.array(
   { minLength: 1, maxLength: 6 },
 );
 
+/** Tells apart what belongs to each key. */
+function markOf(index: number) {
+  return {
+    /** In every name. */
+    name: `<${index}>`,
+    /** Ids begin after it, and are fewer than a thousand. */
+    idsFrom: 1_000 * (index + 1),
+    /** No plan that is known has it. */
+    perMinute: 2_001 + index,
+    retryAfterS: 100 * (index + 1),
+  };
+}
+
+/** A pet API where each key sees pets, a plan and waits that no other one has. */
+function createMarkedPetApi(): PetApi {
+  const stores = new Map(
+    KEYS.map((key, index) => {
+      const { name, idsFrom } = markOf(index);
+      const pet = { name: `Pet of ${name}`, categoryId: '1', status: 'sold' } as const;
+      return [key, createPetStore({ pets: [pet, pet, pet], firstId: BigInt(idsFrom + 1) })];
+    }),
+  );
+  return createPetApi({
+    storeOf: (key) => stores.get(key) ?? expect.unreachable(),
+    planOf(key) {
+      const { perMinute } = markOf(KEYS.indexOf(key));
+      return stores.has(key) ? { perMinute, perDay: Infinity, windows: 'fixed', tells: 'minute' } : undefined;
+    },
+  });
+}
+
+function faultOf(key: number, name: FaultName): FaultRule {
+  return {
+    refused: REJECTS_KEY,
+    reset: { ...RESETS, isCarriedOut: false },
+    'too many': tooMany(markOf(key).retryAfterS),
+  }[name];
+}
+
 let redis: RedisServer;
 
 beforeAll(async () => {
@@ -93,11 +137,19 @@ describe.each(MODES)('where the key comes from: %s', (mode) => {
 
 function isolation(mode: Mode, options: Partial<GatewayOptions>) {
   return fc.asyncProperty(rounds, async (all) => {
-    await using upstream = await startMarkedUpstream(KEYS);
+    const petApi = createMarkedPetApi();
+    /** What the next call of each key meets. */
+    const faults = new Map<string, FaultRule>();
+    petApi.fault = ({ key }) => {
+      const fault = faults.get(key);
+      faults.delete(key);
+      return fault;
+    };
     if (options.redisUrl !== undefined) await redis.command('FLUSHALL');
     const gateways = [0, 1].map(() =>
       createGateway({
-        petApiUrl: upstream.url,
+        petApiUrl: PET_API_URL,
+        dispatcher: petApi.connect(),
         keySecret: 'the secret of all replicas',
         maxWaitMs: 1_000,
         maxAgeMs: 50,
@@ -108,7 +160,7 @@ function isolation(mode: Mode, options: Partial<GatewayOptions>) {
       }),
     ) as [Gateway, Gateway];
     const replicas = options.redisUrl === undefined ? [gateways[0]] : gateways;
-    const met = new Map<number, Set<Fault>>();
+    const met = new Map<number, Set<FaultName>>();
     const submits = new Map<string, Set<number>>();
     const asked = new Map<number, number>();
     try {
@@ -123,7 +175,7 @@ function isolation(mode: Mode, options: Partial<GatewayOptions>) {
           }),
         );
       }
-      expectOwnCalls(upstream);
+      expectOwnCalls(petApi);
       for (const gateway of replicas) await expectNoName(gateway);
     } finally {
       await Promise.all(gateways.map((gateway) => gateway.close()));
@@ -132,8 +184,8 @@ function isolation(mode: Mode, options: Partial<GatewayOptions>) {
     function note(key: number, one: Action): void {
       asked.set(key, (asked.get(key) ?? 0) + 1);
       if (one.kind === 'fault') {
-        upstream.fault(KEYS[key] ?? '', one.fault);
-        met.set(key, (met.get(key) ?? new Set<Fault>()).add(one.fault));
+        faults.set(KEYS[key] ?? '', faultOf(key, one.fault));
+        met.set(key, (met.get(key) ?? new Set<FaultName>()).add(one.fault));
       } else if (one.kind === 'create') {
         const name = `${key} ${one.submit}`;
         submits.set(name, (submits.get(name) ?? new Set<number>()).add(one.input));
@@ -157,20 +209,20 @@ function isolation(mode: Mode, options: Partial<GatewayOptions>) {
       }
       const told = headers?.get('x-ratelimit-limit');
       if (told) expect(limits).toContain(Number(told));
-      const faults = met.get(key) ?? new Set();
+      const own = met.get(key) ?? new Set();
       if (rateLimit?.pausedUntil) {
-        expect(faults).toContain('too many');
+        expect(own).toContain('too many');
         const inS = (Date.parse(rateLimit.pausedUntil) - Date.now()) / 1_000;
         expect(Math.abs(inS - mark.retryAfterS)).toBeLessThan(50);
       }
       const retryAfter = headers?.get('retry-after');
       const allowed = new Set([
         'NOT_CACHED',
-        ...(faults.has('too many') ? ['FORBIDDEN', 'UNAUTHENTICATED'] : []),
-        ...(faults.has('refused') ? ['UNAUTHENTICATED'] : []),
-        ...(faults.has('reset') ? ['DOWNSTREAM_SERVICE_ERROR', 'OUTCOME_UNKNOWN', 'OUTCOME_PENDING'] : []),
+        ...(own.has('too many') ? ['FORBIDDEN', 'UNAUTHENTICATED'] : []),
+        ...(own.has('refused') ? ['UNAUTHENTICATED'] : []),
+        ...(own.has('reset') ? ['DOWNSTREAM_SERVICE_ERROR', 'OUTCOME_UNKNOWN', 'OUTCOME_PENDING'] : []),
         // What a fault leaves open is waited for.
-        ...(faults.size > 0 ? ['OUTCOME_PENDING', 'RATE_LIMITED'] : []),
+        ...(own.size > 0 ? ['OUTCOME_PENDING', 'RATE_LIMITED'] : []),
       ]);
       if (one.kind === 'create' && one.submit !== undefined) {
         // Only the caller's own submits can be in each other's way.
@@ -250,11 +302,10 @@ function nameOf(key: number, { submit, input }: Extract<Action, { kind: 'create'
 }
 
 /** What was sent with a key is what its own caller wants. */
-function expectOwnCalls({ arrivals }: MarkedUpstream): void {
-  expect(arrivals.get('')).toEqual([]);
-  for (const [index, key] of KEYS.entries()) {
-    const created = (arrivals.get(key) ?? []).flatMap(({ method, body }) => (method === 'POST' ? body : []));
-    for (const body of created) expect(body).toContain(markOf(index).name);
+function expectOwnCalls({ log }: PetApi): void {
+  expect(log.filter(({ key }) => !KEYS.includes(key))).toEqual([]);
+  for (const { key, body } of log.filter(({ kind }) => kind === 'create')) {
+    expect(body).toContain(markOf(KEYS.indexOf(key)).name);
   }
 }
 

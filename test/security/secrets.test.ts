@@ -7,11 +7,12 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { afterAll, beforeAll, describe, expect, test as oneTest } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
-import type { Fault } from '../../src/sandbox/fault.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { FORBIDS, RESETS, fails, slow, tooMany } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 import { serve } from '../support/serve.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
+import { createTestPetApi } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 import { createEverything, readRedis, readStateFile } from './everything.ts';
 import type { Everything } from './everything.ts';
@@ -19,7 +20,7 @@ import type { Everything } from './everything.ts';
 /** Calls time out and are retried in real time, so the tests wait together. */
 const test = oneTest.concurrent;
 
-const PLAN = { name: 'Business', perMinute: 1_000, perDay: 100_000 };
+const PLAN = { perMinute: 1_000, perDay: 100_000 };
 const KEY_SECRET = 'hmac-secret-c0ffee-5d1e';
 const REDIS_PASSWORD = 'redis-pass-b16b00-77aa';
 const IDEMPOTENCY_KEY = 'idem-key-9d8c7b6a5f';
@@ -29,15 +30,15 @@ const CODES =
   'BAD_USER_INPUT DOWNSTREAM_SERVICE_ERROR FORBIDDEN GATEWAY_TIMEOUT GRAPHQL_PARSE_FAILED RATE_LIMITED UNAUTHENTICATED';
 
 const FAULTS: Record<string, Fault> = {
-  'a 403': { refused: true, status: 403 },
+  'a 403': FORBIDS,
   'a 404 without a body': { status: 404, body: '' },
-  'a 500': { status: 500 },
+  'a 500': fails(500),
   'a redirect': { status: 302, headers: { location: 'http://127.0.0.1:9/' } },
-  'a reset': { reset: true },
+  'a reset': RESETS,
   'an answer cut short': { cutAfterBytes: 5 },
   'an answer that is no JSON': { body: '<html>' },
   'an answer of a wrong shape': { body: '{"id":"1"}' },
-  'a timeout': { delayMs: 300 },
+  'a timeout': slow(300),
 };
 
 /** Spans of every run, even where no creation is sent. */
@@ -63,9 +64,10 @@ afterAll(async () => {
 async function drive(options: Partial<GatewayOptions>, meanwhile: (everything: Everything) => Promise<void>) {
   const { log, lines } = createMemoryLog();
   const everything = createEverything();
-  const sandbox = await startSandbox({ keys: Object.fromEntries(API_KEYS.map((key) => [key, PLAN])) });
+  const petApi = createTestPetApi({ keys: Object.fromEntries(API_KEYS.map((key) => [key, PLAN])) });
+  const upstream = await petApi.listen();
   const gateway = createGateway({
-    petApiUrl: sandbox.url,
+    petApiUrl: upstream.url,
     upstreamTimeoutMs: 150,
     maxWaitMs: 150,
     admin: true,
@@ -79,12 +81,12 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: (everything: E
 
   await ask('success');
   for (const [name, fault] of Object.entries(FAULTS)) {
-    sandbox.setFault(() => fault);
+    petApi.fault = fault;
     await ask(name);
   }
-  sandbox.setFault(() => ({ refused: true, status: 429, headers: { 'retry-after': '60' } }));
+  petApi.fault = tooMany(60);
   await ask('a 429');
-  sandbox.setFault(undefined);
+  petApi.fault = undefined;
   await ask('a 429 before', limited);
   await ask('a 401');
   await ask('a 401 before', UNKNOWN_KEY);
@@ -93,7 +95,7 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: (everything: E
   await ask('a wrong id', fine, `{ pet(id: "x") { id } }`);
   await meanwhile(everything);
   await ask('success again', fine);
-  await sandbox.close();
+  await upstream[Symbol.asyncDispose]();
   await ask('an upstream that is gone');
   await askAdmin(gateway, everything);
   await gateway.close();
@@ -103,7 +105,7 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: (everything: E
   expect(spans.map(({ name }) => name)).toEqual(expect.arrayContaining(SPANS));
   everything.add('traces', inspect(spans, { depth: 12, maxArrayLength: null }));
   everything.add('gateway', inspect({ ...gateway, schema: undefined }, { depth: 8, showHidden: true }));
-  return { everything, host: new URL(sandbox.url).host };
+  return { everything, host: new URL(upstream.url).host };
 
   async function ask(what: string, apiKey = apiKeyFor(what), document = operation((turn += 1))): Promise<void> {
     for (const query of [

@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { Int64 } from '../../src/int64.ts';
 import { createRedis } from '../support/redis-double.ts';
-import { startEmbedded } from '../support/start-sandbox-gateway.ts';
+import { overHttp, startEmbedded } from '../support/start-gateway.ts';
 
 const KEY = 'demo-pro';
 
@@ -11,7 +10,8 @@ async function startBoth() {
   const start = async (name: string) => {
     const gateway = await startEmbedded(
       { redisUrl: 'redis://redis.test', redisConnection: redis.connect() },
-      { seeds: [{ name, categoryId: '1' as Int64, status: 'available' }] },
+      { pets: [{ name, categoryId: '1', status: 'available' }] },
+      overHttp,
     );
     onTestFinished(() => gateway[Symbol.asyncDispose]());
     const create = async (idempotencyKey: string) => {
@@ -41,5 +41,5 @@ test('on one Redis with one API key create each their own pet for the same idemp
   const [staging, production] = await startBoth();
   await staging.create('same');
   expect((await production.create('same')).data.createPet.pet.name).toBe('Production');
-  expect(production.sandbox.calls.filter(({ method }) => method === 'POST')).toHaveLength(1);
+  expect(production.petApi.log.filter(({ method }) => method === 'POST')).toHaveLength(1);
 });
