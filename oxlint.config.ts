@@ -70,7 +70,7 @@ export default defineConfig({
         'vitest/valid-title': 'off',
         // Helpers are next to the suite that uses them.
         'unicorn/consistent-function-scoping': 'off',
-        'vitest/expect-expect': ['error', { assertFunctionNames: ['expect', 'fc.assert'] }],
+        'vitest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expectCost', 'fc.assert'] }],
       },
     },
   ],

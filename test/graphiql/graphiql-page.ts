@@ -1,4 +1,7 @@
 import type { Browser, Locator, Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+export const PATIENCE = { timeout: 15_000 };
 
 export interface WatchedPage {
   readonly page: Page;
@@ -57,4 +60,46 @@ export async function openTabIsStored(page: Page, index: number): Promise<void> 
     (end) => globalThis.sessionStorage.getItem('graphiql:tabState')?.endsWith(end),
     `"activeTabIndex":${index}}`,
   );
+}
+
+/** Executes the operation, whose result has a text that the last result of the tab has not. */
+export async function executeTo(page: Page, text: string): Promise<void> {
+  expect(await textOf(page, 'Result Window')).not.toContain(text);
+  await execute(page);
+  await shows(page, 'Result Window', text);
+}
+
+export async function execute(page: Page): Promise<void> {
+  await page.getByRole('button', { name: /^Execute query/ }).click();
+}
+
+export function editor(page: Page, name: string): Locator {
+  return page.getByRole('region', { name, exact: true });
+}
+
+/** Replaces the text of an editor, which closes brackets itself, as somebody who types. */
+export async function typeInto(page: Page, name: string, text: string, delay = 0): Promise<void> {
+  await editor(page, name).getByRole('textbox').filter({ visible: true }).focus();
+  await page.keyboard.press('ControlOrMeta+a');
+  await page.keyboard.type(text, { delay });
+}
+
+/** The text that an editor shows. It writes its spaces as ones that do not break. */
+export async function textOf(page: Page, name: string): Promise<string> {
+  const lines = editor(page, name).locator('.view-lines').filter({ visible: true });
+  return (await lines.innerText()).replaceAll('\u00a0', ' ');
+}
+
+export async function shows(page: Page, name: string, text: string): Promise<void> {
+  await expect.poll(() => textOf(page, name), PATIENCE).toContain(text);
+}
+
+/** The line under the result. Its spaces are partly ones that do not break. */
+export async function costOf(page: Page): Promise<string> {
+  const texts = await page.locator('#cost').allTextContents();
+  return texts.join('').replaceAll('\u00a0', ' ');
+}
+
+export async function expectCost(page: Page, part: string | RegExp): Promise<void> {
+  await expect.poll(() => costOf(page), PATIENCE).toMatch(part);
 }

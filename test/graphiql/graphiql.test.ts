@@ -7,7 +7,22 @@ import { schema } from '../../src/schema/schema.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-sandbox-gateway.ts';
 import type { TestGateway } from '../support/start-sandbox-gateway.ts';
-import { boxOf, loadedBytes, openTab, openTabIsStored, openWatchedPage, tabNames } from './graphiql-page.ts';
+import {
+  PATIENCE,
+  boxOf,
+  costOf,
+  expectCost,
+  editor,
+  execute,
+  executeTo,
+  loadedBytes,
+  openTab,
+  openTabIsStored,
+  openWatchedPage,
+  shows,
+  tabNames,
+  textOf,
+} from './graphiql-page.ts';
 import type { WatchedPage } from './graphiql-page.ts';
 
 /** GraphiQL's script, style and editor workers. */
@@ -17,12 +32,12 @@ const figures = (petql: object) => ({ data: {}, extensions: { petql } });
 /** The line under the result for what a response holds. */
 const LINES: readonly (readonly [string, object, Record<string, string>?])[] = [
   [
-    '1 call · 29 saved · fresh · 57 of 60 this minute, 986 of 1,000 today',
+    '1 call · 29 saved · fresh · 3 of 60 used this minute, 14 of 1,000 today',
     figures({ upstreamCalls: 1, savedCalls: 29, oldestAgeMs: 7 }),
     { ratelimit: '"minute";r=57;t=23, "day";r=986;t=4000', 'ratelimit-policy': '"minute";q=60;w=60, "day";q=1000' },
   ],
   [
-    '0 calls · 2 saved · 75 s old: quota exhausted · 0 of 60 this minute',
+    '0 calls · 2 saved · 75 s old: quota exhausted · 60 of 60 used this minute',
     figures({ upstreamCalls: 0, savedCalls: 2, oldestAgeMs: 74_100, staleReason: 'QUOTA_EXHAUSTED' }),
     { ratelimit: '"minute";r=0;t=23', 'ratelimit-policy': '"minute";q=60;w=60' },
   ],
@@ -35,7 +50,6 @@ const LINES: readonly (readonly [string, object, Record<string, string>?])[] = [
     figures({ dryRun: { upstreamCalls: 1200, fits: false, waitMs: 180_000 } }),
   ],
 ];
-const PATIENCE = { timeout: 15_000 };
 const WIDE = { width: 1280, height: 800 };
 
 let gateway: TestGateway;
@@ -69,7 +83,7 @@ beforeEach(async ({ onTestFailed, skip }) => {
   page.setDefaultTimeout(PATIENCE.timeout);
   await page.setViewportSize(WIDE);
   await page.goto(gateway.endpoint);
-  await shows('Operation Editor', 'ListPets');
+  await shows(page, 'Operation Editor', 'ListPets');
 });
 afterEach(() => assert.deepEqual(complaints ?? [], []));
 
@@ -84,8 +98,8 @@ test('the first load takes less than 3 MB, and is called petql', async () => {
 
 // The editor measured its text before its font was there.
 test('the guides of indentation stand where the text does', async () => {
-  const pets = editor('Operation Editor').getByText('pets', { exact: true });
-  const guide = editor('Operation Editor').locator('.core-guide-indent.lvl-1').first();
+  const pets = editor(page, 'Operation Editor').getByText('pets', { exact: true });
+  const guide = editor(page, 'Operation Editor').locator('.core-guide-indent.lvl-1').first();
   const leftOf = async (item: Locator) => Math.round((await boxOf(item)).left);
   await expect.poll(async () => (await leftOf(guide)) - (await leftOf(pets)), PATIENCE).toBe(0);
 });
@@ -93,9 +107,9 @@ test('the guides of indentation stand where the text does', async () => {
 /** The first calls of the key. UPDATE_PICTURE=1 in the environment writes the picture again. */
 test('thirty pets by alias cost one call, in the picture for the README', async () => {
   await openTab(page, 'ThirtyPets');
-  await execute();
-  await shows('Result Window', '"name": "Dexter"');
-  await usageShows('1 call · 29 saved · fresh · 59 of 60 this minute, 999 of 1,000 today');
+  await execute(page);
+  await shows(page, 'Result Window', '"name": "Dexter"');
+  await expectCost(page, '1 call · 29 saved · fresh · 1 of 60 used this minute, 1 of 1,000 today');
   await page.mouse.move(0, 0);
   const picture = await page.screenshot({ animations: 'disabled', caret: 'hide' });
   expect(picture.byteLength).toBeLessThan(300_000);
@@ -113,13 +127,13 @@ test('a reload takes none of the assets again, and keeps the tabs, the open one 
     await openTab(page, name);
     await openTabIsStored(page, index);
     await page.reload();
-    await shows('Operation Editor', name);
+    await shows(page, 'Operation Editor', name);
     expect(await tabNames(page)).toEqual(TABS);
     const bytes = await bytesOfAll();
     expect(ASSETS.filter((asset) => bytes[asset] !== 0)).toEqual([]);
   }
   await page.getByRole('button', { name: 'Variables' }).click();
-  await shows('Variables', '"name": "Momo"');
+  await shows(page, 'Variables', '"name": "Momo"');
 });
 
 // GraphiQL's tabs jumped away from under the pointer after the window had changed its size.
@@ -129,26 +143,26 @@ test('each example operation has a tab, with the demo key as a header', async ({
   await page.getByRole('button', { name: 'Headers' }).click();
   for (const name of TABS.toReversed()) {
     await openTab(page, name);
-    await shows('Operation Editor', name);
-    await shows('Headers', '"Authorization": "Bearer demo-free"');
+    await shows(page, 'Operation Editor', name);
+    await shows(page, 'Headers', '"Authorization": "Bearer demo-free"');
   }
   expect(await tabNames(page)).toEqual(TABS);
 });
 
 test('the execute button runs the first query with its variables', async () => {
   await openTab(page, 'ListPets');
-  await executeTo('"name": "Ada"');
-  for (const name of ['Balu', 'Cleo', 'Dexter']) await shows('Result Window', `"name": "${name}"`);
-  expect(await textOf('Result Window')).not.toContain('"name": "Elsa"');
+  await executeTo(page, '"name": "Ada"');
+  for (const name of ['Balu', 'Cleo', 'Dexter']) await shows(page, 'Result Window', `"name": "${name}"`);
+  expect(await textOf(page, 'Result Window')).not.toContain('"name": "Elsa"');
 });
 
 test('the mutation of the create tab adds one pet, however often it runs', async () => {
   await openTab(page, 'CreatePet');
-  await executeTo('"name": "Momo"');
-  await shows('Result Window', '"userErrors": []');
-  await usageShows('1 call · 0 saved');
-  await execute();
-  await usageShows('0 calls · 0 saved');
+  await executeTo(page, '"name": "Momo"');
+  await shows(page, 'Result Window', '"userErrors": []');
+  await expectCost(page, '1 call · 0 saved');
+  await execute(page);
+  await expectCost(page, '0 calls · 0 saved');
   expect(gateway.sandbox.calls.filter(({ method }) => method === 'POST')).toHaveLength(1);
 });
 
@@ -158,8 +172,8 @@ test.each<[string, string, RegExp]>([
 ])('the tab %s makes no call', async (name, result, line) => {
   const before = gateway.sandbox.calls.length;
   await openTab(page, name);
-  await executeTo(result);
-  await usageShows(line);
+  await executeTo(page, result);
+  await expectCost(page, line);
   expect(gateway.sandbox.calls).toHaveLength(before);
 });
 
@@ -170,32 +184,32 @@ test('the line under the result says what the response says', async ({ onTestFin
   await openTab(page, 'ListPets');
   for (const [line, result, headers = {}] of LINES) {
     next = { json: result, headers };
-    await execute();
-    await expect.poll(usage, PATIENCE).toBe(line);
+    await execute(page);
+    await expect.poll(() => costOf(page), PATIENCE).toBe(line);
   }
   next = { body: '<h1>Sign in</h1>' };
-  await execute();
-  await shows('Result Window', 'Expected a GraphQL response, got HTTP 200.');
+  await execute(page);
+  await shows(page, 'Result Window', 'Expected a GraphQL response, got HTTP 200.');
 });
 
 test('each tab keeps the line of its last run', async () => {
   await openTab(page, 'ListPets');
-  await execute();
-  await usageShows(/\d saved · fresh/);
+  await execute(page);
+  await expectCost(page, /\d saved · fresh/);
   await openTab(page, 'CompareStatuses');
-  await expect.poll(usage, PATIENCE).toBe('');
+  await expectCost(page, /^would cost at most \d calls · fits$/);
   await openTab(page, 'ListPets');
-  await usageShows(/\d saved · fresh/);
+  await expectCost(page, /\d saved · fresh/);
 });
 
 test('at 390 px the query stands above the result, and both can be used', async ({ onTestFinished }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   onTestFinished(() => page.setViewportSize(WIDE));
   await openTab(page, 'CompareStatuses');
-  await executeTo('"available"');
-  await usageShows('saved');
+  await executeTo(page, '"available"');
+  await expectCost(page, 'saved');
   const names = ['Operation Editor', 'Headers', 'Result Window'];
-  const boxes = await Promise.all([...names.map(editor), page.locator('#usage')].map(boxOf));
+  const boxes = await Promise.all([...names.map((name) => editor(page, name)), page.locator('#cost')].map(boxOf));
   let bottom = 0;
   for (const [index, { left, right, top, height }] of boxes.entries()) {
     expect([left >= 0, right - left > 330, right <= 390, top >= bottom]).toEqual([true, true, true, true]);
@@ -222,7 +236,7 @@ test('the docs describe the fields of Query and lead to Pet and PetStatus', asyn
 });
 
 test("the editor completes the schema's fields, with the gateway's workers", async () => {
-  await editor('Operation Editor').getByRole('textbox').focus();
+  await editor(page, 'Operation Editor').getByRole('textbox').focus();
   await page.keyboard.press('ControlOrMeta+a');
   await page.keyboard.type('{ pet');
   const suggestions = page.getByRole('listbox', { name: 'Suggest' }).getByRole('option');
@@ -236,24 +250,24 @@ test("the editor completes the schema's fields, with the gateway's workers", asy
 
 test('a typed key holds for all tabs of the page and for a reload, and in no other storage', async () => {
   await page.goto(keyless.endpoint);
-  await shows('Headers', 'YOUR_API_KEY');
-  await editor('Headers').getByRole('textbox').filter({ visible: true }).focus();
+  await shows(page, 'Headers', 'YOUR_API_KEY');
+  await editor(page, 'Headers').getByRole('textbox').filter({ visible: true }).focus();
   await page.keyboard.press('ControlOrMeta+a');
   // The editor closes the bracket.
   await page.keyboard.insertText('{ "Authorization": "Bearer demo-pro"');
-  await shows('Headers', 'demo-pro');
-  await execute();
-  await usageShows('1 call · 0 saved');
+  await shows(page, 'Headers', 'demo-pro');
+  await execute(page);
+  await expectCost(page, '1 call · 0 saved');
   await openTab(page, 'CompareStatuses');
-  await execute();
-  await usageShows('fresh');
+  await execute(page);
+  await expectCost(page, 'fresh');
   await openTabIsStored(page, 2);
   await openTab(page, 'ListPets');
   await openTabIsStored(page, 0);
   await page.reload();
-  await shows('Headers', 'demo-pro');
-  await execute();
-  await shows('Result Window', '"name": "Ada"');
+  await shows(page, 'Headers', 'demo-pro');
+  await execute(page);
+  await shows(page, 'Result Window', '"name": "Ada"');
   expect(await page.evaluate(() => JSON.stringify(globalThis.localStorage))).not.toContain('demo-pro');
 });
 
@@ -262,38 +276,4 @@ async function bytesOfAll(): Promise<Record<string, number>> {
   const names = async () => Object.keys(await loadedBytes(page));
   await expect.poll(names, PATIENCE).toEqual(expect.arrayContaining(ASSETS));
   return loadedBytes(page);
-}
-
-/** Executes the operation, whose result has a text that the last result of the tab has not. */
-async function executeTo(text: string): Promise<void> {
-  expect(await textOf('Result Window')).not.toContain(text);
-  await execute();
-  await shows('Result Window', text);
-}
-
-async function execute(): Promise<void> {
-  await page.getByRole('button', { name: /^Execute query/ }).click();
-}
-
-function editor(name: string): Locator {
-  return page.getByRole('region', { name, exact: true });
-}
-
-/** The text that an editor shows. It writes its spaces as ones that do not break. */
-async function textOf(name: string): Promise<string> {
-  return (await editor(name).locator('.view-lines').filter({ visible: true }).innerText()).replaceAll('\u00a0', ' ');
-}
-
-async function shows(name: string, text: string): Promise<void> {
-  await expect.poll(() => textOf(name), PATIENCE).toContain(text);
-}
-
-/** The line under the result. Its spaces are partly ones that do not break. */
-async function usage(): Promise<string> {
-  const texts = await page.locator('#usage').allTextContents();
-  return texts.join('').replaceAll('\u00a0', ' ');
-}
-
-async function usageShows(part: string | RegExp): Promise<void> {
-  await expect.poll(usage, PATIENCE).toMatch(part);
 }

@@ -6,19 +6,21 @@ export interface ExampleOperation {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const THIRTY_PETS = Array.from({ length: 30 }, (_, index) => `  pet${index + 1}: pet(id: ${index + 1}) { ...Card }\n`);
+const THIRTY_PETS = Array.from(
+  { length: 30 },
+  (_, index) => `  pet${index + 1}: pet(id: "${index + 1}") { ...Card }\n`,
+);
 
-/** The first tabs: each shows one thing that petql does. */
+/** The first tabs: each shows one thing that petql does. Lines of 48 characters fit beside the result on a laptop. */
 export const EXAMPLE_OPERATIONS: readonly ExampleOperation[] = [
   {
     query: `# Pets that wait for a home.
-query ListPets($limit: Int) {
-  pets(status: AVAILABLE, limit: $limit) {
+query ListPets {
+  pets(status: AVAILABLE, limit: 4) {
     id name categoryId status
   }
 }
 `,
-    variables: '{ "limit": 4 }',
   },
   {
     query: `# Thirty reads. The line under the result
@@ -30,18 +32,32 @@ fragment Card on Pet { name status }
 `,
   },
   {
-    query: `# Several filters. Run twice in a second:
-# the second run costs no call.
+    query: `# Four lists cost four calls. The pets by id
+# are in them, and cost none. Run it twice in
+# a second: then nothing costs a call.
 query CompareStatuses {
-  available: pets(status: AVAILABLE, limit: 3) { id name }
-  pending: pets(status: PENDING, limit: 3) { id name }
-  sold: pets(status: SOLD, limit: 3) { id name }
+  all: pets(limit: 3) {
+    name
+  }
+  available: pets(status: AVAILABLE, limit: 3) {
+    name
+  }
+  pending: pets(status: PENDING, limit: 3) {
+    name
+  }
+  sold: pets(status: SOLD, limit: 3) {
+    name
+  }
+  petsById(ids: ["1", "2", "3", "4", "5"]) {
+    name status
+  }
 }
 `,
   },
   {
-    query: `# Adds a pet. Run it again: with the same
-# idempotencyKey nothing is added twice.
+    query: `# Adds the pet in the tab Variables. Run it
+# again: with the same idempotencyKey nothing
+# is added twice.
 mutation CreatePet($input: CreatePetInput!) {
   createPet(input: $input) {
     pet { id name status }
@@ -50,7 +66,12 @@ mutation CreatePet($input: CreatePetInput!) {
 }
 `,
     variables: `{
-  "input": { "name": "Momo", "categoryId": "3", "status": "AVAILABLE", "idempotencyKey": "momo-1" }
+  "input": {
+    "name": "Momo",
+    "categoryId": "3",
+    "status": "AVAILABLE",
+    "idempotencyKey": "NEW_KEY"
+  }
 }`,
   },
   {
@@ -59,7 +80,9 @@ mutation CreatePet($input: CreatePetInput!) {
 query Quota {
   rateLimit {
     plan queued pausedUntil
-    windows { window limit used remaining resetAt }
+    windows {
+      window limit used remaining resetAt
+    }
   }
 }
 `,
@@ -70,7 +93,9 @@ query Quota {
 # it would cost at most.
 query DryRun {
   pets(status: AVAILABLE, limit: 100) { id }
-  petsById(ids: ["1", "2", "404404"]) { id name }
+  petsById(ids: ["1", "2", "404404"]) {
+    id name
+  }
 }
 `,
     headers: { 'petql-dry-run': '1' },

@@ -5,22 +5,27 @@ import { pathOf } from '../http/http-message.ts';
 import type { HttpRequest, HttpResponse } from '../http/http-message.ts';
 import { EXAMPLE_OPERATIONS } from './example-operations.ts';
 import type { ExampleOperation } from './example-operations.ts';
-import { EXPLORER_SCRIPT, EXPLORER_STYLE } from './explorer.ts';
+import { EXPLORER_STYLE } from './explorer-style.ts';
+import { EXPLORER_SCRIPT } from './explorer.ts';
 
-/**
- * Returns the page or one of its files; undefined when the request is for neither. The page sends no request to another machine.
- *
- * @param endpoint the path of GraphQL, which is also the page's.
- * @param apiKey the key in the headers editor at the start; only one that is not secret. Empty where requests need none.
- */
-export function createGraphiql(endpoint: string, apiKey: string | undefined) {
+export interface GraphiqlOptions {
+  /** The path of GraphQL, which is also the page's. */
+  readonly endpoint: string;
+  /** The key in the headers editor at the start; only one that is not secret. Empty where requests need none. */
+  readonly apiKey: string | undefined;
+  readonly maxWaitMs: number;
+}
+
+/** Returns the page or one of its files; undefined when the request is for neither. The page sends no request to another machine. */
+export function createGraphiql(options: GraphiqlOptions) {
+  const { endpoint } = options;
   let files: ReturnType<typeof loadFiles> | undefined;
   return async (request: HttpRequest): Promise<HttpResponse | undefined> => {
     const { method, headers } = request;
     const path = pathOf(request);
     const isOfPage = path === endpoint ? headers['accept']?.includes('text/html') : path.startsWith(`${endpoint}/`);
     if ((method !== 'GET' && method !== 'HEAD') || !isOfPage) return undefined;
-    return (await (files ??= loadFiles(endpoint, apiKey))).get(path);
+    return (await (files ??= loadFiles(options))).get(path);
   };
 }
 
@@ -30,7 +35,8 @@ const CONTENT_SECURITY_POLICY =
   "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** Returns the page and its files by their paths, which have a hash of all files: under it they never change. */
-async function loadFiles(endpoint: string, apiKey: string | undefined): Promise<ReadonlyMap<string, HttpResponse>> {
+async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, HttpResponse>> {
+  const { endpoint } = options;
   // 9 MB, which the first visit loads and compresses once. The package would put them in each page.
   const graphiql = await import('@graphql-yoga/render-graphiql/graphiql');
   const sources = {
@@ -50,7 +56,7 @@ async function loadFiles(endpoint: string, apiKey: string | undefined): Promise<
     vary: 'Accept',
   };
   const files = new Map<string, HttpResponse>();
-  files.set(endpoint, { status: 200, headers: pageHeaders, body: pageHtml(assetsPath, apiKey) });
+  files.set(endpoint, { status: 200, headers: pageHeaders, body: pageHtml(assetsPath, options) });
   for (const [name, source] of Object.entries(sources)) {
     const headers = {
       'content-type': name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
@@ -63,7 +69,7 @@ async function loadFiles(endpoint: string, apiKey: string | undefined): Promise<
   return files;
 }
 
-function pageHtml(assetsPath: string, apiKey: string | undefined): string {
+function pageHtml(assetsPath: string, { apiKey, maxWaitMs }: GraphiqlOptions): string {
   const authorization = apiKey === '' ? {} : { Authorization: `Bearer ${apiKey ?? 'YOUR_API_KEY'}` };
   const headersOf = ({ headers }: Pick<ExampleOperation, 'headers'>) =>
     JSON.stringify({ ...authorization, ...headers }, null, 2);
@@ -75,6 +81,8 @@ function pageHtml(assetsPath: string, apiKey: string | undefined): string {
     defaultEditorToolsVisibility: 'headers',
     shouldPersistHeaders: true,
     showPersistHeadersSettings: false,
+    needsKey: apiKey !== '',
+    maxWaitMs,
   };
   return `<!doctype html>
 <html lang="en">

@@ -7,9 +7,10 @@ import type { HttpRequest, HttpResponse } from './http-message.ts';
 
 /** Returns the responses that are no GraphQL: health checks, GraphiQL and its files, the redirect to it from `/`, and 404. */
 export function createPages(settings: CheckedOptions, health: () => Health) {
-  const { endpoint, graphiql, graphiqlKey, petApiKey } = settings;
+  const { endpoint, graphiql, graphiqlKey, petApiKey, maxWaitMs } = settings;
   // The server's key needs no header.
-  const explorer = graphiql ? createGraphiql(endpoint, petApiKey === undefined ? graphiqlKey : '') : undefined;
+  const apiKey = petApiKey === undefined ? graphiqlKey : '';
+  const explorer = graphiql ? createGraphiql({ endpoint, apiKey, maxWaitMs }) : undefined;
   return async (request: HttpRequest): Promise<HttpResponse | undefined> => {
     const path = pathOf(request);
     const page = healthResponse(path, health) ?? (await explorer?.(request));

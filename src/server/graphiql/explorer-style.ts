@@ -1,0 +1,29 @@
+/** Stands behind GraphiQL's style: the line under the result, and one column on a narrow screen. */
+export const EXPLORER_STYLE = `
+/* A dragged tab would jump away from under the click after fonts or the window have changed their size. */
+.graphiql-tab { transform: none !important; }
+
+#cost {
+  margin: 0;
+  padding: var(--px-8) var(--px-12);
+  border-top: 1px solid hsla(var(--color-neutral), var(--alpha-background-heavy));
+  font-variant-numeric: tabular-nums;
+  text-wrap: balance;
+}
+#cost:empty { display: none; }
+#cost.estimate { font-style: italic; }
+
+@media (max-width: 700px) {
+  .graphiql-container { height: 100dvh; flex-direction: column; }
+  .graphiql-container .graphiql-sidebar { width: auto; flex-direction: row; padding: var(--px-4) var(--px-8); }
+  .graphiql-container .graphiql-main { min-height: 0; }
+  .graphiql-container .graphiql-sessions { margin: 0; border-radius: 0; }
+  .graphiql-container .graphiql-logo { display: none; }
+  .graphiql-container #graphiql-session { flex-direction: column; min-height: 0; }
+  .graphiql-container .graphiql-editors,
+  .graphiql-container .graphiql-response { min-height: 0; width: auto; }
+  .graphiql-horizontal-drag-bar { display: none; }
+  /* The docs cover the editors while they are open. */
+  .graphiql-container .graphiql-plugin { flex: 0 0 100% !important; border: 0; }
+}
+`;

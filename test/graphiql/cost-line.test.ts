@@ -1,0 +1,179 @@
+import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { startBrowser } from '../support/browser.ts';
+import { startGateway } from '../support/start-sandbox-gateway.ts';
+import type { TestGateway, TestGatewayOptions } from '../support/start-sandbox-gateway.ts';
+import { PATIENCE, costOf, expectCost, execute, openTab, shows, typeInto } from './graphiql-page.ts';
+
+const EDITOR = 'Operation Editor';
+const HEADERS = 'Headers';
+const VARIABLES = 'Variables';
+/** Longer than an operation rests before its dry run. */
+const LONG_REST_MS = 1_000;
+
+let browser: Browser | undefined;
+/** Its pages share the files that the first one loads, and no tabs. */
+let context: BrowserContext;
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  browser = await startBrowser();
+  if (browser) context = await browser.newContext();
+  gateway = await startGateway({ gateway: { graphiqlKey: 'demo-free' } });
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway[Symbol.asyncDispose]();
+});
+beforeEach(({ skip }) => {
+  if (!browser) skip('no browser starts on this machine');
+});
+
+/** A page of GraphiQL, with the dry runs that it sends. */
+interface Explorer {
+  readonly page: Page;
+  readonly dryRuns: readonly Request[];
+  /** Dry runs at the same time. */
+  readonly mostPending: number;
+}
+
+async function open({ endpoint }: TestGateway = gateway): Promise<Explorer> {
+  const page = await context.newPage();
+  onTestFinished(() => page.close());
+  page.setDefaultTimeout(PATIENCE.timeout);
+  const explorer = { page, dryRuns: [] as Request[], mostPending: 0 };
+  const pending = new Set<Request>();
+  page.on('request', (request) => {
+    if (request.headers()['petql-dry-run'] === undefined) return;
+    explorer.dryRuns.push(request);
+    pending.add(request);
+    explorer.mostPending = Math.max(explorer.mostPending, pending.size);
+  });
+  page.on('requestfinished', (request) => pending.delete(request));
+  await page.goto(endpoint);
+  await shows(page, EDITOR, 'ListPets');
+  return explorer;
+}
+
+async function openWith(options: TestGatewayOptions['gateway'] = {}): Promise<Explorer> {
+  const other = await startGateway({ gateway: options });
+  onTestFinished(() => other[Symbol.asyncDispose]());
+  return open(other);
+}
+
+describe('the cost of an operation', () => {
+  test('is shown while it is typed, without a call, by one dry run at a time, and by none for what is unchanged', async () => {
+    const explorer = await open();
+    const { page, dryRuns } = explorer;
+    const before = gateway.sandbox.calls.length;
+    await expectCost(page, 'would cost');
+
+    // A response takes longer than the pauses.
+    await page.route('**/graphql', async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      await route.continue();
+    });
+    await typeInto(page, EDITOR, '{ a: pets { id } b: pets(status: SOLD) { id } c: pets(status: PENDING) { id ');
+    for (const more of ['name ', 'status ', 'categoryId ']) {
+      await page.waitForTimeout(400);
+      await page.keyboard.type(more);
+    }
+    await expectCost(page, /^would cost at most 3 calls · fits$/);
+    await page.waitForTimeout(LONG_REST_MS);
+    expect(explorer.mostPending).toBe(1);
+
+    const sent = dryRuns.length;
+    expect(sent).toBeGreaterThan(2);
+    await typeInto(page, HEADERS, '{ "Authorization": "Bearer demo-free", "Prefer": "wait=2" ');
+    await openTab(page, 'DryRun');
+    await expectCost(page, 'would cost at most 5 calls · fits');
+    await page.getByRole('tab').first().getByRole('button').first().click();
+    await expectCost(page, 'would cost at most 3 calls · fits');
+    await page.waitForTimeout(LONG_REST_MS);
+    expect(dryRuns).toHaveLength(sent + 1);
+    expect(gateway.sandbox.calls).toHaveLength(before);
+  });
+
+  test('follows the variables, and what ran shows what it cost until it is edited', async () => {
+    const { page } = await open();
+    const before = gateway.sandbox.calls.length;
+    await typeInto(page, EDITOR, 'query Some($no: Boolean = true) { pets @skip(if: $no) { id ');
+    await expectCost(page, 'would cost no call');
+    await page.getByRole('button', { name: VARIABLES }).click();
+    await typeInto(page, VARIABLES, '{ "no": false ');
+    await expectCost(page, 'would cost at most 1 call · fits');
+    await execute(page);
+    await expectCost(page, /^1 call · 0 saved · fresh · \d+ of 60 used this minute, \d+ of 1,000 today$/);
+    await typeInto(page, VARIABLES, '{ "no": true ');
+    await expectCost(page, 'would cost no call');
+    expect(gateway.sandbox.calls).toHaveLength(before + 1);
+  });
+
+  test.each([
+    ['is cut off', '{ pets { id } ) '],
+    ['has no such field', '{ cats { id '],
+  ])('is not shown of a document that %s', async (_what, text) => {
+    const { page } = await open();
+    await expectCost(page, 'would cost');
+    await typeInto(page, EDITOR, text);
+    await expect.poll(() => costOf(page), PATIENCE).toBe('');
+  });
+
+  test('says when it fits the quota', async () => {
+    const { page } = await open();
+    const fitsAt = new Date(Date.now() + 1_000);
+    const dryRun = { upstreamCalls: 3, creations: 0, fits: false, fitsAt, waitMs: 1_000, window: 'MINUTE' };
+    await page.route('**/graphql', (route) => route.fulfill({ json: { data: {}, extensions: { petql: { dryRun } } } }));
+    await openTab(page, 'CompareStatuses');
+    await expectCost(page, /^would cost at most 3 calls · fits at (?:\d+ \w+ )?\d\d:\d\d:\d\d$/);
+  });
+
+  test('is not asked for where a run would use no key, and is with the key of the server', async () => {
+    const { page, dryRuns } = await openWith();
+    await typeInto(page, EDITOR, '{ pets { id ');
+    await page.waitForTimeout(LONG_REST_MS);
+    expect([dryRuns.length, await costOf(page)]).toEqual([0, '']);
+
+    const withKey = await openWith({ petApiKey: 'demo-pro' });
+    await expectCost(withKey.page, 'would cost at most 2 calls · fits');
+  });
+});
+
+test('a run that waits says what it waits for', async () => {
+  const waiting = await startGateway({ gateway: { graphiqlKey: 'demo-free', maxWaitMs: 9_000 } });
+  onTestFinished(() => waiting[Symbol.asyncDispose]());
+  const { page } = await open(waiting);
+  await expectCost(page, 'would cost');
+  waiting.sandbox.setFault(() => ({ delayMs: 1_500 }));
+  await execute(page);
+  await expectCost(page, /^running$/);
+  await expectCost(page, /^waiting for the pet API$/);
+  await expectCost(page, /^\d calls? · 0 saved · fresh/);
+
+  waiting.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '3' } }));
+  await openTab(page, 'CreatePet');
+  await execute(page);
+  await expectCost(page, /^waiting for the quota, up to 9 s$/);
+});
+
+test('the cost of the run before is not shown beside an error of GraphiQL', async () => {
+  const { page } = await open();
+  await execute(page);
+  await expectCost(page, 'saved');
+  await typeInto(page, HEADERS, 'no JSON');
+  await execute(page);
+  await shows(page, 'Result Window', 'invalid JSON');
+  await expect.poll(() => costOf(page), PATIENCE).toBe('');
+});
+
+test('each visitor creates a pet of their own', async () => {
+  const keys = new Set<string>();
+  for (let visitor = 0; visitor < 2; visitor += 1) {
+    const { page } = await open();
+    await openTab(page, 'CreatePet');
+    await page.getByRole('button', { name: VARIABLES }).click();
+    await shows(page, VARIABLES, '"idempotencyKey": "momo-');
+    keys.add(await page.getByRole('region', { name: VARIABLES }).innerText());
+  }
+  expect(keys.size).toBe(2);
+});
