@@ -57,10 +57,10 @@ export function finishedError(error: GraphQLError): GraphQLError {
   });
 }
 
-/** An error for Yoga, which needs GraphQLErrors only for their HTTP status and would compute the locations of each again. */
-export function yogaError(error: GraphQLError): GraphQLError | GraphQLFormattedError {
-  const finished = finishedError(error);
-  return finished.extensions.http ? finished : finished.toJSON();
+/** A finished error as clients see it. */
+export function shownError(error: GraphQLError): GraphQLFormattedError {
+  const { http: _status, ...extensions } = error.extensions;
+  return { ...error.toJSON(), extensions };
 }
 
 const YOGA_CODES: Readonly<Record<string, { code: ErrorCode; message?: string }>> = {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createYoga } from 'graphql-yoga';
 import type { ResolverContext } from '../schema/builder.ts';
 import { schema } from '../schema/schema.ts';
-import { createErrorMask, finishedError } from './errors.ts';
+import { createErrorMask, finishedError, shownError } from './errors.ts';
 import { corsOptions } from './http/cors.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts';
 import { NOT_ACCEPTABLE, useHttpRules } from './http/http-rules.ts';
@@ -123,8 +123,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   function ofFault(fault: unknown, state: RequestState): HttpResponse {
     const error = maskError(fault);
     telemetry.end({ ...state, result: { errors: [error] } });
-    const { http: _status, ...extensions } = finishedError(error).extensions;
-    const body = JSON.stringify({ errors: [{ message: error.message, extensions }] });
+    const body = JSON.stringify({ errors: [shownError(finishedError(error))] });
     return finish({ id: state.id }, { status: 500, headers: JSON_HEADERS, body });
   }
 }

@@ -15,7 +15,7 @@ export interface RequestState {
   operation?: OperationName | undefined;
   context?: RequestContext;
   /** The result's data as JSON. */
-  data?: string;
+  data?: string | undefined;
   result?: ExecutionResult;
 }
 

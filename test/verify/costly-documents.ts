@@ -14,6 +14,7 @@ export const COSTLY_DOCUMENTS: readonly CostlyDocument[] = [
   // Width.
   { maxSize: 990, of: (size) => `{ pets { ${'id '.repeat(size)} } }` },
   { maxSize: 990, of: (size) => `{ ${times(size, (k) => `x${k}`)} }` },
+  { maxSize: 100, of: (size) => `{ ${times(size, () => 'pets { id id id }')} }` },
   { maxSize: 100, of: (size) => `{ ${times(size, (k) => `a${k}: pets { id }`)} }` },
   { maxSize: 75, of: (size) => `{ ${times(size, (k) => `a${k}: pet(id: "1${k}") { id x name }`)} }` },
   { maxSize: 140, of: (size) => `{ pets ${'@skip(if: false) '.repeat(size)} { id } }` },
@@ -53,11 +54,11 @@ export const COSTLY_DOCUMENTS: readonly CostlyDocument[] = [
   { maxSize: 60_000, of: (size) => `{ ${'x'.repeat(size)} }` },
   // A long name that the result has many times.
   {
-    maxSize: 60_000,
+    maxSize: 255,
     of: (size) => `{ ${times(50, (k) => `a${k}: pets(limit: 100) { ...f0 }`)} } ${named('Pet', 'id', size)}`,
   },
   {
-    maxSize: 60_000,
+    maxSize: 255,
     of: (size) => `{ __schema { ${times(47, (k) => `a${k}: types { ...f0 }`)} } } ${named('__Type', 'name', size)}`,
   },
 ];

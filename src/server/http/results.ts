@@ -1,15 +1,19 @@
-import type { ExecutionResult, GraphQLError } from 'graphql';
-import { getOperationAST } from 'graphql';
+import type { ExecutionResult } from 'graphql';
+import { OperationTypeNode, getOperationAST } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Usage } from '../../caller/usage.ts';
-import { yogaError } from '../errors.ts';
+import { finishedError, graphqlError, shownError } from '../errors.ts';
+import { limitExceeded } from '../limits/limit-exceeded.ts';
 import { stateOf } from '../request-state.ts';
 import type { ServerContext } from '../request-state.ts';
 
 /** Clients choose the names of their operations. */
 const MAX_NAME_LENGTH = 64;
 
-/** Notes each operation and its result, and gives the result its status and error codes. */
+/** Max bytes of the data and errors of a query. Aliases can show one list a hundred times. */
+const MAX_RESULT_BYTES = 4_194_304;
+
+/** Notes each operation and its result, and gives the result its status, its error codes and its JSON. */
 export function useResults(): Plugin<ServerContext> {
   return {
     onParse() {
@@ -23,8 +27,17 @@ export function useResults(): Plugin<ServerContext> {
     },
     onResultProcess({ result, setResult, serverContext }) {
       const state = stateOf(serverContext);
-      state.result = result as ExecutionResult;
-      setResult(yogaResult(state.result, state.data));
+      // What a mutation has done is shown, however long it is.
+      const maxBytes = state.operation?.type === OperationTypeNode.MUTATION ? Infinity : MAX_RESULT_BYTES;
+      const { shown, data, body } = writeResult(finishedResult(result as ExecutionResult), maxBytes);
+      state.result = shown;
+      state.data = data;
+      setResult({
+        // Yoga needs errors for their HTTP status only, and would copy each with its stack and locations.
+        errors: shown.errors?.filter(({ extensions }) => extensions['http']) ?? [],
+        extensions: { http: isNotCached(shown) ? { status: 504 } : {} },
+        stringify: () => body,
+      });
     },
   };
 }
@@ -34,24 +47,47 @@ export function usageOf({ extensions }: ExecutionResult): Usage | undefined {
   return extensions?.['petql'] as Usage | undefined;
 }
 
-/** @param json its data as it was written to measure it. */
-function yogaResult(result: ExecutionResult, json: string | undefined): ExecutionResult {
-  const { errors, extensions } = result;
-  const shown = errors ? { ...result, errors: errors.map(yogaError) as GraphQLError[] } : result;
-  if (!usageOf(result)) return shown;
-  const http = isNotCached(result) ? { status: 504 } : {};
-  return {
-    ...shown,
-    extensions: { ...extensions, http },
-    ...(json !== undefined && result.data ? { stringify: withData(json) } : {}),
-  };
+function finishedResult({ data, errors, extensions }: ExecutionResult): ExecutionResult {
+  const finished = { ...(errors && { errors: errors.map(finishedError) }), ...(extensions && { extensions }) };
+  // Only a 2xx may have data (GraphQL over HTTP, "Status Codes").
+  return data === undefined || isNotCached({ ...finished, data }) ? finished : { ...finished, data };
 }
 
-function withData(json: string): (result: ExecutionResult) => string {
-  return ({ errors, extensions }) => {
-    const shownErrors = errors ? `"errors":${JSON.stringify(errors)},` : '';
-    return `{${shownErrors}"data":${json},"extensions":${JSON.stringify(extensions)}}`;
-  };
+interface WrittenResult {
+  readonly shown: ExecutionResult;
+  /** JSON of its data, if it has any. */
+  readonly data: string | undefined;
+  /** JSON of all of it. */
+  readonly body: string;
+}
+
+/** Writes a result as JSON; the LIMIT_EXCEEDED error instead where its data and errors are longer than `maxBytes`. */
+function writeResult(result: ExecutionResult, maxBytes: number): WrittenResult {
+  // JSON.stringify alone would write a hundred times as much before petql could reject it.
+  if (textLength(result.data) > maxBytes) return writeResult(tooLong(result, maxBytes), Infinity);
+  const data = result.data === undefined ? undefined : JSON.stringify(result.data);
+  const errors = result.errors && JSON.stringify(result.errors.map(shownError));
+  const bytes = Buffer.byteLength(data ?? '') + Buffer.byteLength(errors ?? '');
+  if (bytes > maxBytes) return writeResult(tooLong(result, maxBytes), Infinity);
+
+  const extensions = result.extensions && JSON.stringify(result.extensions);
+  const members = Object.entries({ errors, data, extensions }).filter(([, json]) => json !== undefined);
+  return { shown: result, data, body: `{${members.map(([name, json]) => `"${name}":${json}`).join(',')}}` };
+}
+
+function tooLong({ extensions }: ExecutionResult, maxBytes: number): ExecutionResult {
+  const errors = [graphqlError(limitExceeded('answer', maxBytes, undefined, 200))];
+  return finishedResult({ data: null, errors, ...(extensions && { extensions }) });
+}
+
+/** Returns how long the texts and names of a result are together. */
+function textLength(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  let length = 0;
+  if (Array.isArray(value)) for (const item of value) length += textLength(item);
+  else for (const [name, item] of Object.entries(value)) length += name.length + textLength(item);
+  return length;
 }
 
 /** Whether a request that takes cached data alone got nothing: HTTP 504 then (RFC 9111, section 5.2.1.7). */

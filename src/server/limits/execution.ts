@@ -1,4 +1,4 @@
-import { OperationTypeNode, execute } from 'graphql';
+import { execute } from 'graphql';
 import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { CheckedOptions } from '../../settings.ts';
@@ -6,7 +6,7 @@ import type { ReadKey } from '../../reads/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
 import { hasNothing } from '../http/results.ts';
-import type { DryRun, ResultExtensions } from '../operation.ts';
+import type { DryRun } from '../operation.ts';
 import type { RequestContext } from '../request-context.ts';
 import { stateOf } from '../request-state.ts';
 import type { RequestState, ServerContext } from '../request-state.ts';
@@ -18,9 +18,6 @@ export interface Demands {
   readonly reads: readonly ReadKey[];
   readonly creations: number;
 }
-
-/** Of a query's data as JSON. Aliases can show one list a hundred times. */
-const MAX_DATA_CHARACTERS = 4_194_304;
 
 /** Errors of one request's variables; each shows a value. */
 const MAX_COERCION_ERRORS = 5;
@@ -94,7 +91,7 @@ async function withDryRun(result: ExecutionResult, demands: Demands, state: Requ
   if (context.refusal && reads.length + creations > 0) return { errors: [graphqlError(context.refusal)] };
   const upstreamCalls = context.worstCase(demands);
   const dryRun: DryRun = { upstreamCalls, creations, ...(await context.fit(upstreamCalls)) };
-  return withExtensions(result, { ...context.usage(), dryRun }, state);
+  return { ...result, extensions: { petql: { ...context.usage(), dryRun } } };
 }
 
 function withUsage(result: ExecutionResult, state: RequestState): ExecutionResult {
@@ -103,35 +100,7 @@ function withUsage(result: ExecutionResult, state: RequestState): ExecutionResul
   const context = state.context as RequestContext;
   if (context.refusal && isRefused(result, context.refusal)) return { errors: [graphqlError(context.refusal)] };
   context.countSaved();
-  return withExtensions(result, context.usage(), state);
-}
-
-/** Adds the cost of a result, or rejects it where its data is too long. */
-function withExtensions(
-  result: ExecutionResult,
-  petql: ResultExtensions['petql'],
-  state: RequestState,
-): ExecutionResult {
-  // What a mutation has done is shown, however long it is.
-  const maxCharacters = state.operation?.type === OperationTypeNode.QUERY ? MAX_DATA_CHARACTERS : Infinity;
-  // JSON.stringify alone would write a hundred times as much before petql could reject it.
-  const data = textLength(result.data) > maxCharacters ? undefined : JSON.stringify(result.data ?? null);
-  if (data === undefined || data.length > maxCharacters) {
-    const error = graphqlError(limitExceeded('answer', maxCharacters, undefined, 200));
-    return { data: null, errors: [error], extensions: { petql } };
-  }
-  state.data = data;
-  return { ...result, extensions: { petql } };
-}
-
-/** Returns how long the texts and names of a result are together. */
-function textLength(value: unknown): number {
-  if (typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 0;
-  let length = 0;
-  if (Array.isArray(value)) for (const item of value) length += textLength(item);
-  else for (const [name, item] of Object.entries(value)) length += name.length + textLength(item);
-  return length;
+  return { ...result, extensions: { petql: context.usage() } };
 }
 
 /** Whether nothing ran since the upstream does not accept the key: HTTP 401 then. */

@@ -18,9 +18,11 @@ const RULES = {
   bodyBytes: 'The request body must have at most # bytes',
   tokens: 'The document must have at most # tokens',
   depth: 'The document must have at most # levels of fields',
+  nameLength: 'Names and aliases must have at most # characters',
+  repeats: 'The document must have at most # fields of one response name',
   aliases: 'The document must have at most # aliases',
   cost: 'The document must have a cost of at most #',
-  answer: 'The data of the result must have at most # characters',
+  answer: 'The data and errors of the result must have at most # bytes',
   upstreamCalls: 'The operation must need at most # upstream calls at worst',
 } as const;
 

@@ -1,4 +1,4 @@
-import { Kind } from 'graphql';
+import { Kind, visit } from 'graphql';
 import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode, ValueNode } from 'graphql';
 import type { PetqlError } from '../../errors.ts';
 import type { Limits } from '../../settings.ts';
@@ -14,10 +14,35 @@ export function queryLimitError(
   document: DocumentNode,
   { maxDepth, maxAliases, maxCost }: Limits,
 ): PetqlError | undefined {
+  const { nameLength, repeats } = measureNames(document);
+  if (nameLength > MAX_NAME_LENGTH) return limitExceeded('nameLength', MAX_NAME_LENGTH, nameLength);
+  if (repeats > MAX_REPEATS) return limitExceeded('repeats', MAX_REPEATS, repeats);
   const { depth, aliases, cost } = measureDocument(document);
   if (depth > maxDepth) return limitExceeded('depth', maxDepth, depth);
   if (aliases > maxAliases) return limitExceeded('aliases', maxAliases, aliases);
   return cost > maxCost ? limitExceeded('cost', maxCost, cost) : undefined;
+}
+
+/** A result has the names of its fields in each item of a list, and in the path of each error. */
+const MAX_NAME_LENGTH = 255;
+
+/** Validation compares each two fields of one response name with all that they select. */
+const MAX_REPEATS = 100;
+
+/** Returns the length of the longest name, and how often the document has a field with selections of one response name. */
+function measureNames(document: DocumentNode): { readonly nameLength: number; readonly repeats: number } {
+  let nameLength = 0;
+  const fields = new Map<string, number>();
+  visit(document, {
+    Name({ value }) {
+      nameLength = Math.max(nameLength, value.length);
+    },
+    Field({ name, alias, selectionSet }) {
+      const responseName = (alias ?? name).value;
+      if (selectionSet) fields.set(responseName, (fields.get(responseName) ?? 0) + 1);
+    },
+  });
+  return { nameLength, repeats: Math.max(0, ...fields.values()) };
 }
 
 /** Returns the maximum of upstream calls that an operation of the document can cost with any variables: for ids, and for lists. */
