@@ -37,7 +37,7 @@ const ACCOUNT = z.object({
   configured: z.object({ perMinute: count, perDay: count, startedAtMs: time }).optional(),
   /** Whether a header has named the plan, rather than a guess. */
   isPlanKnown: z.boolean(),
-  /** Responses other than refusals since some time in the last twelve hours: a day cannot have counted fewer. */
+  /** Successes with rate-limit headers since some time in the last twelve hours: a day cannot have counted fewer. */
   successes: z.object({ count, sinceMs: time }),
   pause: z.object({
     /** Whether only a probe may be sent, once the pause is over. */

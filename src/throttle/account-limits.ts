@@ -92,7 +92,8 @@ export function windowOf(
   // 4. A day holds every call that succeeded.
   const mayBeDay = limit === known.day || isPublished('perDay', limit) || (!isConfigured && !isMinuteAlone(limit));
   if (mayBeDay && used >= permit.successesBefore) return { name: 'day', isCertain: false };
-  // 5. Anything else is the minute.
+  // 5. Anything else is the minute, unless a configured plan says that it is the day.
+  if (isConfigured && limit === (account.configured ?? plan).perDay) return certain('day');
   return certain('minute');
 }
 

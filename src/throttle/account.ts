@@ -164,7 +164,8 @@ export function fail(account: Account, permit: Permit, response: CallResponse, m
 export function succeed(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
   settleAnswered(account, permit, response, moment);
   const { pause } = account;
-  account.successes.count += 1;
+  // A response without headers may be a proxy's, which the upstream has not counted.
+  if (response.headers) account.successes.count += 1;
   if (permit.grantedAtMs <= pause.incidentAtMs || permit.epoch !== account.epoch) return;
   Object.assign(pause, { isHalfOpen: false, incidents: 0, isBan: false, probeUntilMs: 0 });
 }
