@@ -2,12 +2,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import { httpOrigin } from '../http-origin.ts';
-import { sendResponse } from './fault.ts';
-import type { Fault } from './fault.ts';
 import { errorResponse, runOperation } from './operations.ts';
 import type { OperationResponse } from './operations.ts';
 import { openPetStore } from './pet-store.ts';
@@ -41,12 +38,8 @@ export interface SandboxCall {
   readonly key: string | undefined;
   /** Empty without a valid key. */
   readonly body: string;
-  /** The status before any fault. */
   readonly status: number;
 }
-
-/** Returns the fault of a call, for tests; undefined for none. */
-type FaultOf = (call: Omit<SandboxCall, 'status'>) => Fault | undefined;
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
@@ -62,7 +55,6 @@ export async function startSandbox(options: SandboxOptions = {}) {
   const { host = '127.0.0.1', port = 0, keys = DEMO_KEYS, clock = systemClock, onCall } = options;
   const pets = openPetStore(options.file, options.seeds);
   const limits = new Map(Object.entries(keys).map(([key, plan]) => [key, createUsageLimits(plan)]));
-  let faultOf: FaultOf | undefined;
 
   const server = createServer((request, response) => {
     respond(request, response).catch(() => response.destroy());
@@ -77,10 +69,6 @@ export async function startSandbox(options: SandboxOptions = {}) {
   return {
     /** The base URL, with its `/v1`. */
     url: `${origin}/v1`,
-    /** Chooses the fault of each later call. */
-    setFault(fault: FaultOf | undefined) {
-      faultOf = fault;
-    },
     /** Closes every connection and the store. */
     async close() {
       const closed = once(server, 'close');
@@ -104,22 +92,15 @@ export async function startSandbox(options: SandboxOptions = {}) {
       key,
       body: admit ? body : '',
     } as const;
-    const fault = faultOf?.(call);
     const admission = admit?.(call.atMs);
     const given = run();
     onCall?.({ ...call, status: given.status });
-    if (fault?.delayMs) await setTimeout(fault.delayMs);
-    sendResponse(
-      response,
-      { ...given, headers: { ...standardHeaders(admission, call.atMs), ...given.headers } },
-      fault,
-    );
+    send(response, { ...given, headers: { ...standardHeaders(admission, call.atMs), ...given.headers } });
 
     function run(): OperationResponse {
       if (!admission) return errorResponse(401, 'unauthorized', 'The API key is missing or invalid.');
       if (admission.kind !== 'admitted') return rejection(admission, call.atMs);
       if (path === undefined) return errorResponse(404, 'not_found', 'There is nothing at this path.');
-      if (fault?.refused) return errorResponse(500, 'internal_error', 'The operation was not run.');
       try {
         return runOperation(pets, { ...call, path, body, query: url.searchParams, nowMs: call.atMs });
       } catch (error) {
@@ -128,6 +109,13 @@ export async function startSandbox(options: SandboxOptions = {}) {
       }
     }
   }
+}
+
+function send(response: ServerResponse, { status, headers, body }: OperationResponse): void {
+  // The headers have a Date, by the sandbox's clock.
+  response.sendDate = false;
+  const fixed = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  response.writeHead(status, { ...fixed, ...headers }).end(body);
 }
 
 function rejection({ kind, resetAtMs }: Admission, nowMs: number): OperationResponse {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { fails, on } from '../support/pet-api/fault.ts';
-import { petSeeds } from '../support/pet-seeds.ts';
+import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { chooseSeed } from '../support/seed.ts';
 import { startEmbedded, startGateway } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, sendBy } from '../support/transports.ts';

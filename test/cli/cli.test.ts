@@ -10,7 +10,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
 import { serve } from '../support/serve.ts';
-import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import { slow } from '../support/pet-api/fault.ts';
+import { createTestPetApi } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const KEY = ['--pet-api-key', 'demo-pro'];
@@ -24,10 +25,11 @@ async function start(...args: string[]): Promise<PetqlProcess> {
   return petql;
 }
 
-async function startOverSandbox(...args: string[]) {
-  const sandbox = await startRecordedSandbox();
-  onTestFinished(() => sandbox.close());
-  return { sandbox, petql: await start('--pet-api-url', sandbox.url, ...args) };
+async function startOverPetApi(...args: string[]) {
+  const petApi = createTestPetApi();
+  const server = await petApi.listen();
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  return { petApi, url: server.url, petql: await start('--pet-api-url', server.url, ...args) };
 }
 
 async function manifestFile(manifest: object): Promise<string> {
@@ -73,9 +75,9 @@ test('with nothing configured it says where GraphiQL is, which demo keys there a
 });
 
 test('with a key for all callers it needs and shows none, and answers no page of another host', async () => {
-  const { petql, sandbox } = await startOverSandbox(...KEY, '--cors-origins', 'https://pets.example');
+  const { petql, petApi, url } = await startOverPetApi(...KEY, '--cors-origins', 'https://pets.example');
   const { stdout, stderr } = petql.output;
-  expect(stdout).toMatch(new RegExp(`^Upstream +${sandbox.url}$`, 'm'));
+  expect(stdout).toMatch(new RegExp(`^Upstream +${url}$`, 'm'));
   expect(stdout).not.toMatch(/authorization|YOUR_API_KEY/);
   expect(await paste(petql)).toMatchObject({ data: { pets: [{}, {}, {}] } });
   const page = await (await fetch(petql.address, { headers: { accept: 'text/html' } })).text();
@@ -92,19 +94,19 @@ test('with a key for all callers it needs and shows none, and answers no page of
     const paths = ['/graphql', '/graphql/graphiql', '/health/', '/health/x', '/health/lively', '/health/../graphql'];
     for (const path of paths) expect([bad, path, await statusUnder(bad, petql, path)]).toEqual([bad, path, 421]);
   }
-  expect(new Set(sandbox.calls.map(({ key }) => key))).toEqual(new Set(['demo-pro']));
+  expect(new Set(petApi.log.map(({ key }) => key))).toEqual(new Set(['demo-pro']));
 });
 
 test('at an address for other machines it takes any host; on SIGTERM it answers what runs and exits with 0', async () => {
-  const { petql, sandbox } = await startOverSandbox(...KEY, '--host', '0.0.0.0');
-  sandbox.setFault(() => ({ delayMs: 300 }));
+  const { petql, petApi } = await startOverPetApi(...KEY, '--host', '0.0.0.0');
+  petApi.fault = slow(300);
   const answer = fetch(petql.address, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: '{"query":"{ pets(limit: 1) { id } }"}',
   });
   const proxied = statusUnder('pets.example', petql);
-  await until(() => sandbox.calls.length > 0);
+  await until(() => petApi.log.length > 0);
   petql.kill('SIGTERM');
   const connects = () => fetch(petql.address, { headers: { connection: 'close' } }).then(Boolean, () => false);
   await until(async () => !(await connects()));
@@ -126,7 +128,7 @@ test.each<[string, object]>([
   'with trusted documents only, as of %s, it prints a request for one that needs no variables',
   async (_name, content) => {
     const manifest = await manifestFile(content);
-    const { petql } = await startOverSandbox('--trusted-documents', manifest, '--require-trusted-documents');
+    const { petql } = await startOverPetApi('--trusted-documents', manifest, '--require-trusted-documents');
     expect(petql.output.stdout).toContain("-H 'authorization: Bearer YOUR_API_KEY'");
     expect(await paste(petql)).toMatchObject({ data: { pets: [{}, {}, {}] } });
   },

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { TestContext } from 'vitest';
 import { bareNumber, parseLosslessJson } from '../../src/lossless-json.ts';
-import { PET_STATUSES } from '../support/pet-seeds.ts';
+import { STATUSES } from '../support/pet-api/pet-store.ts';
 import { readOpenApi } from './open-api.ts';
 import type { OperationId } from './open-api.ts';
 import { answeredAtMs, openTestedApi, rateLimitProblems } from './tested-api.ts';
@@ -19,7 +19,7 @@ const categoryId = bareNumber(String(somePets[0]?.categoryId ?? 1));
 const create = (pet: object) => call('createPet', { body: JSON.stringify(pet) });
 
 describe('createPet', () => {
-  test.for(PET_STATUSES)('adds a pet that is %s, and getPet reads it with every field', async (status, context) => {
+  test.for(STATUSES)('adds a pet that is %s, and getPet reads it with every field', async (status, context) => {
     const name = `${NAME}: naïve "猫" 🐈`;
     const added = await create({ name, categoryId, status });
     expect(added).toMatchObject({ status: 201, body: { name, status } });
@@ -59,7 +59,7 @@ test.for([
   ['', 20, undefined],
   ['?limit=1', 1, undefined],
   ['?limit=100', 100, undefined],
-  ...PET_STATUSES.map((status) => [`?limit=100&status=${status}`, 100, status] as const),
+  ...STATUSES.map((status) => [`?limit=100&status=${status}`, 100, status] as const),
 ] as const)('listPets with "%s" gives at most %i pets, each once, of the status', async ([query, limit, wanted]) => {
   const { status, body } = await call('listPets', { query });
   expect(status).toBe(200);

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core';
 import type { GatewayOptions } from '../../src/index.ts';
 import { startBrowser } from '../support/browser.ts';
 import { slow } from '../support/pet-api/fault.ts';
-import { petSeeds } from '../support/pet-seeds.ts';
+import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { serve } from '../support/serve.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import type { TestPetApiOptions } from '../support/start-gateway.ts';

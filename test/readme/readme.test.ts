@@ -10,9 +10,11 @@ import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import packageLock from '../../package-lock.json' with { type: 'json' };
 import { createGateway } from '../../src/index.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { DEMO_KEYS } from '../../src/sandbox/usage-limits.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway } from '../support/start-sandbox-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway } from '../support/start-gateway.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const run = promisify(execFile);
@@ -25,14 +27,20 @@ const ofKind = (kind: string) => blocks.filter((block) => block.kind === kind).m
 /** Inline code. */
 const words = [...(readme + reference).matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text);
 
+let sandbox: Sandbox;
 let gateway: TestGateway;
 /** Those of `petql --help`. */
 let settings: Awaited<ReturnType<typeof readHelp>>;
 
 beforeAll(async () => {
-  [gateway, settings] = await Promise.all([startGateway({ gateway: { admin: true } }), readHelp()]);
+  sandbox = await startSandbox();
+  const options = { petApiUrl: sandbox.url, admin: true };
+  [gateway, settings] = await Promise.all([startGateway({ gateway: options }), readHelp()]);
 });
-afterAll(() => gateway[Symbol.asyncDispose]());
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await sandbox.close();
+});
 
 describe('the blocks of code', () => {
   test('are all of a kind that a test or continuous integration runs', async () => {
@@ -62,7 +70,7 @@ describe('the blocks of code', () => {
     vi.stubGlobal('petql', { createGateway });
     const code = stripTypeScriptTypes(ofKind('ts')[0] ?? '')
       .replace("import { createGateway } from 'petql';", 'const { createGateway } = petql;')
-      .replace('https://pets.example/v1', gateway.sandbox.url);
+      .replace('https://pets.example/v1', sandbox.url);
     const backend = await import(`data:text/javascript,${encodeURIComponent(`${code}\nexport { gateway };`)}`);
     expect(await backend.availableNames(AbortSignal.timeout(5_000))).toEqual(expect.arrayContaining(['Ada', 'Balu']));
     await backend.gateway.close();

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
 import { RESETS, fails, on, slow } from '../support/pet-api/fault.ts';
 import type { Fault } from '../support/pet-api/fault.ts';
-import { petSeeds } from '../support/pet-seeds.ts';
+import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 
 const LARGE = 400;

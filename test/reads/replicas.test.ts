@@ -3,7 +3,7 @@ import { createGateway } from '../../src/index.ts';
 import type { Gateway } from '../../src/index.ts';
 import { on, slow } from '../support/pet-api/fault.ts';
 import type { PetApi } from '../support/pet-api/pet-api.ts';
-import { petSeeds } from '../support/pet-seeds.ts';
+import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { PET_API_URL, createTestPetApi } from '../support/start-gateway.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { fails, on } from '../support/pet-api/fault.ts';
-import { petSeeds } from '../support/pet-seeds.ts';
+import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 

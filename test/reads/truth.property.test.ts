@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { petSeeds } from '../support/pet-seeds.ts';
+import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { chooseSeed } from '../support/seed.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 

@@ -1,13 +1,14 @@
 import { parseLosslessJson } from '../../src/lossless-json.ts';
-import type { SandboxOptions } from '../../src/sandbox/sandbox.ts';
-import { startRecordedSandbox } from '../support/start-sandbox-gateway.ts';
-import type { RecordedSandbox } from '../support/start-sandbox-gateway.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox, SandboxCall, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 
 /** In the middle of a minute and of a day. */
 export const START_MS = Date.UTC(2026, 0, 5, 10, 30, 15);
 
 /** A sandbox whose clock stands still until a test moves it. */
-export interface TestSandbox extends RecordedSandbox, AsyncDisposable {
+export interface TestSandbox extends Sandbox, AsyncDisposable {
+  /** Every call received, in their order. */
+  readonly calls: readonly SandboxCall[];
   readonly clock: { nowMs: number };
   /** Sends one request, such as "GET /pets", by default with the Free demo key. */
   call(request: string, options?: CallOptions): Promise<SandboxAnswer>;
@@ -28,9 +29,12 @@ export interface SandboxAnswer {
 
 export async function startTestSandbox(options: SandboxOptions = {}): Promise<TestSandbox> {
   const clock = { nowMs: START_MS };
-  const sandbox = await startRecordedSandbox({ clock: { now: () => clock.nowMs }, ...options });
+  const calls: SandboxCall[] = [];
+  const onCall = (call: SandboxCall) => void calls.push(call);
+  const sandbox = await startSandbox({ clock: { now: () => clock.nowMs }, onCall, ...options });
   return {
     ...sandbox,
+    calls,
     clock,
     async call(request, { key = 'demo-free', body } = {}) {
       const [method = '', path = ''] = request.split(' ');

@@ -87,6 +87,15 @@ const REMEMBERED_MS = 20 * 60_000;
 /** A pet that was added stays for so long, so that its client can look for it. */
 const STAYS_MS = 60_000;
 
+/** Pets with the ids 1 and up and each status in turn. */
+export function petSeeds(count: number, statuses: readonly Status[] = STATUSES): SeedPet[] {
+  return Array.from({ length: count }, (_, index) => ({
+    name: `Pet ${index + 1}`,
+    categoryId: '1',
+    status: statuses[index % statuses.length],
+  }));
+}
+
 export function textOf({ id, name, categoryId, status }: Omit<StoredPet, 'addedAtMs'>): string {
   return `${id} ${name} ${categoryId} ${status ?? ''}`;
 }
