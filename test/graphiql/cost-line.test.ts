@@ -1,8 +1,9 @@
 import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
-import { startGateway } from '../support/start-sandbox-gateway.ts';
-import type { TestGateway, TestGatewayOptions } from '../support/start-sandbox-gateway.ts';
+import { slow, tooMany } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+import type { TestGateway, TestGatewayOptions } from '../support/start-gateway.ts';
 import { PATIENCE, costOf, expectCost, execute, openTab, shows, typeInto } from './graphiql-page.ts';
 
 const EDITOR = 'Operation Editor';
@@ -65,7 +66,7 @@ describe('the cost of an operation', () => {
   test('is shown while it is typed, without a call, by one dry run at a time, and by none for what is unchanged', async () => {
     const explorer = await open();
     const { page, dryRuns } = explorer;
-    const before = gateway.sandbox.calls.length;
+    const before = gateway.petApi.log.length;
     await expectCost(page, 'would cost');
 
     // A response takes longer than the pauses.
@@ -91,12 +92,12 @@ describe('the cost of an operation', () => {
     await expectCost(page, 'would cost at most 3 calls · fits');
     await page.waitForTimeout(LONG_REST_MS);
     expect(dryRuns).toHaveLength(sent + 1);
-    expect(gateway.sandbox.calls).toHaveLength(before);
+    expect(gateway.petApi.log).toHaveLength(before);
   });
 
   test('follows the variables, and what ran shows what it cost until it is edited', async () => {
     const { page } = await open();
-    const before = gateway.sandbox.calls.length;
+    const before = gateway.petApi.log.length;
     await typeInto(page, EDITOR, 'query Some($no: Boolean = true) { pets @skip(if: $no) { id ');
     await expectCost(page, 'would cost no call');
     await page.getByRole('button', { name: VARIABLES }).click();
@@ -106,7 +107,7 @@ describe('the cost of an operation', () => {
     await expectCost(page, /^1 call · 0 saved · fresh · \d+ of 60 used this minute, \d+ of 1,000 today$/);
     await typeInto(page, VARIABLES, '{ "no": true ');
     await expectCost(page, 'would cost no call');
-    expect(gateway.sandbox.calls).toHaveLength(before + 1);
+    expect(gateway.petApi.log).toHaveLength(before + 1);
   });
 
   test.each([
@@ -144,13 +145,13 @@ test('a run that waits says what it waits for', async () => {
   onTestFinished(() => waiting[Symbol.asyncDispose]());
   const { page } = await open(waiting);
   await expectCost(page, 'would cost');
-  waiting.sandbox.setFault(() => ({ delayMs: 1_500 }));
+  waiting.petApi.fault = slow(1_500);
   await execute(page);
   await expectCost(page, /^running$/);
   await expectCost(page, /^waiting for the pet API$/);
   await expectCost(page, /^\d calls? · 0 saved · fresh/);
 
-  waiting.sandbox.setFault(() => ({ status: 429, headers: { 'retry-after': '3' } }));
+  waiting.petApi.fault = tooMany(3);
   await openTab(page, 'CreatePet');
   await execute(page);
   await expectCost(page, /^waiting for the quota, up to 9 s$/);
