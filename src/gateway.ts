@@ -91,7 +91,7 @@ function assemble(
   opened.defer(() => void transport.close());
   let draining = false;
   let closing: Promise<void> | undefined;
-  const sources = { views: () => callers.views(), health, replicas };
+  const sources = { views: () => callers.views(), health, replicas, clock };
   const metrics = admin ? createMetrics(sources) : undefined;
   const callers = createCallers({
     petApi: createPetApi({ baseUrl: petApiUrl, transport, clock, events: metrics, spans, log }),

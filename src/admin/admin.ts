@@ -23,7 +23,7 @@ export function createAdmin(sources: AdminSources, metrics: Metrics): RequestHan
     const [path] = url.split('?');
     if (path === '/metrics') return [200, metrics.contentType, await metrics.text()];
     if (path !== '/quota' && path !== '/quota/') return [404, TEXT, 'Not found. Try /metrics or /quota.\n'];
-    return [200, 'text/html; charset=utf-8', quotaPage(sources, await metrics.totals())];
+    return [200, 'text/html; charset=utf-8', quotaPage(sources, await metrics.totals(), metrics.lastHour())];
   }
 }
 

@@ -2,20 +2,23 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import type { QuotaView } from '../caller/quota.ts';
 import type { CallerView } from '../caller/caller.ts';
 import type { Events } from '../events.ts';
+import type { Clock } from '../clock.ts';
 import { PLANS, planName } from '../plan.ts';
 import type { Health } from '../server/http/health.ts';
+import { LastHour } from './last-hour.ts';
 
 /** States that are read when Prometheus scrapes or somebody opens the quota page. */
 export interface AdminSources {
   views(): readonly CallerView[];
   health(): Health;
   replicas(): number;
+  readonly clock: Clock;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** The one file that knows prom-client: the metrics and their names. Labels are few and never a caller's. */
-export function createMetrics({ views, health, replicas }: AdminSources) {
+export function createMetrics({ views, health, replicas, clock }: AdminSources) {
   const register = new Registry();
   const registers = [register];
   // prom-client never ends its collection: each gateway with metrics leaves a timer behind.
@@ -42,15 +45,22 @@ export function createMetrics({ views, health, replicas }: AdminSources) {
   const replicaCount = gauge('petql_replicas', 'Processes that share the quota, as far as this one knows.');
   const getRoute = gauge('petql_get_route_available', 'Whether GET /pets/{petId} exists, as far as petql knows.');
 
+  const lastHour = new LastHour(clock);
+
   const events: Events = {
     operation({ type, outcome, tookMs, oldestAgeMs, staleReason }) {
+      if (outcome === REFUSED) lastHour.add('refused', 1);
       operations.inc({ type, outcome });
       operationSeconds.observe({ type }, tookMs / 1000);
       if (oldestAgeMs !== undefined) responseAge.observe(oldestAgeMs / 1000);
       if (staleReason !== undefined) stale.inc({ reason: staleReason });
     },
-    saved: ({ reason, calls: count }) => saved.inc({ reason }, count),
+    saved({ reason, calls: count }) {
+      lastHour.add('callsSaved', count);
+      saved.inc({ reason }, count);
+    },
     upstreamCall({ operation, status, reason, tookMs }) {
+      lastHour.add('callsMade', 1);
       calls.inc({ operation, status: statusLabel(status), reason });
       callSeconds.observe({ operation }, tookMs / 1000);
     },
@@ -71,10 +81,12 @@ export function createMetrics({ views, health, replicas }: AdminSources) {
       return {
         callsMade: await sumOf(calls),
         callsSaved: await sumOf(saved),
-        refused: await sumOf(operations, 'RATE_LIMITED'),
+        refused: await sumOf(operations, REFUSED),
         stale: await sumOf(stale),
       };
     },
+    /** What this process did in each minute of the last hour, the current one last. */
+    lastHour: () => lastHour.minutes(),
   };
 
   function counter(name: string, help: string, labelNames: string[]): Counter {
@@ -124,6 +136,8 @@ async function sumOf(counter: Counter, outcome?: string): Promise<number> {
   return counted.reduce((sum, { value }) => sum + value, 0);
 }
 
+/** The outcome of an operation that the quota did not allow. */
+const REFUSED = 'RATE_LIMITED';
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const AGES = [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600];
 const WINDOW = ['plan', 'window'];

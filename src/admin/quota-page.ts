@@ -1,13 +1,19 @@
 import type { CallerView } from '../caller/caller.ts';
 import type { QuotaWindow } from '../caller/quota.ts';
 import type { Health } from '../server/http/health.ts';
+import { barChart } from './bar-chart.ts';
+import type { Minute } from './last-hour.ts';
 import type { AdminSources, Metrics } from './metrics.ts';
 
 /** The callers that called last are shown. */
 const MAX_SHOWN = 100;
 
 /** The state of the process and a row for each caller. The page reloads itself. */
-export function quotaPage({ views, health, replicas }: AdminSources, totals: Totals): string {
+export function quotaPage(
+  { views, health, replicas }: AdminSources,
+  totals: Totals,
+  lastHour: readonly Minute[],
+): string {
   const callers = views();
   // By name, so that rows keep their places.
   const rows = callers.slice(0, MAX_SHOWN).map(row).toSorted();
@@ -28,6 +34,10 @@ export function quotaPage({ views, health, replicas }: AdminSources, totals: Tot
     <p>${escaped(stateOf(health(), replicas()))}</p>
     <h2>This process since its start</h2>
     <dl>${figures(totals)}</dl>
+    <h2>The last hour of this process, by the minute</h2>
+    <div class="charts">
+      ${charts(lastHour)}
+    </div>
     <h2>API keys</h2>
     <p class="note">Minute and day count the calls of all replicas, as this process saw them last. Queued, made and saved are of this process. Times are UTC.</p>
     <table>
@@ -44,8 +54,9 @@ const TITLES = ['Caller', 'Plan', 'Minute', 'Day', 'Queued', 'State', 'Calls mad
 
 type Totals = Awaited<ReturnType<Metrics['totals']>>;
 
-function row({ name, quota, made, saved }: CallerView): string {
-  const { plan, windows, queued, pausedUntil } = quota;
+function row(view: CallerView): string {
+  const { name, quota, made, saved } = view;
+  const { plan, windows, queued } = quota;
   const windowOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
   const cells = [
     `<code>${escaped(name)}</code>`,
@@ -53,18 +64,24 @@ function row({ name, quota, made, saved }: CallerView): string {
     windowOf('MINUTE'),
     windowOf('DAY'),
     count(queued),
-    pausedUntil ? `<strong>paused until ${time(pausedUntil)}</strong>` : 'active',
+    stateOfKey(view),
     count(made),
     count(saved),
   ];
   return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}">${cell}</td>`).join('')}</tr>`;
 }
 
+function stateOfKey({ quota: { windows, pausedUntil }, isRejected }: CallerView): string {
+  if (isRejected) return '<strong>rejected</strong>';
+  if (pausedUntil) return `<strong>paused until ${time(pausedUntil)}</strong>`;
+  return windows.some(({ remaining }) => remaining === 0) ? 'exhausted' : 'active';
+}
+
 function meter(window: QuotaWindow | undefined): string {
   if (!window) return 'not known yet';
   const { used, limit, resetAt } = window;
   const reset = resetAt ? `<small>resets ${time(resetAt)}</small>` : '';
-  return `<meter max="${limit}" high="${limit * 0.8}" optimum="0" value="${used}"></meter> ${count(used)} of ${count(limit)}${reset}`;
+  return `<meter max="${limit}" high="${limit * 0.8}" optimum="0" value="${used}"></meter> <span>${count(used)} of ${count(limit)} used</span>${reset}`;
 }
 
 function figures({ callsMade, callsSaved, refused, stale }: Totals): string {
@@ -77,6 +94,16 @@ function figures({ callsMade, callsSaved, refused, stale }: Totals): string {
     ['stale responses', count(stale)],
   ];
   return pairs.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('');
+}
+
+function charts(lastHour: readonly Minute[]): string {
+  const barsOf = (counted: 'callsMade' | 'callsSaved' | 'refused') =>
+    lastHour.map(({ startsAt, [counted]: value }) => ({ startsAt, value }));
+  return [
+    barChart('calls made', barsOf('callsMade')),
+    barChart('calls saved', barsOf('callsSaved')),
+    barChart('operations refused', barsOf('refused')),
+  ].join('\n      ');
 }
 
 function stateOf({ draining, redis, pausedKeys, isGetRouteWorking }: Health, replicas: number): string {
@@ -117,8 +144,15 @@ th, td { padding: 0.5rem 0.8rem 0.5rem 0; text-align: start; vertical-align: top
 th { font-size: 0.85rem; }
 dd, td { font-variant-numeric: tabular-nums; }
 code { overflow-wrap: anywhere; }
-time { white-space: nowrap; }
-meter { inline-size: 6rem; }
+time, td span { white-space: nowrap; }
+meter { inline-size: 4rem; }
+.charts { display: flex; flex-wrap: wrap; gap: 1rem 2rem; }
+figure { flex: 1 1 16rem; max-inline-size: 24rem; margin: 0; font-variant-numeric: tabular-nums; }
+figure svg { display: block; inline-size: 100%; block-size: 3rem; margin-block: 0.3rem 0.1rem; border-block-end: 1px solid var(--line); }
+figure small { display: flex; justify-content: space-between; }
+.calls-made { fill: light-dark(#0969da, #58a6ff); }
+.calls-saved { fill: light-dark(#1a7f37, #3fb950); }
+.operations-refused { fill: light-dark(#cf222e, #ff7b72); }
 @media (max-width: 60rem) {
   thead { display: none; }
   tr { display: block; padding-block: 0.6rem; border-block-end: 1px solid var(--line); }

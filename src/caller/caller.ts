@@ -97,7 +97,17 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
     /** With the calls made and saved by this process since it created the caller. Undefined before the first call. */
     view() {
       const quota = latestQuota();
-      return quota && { name: nameOf(apiKey), quota, made: refreshBudget.calls(), saved: savedCalls };
+      if (!quota) return undefined;
+      return {
+        name: nameOf(apiKey),
+        quota,
+        made: refreshBudget.calls(),
+        saved: savedCalls,
+        /** Whether the pet API rejected the key, so that petql makes no call with it for now. */
+        get isRejected() {
+          return rejectedKey.error() !== undefined;
+        },
+      };
     },
     /** Whether the key is paused after a 429. */
     isPaused: () => throttle.isPaused(),

@@ -18,7 +18,7 @@ test('in a real browser the page shows each caller as it calls, from petql alone
     await page.goto(`${gateway.adminOrigin}/quota`);
     await page.getByText('No calls yet.').waitFor();
     await gateway.query('{ pets { id } }');
-    await page.getByText('1 of 60').waitFor();
+    await page.getByText('1 of 60 used').waitFor();
     gateway.petApi.fault = tooMany(30);
     await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache', prefer: 'wait=1' } });
     await page.getByText(/paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/).waitFor();
@@ -95,6 +95,55 @@ test('the page says what this process has saved, and when and where figures hold
   ]);
   expect(await page()).toMatch(/resets <time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC<\/time>/);
   expect(await page()).toContain('Minute and day count the calls of all replicas');
+});
+
+test('the page shows the last hour by the minute, as charts and in words', async () => {
+  let nowMs = Date.UTC(2026, 10, 21, 11, 59, 30);
+  const clock = { now: () => nowMs, elapsed: () => performance.now() };
+  await using gateway = await startGateway({ gateway: { admin: true, clock, maxAgeMs: 0 } });
+  const charts = async () => {
+    const html = await (await fetch(`${gateway.adminOrigin}/quota`)).text();
+    const [, captions, bars] = [/$/g, /<figcaption>(.*?)<\/figcaption>/g, /<title>(.*? UTC: .*?)<\/title>/g].map(
+      (one) => [...html.matchAll(one)].map(([, text]) => text?.replaceAll(/<.*?>/g, '')),
+    );
+    return { captions, bars };
+  };
+  await gateway.query('{ pets { id } }');
+  nowMs += 60_000;
+  await gateway.query('{ pets { id } petsById(ids: ["1", "2"]) { id } }');
+  await gateway.query('{ pets { id } petsById(ids: ["1", "2"]) { id } }');
+  gateway.petApi.fault = () => ({ status: 429, headers: { 'retry-after': '30' } });
+  await gateway.query('{ pets(status: SOLD) { id } }', { headers: { prefer: 'wait=0' } });
+
+  expect(await charts()).toEqual({
+    captions: [
+      'calls made: 4, at most 3 a minute',
+      'calls saved: 4, at most 4 a minute',
+      'operations refused: 1, at most 1 a minute',
+    ],
+    bars: ['11:59 UTC: 1', '12:00 UTC: 3', '12:00 UTC: 4', '12:00 UTC: 1'],
+  });
+  nowMs += 59 * 60_000;
+  expect((await charts()).bars).toEqual(['12:00 UTC: 3', '12:00 UTC: 4', '12:00 UTC: 1']);
+  nowMs += 60_000;
+  expect(await charts()).toEqual({ captions: ['calls made: 0', 'calls saved: 0', 'operations refused: 0'], bars: [] });
+});
+
+test('the page says of a key whether it is active, exhausted or rejected', async () => {
+  await using gateway = await startGateway({
+    gateway: { admin: true, maxAgeMs: 0 },
+    petApi: { keys: { small: { perMinute: 1, perDay: 50 }, large: { perMinute: 60, perDay: 1_000 } } },
+  });
+  const ask = (key: string) => gateway.query('{ pets { id } }', { headers: { authorization: `Bearer ${key}` } });
+  const states = async () => {
+    const html = await (await fetch(`${gateway.adminOrigin}/quota`)).text();
+    return [...html.matchAll(/data-title="State">(?:<strong>)?([^<]*)</g)].map(([, state = '']) => state).toSorted();
+  };
+  await Promise.all(['small', 'large'].map(ask));
+  expect(await states()).toEqual(['active', 'exhausted']);
+  gateway.petApi.fault = ({ key }) => (key === 'large' ? { status: 401 } : undefined);
+  await ask('large');
+  expect(await states()).toEqual(['exhausted', 'rejected']);
 });
 
 test('rows keep their places when callers call again', async () => {

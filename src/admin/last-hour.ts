@@ -1,0 +1,52 @@
+import type { Clock } from '../clock.ts';
+
+const MINUTE_MS = 60_000;
+const MINUTES = 60;
+const NOTHING = { callsMade: 0, callsSaved: 0, refused: 0 };
+
+/** What this process did in one minute. */
+export interface Minute {
+  readonly startsAt: Date;
+  readonly callsMade: number;
+  readonly callsSaved: number;
+  /** Operations that were RATE_LIMITED. */
+  readonly refused: number;
+}
+
+type Counted = keyof typeof NOTHING;
+
+/** Counts by the minute of the wall clock, over the last hour. */
+export class LastHour {
+  readonly #clock: Pick<Clock, 'now'>;
+  /** A ring: the minute with this number since the epoch, and what happened in it. */
+  readonly #minutes = Array.from({ length: MINUTES }, () => ({ number: NaN, ...NOTHING }));
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock;
+  }
+
+  add(counted: Counted, count: number): void {
+    const number = this.#currentNumber();
+    const minute = this.#slot(number);
+    if (minute.number !== number) Object.assign(minute, { number, ...NOTHING });
+    minute[counted] += count;
+  }
+
+  /** Returns sixty minutes, the current one last. */
+  minutes(): readonly Minute[] {
+    const current = this.#currentNumber();
+    return Array.from({ length: MINUTES }, (_, index) => {
+      const number = current - MINUTES + 1 + index;
+      const { number: counted, ...counts } = this.#slot(number);
+      return { startsAt: new Date(number * MINUTE_MS), ...(counted === number ? counts : NOTHING) };
+    });
+  }
+
+  #slot(number: number) {
+    return this.#minutes[number % MINUTES] ?? { number: NaN, ...NOTHING };
+  }
+
+  #currentNumber(): number {
+    return Math.floor(this.#clock.now() / MINUTE_MS);
+  }
+}
