@@ -100,7 +100,7 @@ export function createReadQueue(parts: CallerParts) {
   function failHopeless(): void {
     const { calls } = currentPlan();
     // The last call waits longest.
-    if (calls.size === 0 || throttle.outlook(calls.size - 1).waitMs === 0) return;
+    if (calls.size === 0 || throttle.hasOldView() || throttle.outlook(calls.size - 1).waitMs === 0) return;
     let position = 0;
     for (const waiting of calls.values()) {
       const { waitMs, refused } = throttle.outlook(position);

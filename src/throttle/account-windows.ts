@@ -74,14 +74,17 @@ export function hasReset(account: Account, name: WindowName, nowMs: number): boo
   return account[name].total > inFlight(account, nowMs);
 }
 
-/** Returns the minimum time until more than `needed` spent permits are free again. */
+/** Returns the minimum time until more than `needed` spent permits are free again: a call in flight may end now, whatever its lease. */
 export function freeInMs(account: Account, name: WindowName, nowMs: number, needed: number): number {
   const { slots, counts, reset } = account[name];
   const resetMs = reset && reset.byMs > nowMs && account.lastGrantAtMs < reset.fromMs ? reset.byMs - nowMs : Infinity;
+  const settledSlot = freeSlot(name, nowMs);
   let freed = 0;
   for (const [index, slot] of slots.entries()) {
     freed += counts[index] ?? 0;
-    if (freed > needed) return Math.min(resetMs, Math.max(1, slot * WINDOWS[name].slotMs - nowMs));
+    if (freed <= needed) continue;
+    const freeAtMs = Math.min(slot, settledSlot) * WINDOWS[name].slotMs;
+    return Math.min(resetMs, Math.max(1, freeAtMs - nowMs));
   }
   return Math.min(resetMs, WINDOWS[name].lengthMs);
 }

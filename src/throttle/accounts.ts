@@ -39,12 +39,16 @@ const ACCOUNT_TTL_MS = 93_600_000;
 /** Redis may be available again at any time, so no wait is expected to be longer without it. */
 const SOON_MS = 1_000;
 const CONTENDED_MS = 50;
+/** Another replica may have got permits back since. */
+const OLD_VIEW_MS = 1_000;
 const WARN_EVERY_MS = 60_000;
 
 interface Seen {
   readonly account: Account;
   /** As the store keeps it; undefined where it does not. */
   readonly text: string | undefined;
+  /** By the store's clock. */
+  readonly atMs: number;
 }
 
 type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
@@ -122,6 +126,12 @@ export function createAccounts(options: AccountsOptions) {
       if (!own) return wait;
       return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), isOfShare: replicas !== undefined };
     },
+    /** Whether another replica may have changed the account since this process saw it, and a look at Redis takes but a moment. */
+    isViewOld(apiKey: string): boolean {
+      const last = seen.get(apiKey);
+      if (!last || !replicas?.isRedisFast || offline.get(apiKey)) return false;
+      return store.nowMs() - last.atMs > OLD_VIEW_MS;
+    },
     flush,
   };
 
@@ -171,9 +181,9 @@ export function createAccounts(options: AccountsOptions) {
     if (replicas?.isRedisWorking === false) return;
     try {
       await rejoin(apiKey);
-      const now = await store.update(documentOf(apiKey), (text) => {
-        const account = text === undefined ? undefined : open(apiKey, text);
-        return { text, ttlMs: 0, result: account && { account, text } };
+      const now = await store.update(documentOf(apiKey), (text, nowMs) => {
+        const account = text === undefined ? undefined : open(apiKey, text, nowMs);
+        return { text, ttlMs: 0, result: account && { account, text, atMs: nowMs } };
       });
       if (now) seen.set(apiKey, now);
     } catch (error) {
@@ -208,11 +218,11 @@ export function createAccounts(options: AccountsOptions) {
     const { result, now } = await store.update(
       documentOf(apiKey),
       (found, nowMs): Changed<{ result: Result; now: Seen }> => {
-        const account = open(apiKey, found);
+        const account = open(apiKey, found, nowMs);
         const changed = change(account, nowMs, rules);
         const text = isWorthKeeping(account, end, nowMs) ? JSON.stringify(account) : undefined;
         const ttlMs = isBlank(account) ? rules.leaseMs : ACCOUNT_TTL_MS;
-        return { text, ttlMs, result: { result: changed, now: { account, text } } };
+        return { text, ttlMs, result: { result: changed, now: { account, text, atMs: nowMs } } };
       },
     );
     if (now.account.granted > 0) seen.set(apiKey, now);
@@ -228,13 +238,13 @@ export function createAccounts(options: AccountsOptions) {
     }
   }
 
-  function open(apiKey: string, found: string | undefined): Account {
+  function open(apiKey: string, found: string | undefined, nowMs: number): Account {
     const last = seen.get(apiKey);
     const known =
       found === undefined ? undefined : found === last?.text ? (JSON.parse(found) as Account) : decodeAccount(found);
     if (found !== undefined && !known) warnOfUnreadable();
     // The offline account starts from it if it cannot be written.
-    if (known && !last) seen.set(apiKey, { account: structuredClone(known), text: JSON.stringify(known) });
+    if (known && !last) seen.set(apiKey, { account: structuredClone(known), text: JSON.stringify(known), atMs: nowMs });
     const account = known ?? newAccount(randomUUID(), !isFreshUpstream || found !== undefined);
     // Redis lost some of it, or another replica restored it from what that one had seen.
     if (last && (account.granted < last.account.granted || account.epoch !== last.account.epoch)) {

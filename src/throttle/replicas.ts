@@ -2,6 +2,7 @@ import type { Log } from '../log.ts';
 import type { NameOf } from '../store/names.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Store } from '../store/store.ts';
+import { MOMENT_MS } from '../time-limit.ts';
 
 /** The version in a document's name is raised with its format. */
 const NAME = 'replicas:2';
@@ -37,6 +38,8 @@ export function createReplicas(store: Store, nameOf: NameOf, replica: string, lo
   let firstBeatMs = Infinity;
   let lastBeatMs = -Infinity;
   let failedAtMs = 0;
+  /** How long the last successful heartbeat took. */
+  let tookMs = 0;
   let isClosed = false;
   const listeners: ((isEmptied: boolean) => void)[] = [];
   const timer = setInterval(() => void beat(), HEARTBEAT_MS).unref();
@@ -54,6 +57,10 @@ export function createReplicas(store: Store, nameOf: NameOf, replica: string, lo
     /** False from the first failure until the next successful heartbeat. */
     get isRedisWorking() {
       return isWorking;
+    },
+    /** Whether a look at Redis takes but a moment. */
+    get isRedisFast() {
+      return isWorking && tookMs <= MOMENT_MS;
     },
     noteFailure,
     /**
@@ -80,6 +87,7 @@ export function createReplicas(store: Store, nameOf: NameOf, replica: string, lo
       });
       firstBeatMs = Math.min(firstBeatMs, performance.now());
       lastBeatMs = sentAtMs;
+      tookMs = performance.now() - sentAtMs;
       const isEmptied = counts.length > 0 && !isKnown;
       counts = [count, ...counts].slice(0, REMEMBERED_BEATS);
       if (!isWorking && !isClosed) log.info({}, 'Redis is available');

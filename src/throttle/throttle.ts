@@ -129,6 +129,12 @@ export class Throttle {
     return this.#writes.size;
   }
 
+  /** Whether nothing can be refused by the account as seen last: taking permits reads it again. */
+  hasOldView(): boolean {
+    // While permits are taken, the account may count those that are not here yet.
+    return this.#source.taking !== undefined || this.#options.accounts.isViewOld(this.#options.apiKey);
+  }
+
   /** Returns the minimum wait of a read with so many others before it, and its refusal if it cannot wait so long. */
   outlook(ahead: number): { readonly waitMs: number; readonly refused: Refused } {
     const before = ahead + this.#writes.size - this.#permits.length;
@@ -155,8 +161,7 @@ export class Throttle {
 
   /** Refuses writes whose wait would pass their deadline, and takes permits for the calls that wait. */
   #advance(): void {
-    // Until then the account may count permits that are not here yet.
-    if (!this.#source.taking) this.#refuseHopeless();
+    if (!this.hasOldView()) this.#refuseHopeless();
     const waiting = this.#waiting();
     this.#giveBack(this.#permits.length - waiting);
     for (; this.#jobs < waiting; this.#jobs += 1) this.#queue.schedule(() => this.#run());

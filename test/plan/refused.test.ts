@@ -3,6 +3,7 @@ import { PLANS } from '../../src/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import type { ArrivingCall, Fault } from '../support/pet-api/fault.ts';
 import type { Tells } from '../support/pet-api/strict-plan.ts';
+import { createRedis, startReplicas } from '../support/redis-double.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
 import type { World } from '../support/world.ts';
 
@@ -167,4 +168,45 @@ test.each([401, 403])('while a key may be banned by a %i to the probe, cached da
   await world.pass(1_000);
   expect(await list()).toMatchObject({ upstreamCalls: 0, staleReason: 'PAUSED' });
   expect((await world.until(petql.create(1, { waitMs: 0 }))).errors?.[0]?.extensions.code).toBe('FORBIDDEN');
+});
+
+describe('while all calls of the minute are in flight', () => {
+  const PER_MINUTE = 20;
+  const plan = `${PER_MINUTE}/1000`;
+  const createSlowWorld = () =>
+    createWorld({
+      seed: 3,
+      startsAt: '2026-11-21T09:41:07Z',
+      latencyMs: [2_000, 2_000],
+      keys: { key: { perMinute: PER_MINUTE, perDay: 1_000, windows: 'sliding', tells: 'nothing' } },
+    });
+
+  test('the time to retry counts them as answered now, and not their lease', async () => {
+    await using world = await createSlowWorld();
+    const petql = await world.start({ plan });
+    await world.until(petql.create(1));
+    await world.pass(2 * MINUTE_MS);
+    const burst = Promise.all(Array.from({ length: PER_MINUTE }, () => petql.create(1)));
+    await world.pass(1_000);
+    const { errors } = await world.until(petql.create(1, { waitMs: 20_000 }));
+    expect(errors?.[0]?.extensions).toMatchObject({ code: 'RATE_LIMITED', window: 'MINUTE' });
+    expect(errors?.[0]?.extensions.retryAfterMs).toBeLessThanOrEqual(62_000);
+    await world.until(burst);
+  });
+
+  test('a replica that saw them there looks again before it refuses', async () => {
+    await using world = await createSlowWorld();
+    const [one, other = one] = await startReplicas(world, createRedis({ seed: 1 }), 2, { plan });
+    await world.until(one.create(1));
+    await world.pass(2 * MINUTE_MS);
+    const burst = Promise.all(Array.from({ length: PER_MINUTE }, () => one.create(1)));
+    await world.pass(1_000);
+    expect((await other.rateLimit()).minute.remaining).toBe(0);
+    await world.until(burst);
+    await world.pass(62_000);
+    expect(createdIn(await world.until(other.create(1, { waitMs: 1_000 })))).toBe(1);
+    const { data } = await world.until(other.read(1, { waitMs: 1_000 }));
+    expect(data?.['petsById']).toEqual([null]);
+    expect(brokenPromises(world.history())).toEqual([]);
+  });
 });
