@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { describeConfig, readConfig } from './config.ts';
 import { createGateway } from './gateway.ts';
 import type { Gateway } from './gateway.ts';
-import { createLog } from './log.ts';
+import { createLog, takeWarnings } from './log.ts';
 import { DEMO_KEYS } from './sandbox/usage-limits.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
 import { PROGRAM_ONLY } from './settings.ts';
@@ -14,9 +13,7 @@ import type { Listener } from './server/listener.ts';
 import { isLoopback, withHostCheck } from './server/http/host-check.ts';
 import { manifestEntries } from './server/trusted-documents.ts';
 import { unusableFile } from './store/file-store.ts';
-
-/** The package.json of a checkout or of the installed package. */
-const { version } = createRequire(import.meta.url)('../package.json') as { version: string };
+import { version } from './version.ts';
 
 /** Docker kills a container ten seconds after SIGTERM. */
 const GRACE_MS = 7_000;
@@ -38,13 +35,13 @@ ${describeConfig('sandbox')}`;
 
 interface Service {
   readonly banner: string;
-  stop(): Promise<void>;
+  stop(signal: string): Promise<void>;
 }
 
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  console.error(`petql: ${oneLine(error)}`);
+  process.stderr.write(`petql: ${oneLine(error)}\n`);
   process.exit(1);
 }
 
@@ -67,6 +64,8 @@ async function runSandbox(config: Config): Promise<Service> {
 }
 
 async function runGateway(config: Config): Promise<Service> {
+  const log = createLog(config.logLevel);
+  takeWarnings(log);
   const sandbox = config.petApiUrl ? undefined : await openSandbox(config);
   const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
   const trustedDocuments = readManifest(config);
@@ -76,7 +75,7 @@ async function runGateway(config: Config): Promise<Service> {
     trustedDocuments,
     admin: config.adminPort !== undefined,
     freshUpstream: sandbox !== undefined,
-    log: createLog(config.logLevel),
+    log,
     graphiqlKey: demoKey,
   });
   await gateway.ready().catch((error: Error) => {
@@ -88,6 +87,7 @@ async function runGateway(config: Config): Promise<Service> {
   const listener = await listen(handle, { ...config, idleMs }).catch(listenError('--host (HOST) or --port (PORT)'));
   const admin = await openAdmin(gateway, config);
   const endpoint = `${listener.origin}/graphql`;
+  log.info({ version, endpoint, admin: admin?.origin }, 'listening');
   return {
     banner: [
       `petql ${version}: GraphQL gateway over the pet API`,
@@ -99,12 +99,14 @@ async function runGateway(config: Config): Promise<Service> {
       'Try it:',
       exampleRequest(endpoint, config, trustedDocuments, demoKey),
     ].join('\n'),
-    async stop() {
+    async stop(signal) {
+      log.info({ signal }, 'stopping');
       void gateway.drain(config.shutdownDelayMs);
       await listener.stop({ delayMs: config.shutdownDelayMs, graceMs: GRACE_MS });
       await admin?.stop({ graceMs: 0 });
       await gateway.close();
       await sandbox?.close();
+      log.info({}, 'stopped');
     },
   };
 }
@@ -183,7 +185,7 @@ function stopOnSignal(service: Service): void {
         process.exit(128 + constants.signals[signal]);
       }
       stoppingSinceMs = performance.now();
-      service.stop().then(
+      service.stop(signal).then(
         () => process.exit(0),
         (error: unknown) => {
           console.error(`petql: could not stop cleanly: ${oneLine(error)}`);

@@ -10,6 +10,7 @@ export interface Events {
   waited(event: WaitEvent): void;
   /** A read is sent again after a failure, beside its `upstreamCall`. */
   retried(event: { readonly operation: 'getPet' | 'listPets' }): void;
+  storeUpdate(event: StoreUpdateEvent): void;
 }
 
 /** An operation is answered or rejected. */
@@ -39,4 +40,11 @@ export interface UpstreamCallEvent {
 export interface WaitEvent {
   readonly kind: 'read' | 'write';
   readonly waitedMs: number;
+}
+
+/** A command to Redis has ended. */
+export interface StoreUpdateEvent {
+  /** `won` wrote, `lost` found that another replica had written first, `read` wanted to write nothing. */
+  readonly result: 'failed' | 'lost' | 'read' | 'won';
+  readonly tookMs: number;
 }

@@ -84,7 +84,7 @@ function assemble(
   spans: Spans,
 ): Gateway {
   const { petApiUrl, upstreamTimeoutMs, maxStaleMs, log, clock } = checked;
-  const stores = openStores(checked, opened);
+  const stores = openStores(checked, opened, (update) => metrics?.storeUpdate(update));
   const { accounts, replicas, sharedLists, records, nameOf, redis } = stores;
   const { dispatcher, admin } = checked;
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, dispatcher });

@@ -1,4 +1,5 @@
 import { Console } from 'node:console';
+import { format } from 'node:util';
 import { pino } from 'pino';
 
 /** Each level includes those before it. */
@@ -34,7 +35,7 @@ export function createLog(level: LogLevel): Log {
     // A full pipe is an error event at once, instead of a sleep of the whole process.
     retryEAGAIN: () => false,
   });
-  const log = pino({ name: 'petql', level }, destination);
+  const log = pino({ name: 'petql', level, formatters: { level: (label) => ({ level: label }) } }, destination);
   destination.on('drop', () => (dropped += 1));
   destination.on('error', () => (retry ??= setTimeout(writeWaiting, RETRY_MS).unref()));
   destination.on('drain', () => {
@@ -48,6 +49,13 @@ export function createLog(level: LogLevel): Log {
     retry = undefined;
     destination.write('');
   }
+}
+
+/** Gives the log what libraries and Node.js would write to standard error as text. */
+export function takeWarnings(log: Log): void {
+  console.warn = (...words: unknown[]) => log.warn({}, format(...words));
+  console.error = (...words: unknown[]) => log.error({}, format(...words));
+  process.removeAllListeners('warning').on('warning', ({ name, message }) => log.warn({ name }, message));
 }
 
 /** The default of the option `log`. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { steadyTime } from './clock.ts';
+import type { Events } from './events.ts';
 import { createSharedLists } from './reads/shared-lists.ts';
 import type { CheckedOptions } from './settings.ts';
 import { openFileStore } from './store/file-store.ts';
@@ -11,6 +12,7 @@ import { connectRedis } from './store/redis.ts';
 import { createRedisStore } from './store/redis-store.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { Store } from './store/store.ts';
+import { timedConnection } from './store/timed-connection.ts';
 import { createAccounts } from './throttle/accounts.ts';
 import { createReplicas } from './throttle/replicas.ts';
 
@@ -18,9 +20,9 @@ import { createReplicas } from './throttle/replicas.ts';
 const LATE_COUNT_MS = 60_000;
 
 /** Opens the store, in Redis for many replicas, in a file or in memory for one process, and what is built on it. */
-export function openStores(options: CheckedOptions, opened: DisposableStack) {
+export function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: Events['storeUpdate']) {
   const { petApiUrl, redisUrl, stateFile, keySecret, clock, log, plan, upstreamTimeoutMs, freshUpstream } = options;
-  const opening = openStore(options);
+  const opening = openStore(options, onUpdate);
   opened.defer(() => void opening.close());
   const nameOf = createNames(petApiUrl, keySecret);
   const replicas = redisUrl === undefined ? undefined : createReplicas(opening, nameOf, randomUUID(), log);
@@ -75,10 +77,12 @@ export function openStores(options: CheckedOptions, opened: DisposableStack) {
   };
 }
 
-function openStore({ redisUrl, redisConnection, stateFile, clock, log }: CheckedOptions): Store {
+function openStore(options: CheckedOptions, onUpdate: Events['storeUpdate']): Store {
+  const { redisUrl, stateFile, clock, log } = options;
   if (redisUrl !== undefined) {
     if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
-    return createRedisStore(redisConnection ?? connectRedis(redisUrl), clock.elapsed);
+    const { redisConnection = connectRedis(redisUrl) } = options;
+    return createRedisStore(timedConnection(redisConnection, onUpdate), clock.elapsed);
   }
   const nowMs = steadyTime(clock);
   return stateFile === undefined ? createMemoryStore(nowMs) : openFileStore(stateFile, nowMs, log);

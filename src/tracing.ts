@@ -39,6 +39,12 @@ export function traceHeaders(inTrace: TraceContext): Record<string, string> {
   return { traceparent: `00-${span.traceId}-${span.spanId}-${flags}`, ...(tracestate && { tracestate }) };
 }
 
+/** Undefined outside of any trace. */
+export function traceIdOf(inTrace: TraceContext): string | undefined {
+  const span = trace.getSpanContext(inTrace);
+  return span && isSpanContextValid(span) ? span.traceId : undefined;
+}
+
 export interface RequestWait extends WaitEvent {
   /** Why the wait ended without a call: the code of its error, or why its answer is stale. */
   readonly refused: string | undefined;
@@ -76,7 +82,8 @@ export function createSpans(isRecording = true) {
           outcome,
         }: Pick<OperationEvent, 'outcome' | 'type'> & { readonly name?: string | undefined }) {
           if (type !== 'none') {
-            span.updateName(name === undefined ? type : `${type} ${name}`);
+            // Not by the client's name for it, which would make as many names of spans as clients like.
+            span.updateName(type);
             span.setAttribute('graphql.operation.type', type);
           }
           if (name !== undefined) span.setAttribute('graphql.operation.name', name);

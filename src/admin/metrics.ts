@@ -1,10 +1,11 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import type { QuotaView } from '../caller/quota.ts';
 import type { CallerView } from '../caller/caller.ts';
-import type { Events } from '../events.ts';
 import type { Clock } from '../clock.ts';
+import type { Events, UpstreamCallEvent } from '../events.ts';
 import { PLANS, planName } from '../plan.ts';
 import type { Health } from '../server/http/health.ts';
+import { version } from '../version.ts';
 import { LastHour } from './last-hour.ts';
 
 /** States that are read when Prometheus scrapes or somebody opens the quota page. */
@@ -35,6 +36,7 @@ export function createMetrics({ views, health, replicas, clock }: AdminSources) 
   const retries = counter('petql_upstream_retries_total', 'Upstream calls that repeat a failed read.', ['operation']);
   const callSeconds = histogram('petql_upstream_call_duration_seconds', 'Duration of upstream calls.', ['operation']);
   const waitSeconds = histogram('petql_wait_seconds', 'Wait of upstream calls for the quota.', ['kind']);
+  const storeSeconds = histogram('petql_store_update_seconds', 'Duration of updates in Redis.', ['result']);
   const queued = gauge('petql_queued_calls', 'Upstream calls that wait for the quota.');
   const callers = gauge('petql_callers', 'API keys in use, by plan.', ['plan']);
   const paused = gauge('petql_paused_keys', 'API keys that are paused after a 429.');
@@ -66,7 +68,14 @@ export function createMetrics({ views, health, replicas, clock }: AdminSources) 
     },
     waited: ({ kind, waitedMs }) => waitSeconds.observe({ kind }, waitedMs / 1000),
     retried: ({ operation }) => retries.inc({ operation }),
+    storeUpdate: ({ result, tookMs }) => storeSeconds.observe({ result }, tookMs / 1000),
   };
+
+  gauge('petql_build_info', 'Always 1; the version is a label.', ['version']).set({ version }, 1);
+  // For Prometheus, a series that begins with 1 has not increased.
+  for (const operation of OPERATIONS) calls.inc({ operation, status: '429', reason: 'rate-limited' }, 0);
+  operations.inc({ type: 'mutation', outcome: 'OUTCOME_UNKNOWN' }, 0);
+  for (const type of ['query', 'mutation']) operations.inc({ type, outcome: 'INTERNAL_SERVER_ERROR' }, 0);
 
   return {
     ...events,
@@ -138,6 +147,7 @@ async function sumOf(counter: Counter, outcome?: string): Promise<number> {
 
 /** The outcome of an operation that the quota did not allow. */
 const REFUSED = 'RATE_LIMITED';
+const OPERATIONS: readonly UpstreamCallEvent['operation'][] = ['createPet', 'getPet', 'listPets'];
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const AGES = [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600];
 const WINDOW = ['plan', 'window'];

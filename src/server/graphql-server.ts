@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { createYoga } from 'graphql-yoga';
 import type { ResolverContext } from '../schema/builder.ts';
 import { schema } from '../schema/schema.ts';
@@ -17,7 +16,7 @@ import { createRequestContext } from './request-context.ts';
 import type { RequestContext } from './request-context.ts';
 import type { RequestState, ServerContext } from './request-state.ts';
 import type { ServerParts } from './server-parts.ts';
-import { createTelemetry } from './telemetry.ts';
+import { createTelemetry, requestId } from './telemetry.ts';
 import { useTrustedDocuments } from './trusted-documents.ts';
 
 /** GraphQL over HTTP and in this process, under the same rules: at once from the response cache, or by Yoga. */
@@ -32,7 +31,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     schema,
     graphqlEndpoint: settings.endpoint,
     async context({ state }) {
-      state.context = await createContext(state.request, state.span.trace);
+      state.context = await createContext(state.request, state.span?.trace);
       return state.context;
     },
     maskedErrors: { maskError },
@@ -86,10 +85,10 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     let state: RequestState | undefined;
     try {
       const page = await pages(request);
-      if (page) return finish({ id: randomUUID() }, page);
+      if (page) return finish({ id: requestId(request) }, page);
       state = telemetry.begin(request);
       const response = await fromYoga(state);
-      if (request.method !== 'OPTIONS') telemetry.end(state);
+      telemetry.end(state);
       if (key !== undefined) store(key, state, response);
       return finish(state, response);
     } catch (fault) {

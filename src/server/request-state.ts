@@ -9,8 +9,8 @@ export interface RequestState {
   /** In the log and in the response's `X-Request-Id`. */
   readonly id: string;
   readonly startedAtMs: number;
-  /** The calls of the operation belong to its trace. */
-  readonly span: OperationSpan;
+  /** The calls of the operation belong to its trace. Undefined where the request is none. */
+  readonly span: OperationSpan | undefined;
   /** Undefined where the document does not name it, or is none. */
   operation?: OperationName | undefined;
   context?: RequestContext;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { NO_USAGE } from '../caller/usage.ts';
-import { readTraceContext } from '../tracing.ts';
+import { readTraceContext, traceIdOf } from '../tracing.ts';
 import { finishedError } from './errors.ts';
 import type { HttpRequest } from './http/http-message.ts';
 import { usageOf } from './http/results.ts';
@@ -12,10 +12,14 @@ export function createTelemetry({ settings: { log }, events, spans }: ServerPart
   return {
     begin(request: HttpRequest): RequestState {
       const { traceparent, tracestate } = request.headers;
-      const span = spans.operation(readTraceContext(traceparent, tracestate));
-      return { request, id: randomUUID(), startedAtMs: performance.now(), span };
+      // The preflight of a browser is no operation.
+      const isOperation = request.method !== 'OPTIONS';
+      const span = isOperation ? spans.operation(readTraceContext(traceparent, tracestate)) : undefined;
+      return { request, id: requestId(request), startedAtMs: performance.now(), span };
     },
+    /** Reports nothing for a request that is no operation. */
     end({ request, id, startedAtMs, span, operation, result = {} }: RequestState): void {
+      if (!span) return;
       const [error] = result.errors ?? [];
       const outcome = request.isAborted() ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
       const { type = 'none', name } = operation ?? {};
@@ -25,7 +29,15 @@ export function createTelemetry({ settings: { log }, events, spans }: ServerPart
       const { upstreamCalls, savedCalls, oldestAgeMs, staleReason } = usageOf(result) ?? NO_USAGE;
       const event = { type, outcome, tookMs, upstreamCalls, savedCalls, oldestAgeMs, staleReason } as const;
       events?.operation(event);
-      log.debug?.({ id, operation: name, ...event }, 'operation');
+      log.debug?.({ id, trace_id: traceIdOf(span.trace), operation: name, ...event }, 'operation');
     },
   };
 }
+
+/** The client's own id of a request, so that its log and petql's agree. */
+export function requestId({ headers }: HttpRequest): string {
+  const given = headers['x-request-id'];
+  return given !== undefined && SANE_ID.test(given) ? given : randomUUID();
+}
+
+const SANE_ID = /^[\w.:/+=~-]{1,128}$/;

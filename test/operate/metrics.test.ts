@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
 import { RESETS, slow, tooMany, fails } from '../support/pet-api/fault.ts';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
@@ -84,6 +86,38 @@ test('the series agree with a load of all kinds', async () => {
   }
 });
 
+test('what alerts count starts at 0, since the first one of a series is no increase', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true } });
+  const samples = await scrape(gateway);
+  for (const operation of ['createPet', 'getPet', 'listPets']) {
+    const labels = `operation="${operation}",status="429",reason="rate-limited"`;
+    expect(samples.get(`petql_upstream_calls_total{${labels}}`)).toBe(0);
+  }
+  for (const outcome of ['OUTCOME_UNKNOWN', 'INTERNAL_SERVER_ERROR']) {
+    expect(samples.get(`petql_operations_total{type="mutation",outcome="${outcome}"}`)).toBe(0);
+  }
+  expect(samples.get(`petql_build_info{version="${packageJson.version}"}`)).toBe(1);
+});
+
+test.skipIf(!redisIsHere)('updates in Redis are counted by their result, and take some time', async () => {
+  const redis = await startRedis();
+  try {
+    await using gateway = await startGateway({ gateway: { admin: true, redisUrl: redis.url } });
+    await gateway.query('{ pets { id } }');
+    const count = async (result: string) =>
+      (await scrape(gateway)).get(`petql_store_update_seconds_count{result="${result}"}`) ?? 0;
+    expect(await count('won')).toBeGreaterThan(0);
+    expect(await count('read')).toBeGreaterThan(0);
+    expect(await count('failed')).toBe(0);
+    await redis.kill();
+    await expect.poll(() => count('failed')).toBeGreaterThan(0);
+    const total = (await scrape(gateway)).get('petql_store_update_seconds_sum{result="won"}');
+    expect(total).toBeGreaterThan(0);
+  } finally {
+    await redis.close();
+  }
+});
+
 test('waiting calls are counted', async () => {
   const keys = { 'demo-free': { perMinute: 1, perDay: 50 } };
   await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 120_000 }, petApi: { keys } });
@@ -147,7 +181,9 @@ test('each operation is counted and logged once, even if it never ran', async ()
     ids.push(answer.headers.get('x-request-id'));
     await answer.arrayBuffer();
   }
-  const operations = [...(await scrape(gateway))].filter(([name]) => name.startsWith('petql_operations_total'));
+  const operations = [...(await scrape(gateway))].filter(
+    ([name, value]) => name.startsWith('petql_operations_total') && value > 0,
+  );
   expect(Object.fromEntries(operations)).toEqual({
     'petql_operations_total{type="query",outcome="OK"}': 2,
     'petql_operations_total{type="query",outcome="GRAPHQL_VALIDATION_FAILED"}': 1,
@@ -191,7 +227,8 @@ test('an operation whose client leaves is counted as aborted', async () => {
   const init = { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' } };
   const body = '{"query":"{ pets { id } }"}';
   await expect(fetch(gateway.endpoint, { ...init, body, signal: leaving.signal })).rejects.toThrow('abort');
-  const operations = async () => [...(await scrape(gateway))].filter(([name]) => name.startsWith('petql_operations'));
+  const operations = async () =>
+    [...(await scrape(gateway))].filter(([name, value]) => name.startsWith('petql_operations') && value > 0);
   await expect.poll(operations).toEqual([['petql_operations_total{type="query",outcome="ABORTED"}', 1]]);
 });
 
@@ -232,4 +269,16 @@ test('each operation is one log line with the id of its response', async () => {
     },
     { outcome: 'GRAPHQL_VALIDATION_FAILED', upstreamCalls: 0 },
   ]);
+});
+
+test.each([
+  ['mobile-7:42/a', true],
+  ['x'.repeat(129), false],
+  ['two words', false],
+  ['a", "admin": "yes', false],
+])("the client's X-Request-Id %s is petql's too where it is sane", async (id, isSane) => {
+  await using gateway = await startGateway();
+  const { headers } = await gateway.query('{ pets { id } }', { headers: { 'x-request-id': id } });
+  expect(headers.get('x-request-id') === id).toBe(isSane);
+  expect(gateway.logLines.at(-1)).toMatchObject({ msg: 'operation', id: headers.get('x-request-id') });
 });

@@ -45,6 +45,9 @@ const received = () => gateway.petApi.log.map(({ headers }) => headers['tracepar
 /** Finished spans, an operation after what it is made of. */
 const spans = () => exporter.getFinishedSpans();
 const named = (name: string) => spans().filter((span) => span.name === name);
+/** By the client's name for the operation. */
+const operationsOf = (name: string) =>
+  spans().filter(({ attributes }) => attributes['graphql.operation.name'] === name);
 const idOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId;
 const traceparentOf = (span: ReadableSpan) => `00-${span.spanContext().traceId}-${span.spanContext().spanId}-01`;
 
@@ -53,7 +56,7 @@ test('an operation has a span, with one for its wait and one for its call below 
 
   const [wait, call, operation] = spans() as [ReadableSpan, ReadableSpan, ReadableSpan];
   expect(spans()).toHaveLength(3);
-  expect(operation).toMatchObject({ name: 'query Sold', kind: SpanKind.SERVER, parentSpanContext: undefined });
+  expect(operation).toMatchObject({ name: 'query', kind: SpanKind.SERVER, parentSpanContext: undefined });
   expect(operation.attributes).toEqual({
     'graphql.operation.type': 'query',
     'graphql.operation.name': 'Sold',
@@ -74,7 +77,9 @@ test('an operation has a span, with one for its wait and one for its call below 
   expect(received()).toEqual([traceparentOf(call)]);
 });
 
-test('each span that begins ends', async () => {
+test('each span that begins ends, and a preflight begins none', async () => {
+  const asked = { origin: 'https://pets.example', 'access-control-request-method': 'POST' };
+  await fetch(gateway.endpoint, { method: 'OPTIONS', headers: asked });
   await gateway.query('{ pets { id } }', { headers: { authorization: null } });
   await gateway.query('query ($limit: Int!) { pets(limit: $limit) { id } }');
   await gateway.query('{ pets { id } }');
@@ -88,8 +93,8 @@ test('a creation waits as a write, below its own operation', async () => {
     gateway.query(CREATE),
     gateway.query('query Look { pets { id } }', { headers: { traceparent: TRACE } }),
   ]);
-  const [adopt] = named('mutation Adopt');
-  const [look] = named('query Look');
+  const [adopt] = operationsOf('Adopt');
+  const [look] = operationsOf('Look');
   const parents = (found: ReadableSpan[]) => found.map(({ parentSpanContext }) => parentSpanContext?.spanId);
   const waits = named('wait for the plan');
   const ofKind = (kind: string) => waits.filter(({ attributes }) => attributes['petql.wait.kind'] === kind);
@@ -99,6 +104,16 @@ test('a creation waits as a write, below its own operation', async () => {
   // What was read before the creation was over may have to be read once more.
   expect(new Set(parents(ofKind('read')))).toEqual(new Set([idOf(look)]));
   expect(new Set(parents(named('GET /pets')))).toEqual(new Set([idOf(look)]));
+});
+
+test('no client can name a span', async () => {
+  for (const name of ['A', 'B']) await gateway.query(`query ${name} { pets { id } }`);
+  expect(new Set(spans().map(({ name }) => name))).toEqual(new Set(['query', 'GET /pets', 'wait for the plan']));
+});
+
+test("an operation's log line has the id of its trace", async () => {
+  await gateway.query('{ pets { id } }', { headers: { traceparent: TRACE } });
+  expect(gateway.logLines.findLast(({ msg }) => msg === 'operation')).toMatchObject({ trace_id: TRACE_ID });
 });
 
 test("an operation stands in its request's trace, with the trace state", async () => {
@@ -169,7 +184,7 @@ test('no span holds a key, a variable, a document or an address', async () => {
   await gateway.query(document, { variables, operationName: 'Two' });
   await gateway.query('{ pets { id } }', { headers: { authorization: 'Bearer stray-key' } });
 
-  const outcomes = ['query One', 'mutation Two'].map((name) => named(name)[0]?.attributes['petql.outcome']);
+  const outcomes = ['One', 'Two'].map((name) => operationsOf(name)[0]?.attributes['petql.outcome']);
   expect(outcomes).toEqual(['OK', 'OK']);
   const all = JSON.stringify(
     spans().map(({ name, attributes, status, events, resource }) => [name, attributes, status, events, resource]),
@@ -197,7 +212,7 @@ test('operations that share a call have one span for it, below the one that pays
   const [call, ...others] = named('GET /pets');
   expect(others).toEqual([]);
   expect(named('wait for the plan')).toHaveLength(1);
-  expect([...named('query A'), ...named('query B')].map(idOf)).toContain(call?.parentSpanContext?.spanId);
+  expect([...operationsOf('A'), ...operationsOf('B')].map(idOf)).toContain(call?.parentSpanContext?.spanId);
 });
 
 test('a wait that ends without a permit has a span that says why', async () => {
@@ -214,17 +229,17 @@ test('a wait that ends without a permit has a span that says why', async () => {
   });
   await ask(CREATE);
 
-  const parents = new Map(spans().map((span) => [idOf(span), span.name]));
+  const parents = new Map(spans().map((span) => [idOf(span), span.attributes['graphql.operation.name']]));
   const waits = named('wait for the plan').map(({ attributes, parentSpanContext }) => [
     parents.get(parentSpanContext?.spanId),
     attributes['petql.wait.kind'],
     attributes['petql.wait.refused'],
   ]);
   expect(waits).toEqual([
-    ['query First', 'read', undefined],
-    ['query Older', 'read', 'QUOTA_EXHAUSTED'],
-    ['query Refused', 'read', 'RATE_LIMITED'],
-    ['mutation Adopt', 'write', 'RATE_LIMITED'],
+    ['First', 'read', undefined],
+    ['Older', 'read', 'QUOTA_EXHAUSTED'],
+    ['Refused', 'read', 'RATE_LIMITED'],
+    ['Adopt', 'write', 'RATE_LIMITED'],
   ]);
 });
 
