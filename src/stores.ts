@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { steadyTime } from './clock.ts';
 import type { Events } from './events.ts';
-import { createSharedLists } from './reads/shared-lists.ts';
+import { SharedLists } from './reads/shared-lists.ts';
 import type { CheckedOptions } from './settings.ts';
 import { openFileStore } from './store/file-store.ts';
 import { withKeySecret } from './store/key-secret.ts';
@@ -11,7 +11,7 @@ import { createRecords } from './store/records.ts';
 import { connectRedis } from './store/redis.ts';
 import { createRedisStore } from './store/redis-store.ts';
 import { StoreUnavailableError } from './store/store.ts';
-import type { Store } from './store/store.ts';
+import type { SharedStore, Store } from './store/store.ts';
 import { timedConnection } from './store/timed-connection.ts';
 import { createAccounts } from './throttle/accounts.ts';
 import { createReplicas } from './throttle/replicas.ts';
@@ -22,21 +22,27 @@ const LATE_COUNT_MS = 60_000;
 /** Opens the store, in Redis for many replicas, in a file or in memory for one process, and what is built on it. */
 export function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: Events['storeUpdate']) {
   const { petApiUrl, redisUrl, stateFile, keySecret, clock, log, plan, upstreamTimeoutMs, freshUpstream } = options;
-  const opening = openStore(options, onUpdate);
+  const redis = openRedis(options, onUpdate);
+  const opening = redis ?? openLocal(options);
   opened.defer(() => void opening.close());
   const nameOf = createNames(petApiUrl, keySecret);
-  const replicas = redisUrl === undefined ? undefined : createReplicas(opening, nameOf, randomUUID(), log);
+  const replica = randomUUID();
+  const replicas = redis && createReplicas(redis, nameOf, replica, log);
   opened.defer(() => replicas?.close());
   const { store, check } = withKeySecret(opening, keySecret, log);
   void check().catch(() => {});
   const sharedLists =
+    redis &&
     replicas &&
-    createSharedLists({
-      store,
+    new SharedLists({
+      store: { ...redis, ...store },
       nameOf,
+      log,
+      replica,
       clock,
       keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
       works: () => replicas.isRedisWorking,
+      replicaCount: () => replicas.count,
     });
   replicas?.onBeat(() => sharedLists?.flush());
   return {
@@ -77,13 +83,15 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
   };
 }
 
-function openStore(options: CheckedOptions, onUpdate: Events['storeUpdate']): Store {
+function openRedis(options: CheckedOptions, onUpdate: Events['storeUpdate']): SharedStore | undefined {
   const { redisUrl, stateFile, clock, log } = options;
-  if (redisUrl !== undefined) {
-    if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
-    const { redisConnection = connectRedis(redisUrl) } = options;
-    return createRedisStore(timedConnection(redisConnection, onUpdate), clock.elapsed);
-  }
+  if (redisUrl === undefined) return undefined;
+  if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
+  const { redisConnection = connectRedis(redisUrl) } = options;
+  return createRedisStore(timedConnection(redisConnection, onUpdate), clock.elapsed);
+}
+
+function openLocal({ stateFile, clock, log }: CheckedOptions): Store {
   const nowMs = steadyTime(clock);
   return stateFile === undefined ? createMemoryStore(nowMs) : openFileStore(stateFile, nowMs, log);
 }

@@ -125,10 +125,9 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
   /** No call with the key is sent for a while, and nobody gets data for it: here at once, by other replicas within a second. */
   function onRejected(): void {
     rejectedKey.reject();
-    // Anybody can make up a key, and announcing it would store a document.
-    if (cache.isEmpty()) return;
     cache.clear();
-    void sharedLists?.wrote();
+    // Nobody has data of a key that was made up, and announcing it would store a document.
+    if (options.accounts.isProven(apiKey)) void sharedLists?.announce();
   }
 
   /** The quota as this process knows it, for the headers of a response; undefined before the first call. */

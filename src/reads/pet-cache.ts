@@ -79,7 +79,6 @@ export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 
       generation += 1;
     },
     drop,
-    isEmpty: () => snapshots.size === 0,
     clear() {
       generation += 1;
       for (const key of snapshots.keys()) drop(key);

@@ -1,4 +1,3 @@
-import { MOMENT_MS, inTime } from '../time-limit.ts';
 import type { CallerParts } from './caller-parts.ts';
 import { notCachedError } from './freshness.ts';
 import type { Freshness } from './freshness.ts';
@@ -15,18 +14,21 @@ export function createPetReads({ cache, sharedLists }: CallerParts, queue: ReadQ
     async load(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
       const { freshness } = request;
       // Another replica may have written, or called for it: a look at Redis costs no call.
-      if (sharedLists?.isLookDue()) await inTime(sharedLists.look(), MOMENT_MS);
+      const looking = sharedLists?.catchUp();
+      if (looking) await looking;
       const served = serve(keys, freshness);
       const left = keys.filter((key) => !served.has(key));
       const results = left.length > 0 && freshness.mayCall ? await queue.add(left, request) : [];
       return keys.map((key) => served.get(key) ?? results[left.indexOf(key)] ?? notCachedError());
     },
     /**
-     * Returns what `load` would serve from the cache at this moment; undefined where it would call, wait or look at Redis.
-     * Spends, counts and logs nothing. What it finds is the very same object as before while nothing about it has changed.
+     * Returns what `load` would serve from the cache at this moment; undefined where it would call or wait. Looks at Redis in the
+     * background, and spends, counts and logs nothing. What it finds is the very same object as before while nothing about it has
+     * changed.
      */
     peek(key: ReadKey, freshness: Freshness): ServedAnswer | undefined {
-      return sharedLists?.isLookDue() ? undefined : fromCache(key, freshness, 0);
+      sharedLists?.keepUp();
+      return sharedLists?.isBlind ? undefined : fromCache(key, freshness, 0);
     },
   };
 

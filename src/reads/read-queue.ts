@@ -181,7 +181,7 @@ export function createReadQueue(parts: CallerParts) {
     rejectedKey.accept();
     if (flight.generation === cache.generation()) {
       cache.store(snapshot);
-      sharedLists?.share(snapshot);
+      void sharedLists?.share(snapshot);
     }
     pending.settleFrom(snapshot, (waiter) => accepts(waiter, flight));
   }

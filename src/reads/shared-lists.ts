@@ -1,141 +1,303 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import type { Pet } from '../pet.ts';
+import type { Log } from '../log.ts';
 import type { NameOf } from '../store/names.ts';
-import type { Store } from '../store/store.ts';
+import { createDocumentReader } from '../store/read-document.ts';
+import type { ReadDocument } from '../store/read-document.ts';
+import { StoreUnavailableError } from '../store/store.ts';
+import type { SharedStore } from '../store/store.ts';
+import { MOMENT_MS, inTime } from '../time-limit.ts';
 import type { PetCache } from './pet-cache.ts';
-import { isList } from './read-key.ts';
+import { LISTS, isList } from './read-key.ts';
 import type { ListName } from './read-key.ts';
+import { INDEX, SHARED_LIST } from './shared-documents.ts';
+import type { Index, SharedList } from './shared-documents.ts';
 import { listSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 
 interface SharedListsOptions {
-  readonly store: Store;
+  readonly store: SharedStore;
+  /** Names this process. */
+  readonly replica: string;
   readonly nameOf: NameOf;
   /** How long a list is of use, in milliseconds. */
   readonly keptMs: number;
   readonly clock: Pick<Clock, 'elapsed'>;
+  readonly log: Log;
   /** Whether the store works, so that no read waits for one that does not. */
   works(): boolean;
+  /** How many processes share the store. */
+  replicaCount(): number;
 }
 
-/** The document of one caller. */
-interface SharedDocument {
-  /** Of the last write, a UUID; '' before the first. */
-  readonly version: string;
-  /** The last list of each name since that write. */
-  readonly lists: { readonly [Name in ListName]?: SharedList };
-}
-
-interface SharedList {
-  /** By the store's clock. */
-  readonly asOfMs: number;
-  readonly complete: boolean;
-  readonly pets: readonly Pet[];
-}
-
-/** The version in a document's name is raised with its format. */
-const NAME = 'lists:2';
-/** Another replica's write is seen after this at the latest. */
+/** The versions in the names of documents are raised with their formats. */
+const INDEX_NAME = 'lists:3';
+const LIST_NAME = 'list:1';
+/** A look in the background follows the one before it by this. */
 const LOOK_EVERY_MS = 250;
+/** Looks in the background of all callers leave together: writing to a connection costs more than a look. */
+const LOOK_TOGETHER_MS = 20;
+/** A read waits for a look where the last one is older, so that another replica's write is seen within a second. */
+const MAX_BLIND_MS = 750;
 /** A list is worth learning where it is newer by this: the clock of the store is an estimate. */
 const WORTH_MS = 250;
+/** How long other replicas leave a refresh to the one that began it. */
+const LEASE_MS = 1_000;
 /** Longer than any call can take. */
 const MAX_CALL_MS = 660_000;
-const EMPTY: SharedDocument = { version: '', lists: {} };
+const EMPTY: Index = { version: '', lists: {}, refreshes: {} };
 
-export type SharedLists = ReturnType<typeof createSharedLists>;
-/** What one caller of this process shares. */
-export type CallerLists = ReturnType<SharedLists['join']>;
-
-/** Shares lists, and the invalidation by writes, between replicas. Nothing here rejects: each replica can do without. */
-export function createSharedLists({ store, nameOf, clock, works, ...options }: SharedListsOptions) {
-  const ttlMs = options.keptMs + MAX_CALL_MS;
+/** Shares lists, and the invalidation by writes, between replicas. */
+export class SharedLists {
+  readonly #options: SharedListsOptions;
+  readonly #readIndex: ReadDocument<Index>;
+  readonly #readList: ReadDocument<SharedList>;
   /** Callers with a write that the store has not taken. */
-  const unwritten = new Map<object, () => Promise<void>>();
-  return {
-    join,
-    /** Announces the writes that the store has not taken. */
-    flush: () => void [...unwritten.values()].map((sync) => sync()),
-  };
+  readonly #unwritten = new Set<CallerLists>();
+  /** Callers whose next look in the background leaves soon. */
+  readonly #looking = new Set<CallerLists>();
+
+  constructor(options: SharedListsOptions) {
+    const { store, log } = options;
+    this.#options = options;
+    this.#readIndex = createDocumentReader('index of lists', INDEX, store, log);
+    this.#readList = createDocumentReader('list', SHARED_LIST, store, log);
+  }
 
   /** @param learn takes a list that another replica has called for. */
-  function join(apiKey: string, cache: PetCache, learn: (snapshot: Snapshot) => void) {
-    /** Of the last write that this caller knows of. */
-    let version = '';
-    let lookedAtMs = -Infinity;
-    let seen: { readonly text: string | undefined; readonly document: SharedDocument } = {
-      text: undefined,
-      document: EMPTY,
-    };
+  join(apiKey: string, cache: PetCache, learn: (snapshot: Snapshot) => void): CallerLists {
+    return new CallerLists({
+      ...this.#options,
+      name: this.#options.nameOf(apiKey),
+      readIndex: this.#readIndex,
+      readList: this.#readList,
+      unwritten: this.#unwritten,
+      lookSoon: (lists) => this.#lookSoon(lists),
+      cache,
+      learn,
+    });
+  }
 
-    return {
-      /** Whether the last look was long enough ago. */
-      isLookDue: () => works() && clock.elapsed() - lookedAtMs >= LOOK_EVERY_MS,
-      /** Learns what other replicas wrote and called for. */
-      look(): Promise<void> {
-        lookedAtMs = clock.elapsed();
-        return sync();
-      },
-      /** @param snapshot of the current generation, and so of the current version. */
-      share(snapshot: Snapshot) {
-        if (isList(snapshot.key)) void sync(snapshot);
-      },
-      /** Announces a write, or that the upstream rejected the key: nobody serves earlier data. Settles once the store has it, or cannot take it now. */
-      wrote(): Promise<void> {
-        version = randomUUID();
-        unwritten.set(cache, sync);
-        return sync();
-      },
-      leave: () => void unwritten.delete(cache),
-    };
+  /** Announces the writes that the store has not taken. */
+  flush(): void {
+    for (const lists of this.#unwritten) void lists.sync();
+  }
 
-    /** Announces an own write, or else adds an own list where no other write came; and learns what the others did. */
-    async function sync(own?: Snapshot): Promise<void> {
-      if (!works()) return;
-      const known = version;
-      const wrote = unwritten.has(cache);
-      try {
-        const document = await store.update(`${NAME}:${nameOf(apiKey)}`, (found, nowMs) => {
-          const before = wrote ? { version: known, lists: {} } : read(found);
-          const asOfMs = nowMs - Math.ceil(clock.elapsed() - (own?.asOfMs ?? 0));
-          const after = own && before.version === known ? withList(before, own, asOfMs) : before;
-          return { text: after === read(found) ? found : JSON.stringify(after), ttlMs, result: after };
-        });
-        // Another write of this process came meanwhile.
-        if (version !== known) return;
-        unwritten.delete(cache);
-        if (document.version !== version) {
-          version = document.version;
-          cache.invalidate();
-        }
-        learnFrom(document);
-      } catch {
-        // The store is unavailable, or has another key secret.
-      }
-    }
-
-    /** Returns the same object for the same text. */
-    function read(text: string | undefined): SharedDocument {
-      if (seen.text !== text) {
-        seen = { text, document: text === undefined ? EMPTY : (JSON.parse(text) as SharedDocument) };
-      }
-      return seen.document;
-    }
-
-    function learnFrom({ lists }: SharedDocument): void {
-      for (const [name, { asOfMs, ...list }] of Object.entries(lists) as [ListName, SharedList][]) {
-        const sentAtMs = clock.elapsed() - Math.max(0, store.nowMs() - asOfMs);
-        if (sentAtMs > (cache.find(name)?.asOfMs ?? -Infinity) + WORTH_MS) {
-          learn(listSnapshot(name, list, sentAtMs, cache.known));
-        }
-      }
-    }
+  #lookSoon(lists: CallerLists): void {
+    this.#looking.add(lists);
+    if (this.#looking.size > 1) return;
+    setTimeout(() => {
+      for (const each of this.#looking) each.look();
+      this.#looking.clear();
+    }, LOOK_TOGETHER_MS).unref();
   }
 }
 
-function withList(document: SharedDocument, { key, pets, isComplete }: Snapshot, asOfMs: number): SharedDocument {
-  const name = key as ListName;
-  if ((document.lists[name]?.asOfMs ?? -Infinity) >= asOfMs) return document;
-  return { ...document, lists: { ...document.lists, [name]: { asOfMs, complete: isComplete, pets } } };
+interface CallerListsParts extends Omit<SharedListsOptions, 'nameOf'> {
+  readonly name: string;
+  readonly readIndex: ReadDocument<Index>;
+  readonly readList: ReadDocument<SharedList>;
+  readonly unwritten: Set<CallerLists>;
+  readonly cache: PetCache;
+  /** Calls `look` a moment later. */
+  lookSoon(lists: CallerLists): void;
+  learn(snapshot: Snapshot): void;
+}
+
+/**
+ * What one caller of this process shares: an index, which is small, and beside it each list. Lists stay in the cache alone.
+ * Nothing here rejects: each replica can do without.
+ */
+export class CallerLists {
+  readonly #parts: CallerListsParts;
+  /** Of the last write that this caller knows of. */
+  #version = '';
+  /** The index as the store had it last. */
+  #index = EMPTY;
+  /** The index that was read last, with its text. */
+  #parsed: { readonly text: string | undefined; readonly index: Index } = { text: undefined, index: EMPTY };
+  /** By `clock.elapsed()`: when the last look began, and when the last exchange with the store began that succeeded. */
+  #lookedAtMs = -Infinity;
+  #seenAtMs = -Infinity;
+  /** The look under way. */
+  #looking: Promise<void> | undefined;
+  /** The lists that are being read. */
+  readonly #fetches = new Map<ListName, Promise<void>>();
+
+  constructor(parts: CallerListsParts) {
+    this.#parts = parts;
+  }
+
+  /** Looks in the background at what other replicas wrote and called for, where the last look was long enough ago. */
+  keepUp(): void {
+    if (this.#isLookDue) this.#parts.lookSoon(this);
+  }
+
+  /** Looks now, where the last look was long enough ago. */
+  look(): void {
+    if (!this.#isLookDue) return;
+    this.#lookedAtMs = this.#parts.clock.elapsed();
+    this.#looking = this.sync().finally(() => (this.#looking = undefined));
+  }
+
+  /** Whether the last look is too old to show the writes of other replicas. */
+  get isBlind(): boolean {
+    const { clock, works } = this.#parts;
+    return clock.elapsed() - this.#seenAtMs > MAX_BLIND_MS && works();
+  }
+
+  /** Keeps up. Returns what to wait for where the last look is too old: it settles within a moment. */
+  catchUp(): Promise<void> | undefined {
+    if (!this.isBlind) return void this.keepUp();
+    this.look();
+    return this.#looking && inTime(this.#looking, this.#lookedAtMs + MOMENT_MS - this.#parts.clock.elapsed());
+  }
+
+  /** Announces, within a moment, that this replica refreshes these lists, as far as no other one does. */
+  async claim(lists: readonly ListName[]): Promise<void> {
+    const { store, replica, replicaCount } = this.#parts;
+    const open = lists.filter((list) => !isLeased(this.#index, list, store.nowMs()));
+    if (open.length === 0 || replicaCount() === 1) return;
+    const refreshing = this.sync((index, nowMs) => {
+      const isFree = (list: ListName) => !isLeased(index, list, nowMs) && !this.#isNews(list, index.lists[list]);
+      const leases = open.filter(isFree).map((list) => [list, { by: replica, untilMs: nowMs + LEASE_MS }]);
+      if (leases.length === 0) return index;
+      return { ...index, refreshes: { ...index.refreshes, ...Object.fromEntries(leases) } };
+    });
+    await inTime(refreshing, MOMENT_MS);
+  }
+
+  /** Whether another replica refreshes this list now. */
+  isRefreshedElsewhere(list: ListName): boolean {
+    const { store, replica } = this.#parts;
+    return isLeased(this.#index, list, store.nowMs()) && this.#index.refreshes[list]?.by !== replica;
+  }
+
+  /** @param snapshot of the current generation, and so of the current version. */
+  async share({ key, pets, isComplete, asOfMs: sentAtMs }: Snapshot): Promise<void> {
+    const { store, clock, works } = this.#parts;
+    if (!isList(key) || !works()) return;
+    const asOfMs = store.nowMs() - Math.ceil(clock.elapsed() - sentAtMs);
+    const text = JSON.stringify({ version: this.#version, asOfMs, complete: isComplete, pets });
+    const writing = this.#attempt(() => store.write(this.#listName(key), text, this.#ttlMs));
+    // It leaves after the list, on the same connection.
+    await this.sync((index) => withList(index, key, asOfMs));
+    await writing;
+  }
+
+  /** Announces a write, or that the upstream rejected the key: nobody serves what is cached. Settles once the store has it, or cannot take it now. */
+  announce(): Promise<void> {
+    this.#version = randomUUID();
+    this.#parts.unwritten.add(this);
+    return this.sync();
+  }
+
+  leave(): void {
+    this.#parts.unwritten.delete(this);
+  }
+
+  /**
+   * Announces an own write that is not stored, or else changes the index where no other write came; and learns what the others
+   * did.
+   */
+  async sync(change: IndexChange = (index) => index): Promise<void> {
+    const { store, name, clock, works, unwritten } = this.#parts;
+    if (!works()) return;
+    const version = this.#version;
+    const isAnnounced = !unwritten.has(this);
+    const startedAtMs = clock.elapsed();
+    await this.#attempt(async () => {
+      const index = await store.update(`${INDEX_NAME}:${name}`, (text, nowMs) => {
+        const found = this.#parse(text);
+        const before = isAnnounced ? found : { ...EMPTY, version };
+        const after = before.version === version ? change(before, nowMs) : before;
+        return { text: after === found ? text : JSON.stringify(after), ttlMs: this.#ttlMs, result: after };
+      });
+      // Another write of this process came meanwhile.
+      if (this.#version !== version) return;
+      unwritten.delete(this);
+      this.#seenAtMs = startedAtMs;
+      this.#follow(index);
+      await Promise.all(LISTS.filter((list) => this.#isNews(list, index.lists[list])).map((list) => this.#fetch(list)));
+    });
+  }
+
+  /** Returns the same object for the same text. */
+  #parse(text: string | undefined): Index {
+    if (this.#parsed.text !== text) this.#parsed = { text, index: this.#parts.readIndex(text) ?? { ...EMPTY } };
+    return this.#parsed.index;
+  }
+
+  #follow(index: Index): void {
+    this.#index = index;
+    if (index.version === this.#version) return;
+    this.#version = index.version;
+    this.#parts.cache.invalidate();
+  }
+
+  /** Whether a list of this moment, by the clock of the store, is newer than what is cached, and of use. */
+  #isNews(list: ListName, asOfMs: number | undefined): boolean {
+    const { cache, clock, keptMs } = this.#parts;
+    if (asOfMs === undefined) return false;
+    const sentAtMs = this.#sentAtMs(asOfMs);
+    return sentAtMs > clock.elapsed() - keptMs && sentAtMs > (cache.find(list)?.asOfMs ?? -Infinity) + WORTH_MS;
+  }
+
+  /** The same moment by `clock.elapsed()`. */
+  #sentAtMs(asOfMs: number): number {
+    const { clock, store } = this.#parts;
+    return clock.elapsed() - Math.max(0, store.nowMs() - asOfMs);
+  }
+
+  /** Reads a list once for all who learn of it at the same time. */
+  #fetch(list: ListName): Promise<void> {
+    const fetching = this.#fetches.get(list) ?? this.#fetchList(list).finally(() => this.#fetches.delete(list));
+    this.#fetches.set(list, fetching);
+    return fetching;
+  }
+
+  async #fetchList(list: ListName): Promise<void> {
+    const { store, cache, readList, learn } = this.#parts;
+    const shared = readList(await store.read(this.#listName(list)));
+    // It may be from before a write.
+    if (shared?.version !== this.#version || !this.#isNews(list, shared.asOfMs)) return;
+    learn(listSnapshot(list, shared, this.#sentAtMs(shared.asOfMs), cache.known));
+  }
+
+  /** Resolves also where the store is unavailable. */
+  async #attempt(step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) return;
+      this.#parts.log.error({ err: error }, 'unhandled error while sharing lists');
+    }
+  }
+
+  get #isLookDue(): boolean {
+    const { clock, works } = this.#parts;
+    const lastMs = Math.max(this.#lookedAtMs, this.#seenAtMs);
+    return !this.#looking && clock.elapsed() - lastMs >= LOOK_EVERY_MS && works();
+  }
+
+  get #ttlMs(): number {
+    return this.#parts.keptMs + MAX_CALL_MS;
+  }
+
+  #listName(list: ListName): string {
+    return `${LIST_NAME}:${this.#parts.name}:${list}`;
+  }
+}
+
+type IndexChange = (index: Index, nowMs: number) => Index;
+
+function isLeased({ refreshes }: Index, list: ListName, nowMs: number): boolean {
+  return (refreshes[list]?.untilMs ?? -Infinity) > nowMs;
+}
+
+/** Adds a list where it is the newest, and ends the lease of its refresh. */
+function withList(index: Index, list: ListName, asOfMs: number): Index {
+  if ((index.lists[list] ?? -Infinity) >= asOfMs) return index;
+  const { [list]: _ended, ...refreshes } = index.refreshes;
+  return { ...index, lists: { ...index.lists, [list]: asOfMs }, refreshes };
 }

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { pause } from '../time-limit.ts';
 import type { RedisConnection } from './redis.ts';
 import { StoreUnavailableError } from './store.ts';
-import type { Change, Changed, Store } from './store.ts';
+import type { Change, Changed, SharedStore } from './store.ts';
 
 /** Max time for which an update competes with other replicas. */
 const MAX_CONTENTION_MS = 1_000;
@@ -14,6 +14,9 @@ const MAX_CACHED_CHARACTERS = 20_000_000;
 const KEY_PREFIX = 'petql:';
 /** A stored text begins with the version that its write gave it, a UUID. This has its length and is none: a compare with it only reads. */
 const NO_VERSION = '-'.repeat(36);
+const ANY_VERSION = '*';
+
+type Action = Parameters<RedisConnection['compareAndSet']>[2];
 
 interface Update {
   readonly change: Change<unknown>;
@@ -28,7 +31,7 @@ interface Update {
  *
  * @param elapsedMs a monotonic clock, in milliseconds.
  */
-export function createRedisStore(redis: RedisConnection, elapsedMs: () => number): Store {
+export function createRedisStore(redis: RedisConnection, elapsedMs: () => number): SharedStore {
   /** Updates under way by name, in order. */
   const queues = new Map<string, Update[]>();
   /** Stored texts as last seen, '' for none. */
@@ -41,6 +44,13 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
 
   return {
     update,
+    async read(name) {
+      const { found } = await send(name, NO_VERSION, 'keep');
+      return found === '' ? undefined : found.slice(NO_VERSION.length);
+    },
+    async write(name, text, ttlMs) {
+      await send(name, ANY_VERSION, 'set', versioned(text), String(Math.ceil(ttlMs)));
+    },
     nowMs,
     async close() {
       redis.close();
@@ -115,15 +125,19 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
     stored: string,
     ttlMs?: number,
   ): Promise<string | undefined> {
-    const sentAtMs = elapsedMs();
     const action = ttlMs === undefined ? 'keep' : stored === '' ? 'delete' : 'set';
     const args = action === 'set' ? [stored, String(Math.ceil(ttlMs ?? 0))] : [];
-    const reply = await redis.compareAndSet(`${KEY_PREFIX}${name}`, version, action, ...args);
-    const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
-    learnTime(Number(redisMs), sentAtMs);
-    const isWon = outcome === 'won';
+    const { isWon, found } = await send(name, version, action, ...args);
     lastSeen.set(name, isWon ? stored : found);
     return isWon ? undefined : found;
+  }
+
+  async function send(name: string, version: string, action: Action, ...textAndTtl: string[]) {
+    const sentAtMs = elapsedMs();
+    const reply = await redis.compareAndSet(`${KEY_PREFIX}${name}`, version, action, ...textAndTtl);
+    const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
+    learnTime(Number(redisMs), sentAtMs);
+    return { isWon: outcome === 'won', found };
   }
 
   /** Keeps the offset within the bounds of each reply: Redis read its clock between `sentAtMs` and now. */
@@ -138,6 +152,10 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
       reject(new StoreUnavailableError('other replicas wrote first for a second', { isContended: true }));
     }
   }
+}
+
+function versioned(text: string): string {
+  return `${randomUUID()}${text}`;
 }
 
 /** Applies the changes in order to a stored text. Returns what to store, and without a change no time to live. */
@@ -156,5 +174,5 @@ function applyAll(batch: readonly Update[], seen: string, nowMs: number) {
   }
   const settle = () => ends.forEach((end) => end());
   if (now.text === before) return { stored: seen, ttlMs: undefined, settle };
-  return { stored: now.text === undefined ? '' : `${randomUUID()}${now.text}`, ttlMs: now.ttlMs, settle };
+  return { stored: now.text === undefined ? '' : versioned(now.text), ttlMs: now.ttlMs, settle };
 }

@@ -4,8 +4,8 @@ import { StoreUnavailableError } from './store.ts';
 /** A connection to Redis with timeouts. */
 export interface RedisConnection {
   /**
-   * Carries out the action if the stored text begins with the version, in one atomic step. A compare that is won reads 36
-   * characters, however long the text is.
+   * Carries out the action if the stored text begins with the version, or the version is `*`, in one atomic step. A compare that
+   * is won reads 36 characters, however long the text is.
    *
    * @returns `won` or `lost`, Redis's time in milliseconds, and after a lost compare the stored text: separated by spaces.
    * @throws StoreUnavailableError when Redis is not reachable, too slow, or refuses to write.
@@ -30,7 +30,7 @@ const DEMOTED = /^(?:READONLY|MASTERDOWN)\b/;
 const COMPARE_AND_SET = `
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-if redis.call('GETRANGE', KEYS[1], 0, 35) ~= ARGV[1] then
+if ARGV[1] ~= '*' and redis.call('GETRANGE', KEYS[1], 0, 35) ~= ARGV[1] then
   return 'lost ' .. nowMs .. ' ' .. (redis.call('GET', KEYS[1]) or '')
 end
 if ARGV[2] == 'set' then redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end

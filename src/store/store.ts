@@ -14,6 +14,22 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** A store that other processes write too. */
+export interface SharedStore extends Store {
+  /**
+   * Returns the text of a document, and keeps no copy of it, as `update` does: for large documents.
+   *
+   * @throws StoreUnavailableError
+   */
+  read(name: string): Promise<string | undefined>;
+  /**
+   * Writes a document, whatever it was.
+   *
+   * @throws StoreUnavailableError when it may be written or not.
+   */
+  write(name: string, text: string, ttlMs: number): Promise<void>;
+}
+
 /** @param found the document's text; undefined where there is none, or it has expired. */
 export type Change<Result> = (found: string | undefined, nowMs: number) => Changed<Result>;
 

@@ -130,6 +130,6 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
   /** Settles once the write is announced to other replicas. */
   async function invalidate(): Promise<void> {
     cache.invalidate();
-    await sharedLists?.wrote();
+    await sharedLists?.announce();
   }
 }

@@ -56,15 +56,12 @@ test('each kind of document has the format that the version in its name stands f
       openUntilMs: 'number',
       endsAtMs: 'number',
     },
-    'petql:lists:2:HASH': {
+    'petql:lists:3:HASH': { version: 'string', lists: { all: 'number' }, refreshes: {} },
+    'petql:list:1:HASH:all': {
       version: 'string',
-      lists: {
-        all: {
-          asOfMs: 'number',
-          complete: 'boolean',
-          pets: [{ id: 'string', name: 'string', categoryId: 'string', status: 'string' }],
-        },
-      },
+      asOfMs: 'number',
+      complete: 'boolean',
+      pets: [{ id: 'string', name: 'string', categoryId: 'string', status: 'string' }],
     },
     'petql:replicas:2:HASH': { UUID: 'number' },
     'petql:key-secret:2': 'string',

@@ -60,6 +60,16 @@ describe.each([
   });
 });
 
+test('a replica that has read nothing announces the rejection of its create', async () => {
+  await using world = await createRejectingWorld();
+  const [one, other] = await startReplicas(world, createRedis({ seed: 1 }), 2, { maxAgeMs: MAX_AGE_MS });
+  expect(await outcomes(world, one)).toEqual(['data', 'data']);
+  world.petApi.fault = () => ({ status: 401 });
+  expect(codesOf(await world.until((other as Petql).ask(CREATE)))).toEqual(['UNAUTHENTICATED']);
+  await world.pass(1_000);
+  expect(await outcomes(world, one, 'only-if-cached')).toEqual(['NOT_CACHED', 'NOT_CACHED']);
+});
+
 test('a key that the upstream rejects right after a 429 may be banned, and all replicas serve what they have', async () => {
   await using world = await createRejectingWorld();
   const redis = createRedis({ seed: 1 });

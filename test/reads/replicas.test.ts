@@ -76,7 +76,9 @@ describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
     await ask(other, CREATE);
     petApi.fault = undefined;
     expect((await early).data['pets']).toHaveLength(30);
-    for (const gateway of [one, other]) expect((await ask(gateway, NAMES)).data['pets']).toHaveLength(31);
+    for (const gateway of [one, other]) {
+      await expect.poll(async () => (await ask(gateway, NAMES)).data['pets']).toHaveLength(31);
+    }
   });
 
   test('call for no-cache', async () => {

@@ -1,11 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from './serve.ts';
+import { until } from './until.ts';
 
 /** A Redis of a test's own, which it may kill, stop and empty. */
 export interface RedisServer {
@@ -19,7 +21,14 @@ export interface RedisServer {
   thaw(): void;
   /** One command through redis-cli's protocol, for what the tests do behind petql's back. */
   command(...words: string[]): Promise<string>;
+  /** Notes each command from now on, also those inside scripts, as Redis's MONITOR shows it. */
+  monitor(): Promise<RedisMonitor>;
   close(): Promise<void>;
+}
+
+export interface RedisMonitor extends Disposable {
+  /** The lines since the last look: settles once everything that was carried out before is noted. */
+  lines(): Promise<string[]>;
 }
 
 /** Whether tests with Redis run: always in CI, where a missing Redis must fail them. */
@@ -65,6 +74,7 @@ export async function startRedis({ durable = false }: RedisServerOptions = {}): 
     freeze: () => child?.kill('SIGSTOP'),
     thaw: () => child?.kill('SIGCONT'),
     command: (...words) => speak(port, words),
+    monitor: () => monitor(port),
     async close() {
       child?.kill('SIGCONT');
       await server.kill();
@@ -106,4 +116,23 @@ function speak(port: number, words: readonly string[]): Promise<string> {
     socket.once('error', reject);
     socket.once('close', () => reject(new Error('the connection ended without an answer')));
   });
+}
+
+async function monitor(port: number): Promise<RedisMonitor> {
+  const socket = connect(port, '127.0.0.1');
+  let text = '';
+  socket.on('data', (data) => (text += data.toString()));
+  socket.write('MONITOR\r\n');
+  await until(() => text.includes('+OK'));
+  return {
+    async lines() {
+      const mark = randomUUID();
+      await speak(port, ['ECHO', mark]);
+      await until(() => text.includes(mark));
+      const lines = text.split('\r\n').filter((line) => !line.includes(mark));
+      text = '';
+      return lines;
+    },
+    [Symbol.dispose]: () => void socket.destroy(),
+  };
 }

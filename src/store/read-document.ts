@@ -1,0 +1,40 @@
+import type { z } from 'zod';
+import type { Log } from '../log.ts';
+import type { Store } from './store.ts';
+
+/** Reads the text of a document. Undefined where there is none, and for one that cannot be read. */
+export type ReadDocument<T> = (text: string | undefined) => T | undefined;
+
+const WARN_EVERY_MS = 60_000;
+
+/**
+ * Checks documents of one kind as they are read. One that another program wrote counts as absent.
+ *
+ * @param log gets a line about such documents at most once a minute.
+ */
+export function createDocumentReader<T>(
+  kind: string,
+  schema: z.ZodType<T>,
+  { nowMs }: Pick<Store, 'nowMs'>,
+  log: Log,
+): ReadDocument<T> {
+  let warnedAtMs = -Infinity;
+  return (text) => {
+    if (text === undefined) return undefined;
+    const { success, data } = schema.safeParse(parseJson(text));
+    if (success) return data;
+    if (nowMs() - warnedAtMs >= WARN_EVERY_MS) {
+      warnedAtMs = nowMs();
+      log.warn({ kind }, 'a document in the store cannot be read, and counts as absent');
+    }
+    return undefined;
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,139 @@
+import { tracingChannel } from 'node:diagnostics_channel';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { PLANS } from '../../src/plan.ts';
+import { createRedis, startReplicas } from '../support/redis-double.ts';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
+import type { RedisServer } from '../support/redis-server.ts';
+import { startEmbedded } from '../support/start-gateway.ts';
+import { createWorld } from '../support/world.ts';
+import type { Petql, World } from '../support/world.ts';
+
+const LIST = '{ pets { id } }';
+const CREATE = 'mutation { createPet(input: { name: "Neo", categoryId: 1 }) { pet { id } } }';
+/** Lists stay fresh for longer than a test. */
+const MAX_AGE_MS = 60_000;
+/** Then a read waits for a look. */
+const UNTIL_BLIND_MS = 800;
+
+const createSharedWorld = () =>
+  createWorld({
+    seed: 1,
+    startsAt: '2026-11-21T11:59:13Z',
+    keys: { key: { ...PLANS.business, windows: 'fixed', tells: 'minute' } },
+  });
+const countLists = ({ petApi }: World) => petApi.log.filter(({ kind }) => kind === 'list').length;
+
+/** How long an operation takes, in virtual milliseconds. */
+async function timeOf(world: World, petql: Petql): Promise<number> {
+  const startedMs = world.nowMs;
+  expect((await world.until(petql.ask(LIST))).errors).toBeUndefined();
+  return world.nowMs - startedMs;
+}
+
+/** Operations that the response cache did not answer. */
+function countExecutions(): () => number {
+  let executions = 0;
+  const channel = tracingChannel('graphql:execute');
+  const listener = { start: () => (executions += 1), end() {}, asyncStart() {}, asyncEnd() {}, error() {} };
+  channel.subscribe(listener);
+  onTestFinished(() => channel.unsubscribe(listener));
+  return () => executions;
+}
+
+describe('a look at the other replicas', () => {
+  test('takes place in the background while reads come often, and the response cache answers', async () => {
+    await using world = await createSharedWorld();
+    const redis = createRedis({ seed: 1, latencyMs: [40, 40] });
+    const [petql] = await startReplicas(world, redis, 1, { maxAgeMs: MAX_AGE_MS });
+    for (let time = 0; time < 2; time += 1) await timeOf(world, petql);
+    const executions = countExecutions();
+    const looks = redis.compares.won;
+    for (let time = 0; time < 20; time += 1) {
+      await world.pass(time % 2 === 0 ? 300 : 500);
+      expect(await timeOf(world, petql)).toBe(0);
+    }
+    expect(executions()).toBe(0);
+    expect(redis.compares.won - looks).toBeGreaterThan(20);
+  });
+
+  test('shows the write of another one within a second', async () => {
+    await using world = await createSharedWorld();
+    const redis = createRedis({ seed: 1, latencyMs: [20, 60] });
+    const [one, other] = await startReplicas(world, redis, 2, { maxAgeMs: MAX_AGE_MS });
+    await timeOf(world, one);
+    let isReading = true;
+    const reading = (async () => {
+      while (isReading) {
+        expect((await (other as Petql).ask(LIST)).errors).toBeUndefined();
+        await new Promise((resolve) => void setTimeout(resolve, 90));
+      }
+    })();
+    for (let round = 0; round < 10; round += 1) {
+      await world.pass(1_000 + 37 * round);
+      expect((await world.until(one.ask(CREATE))).errors).toBeUndefined();
+      const before = countLists(world);
+      await world.pass(1_000);
+      expect(countLists(world)).toBe(before + 1);
+    }
+    isReading = false;
+    await world.until(reading);
+  });
+
+  test('is waited for after a pause', async () => {
+    await using world = await createSharedWorld();
+    const [one, other] = await startReplicas(world, createRedis({ seed: 1 }), 2, { maxAgeMs: MAX_AGE_MS });
+    for (const petql of [one, other as Petql]) await timeOf(world, petql);
+    await world.until(one.ask(CREATE));
+    const before = countLists(world);
+    await world.pass(800);
+    await timeOf(world, other as Petql);
+    expect(countLists(world)).toBe(before + 1);
+  });
+
+  test('that Redis does not answer holds up reads for a moment at most', async () => {
+    await using world = await createSharedWorld();
+    const redis = createRedis({ seed: 1 });
+    const [petql] = await startReplicas(world, redis, 1, { maxAgeMs: MAX_AGE_MS });
+    await timeOf(world, petql);
+    await world.pass(2_000);
+    redis.fault = 'hanging';
+    const times = [];
+    for (let time = 0; time < 20; time += 1) {
+      times.push(await timeOf(world, petql));
+      await world.pass(100);
+    }
+    expect(Math.max(...times)).toBeLessThanOrEqual(101);
+    expect(times.filter((ms) => ms > 0).length).toBeLessThanOrEqual(4);
+  });
+});
+
+describe.skipIf(!redisIsHere)('in Redis', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis?.close());
+
+  test('a look reads a version, and a lost one needs no second command', async () => {
+    const options = { redisUrl: redis.url, maxAgeMs: MAX_AGE_MS };
+    await using one = await startEmbedded(options);
+    await using other = await startEmbedded({ ...options, dispatcher: one.petApi.connect() });
+    using monitor = await redis.monitor();
+    const commandsOf = async (gateway: typeof one, document = LIST) => {
+      await monitor.lines();
+      expect((await gateway.execute({ document, apiKey: 'demo-business' })).errors).toBeUndefined();
+      const lines = (await monitor.lines()).filter((line) => /petql:lists?:/.test(line));
+      return lines.map((line) => (line.includes('"keep"') ? 'look' : /\] "(\w+)"/.exec(line)?.[1]));
+    };
+    for (const gateway of [one, other]) await commandsOf(gateway);
+    await sleep(UNTIL_BLIND_MS);
+    expect(await commandsOf(other)).toEqual(['look', 'GETRANGE']);
+    await commandsOf(one, CREATE);
+    await sleep(UNTIL_BLIND_MS);
+    // The lists are empty now, so it calls for its own, and writes that.
+    const [first, second, third, ...writing] = await commandsOf(other);
+    expect([first, second, third]).toEqual(['look', 'GETRANGE', 'GET']);
+    expect(writing).not.toContain('look');
+  });
+});
