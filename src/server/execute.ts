@@ -3,6 +3,7 @@ import type { DocumentNode } from 'graphql';
 import type { CheckedOptions } from '../settings.ts';
 import { givenApiKey } from './api-key.ts';
 import type { Respond } from './http/http-message.ts';
+import { jsonBody } from './http/request-body.ts';
 import type { Execute, Operation, OperationResult, TypedText } from './operation.ts';
 
 type AnyOperation = Operation<unknown, Record<string, unknown>>;
@@ -14,13 +15,12 @@ export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBy
     const { document, variables, operationName, waitMs, signal, cacheControl, dryRun, traceparent, apiKey } =
       operation as AnyOperation;
     signal?.throwIfAborted();
-    const body = JSON.stringify({ query: textOf(document), variables, operationName }, bigintAsText);
     const key = apiKey === undefined && typeof petApiKey === 'string' ? petApiKey : apiKey;
     const response = await respond({
       method: 'POST',
       url: endpoint,
       headers: { 'content-type': 'application/json', traceparent: traceparent ?? undefined },
-      body: Buffer.byteLength(body) > maxBodyBytes ? undefined : body,
+      body: jsonBody({ query: textOf(document), variables, operationName }, maxBodyBytes),
       signal: () => signal ?? undefined,
       isAborted: () => signal?.aborted ?? false,
       toRequest: () => new Request('http://localhost'),
@@ -45,9 +45,4 @@ export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBy
 
 function isText(document: object): document is TypedText {
   return Object.prototype.toString.call(document) === '[object String]';
-}
-
-/** Ids may be bigints, which JSON has no numbers for. */
-function bigintAsText(_key: string, value: unknown): unknown {
-  return typeof value === 'bigint' ? String(value) : value;
 }

@@ -4,7 +4,8 @@ import { schema } from '../schema/schema.ts';
 import { createErrorMask, finishedError, shownError } from './errors.ts';
 import { corsOptions } from './http/cors.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts';
-import { NOT_ACCEPTABLE, useHttpRules } from './http/http-rules.ts';
+import { useHttpRules } from './http/http-rules.ts';
+import { acceptedType } from './http/media-type.ts';
 import { createPages } from './http/pages.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
@@ -98,12 +99,12 @@ export function createGraphqlServer(parts: ServerParts): Respond {
 
   async function fromYoga(state: RequestState): Promise<HttpResponse> {
     const { method, url, headers } = state.request;
-    const init = { method, headers: headers as Record<string, string> };
+    // Yoga ignores the weights of media types.
+    const given = { ...headers, accept: acceptedType(headers['accept']) ?? 'application/json' };
+    const init = { method, headers: given as Record<string, string> };
     const response = await yoga.handleRequest(new YogaRequest(`http://localhost${url}`, init), { state });
-    const { status } = response;
-    if (status === 406) return { status, headers: JSON_HEADERS, body: NOT_ACCEPTABLE_BODY };
     response.headers.delete('content-length');
-    return { status, headers: Object.fromEntries(response.headers), body: await response.text() };
+    return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() };
   }
 
   function store(key: string, { context, data, result, operation }: RequestState, { headers }: HttpResponse): void {
@@ -128,8 +129,3 @@ export function createGraphqlServer(parts: ServerParts): Respond {
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' };
-
-/** In JSON, since there is nothing that the client could take instead. */
-const NOT_ACCEPTABLE_BODY = JSON.stringify({
-  errors: [{ message: NOT_ACCEPTABLE, extensions: { code: 'BAD_USER_INPUT' } }],
-});

@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -58,8 +59,7 @@ test.each([
   ['an empty batch', '[]'],
   ['a batch', `[${READ}]`],
   ['no query', '{}'],
-  ['an unknown parameter', '{"query":"{ __typename }","foo":1}'],
-  ['a status and headers', '{"query":"{ __typename }","status":200,"headers":{"a":1}}'],
+  ['bytes that are not UTF-8', Buffer.from('{"query":"{ pet(id: \\"1\\") { \xe4: id } }"}', 'latin1')],
 ])('rejects %s as no GraphQL request, over HTTP and in process', async (_name, body) => {
   const before = gateway.petApi.log.length;
   const headers = { 'content-type': 'application/json', authorization: 'Bearer demo-free' };
@@ -72,7 +72,17 @@ test.each([
 });
 
 test.each([
+  ['an unknown one', '"foo":1'],
+  ['a batch', '"0":{"query":"{ none }"}'],
+  ['a status and headers', '"status":200,"headers":{"a":1},"body":null'],
+])('ignores members of a request that GraphQL over HTTP does not name: %s', async (_name, members) => {
+  expect(await post({ body: `{"query":"{ __typename }",${members}}` })).toMatch(ANSWERED);
+});
+
+test.each([
   'Application/JSON',
+  'application/json;charset="utf-8"',
+  'application/json; charset=utf8',
   'application/json ; charset=utf-8',
   'application/json\t;charset=UTF-8',
   'application/GraphQL+json',
@@ -80,13 +90,32 @@ test.each([
   expect(await post({ headers: [`Content-Type: ${type}`] })).toMatch(ANSWERED);
 });
 
-test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', ''])(
-  'rejects a body of the content type "%s" with HTTP 415',
-  async (type) => {
-    const response = await post({ headers: [`Content-Type: ${type}`] });
-    expect(response).toMatch(/^HTTP\/1\.1 415 .*"code":"BAD_USER_INPUT"/s);
-  },
-);
+test.each([
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/json; charset=latin1',
+  'application/json; charset="utf-16"',
+  'application/graphql+json;version=1;CHARSET=ISO-8859-1',
+  '',
+])('rejects a body of the content type "%s" with HTTP 415', async (type) => {
+  const response = await post({ headers: [`Content-Type: ${type}`] });
+  expect(response).toMatch(/^HTTP\/1\.1 415 .*"code":"BAD_USER_INPUT"/s);
+});
+
+test('creates no pet from a body that is not UTF-8, also behind a body parser that leaves bytes', async () => {
+  await using framework = await serve((request, response) => {
+    void buffer(request).then((body) => gateway.gateway.handle(Object.assign(request, { body }), response));
+  });
+  const create = '{"query":"mutation { createPet(input: { name: \\"Zo\xeb\\", categoryId: 3 }) { pet { id } } }"}';
+  for (const endpoint of [gateway.endpoint, framework.origin]) {
+    const before = gateway.petApi.log.length;
+    const response = await post({ headers: [KEY], body: Buffer.from(create, 'latin1'), endpoint });
+    expect(response).toMatch(/^HTTP\/1\.1 400 .*UTF-8.*"code":"BAD_USER_INPUT"/s);
+    expect(gateway.petApi.log).toHaveLength(before);
+    expect(await post({ headers: [KEY], body: create, endpoint })).toMatch(/"pet":\{"id":/);
+  }
+});
 
 test('rejects a compressed body', async () => {
   const response = await post({ headers: ['Content-Encoding: gzip'], body: gzipSync(BODY) });
@@ -127,7 +156,6 @@ test.each([
 test.each([
   '*/*',
   'application/*',
-  '*/json',
   'text/html, */*;q=0.1',
   'text/event-stream,application/json',
   'text/html;q=0, application/json;q=0.001',
@@ -136,6 +164,28 @@ test.each([
   const response = await post({ headers: [KEY, `Accept: ${accept}`], body: READ });
   expect(response).toMatch(/^HTTP\/1\.1 200 .*\ncontent-type: application\/json.*"data"/is);
   expect(response).not.toMatch(/^transfer-encoding/im);
+});
+
+const JSON_TYPE = 'application/json';
+const GRAPHQL_TYPE = 'application/graphql-response+json';
+
+test.each([
+  ['*/*', JSON_TYPE],
+  ['application/*', JSON_TYPE],
+  [GRAPHQL_TYPE, GRAPHQL_TYPE],
+  [`${GRAPHQL_TYPE}, ${JSON_TYPE}`, GRAPHQL_TYPE],
+  [`${JSON_TYPE}, ${GRAPHQL_TYPE}`, JSON_TYPE],
+  [`${JSON_TYPE};q=0.1, ${GRAPHQL_TYPE}`, GRAPHQL_TYPE],
+  [`${GRAPHQL_TYPE};q=0.8,${JSON_TYPE};q=0.9`, JSON_TYPE],
+  [`${JSON_TYPE};q=0, */*`, GRAPHQL_TYPE],
+  [`*/*;q=0.1, ${GRAPHQL_TYPE};q=0.2`, GRAPHQL_TYPE],
+  [`application/*, ${JSON_TYPE};charset=utf-8;q=0.5`, GRAPHQL_TYPE],
+  [`${GRAPHQL_TYPE};q=x, ${JSON_TYPE};Q=0.001`, JSON_TYPE],
+])('answers Accept: %s with %s, from the cache too', async (accept, type) => {
+  for (let asked = 0; asked < 2; asked += 1) {
+    const response = await post({ headers: [KEY, `Accept: ${accept}`], body: READ });
+    expect(/^content-type: (.*)\r$/im.exec(response)?.[1]).toBe(`${type}; charset=utf-8`);
+  }
 });
 
 test.each<[string, string[]]>([
@@ -158,6 +208,7 @@ test.each<[string, string[]]>([
 });
 
 test('other methods, broken GETs and mutations by GET get their errors', async () => {
+  const before = gateway.petApi.log.length;
   const put = await fetch(gateway.endpoint, { method: 'PUT', body: '{}' });
   expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, POST']);
   const headers = { authorization: 'Bearer demo-free' };
@@ -166,7 +217,7 @@ test('other methods, broken GETs and mutations by GET get their errors', async (
   const mutation = await get('query=mutation{createPet(input:{name:"x",categoryId:1}){pet{id}}}');
   expect(mutation.status).toBe(405);
   expect(await (await get('query={pets(limit:1){id}}')).json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
-  expect(gateway.petApi.log.filter(({ method }) => method === 'POST')).toEqual([]);
+  expect(gateway.petApi.log.slice(before).filter(({ method }) => method === 'POST')).toEqual([]);
 });
 
 test('a request target may be a whole address (RFC 9112, section 3.2.2)', async () => {

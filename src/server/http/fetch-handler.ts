@@ -1,4 +1,6 @@
 import type { Respond } from './http-message.ts';
+import { bodyTooLong, createBodyReader } from './request-body.ts';
+import type { RequestBody } from './request-body.ts';
 
 /** Serves the platform's own Request and Response, which frameworks know by their classes. */
 export function createFetchHandler(respond: Respond, maxBodyBytes: number) {
@@ -21,19 +23,14 @@ export function createFetchHandler(respond: Respond, maxBodyBytes: number) {
   };
 }
 
-/** @returns undefined for a body that is too long, which is not read to its end. */
-async function readBody(request: Request, maxBytes: number): Promise<string | undefined> {
+/** Does not read a body that is too long to its end. */
+async function readBody(request: Request, maxBytes: number): Promise<RequestBody> {
   // Frameworks keep the connection open for a body that nothing has touched.
-  if (Number(request.headers.get('content-length')) > maxBytes) return undefined;
-  const { body } = request;
-  if (!body) return '';
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
+  if (Number(request.headers.get('content-length')) > maxBytes) return bodyTooLong(maxBytes);
+  const reader = createBodyReader(maxBytes);
   // A cancelled body would reset the connection before its client has the response.
-  for await (const chunk of body.values({ preventCancel: true })) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) return undefined;
-    chunks.push(chunk);
+  for await (const chunk of request.body?.values({ preventCancel: true }) ?? []) {
+    if (!reader.add(chunk)) break;
   }
-  return Buffer.concat(chunks).toString();
+  return reader.body();
 }

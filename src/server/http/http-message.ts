@@ -1,4 +1,5 @@
 import type { PetqlError } from '../../errors.ts';
+import type { RequestBody } from './request-body.ts';
 
 /** A request to petql, whatever brought it: node:http, a fetch handler or `execute`. */
 export interface HttpRequest {
@@ -7,8 +8,7 @@ export interface HttpRequest {
   readonly url: string;
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** Undefined where the body is longer than `maxBodyBytes`. */
-  readonly body: string | undefined;
+  readonly body: RequestBody;
   /** Aborts when the client leaves. Made on first use, since most responses are there before that can happen. */
   signal(): AbortSignal | undefined;
   /** Whether the client has left. */

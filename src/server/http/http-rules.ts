@@ -2,59 +2,43 @@ import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import { PetqlError } from '../../errors.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import { badRequest, graphqlError } from '../errors.ts';
-import { limitExceeded } from '../limits/limit-exceeded.ts';
 import { stateOf } from '../request-state.ts';
 import type { ServerContext } from '../request-state.ts';
 import type { HttpRequest } from './http-message.ts';
+import { acceptedType } from './media-type.ts';
 
 /** What a request for GraphQL has to look like. Bodies are JSON, which no page of another origin can send without asking first. */
-export function useHttpRules({ maxBodyBytes, petApiKey }: CheckedOptions): Plugin<ServerContext> {
+export function useHttpRules({ petApiKey }: CheckedOptions): Plugin<ServerContext> {
   return {
     onRequestParse({ serverContext, setRequestParser }) {
       const { request } = stateOf(serverContext);
       const { method, headers } = request;
       // Yoga looks once the operation has run.
-      if (!isAcceptable(headers['accept'])) throw badRequest(NOT_ACCEPTABLE, 406);
-      if (method !== 'POST' && method !== 'GET') return undefined;
+      if (!acceptedType(headers['accept'])) throw badRequest(NOT_ACCEPTABLE, 406);
+      if (method !== 'POST' && method !== 'GET') return;
       if (method === 'GET' && petApiKey !== undefined) throw badRequest(ONLY_POST, 405, { allow: 'POST' });
-      if (method === 'POST' && !JSON_TYPE.test(headers['content-type'] ?? '')) throw badRequest(ONLY_JSON, 415);
-      // Yoga would take parameters with a status and headers for a response.
-      setRequestParser(() => ({}));
-      return {
-        onRequestParseDone({ setRequestParserResult }) {
-          setRequestParserResult(method === 'POST' ? readBody(request, maxBodyBytes) : readQuery(request));
-        },
-      };
+      if (method === 'POST' && !isJson(headers['content-type'] ?? '')) throw badRequest(ONLY_JSON, 415);
+      setRequestParser(() => (method === 'POST' ? readBody(request) : readQuery(request)));
     },
   };
 }
 
-export const NOT_ACCEPTABLE =
-  'Expected an Accept header that allows application/json or application/graphql-response+json.';
-const JSON_TYPE = /^application\/(?:graphql\+)?json\s*(?:;|$)/i;
-const ONLY_JSON = 'Expected a body with the content type application/json.';
+const NOT_ACCEPTABLE = 'Expected an Accept header that allows application/json or application/graphql-response+json.';
+const ONLY_JSON = 'Expected a body with the content type application/json, in UTF-8.';
 const NOT_JSON = 'The body is not valid JSON.';
 const ONLY_POST = 'With a server-side API key, expected a POST with the content type application/json.';
 
-/** As Yoga sees it, without its types of incremental results. A weight of 0 excludes a type (RFC 9110, section 12.4.2). */
-function isAcceptable(accept: string | undefined): boolean {
-  return (accept || '*/*').split(',').some((part) => {
-    const [type = '', ...params] = part.replaceAll(/\s/g, '').toLowerCase().split(';');
-    const [kind, format] = type.split('/');
-    return (
-      params.every((param) => !/^q=0(?:\.0*)?$/.test(param) && (!param.includes('charset=') || param === UTF_8)) &&
-      (kind === '*' || kind === 'application') &&
-      (format === '*' || format === 'json' || format === 'graphql-response+json')
-    );
-  });
+const JSON_TYPE = /^application\/(?:graphql\+)?json\s*(?:;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
+
+function isJson(contentType: string): boolean {
+  const [, charset = 'utf-8'] = CHARSET.exec(contentType) ?? [];
+  return JSON_TYPE.test(contentType) && /^utf-?8$/i.test(charset);
 }
 
-const UTF_8 = 'charset=utf-8';
-
-function readBody({ body, headers }: HttpRequest, maxBodyBytes: number): GraphQLParams {
-  if (body === undefined) throw graphqlError(limitExceeded('bodyBytes', maxBodyBytes, undefined, 413));
-  const isEncoded = headers['content-encoding'] !== undefined;
-  return checkedParams(parseJson(body, isEncoded ? 'Expected a body without a Content-Encoding.' : NOT_JSON));
+function readBody({ body }: HttpRequest): GraphQLParams {
+  if (typeof body !== 'string') throw body;
+  return checkedParams(parseJson(body, NOT_JSON));
 }
 
 function readQuery({ url }: HttpRequest): GraphQLParams {
@@ -62,13 +46,12 @@ function readQuery({ url }: HttpRequest): GraphQLParams {
   const text = (name: string) => searchParams.get(name) || undefined;
   const json = (name: string) =>
     parseJson(text(name) ?? 'null', 'The variables and extensions of a GET request: expected JSON.') ?? undefined;
-  const documentId = searchParams.get('documentId');
   return checkedParams({
     query: text('query'),
     operationName: text('operationName'),
     variables: json('variables'),
     extensions: json('extensions'),
-    ...(documentId === null ? {} : { documentId }),
+    documentId: searchParams.get('documentId') ?? undefined,
   });
 }
 
@@ -84,10 +67,11 @@ function parseJson(text: string, problem: string): unknown {
 function checkedParams(params: unknown): GraphQLParams {
   if (Array.isArray(params)) throw badRequest('The body must be one operation, got a list.', 400);
   if (typeof params !== 'object' || params === null) throw badRequest('The body must be an object with a query.', 400);
-  const { operationName, variables } = params as { operationName?: unknown; variables?: unknown };
+  // Unknown members are ignored (GraphQL over HTTP, "Request Parameters").
+  const { query, documentId, operationName, variables, extensions } = params as Record<string, unknown>;
   if (typeof (operationName ?? '') !== 'string') throw badRequest('operationName must be a string.', 400);
   const rounded = roundedVariable(variables, []);
-  if (!rounded) return params;
+  if (!rounded) return { query, documentId, operationName, variables, extensions } as GraphQLParams;
   const problem = 'is a number that JSON clients cannot hold exactly; send ids as strings of digits.';
   throw graphqlError(
     new PetqlError('BAD_USER_INPUT', `Variable "$${rounded.join('.')}" ${problem}`, { httpStatus: 400 }),

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from '../listener.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http-message.ts';
+import { createBodyReader, jsonBody } from './request-body.ts';
+import type { RequestBody } from './request-body.ts';
 
 /** What Express and similar frameworks add to a request. */
 interface FrameworkRequest extends IncomingMessage {
@@ -21,31 +23,24 @@ export function createNodeHandler(respond: Respond, maxBodyBytes: number): Reque
   };
 }
 
-/** @param use gets undefined for a body that is too long. */
-function readBody(incoming: FrameworkRequest, maxBytes: number, use: (body: string | undefined) => void): void {
+function readBody(incoming: FrameworkRequest, maxBytes: number, use: (body: RequestBody) => void): void {
   if (incoming.readableEnded) return use(parsedBody(incoming.body, maxBytes));
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  incoming.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes <= maxBytes) chunks.push(chunk);
-    else chunks.length = 0;
-  });
+  const reader = createBodyReader(maxBytes);
+  incoming.on('data', (chunk: Buffer) => reader.add(chunk));
   // A client that is cut off while it sends may never see its response.
-  incoming.on('end', () => {
-    if (bytes > maxBytes) use(undefined);
-    else use((chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)).toString());
-  });
+  incoming.on('end', () => use(reader.body()));
 }
 
 /** The framework's body parser read the body before. */
-function parsedBody(body: unknown, maxBytes: number): string | undefined {
+function parsedBody(body: unknown, maxBytes: number): RequestBody {
   const isBytes = typeof body === 'string' || body instanceof Uint8Array;
-  const bytes = Buffer.from(isBytes ? body : (JSON.stringify(body) ?? ''));
-  return bytes.length > maxBytes ? undefined : bytes.toString();
+  if (!isBytes) return jsonBody(body, maxBytes);
+  const reader = createBodyReader(maxBytes);
+  reader.add(Buffer.from(body));
+  return reader.body();
 }
 
-function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, body: string | undefined): HttpRequest {
+function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, body: RequestBody): HttpRequest {
   const { method = 'GET' } = incoming;
   const url = targetPath(incoming.originalUrl ?? incoming.url ?? '/');
   const headers = incoming.headers as Record<string, string | undefined>;

@@ -3,6 +3,7 @@ import type { CachedRead } from '../../caller/request-pets.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import type { OperationName } from '../request-state.ts';
 import type { HttpRequest } from './http-message.ts';
+import { acceptedType } from './media-type.ts';
 
 /** A response that may be served again. */
 export interface CachedResponse {
@@ -31,13 +32,13 @@ export function createResponseCache(): LRUCache<string, CachedResponse> {
   });
 }
 
-/** Nothing else of a request changes its response. No header's value has a line end. */
-const KEY_HEADERS = ['authorization', 'accept', 'content-type', 'origin', 'cache-control'] as const;
+/** With the media type, nothing else of a request changes its response. No header's value has a line end. */
+const KEY_HEADERS = ['authorization', 'content-type', 'origin', 'cache-control'] as const;
 
 /** Returns the key of a request's response; undefined where it is never served from the cache. */
 export function cacheKey(request: HttpRequest, { endpoint, petApiKey }: CheckedOptions): string | undefined {
   const { method, headers, body, inProcess } = request;
-  if (body === undefined) return undefined;
+  if (typeof body !== 'string') return undefined;
   if (inProcess) {
     const { apiKey, cacheControl, dryRun } = inProcess;
     return typeof apiKey === 'string' && !dryRun ? `execute\n${apiKey}\n${cacheControl}\n${body}` : undefined;
@@ -45,5 +46,6 @@ export function cacheKey(request: HttpRequest, { endpoint, petApiKey }: CheckedO
   // No request shows whose key a function finds.
   if (typeof petApiKey === 'function' || method !== 'POST' || request.url !== endpoint) return undefined;
   if (headers['petql-dry-run'] !== undefined) return undefined;
-  return `http\n${KEY_HEADERS.map((name) => headers[name] ?? '').join('\n')}\n${body}`;
+  const keyHeaders = KEY_HEADERS.map((name) => headers[name] ?? '').join('\n');
+  return `http\n${acceptedType(headers['accept'])}\n${keyHeaders}\n${body}`;
 }
