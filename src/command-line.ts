@@ -30,6 +30,8 @@ const USAGE = `Usage: petql [options]           GraphQL gateway over the pet API
 Options of petql (environment variable, default):
 ${describeConfig('gateway')}
 
+A secret can be in a file: PET_API_KEY_FILE, REDIS_URL_FILE and KEY_SECRET_FILE name it.
+
 Options of petql sandbox:
 ${describeConfig('sandbox')}`;
 
@@ -178,6 +180,8 @@ function describeSandbox({ url }: Sandbox): string {
 function stopOnSignal(service: Service): void {
   let stoppingSinceMs: number | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    // Those of the start, which end it.
+    process.removeAllListeners(signal);
     process.on(signal, () => {
       if (stoppingSinceMs !== undefined) {
         if (performance.now() - stoppingSinceMs < SAME_SIGNAL_MS) return;

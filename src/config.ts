@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { FLAGS, SETTINGS, problemOf } from './settings.ts';
@@ -13,7 +14,7 @@ const FROM_TEXT: Readonly<Record<string, (text: string) => unknown>> = {
 
 /**
  * Reads the settings of a command: a flag wins over the environment, the environment over the default. An empty variable is
- * none. The settings of the other command have their defaults.
+ * none, and one that ends in `_FILE` names the file of a secret. The settings of the other command have their defaults.
  *
  * @throws Error that names every wrong setting.
  */
@@ -22,11 +23,13 @@ export function readConfig(command: Command, args: readonly string[], env: NodeJ
   const problems: string[] = [];
   const config: Record<string, unknown> = {};
   for (const setting of flagSettings()) {
-    const { name, flag, variable, value = 'BOOLEAN', commands = ['gateway'], schema } = setting;
-    const text = commands.includes(command) ? (given[flag] ?? (env[variable] || undefined)) : undefined;
-    const { success, data, error } = schema.safeParse(text && (FROM_TEXT[value]?.(text) ?? text));
+    const { name, flag, value = 'BOOLEAN', commands = ['gateway'], schema } = setting;
+    const isSet = commands.includes(command);
+    const { from, text, problem } = given[flag] ? { from: `--${flag}`, text: given[flag] } : readVariable(setting, env);
+    const { success, data, error } = schema.safeParse(isSet && text ? (FROM_TEXT[value]?.(text) ?? text) : undefined);
     if (success) config[name] = data;
-    else problems.push(problemOf(flag in given ? `--${flag}` : variable, error, text, setting));
+    if (isSet && problem) problems.push(problem);
+    else if (!success) problems.push(problemOf(from, error, text, setting));
   }
   const conflict = command === 'gateway' && conflictOf(config, env);
   if (conflict) problems.push(conflict);
@@ -44,6 +47,8 @@ export function describeConfig(command: Command): string {
   const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n');
 }
+
+type FlagSetting = ReturnType<typeof flagSettings>[number];
 
 /**
  * Returns settings with their names: as an option (petApiUrl), as a flag (pet-api-url), in the environment (PET_API_URL).
@@ -75,6 +80,34 @@ function readFlags(command: Command, args: readonly string[]): Record<string, st
     const isArgument = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
     const problem = isArgument ? 'Unexpected argument: each option starts with --' : message.replace(/\.?\n.*/s, '');
     throw new Error(`${problem}; petql --help lists the options`, { cause: error });
+  }
+}
+
+/** Where a setting comes from in the environment, its text, and what is wrong with it before its kind is known. */
+interface Given {
+  readonly from: string;
+  readonly text?: string | undefined;
+  readonly problem?: string;
+}
+
+function readVariable({ variable, isSecret, value }: FlagSetting, env: NodeJS.ProcessEnv): Given {
+  const text = env[variable] || undefined;
+  const from = `${variable}_FILE`;
+  const file = isSecret ? env[from] : undefined;
+  if (file) return text ? { from, problem: `${variable} and ${from} cannot both be set` } : readSecret(from, file);
+  if (value !== 'N' || !text?.startsWith('tcp://')) return { from: variable, text };
+  const service = variable.replace(/_PORT$/, '').toLowerCase();
+  const problem = `${variable} is what Kubernetes sets for a Service named ${service}: give the pod enableServiceLinks: false`;
+  return { from: variable, problem };
+}
+
+function readSecret(from: string, file: string): Given {
+  try {
+    // Editors and echo end a file with a line break.
+    const text = readFileSync(file, 'utf8').trimEnd();
+    return text === '' ? { from, problem: `${from} names an empty file` } : { from, text };
+  } catch (error) {
+    return { from, problem: `${from} cannot be read: ${(error as Error).message}` };
   }
 }
 

@@ -1,4 +1,8 @@
-import { expect, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
 import { describeConfig, readConfig } from '../../src/config.ts';
 
 test.each<[string, string[], Record<string, string>, RegExp]>([
@@ -66,6 +70,51 @@ test('a flag wins over the environment, which wins over the default; an empty va
     logLevel: 'info',
   });
   expect(readConfig('sandbox', [], { PLAN: 'gold', MAX_DEPTH: 'x' })).toMatchObject({ port: 4000 });
+});
+
+describe('a secret in a file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'petql-secrets-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const fileOf = (text: string) => {
+    const file = join(folder, randomUUID());
+    writeFileSync(file, text);
+    return file;
+  };
+  const read = (env: Record<string, string>, ...args: string[]) => readConfig('gateway', args, env);
+
+  test('is read without the line break at its end, and a flag wins over it', () => {
+    const env = {
+      PET_API_KEY_FILE: fileOf('the-key\n'),
+      REDIS_URL_FILE: fileOf('redis://:pass@localhost:6379'),
+      KEY_SECRET_FILE: fileOf('sixteen characters\r\n'),
+    };
+    const secrets = { redisUrl: 'redis://:pass@localhost:6379', keySecret: 'sixteen characters' };
+    expect(read(env)).toMatchObject({ petApiKey: 'the-key', ...secrets });
+    expect(read(env, '--pet-api-key', 'other')).toMatchObject({ petApiKey: 'other', ...secrets });
+    expect(readConfig('sandbox', [], { PET_API_KEY_FILE: '/nowhere' })).toMatchObject({ port: 4000 });
+  });
+
+  test.each<[string, Record<string, string>, RegExp]>([
+    ['is nowhere', { KEY_SECRET_FILE: '/nowhere/at/all' }, /^KEY_SECRET_FILE cannot be read: ENOENT[^;]*$/],
+    ['is empty', { PET_API_KEY_FILE: fileOf('\n') }, /^PET_API_KEY_FILE names an empty file$/],
+    ['is wrong', { PET_API_KEY_FILE: fileOf('a secret') }, /^PET_API_KEY_FILE must be [^"]*$/],
+    [
+      'is one of two',
+      { PET_API_KEY: 'x', PET_API_KEY_FILE: fileOf('x') },
+      /^PET_API_KEY and PET_API_KEY_FILE cannot both/,
+    ],
+  ])('that %s is named in one line', (_name, env, line) => {
+    expect(() => read(env)).toThrow(line);
+    expect(() => read(env)).not.toThrow('a secret');
+  });
+});
+
+test('a variable that Kubernetes sets for a service says so', () => {
+  const env = { ADMIN_PORT: 'tcp://10.96.0.17:80' };
+  expect(() => readConfig('gateway', [], env)).toThrow(
+    /^ADMIN_PORT is what Kubernetes sets for a Service named admin: .*enableServiceLinks: false$/,
+  );
+  expect(() => readConfig('gateway', ['--admin-port', 'tcp://x'], {})).toThrow(/^--admin-port must be a whole number/);
 });
 
 test('a line of --help is short', () => {

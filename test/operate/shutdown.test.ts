@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -10,10 +11,11 @@ import { afterAll, beforeAll, expect, test as oneTest } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { slow } from '../support/pet-api/fault.ts';
-import { startPetql } from '../support/run-petql.ts';
+import { MAIN, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
 import { createTestPetApi } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
+import { servePort } from '../support/serve.ts';
 import { until } from '../support/until.ts';
 
 const KEY = 'demo-business';
@@ -170,6 +172,18 @@ test('a second signal ends it at once while it still serves', async () => {
   const repeating = setInterval(() => petql.kill('SIGTERM'), 50);
   expect(await petql.exited).toBe(143);
   clearInterval(repeating);
+});
+
+test('a signal in the middle of the start ends it', async () => {
+  const connected = Promise.withResolvers<void>();
+  // A Redis that says nothing, for which the start waits.
+  await using silent = await servePort(() => connected.resolve());
+  const args = ['--port', '0', '--redis-url', `redis://127.0.0.1:${silent.port}`];
+  const starting = spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'] }, stdio: 'ignore' });
+  await connected.promise;
+  starting.kill('SIGTERM');
+  // By itself: as the first process of a container, only its own handler can end it.
+  expect(await once(starting, 'exit')).toEqual([143, null]);
 });
 
 // Where npm's shell is bash, Ctrl-C reaches petql from the terminal and from npm.
