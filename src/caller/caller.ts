@@ -1,5 +1,6 @@
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { Freshness } from '../reads/freshness.ts';
+import { FailedCalls } from '../reads/failed-calls.ts';
 import { createPetCache } from '../reads/pet-cache.ts';
 import type { SnapshotMemory } from '../reads/pet-cache.ts';
 import { createPetReads } from '../reads/pet-reads.ts';
@@ -54,6 +55,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
     clock,
     throttle,
     cache,
+    failedCalls: new FailedCalls(clock),
     refreshBudget,
     rejectedKey,
     sharedLists,

@@ -8,18 +8,17 @@ export interface PlannedRead {
   readonly key: ReadKey;
   /** Calls that cannot answer it: lists that came without it, or failed, and its get where there was no such route. */
   readonly tried: ReadonlySet<ReadKey>;
-  /** Whether it was called for by itself before: a repeated read is no reason to find out the size of the store. */
-  readonly isRepeat: boolean;
 }
 
+/** What is known of the store. */
 export interface PlanFacts {
   readonly size: StoreSize;
-  /** Whether part of the store was, or is being, called for while its size was not known. */
-  readonly hasCalled: boolean;
+  /** Whether anything else was, or is being, called for. */
+  hasCalledOther(key: ReadKey): boolean;
   /** Whether a single pet may be called for. */
   readonly mayGet: boolean;
-  /** Whether the list showed the pet when it was last called for. */
-  hasShown(list: ListName, id: Int64): boolean;
+  /** Whether the list showed the pet when it was last called for; undefined where it never was. */
+  hasShown(list: ListName, id: Int64): boolean | undefined;
 }
 
 export interface CallPlan<Read extends PlannedRead> {
@@ -29,14 +28,27 @@ export interface CallPlan<Read extends PlannedRead> {
   readonly unprovable: readonly Read[];
 }
 
-/** For so many pets that it has shown, a list is worth a call. */
-const WORTH_A_LIST = 2;
+/**
+ * Whether this call may answer the read, by what is known of the store: the list of all answers the others unless the store is
+ * large; a list answers the pets that it has shown, and may answer any pet while it was never called for or there is no get.
+ *
+ * The planner, the reads that wait, failures and refreshes all go by it.
+ */
+export function canAnswer(call: ReadKey, { key, tried }: PlannedRead, facts: PlanFacts): boolean {
+  if (tried.has(call)) return false;
+  if (call === key) return true;
+  if (!isList(call)) return false;
+  if (isList(key)) return call === 'all' && facts.size !== 'large';
+  const isGetPossible = facts.mayGet && !tried.has(key);
+  if (!isGetPossible || (call === 'all' && facts.size === 'small')) return true;
+  return facts.hasShown(call, key) ?? true;
+}
 
 /**
  * Plans the fewest calls for the reads that wait now. Each change makes another plan, so a plan only says what comes next:
  *
  * 1. A list of all pets replaces other calls where it answers them for sure, or where it finds out whether it does.
- * 2. Other lists are called where they are wanted, or where they have shown two of the pets (a greedy set cover).
+ * 2. Other lists are called where they are wanted, or where they have shown pets that are (a greedy set cover).
  * 3. A pet waits for a list of this plan, or is a get; where there are no gets, it waits for the next list.
  *
  * Each list is tried once for a read, so a set of reads costs at most one call each and one for each list that is tried.
@@ -69,41 +81,28 @@ export function planCalls<Read extends PlannedRead>(reads: readonly Read[], fact
 }
 
 /** Whether a list of all pets saves calls. That of a large store answers no other list, so it is called beside them. */
-function isAllWorthACall(reads: readonly PlannedRead[], { size, hasCalled }: PlanFacts): boolean {
-  const savable = reads.filter(({ tried }) => !tried.has('all'));
-  if (size === 'large' || savable.length === 0) return false;
-  if (size === 'small' || savable.length > 1 || savable[0]?.key === 'all') return true;
-  return hasCalled && savable.some(({ isRepeat }) => !isRepeat);
+function isAllWorthACall(reads: readonly PlannedRead[], { size, hasCalledOther }: PlanFacts): boolean {
+  const [first, ...others] = reads.filter(({ tried }) => !tried.has('all'));
+  if (size === 'large' || !first) return false;
+  return size === 'small' || others.length > 0 || first.key === 'all' || hasCalledOther(first.key);
 }
 
 /** The lists that are worth a call for the pets that they have shown, beside those that are called anyway. */
 function* coverOf(pets: readonly PlannedRead[], wanted: ReadonlySet<ListName>, facts: PlanFacts): Iterable<ListName> {
   const isShownBy = (list: ListName, { key, tried }: PlannedRead) =>
-    !tried.has(list) && facts.hasShown(list, key as Int64);
+    !tried.has(list) && facts.hasShown(list, key as Int64) === true;
   let left = pets.filter((read) => ![...wanted].some((list) => isShownBy(list, read)));
   for (;;) {
     const counts = LISTS.map((list) => ({ list, count: left.filter((read) => isShownBy(list, read)).length }));
     const best = counts.reduce((one, other) => (other.count > one.count ? other : one));
-    if (best.count < (facts.mayGet ? WORTH_A_LIST : 1)) return;
+    if (best.count === 0) return;
     yield best.list;
     left = left.filter((read) => !isShownBy(best.list, read));
   }
 }
 
 /** The list of the plan that has shown the pet, or else one that may. */
-function listFor({ key, tried }: PlannedRead, lists: ReadonlySet<ListName>, facts: PlanFacts): ListName | undefined {
-  const untried = [...lists].filter((list) => !tried.has(list));
-  return untried.find((list) => facts.hasShown(list, key as Int64)) ?? untried[0];
-}
-
-/** Whether this call may answer the read. */
-export function mayAnswer(call: ReadKey, { key, tried }: Pick<PlannedRead, 'key' | 'tried'>): boolean {
-  return !tried.has(call) && (call === key || (isList(call) && (call === 'all' || !isList(key))));
-}
-
-/** Whether the call is likely to answer the read, as far as is known of the store. */
-export function willAnswer(call: ReadKey, key: ReadKey, { size, hasShown }: PlanFacts): boolean {
-  if (call === key) return true;
-  if (call === 'all' && (size === 'small' || isList(key))) return size !== 'large';
-  return isList(call) && !isList(key) && hasShown(call, key);
+function listFor(read: PlannedRead, lists: ReadonlySet<ListName>, facts: PlanFacts): ListName | undefined {
+  const possible = [...lists].filter((list) => canAnswer(list, read, facts));
+  return possible.find((list) => facts.hasShown(list, read.key as Int64)) ?? possible[0];
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import type { RejectedKey } from '../upstream/rejected-key.ts';
+import type { FailedCalls } from './failed-calls.ts';
 import type { GetRoute } from './get-route.ts';
 import type { PetCache } from './pet-cache.ts';
 import type { ReadKey } from './read-key.ts';
@@ -16,6 +17,7 @@ export interface CallerParts {
   readonly clock: Clock;
   readonly throttle: Throttle;
   readonly cache: PetCache;
+  readonly failedCalls: FailedCalls;
   /** Of all callers. */
   readonly getRoute: GetRoute;
   readonly refreshBudget: RefreshBudget;

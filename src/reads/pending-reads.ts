@@ -2,12 +2,12 @@ import type { PetqlError } from '../errors.ts';
 import { graceLeftMs } from '../time-limit.ts';
 import type { Refused } from '../throttle/refused.ts';
 import type { TraceContext } from '../tracing.ts';
-import { mayAnswer } from './call-planner.ts';
-import type { PlannedRead } from './call-planner.ts';
+import { canAnswer } from './call-planner.ts';
+import type { PlanFacts, PlannedRead } from './call-planner.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { Freshness } from './freshness.ts';
 import type { CachedAnswer } from './pet-cache.ts';
-import { isList } from './read-key.ts';
+import { LISTS, isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
 import { answerFrom } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -66,10 +66,6 @@ export interface PendingRead extends PlannedRead {
   readonly waiters: Set<Waiter>;
   /** The latest generation of its waiters. */
   generation: number;
-  /** How many calls for it have failed in a transient way. */
-  failures: number;
-  /** By `clock.elapsed()`: the end of its backoff. */
-  pausedUntilMs: number;
 }
 
 /** A call in flight. */
@@ -77,6 +73,7 @@ export interface Flight {
   readonly key: ReadKey;
   readonly sentAtMs: number;
   readonly generation: number;
+  /** Whether it is an early retry (failed-calls.ts). */
   readonly isRetry: boolean;
   readonly billedTo: Waiter | undefined;
 }
@@ -96,10 +93,24 @@ export type PendingReads = ReturnType<typeof createPendingReads>;
  *
  * @param onChange is called when reads have come or gone.
  */
-export function createPendingReads({ clock, cache, throttle }: CallerParts, onChange: () => void) {
+export function createPendingReads(parts: CallerParts, onChange: () => void) {
+  const { clock, cache, failedCalls, getRoute, throttle } = parts;
   const reads = new Map<ReadKey, PendingRead>();
   const flights = new Set<Flight>();
-  return { reads, flights, add, needsCall, isCovered, concernedBy, settleFrom, serveStale, fail, refuse, refuseLate };
+  /** What is known of the store at the moment. */
+  const facts: PlanFacts = {
+    get size() {
+      return cache.size();
+    },
+    get mayGet() {
+      return getRoute.mayGet();
+    },
+    hasShown: cache.hasShown,
+    hasCalledOther: (key) => cache.hasOther(key) || [...flights].some((flight) => flight.key !== key),
+  };
+  const waits = { add, needsCall, isCovered, waitersFor, hasData, triedLists };
+  const ends = { settleFrom, serveStale, fail, refuse, refuseLate };
+  return { reads, flights, facts, ...waits, ...ends };
 
   /** Adds the reads of one request as one batch: one timer, one abort listener. Resolves once all are settled. */
   async function add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
@@ -132,7 +143,7 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
   }
 
   function addWaiter(key: ReadKey, request: ReadRequest, resolve: (result: ReadResult) => void): Waiter {
-    const { freshness, deadlineMs } = request;
+    const { freshness } = request;
     const generation = cache.generation();
     const notBeforeMs = clock.elapsed() - freshness.coalesceWithinMs;
     const others = reads.get(key);
@@ -141,8 +152,6 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
     // A list that was tried before may answer a read that wants newer data.
     if (others && (read.generation < generation || notBeforeMs > -Infinity)) read.tried.clear();
     read.generation = generation;
-    // A request that cannot wait for the end of a backoff ends it.
-    if (deadlineMs < read.pausedUntilMs) read.pausedUntilMs = -Infinity;
     const waiter: Waiter = {
       read,
       request,
@@ -161,23 +170,23 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
     return waiter;
   }
 
-  function createRead(key: ReadKey, { maxAgeMs }: Freshness): PendingRead {
-    const tried = new Set<ReadKey>([...cache.freshLists(clock.elapsed() - maxAgeMs), ...cache.failedLists()]);
+  function createRead(key: ReadKey, freshness: Freshness): PendingRead {
+    return { key, tried: triedLists(key, freshness), waiters: new Set(), generation: cache.generation() };
+  }
+
+  /** The lists that are no use for a read that comes now: they are fresh and came without it, or fail. */
+  function triedLists(key: ReadKey, freshness: Freshness): Set<ReadKey> {
+    const tried = new Set<ReadKey>(cache.freshLists(clock.elapsed() - freshness.maxAgeMs));
+    if (!failedCalls.isEmpty) {
+      const isStaleAccepted = cache.findAccepted(key, freshness) !== undefined;
+      for (const list of LISTS) if (failedCalls.isAvoided(list, isStaleAccepted)) tried.add(list);
+    }
     tried.delete(key);
-    return {
-      key,
-      tried,
-      waiters: new Set(),
-      isRepeat: cache.hasCalledFor(key),
-      generation: cache.generation(),
-      failures: 0,
-      pausedUntilMs: -Infinity,
-    };
+    return tried;
   }
 
   /** Whether a waiter before its deadline needs a call. */
-  function needsCall({ pausedUntilMs, waiters }: PendingRead): boolean {
-    if (clock.elapsed() < pausedUntilMs) return false;
+  function needsCall({ waiters }: PendingRead): boolean {
     for (const waiter of waiters) if (waiter.lateSinceMs === Infinity && !isCovered(waiter)) return true;
     return false;
   }
@@ -186,9 +195,21 @@ export function createPendingReads({ clock, cache, throttle }: CallerParts, onCh
   function isCovered(waiter: Waiter): boolean {
     for (const flight of flights) {
       const isInTime = flight.sentAtMs <= waiter.lateSinceMs;
-      if (isInTime && mayAnswer(flight.key, waiter.read) && accepts(waiter, flight)) return true;
+      if (isInTime && accepts(waiter, flight) && canAnswer(flight.key, waiter.read, facts)) return true;
     }
     return false;
+  }
+
+  /** The waiters that wait for this call, and for no other one in flight. */
+  function waitersFor(flight: Flight): Waiter[] {
+    const answerable = concernedBy(flight.key).filter((read) => canAnswer(flight.key, read, facts));
+    const waiters = answerable.flatMap((read) => [...read.waiters]);
+    return waiters.filter((waiter) => accepts(waiter, flight) && !isCovered(waiter));
+  }
+
+  /** Whether a cached answer would do if calls fail. */
+  function hasData({ read, request }: Waiter): boolean {
+    return cache.findAccepted(read.key, request.freshness) !== undefined;
   }
 
   /** The reads that a call may concern: its own, or for a list, all of them. */

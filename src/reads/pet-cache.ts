@@ -27,8 +27,6 @@ const SNAPSHOT_BYTES = 500;
 /** A pet with its ids, a short name and its places in a list and a map. */
 const PET_BYTES = 250;
 const CHARACTER_BYTES = 2;
-/** How long a list that failed is not called to save other calls. */
-const AVOIDED_MS = 60_000;
 
 export function createSnapshotMemory(): SnapshotMemory {
   return new LRUCache<Snapshot, () => void>({
@@ -44,9 +42,7 @@ export type PetCache = ReturnType<typeof createPetCache>;
 /** The snapshots of one caller: the latest of each list and of each pet, as far as the memory of all callers allows. */
 export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>) {
   const snapshots = new Map<ReadKey, { readonly snapshot: Snapshot; readonly generation: number }>();
-  const avoidedUntilMs = new Map<ListName, number>();
   let generation = 0;
-  let hasCalled = false;
 
   return {
     /** Raised by each write. A snapshot of an earlier generation is never served. */
@@ -64,8 +60,6 @@ export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 
     known: (key: ReadKey) => latest(key, 0)?.found,
     store(snapshot: Snapshot) {
       const { key } = snapshot;
-      hasCalled ||= key !== 'all' && size() === 'unknown';
-      avoidedUntilMs.delete(key as ListName);
       const before = snapshots.get(key);
       if (before?.generation === generation && before.snapshot.asOfMs > snapshot.asOfMs) return;
       drop(key);
@@ -84,12 +78,10 @@ export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 
       for (const key of snapshots.keys()) drop(key);
     },
     size,
-    /** Whether the list showed the pet when it was last called for, writes or not. */
-    hasShown: (list: ListName, id: Int64) => snapshots.get(list)?.snapshot.byId.has(id) ?? false,
-    /** Whether the read was called for by itself before. */
-    hasCalledFor: (key: ReadKey) => snapshots.has(key),
-    /** Whether part of the store was called for while its size was not known. */
-    hasCalled: () => hasCalled,
+    /** Whether the list showed the pet when it was last called for, writes or not; undefined where it never was. */
+    hasShown: (list: ListName, id: Int64) => snapshots.get(list)?.snapshot.byId.has(id),
+    /** Whether anything else was called for. */
+    hasOther: (key: ReadKey) => snapshots.size > (snapshots.has(key) ? 1 : 0),
     /** The lists that are known as of this moment or a later one. */
     freshLists(sinceMs: number): Set<ListName> {
       const isFresh = (list: ListName) => {
@@ -98,9 +90,6 @@ export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 
       };
       return new Set(LISTS.filter(isFresh));
     },
-    listFailed: (list: ListName) => void avoidedUntilMs.set(list, elapsed() + AVOIDED_MS),
-    /** Lists that failed lately: they are not called to save other calls. */
-    failedLists: () => LISTS.filter((list) => elapsed() < (avoidedUntilMs.get(list) ?? -Infinity)),
   };
 
   function find(key: ReadKey): CachedAnswer | undefined {

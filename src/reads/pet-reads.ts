@@ -8,7 +8,7 @@ import type { ReadQueue } from './read-queue.ts';
 export type PetReads = ReturnType<typeof createPetReads>;
 
 /** All reads of one caller: what is cached is served, the rest waits together for as few calls as possible. */
-export function createPetReads({ cache, sharedLists }: CallerParts, queue: ReadQueue) {
+export function createPetReads({ cache, failedCalls, sharedLists }: CallerParts, queue: ReadQueue) {
   return {
     /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */
     async load(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
@@ -16,10 +16,13 @@ export function createPetReads({ cache, sharedLists }: CallerParts, queue: ReadQ
       // Another replica may have written, or called for it: a look at Redis costs no call.
       const looking = sharedLists?.catchUp();
       if (looking) await looking;
-      const served = serve(keys, freshness);
-      const left = keys.filter((key) => !served.has(key));
-      const results = left.length > 0 && freshness.mayCall ? await queue.add(left, request) : [];
-      return keys.map((key) => served.get(key) ?? results[left.indexOf(key)] ?? notCachedError());
+      const results = serve(keys, freshness);
+      const left = keys.filter((key) => !results.has(key));
+      if (left.length > 0 && freshness.mayCall) {
+        const added = await queue.add(left, request);
+        for (const [index, result] of added.entries()) results.set(left[index] as ReadKey, result);
+      }
+      return keys.map((key) => results.get(key) ?? notCachedError());
     },
     /**
      * Returns what `load` would serve from the cache at this moment; undefined where it would call or wait. Looks at Redis in the
@@ -32,12 +35,14 @@ export function createPetReads({ cache, sharedLists }: CallerParts, queue: ReadQ
     },
   };
 
-  function serve(keys: readonly ReadKey[], freshness: Freshness): Map<ReadKey, ServedAnswer> {
-    const served = new Map<ReadKey, ServedAnswer>();
+  /** What is served without a call: what is cached, and the errors of calls that failed within `maxAge`. */
+  function serve(keys: readonly ReadKey[], freshness: Freshness): Map<ReadKey, ReadResult> {
+    const served = new Map<ReadKey, ReadResult>();
     for (const [index, key] of keys.entries()) {
       // In a small store one call answers all of them.
       const answer = fromCache(key, freshness, cache.size() === 'small' ? 0 : index - served.size);
-      if (answer) served.set(key, answer);
+      const result = answer ?? (freshness.mayCall ? failedCalls.errorOf(key, freshness.maxAgeMs) : undefined);
+      if (result) served.set(key, result);
     }
     return served;
   }
@@ -48,7 +53,7 @@ export function createPetReads({ cache, sharedLists }: CallerParts, queue: ReadQ
     const { answer, isStale } = accepted;
     if (!isStale) return { ...answer, staleReason: undefined, hasWaited: false };
     if (!freshness.mayCall) return { ...answer, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
-    const staleReason = freshness.mayServeStaleToSaveCalls ? queue.whyNotRefresh(key, ahead) : undefined;
+    const staleReason = queue.whyNotRefresh(key, freshness, ahead);
     return staleReason && { ...answer, staleReason, hasWaited: false };
   }
 }

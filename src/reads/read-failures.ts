@@ -1,101 +1,131 @@
 import { PetqlError } from '../errors.ts';
 import type { UpstreamFailure } from '../upstream/pet-api.ts';
-import { mayAnswer } from './call-planner.ts';
 import type { CallerParts } from './caller-parts.ts';
-import { accepts } from './pending-reads.ts';
+import type { FailedCall } from './failed-calls.ts';
 import type { Flight, PendingRead, PendingReads, Waiter } from './pending-reads.ts';
 import { isList } from './read-key.ts';
+import type { ReadKey } from './read-key.ts';
 
-/** How long a read pauses on average before its first and its second retry; there is no third. */
-const PAUSES_MS = [100, 400];
+interface ReceivedFailure {
+  readonly failure: UpstreamFailure;
+  /** The error of the reads that fail. */
+  readonly error: PetqlError;
+  /** What a 503 asked for. */
+  readonly retryAfterMs: number | undefined;
+}
 
 /**
- * Decides whether the reads that wait for a failed call are retried, served stale or failed.
+ * Decides what becomes of the reads that wait for a call that failed: they wait for another try, get a call of their own, or are
+ * served stale data or an error.
  *
- * @param onRetry is called when a backoff is over.
+ * @param onChange is called when reads have gone, or the backoff of a call is over.
  */
 export function createReadFailures(
-  { clock, cache, retryBudget }: CallerParts,
+  { clock, cache, failedCalls, retryBudget }: CallerParts,
   pending: PendingReads,
-  onRetry: () => void,
+  onChange: () => void,
 ) {
   let isClosed = false;
+  let wakeAtMs = Infinity;
+  let timer: NodeJS.Timeout | undefined;
+
   return {
-    /** @param error of the reads that fail. */
-    receive(flight: Flight, failure: UpstreamFailure, error: PetqlError) {
-      const { key } = flight;
-      if (isList(key) && !isForeign(failure)) cache.listFailed(key);
-      if (failure.kind === 'forbidden') cache.drop(key);
-      const paused: PendingRead[] = [];
-      for (const read of pending.concernedBy(key)) {
-        const waiters = [...read.waiters].filter((waiter) => accepts(waiter, flight));
-        if (waiters.length === 0 || !mayAnswer(key, read)) continue;
-        if (failure.kind === 'route-gone' && !isList(key)) read.tried.add(key);
-        else if (failure.kind === 'forbidden') for (const waiter of waiters) waiter.settle(error);
-        else if (!isTransient(failure)) fallBack(read, waiters, { flight, failure, error });
-        else if (mustBackOff(read, waiters, error)) paused.push(read);
+    receive,
+    /** Whether the call is not sent yet, since it failed a short while ago. */
+    isHeld(call: ReadKey, reads: readonly PendingRead[]): boolean {
+      const failed = failedCalls.find(call);
+      if (!failed || isClosed || clock.elapsed() >= failed.retryAtMs) return false;
+      const own = reads.find(({ key }) => key === call);
+      if (!own) return true;
+      // A read of that very call that still waits came after the failure, or waits for an early retry.
+      return failed.isRetriedEarly && [...own.waiters].every((waiter) => canWait(waiter, failed));
+    },
+    /**
+     * Serves stale data to the reads of held calls. The others wait for the first try of a list that was to save them, and get
+     * calls of their own after the second failure.
+     */
+    reviewHeld(held: ReadonlyMap<ReadKey, readonly PendingRead[]>) {
+      for (const [call, reads] of held) {
+        const failed = failedCalls.find(call);
+        if (!failed) continue;
+        for (const { waiters } of reads) for (const waiter of waiters) hold(waiter, call, failed);
+        wakeAt(failed.retryAtMs);
       }
-      backOff(paused, error);
     },
     /** Ends every backoff; from now on nothing is retried. */
     close() {
       isClosed = true;
-      for (const { pausedUntilMs, waiters } of pending.reads.values()) {
-        if (clock.elapsed() >= pausedUntilMs) continue;
-        for (const waiter of waiters) if (waiter.failed) pending.fail([waiter], waiter.failed, 'UPSTREAM_FAILED');
+      clearTimeout(timer);
+      for (const { waiters } of pending.reads.values()) {
+        for (const waiter of waiters) {
+          if (waiter.failed && !pending.isCovered(waiter)) pending.fail([waiter], waiter.failed, 'UPSTREAM_FAILED');
+        }
       }
     },
   };
 
-  /** A read whose own call failed fails; one that the call was to save gets another call. */
-  function fallBack(
-    read: PendingRead,
-    waiters: readonly Waiter[],
-    { flight: { key }, failure, error }: { flight: Flight; failure: UpstreamFailure; error: PetqlError },
-  ): void {
-    const isHopeless = isForeign(failure) && !waiters.some(pending.isCovered);
-    if (!isList(key) || read.key === key || isHopeless) return pending.fail(waiters, error, 'UPSTREAM_FAILED');
-    read.tried.add(key);
-    for (const waiter of waiters) waiter.failed = error;
-  }
-
-  /**
-   * Serves the waiters from the cache where that is accepted. The others do not go on to other calls: what failed this one
-   * would most likely fail those too.
-   */
-  function mustBackOff(read: PendingRead, waiters: readonly Waiter[], error: PetqlError): boolean {
-    read.failures += 1;
-    for (const waiter of waiters) waiter.failed = error;
-    if (read.failures > PAUSES_MS.length) pending.fail(waiters, error, 'UPSTREAM_FAILED');
-    else if (!waiters.some(pending.isCovered)) {
-      for (const waiter of waiters) pending.serveStale(waiter, 'UPSTREAM_FAILED');
-      return read.waiters.size > 0;
-    }
-    return false;
-  }
-
-  /** Reads that failed together are retried together. */
-  function backOff(reads: readonly PendingRead[], error: PetqlError): void {
-    if (reads.length === 0) return;
-    if (isClosed || !retryBudget.take()) {
-      for (const { waiters } of reads) pending.fail(waiters, error, 'UPSTREAM_FAILED');
+  function receive(flight: Flight, { failure, error, retryAfterMs }: ReceivedFailure): void {
+    const { key, sentAtMs } = flight;
+    const waiting = pending.waitersFor(flight);
+    if (failure.kind === 'route-gone' && !isList(key)) {
+      for (const { read } of waiting) read.tried.add(key);
       return;
     }
-    const failures = Math.max(...reads.map((read) => read.failures));
-    const pauseMs = (PAUSES_MS[failures - 1] ?? 0) * (0.5 + Math.random());
-    const untilMs = clock.elapsed() + pauseMs;
-    for (const read of reads) {
-      read.pausedUntilMs = untilMs;
-      for (const waiter of read.waiters) if (waiter.request.deadlineMs < untilMs) waiter.settle(error);
+
+    const failed = failedCalls.record(key, {
+      error,
+      isTransient: isTransient(failure),
+      sentAtMs,
+      retryAfterMs,
+      takeRetry: () => !isClosed && !waiting.every(pending.hasData) && retryBudget.take(),
+    });
+    if (failure.kind === 'forbidden') cache.drop(key);
+
+    for (const waiter of waiting) {
+      const { read } = waiter;
+      waiter.failed = error;
+      if (read.key === key) failOwn(waiter, failed);
+      else if (isForeign(failure)) {
+        failedCalls.record(read.key, { error, isTransient: false, sentAtMs, retryAfterMs, takeRetry: () => false });
+        pending.fail([waiter], error, 'UPSTREAM_FAILED');
+      } else if (!failed.isTransient) read.tried.add(key);
     }
-    setTimeout(() => {
-      for (const read of reads) if (read.pausedUntilMs === untilMs) read.pausedUntilMs = -Infinity;
-      onRetry();
-    }, pauseMs);
+  }
+
+  /** The call of the read itself failed. */
+  function failOwn(waiter: Waiter, failed: FailedCall): void {
+    const isServed = pending.serveStale(waiter, 'UPSTREAM_FAILED');
+    if (!isServed && !(failed.isRetriedEarly && canWait(waiter, failed))) waiter.settle(failed.error);
+  }
+
+  function hold(waiter: Waiter, call: ReadKey, failed: FailedCall): void {
+    if (pending.isCovered(waiter)) return;
+    waiter.failed ??= failed.error;
+    if (pending.serveStale(waiter, 'UPSTREAM_FAILED')) return onChange();
+    const isTooLong = !canWait(waiter, failed) || (failed.failures > 1 && !failed.isRetriedEarly);
+    if (!isTooLong || waiter.read.key === call) return;
+    waiter.read.tried.add(call);
+    onChange();
+  }
+
+  function wakeAt(atMs: number): void {
+    if (atMs >= wakeAtMs) return;
+    clearTimeout(timer);
+    wakeAtMs = atMs;
+    const wake = () => {
+      wakeAtMs = Infinity;
+      failedCalls.endBackoffs(atMs);
+      onChange();
+    };
+    timer = setTimeout(wake, Math.max(0, Math.ceil(atMs - clock.elapsed())));
   }
 }
 
-/** Whether the same call may succeed a moment later, and any other call may fail in the same way now. */
+function canWait({ request }: Waiter, { retryAtMs }: FailedCall): boolean {
+  return request.deadlineMs >= retryAtMs;
+}
+
+/** Whether the same call may succeed a moment later. */
 function isTransient(failure: UpstreamFailure): boolean {
   if (failure.kind === 'no-answer') return failure.reason !== 'too-large';
   return failure.kind === 'failed' && failure.status >= 500 && failure.status !== 501;

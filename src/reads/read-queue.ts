@@ -2,9 +2,10 @@ import type { Refused } from '../throttle/refused.ts';
 import type { Call } from '../throttle/waiter.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';
-import { planCalls, willAnswer } from './call-planner.ts';
-import type { CallPlan, PlanFacts } from './call-planner.ts';
+import { canAnswer, planCalls } from './call-planner.ts';
+import type { CallPlan, PlannedRead } from './call-planner.ts';
 import type { CallerParts } from './caller-parts.ts';
+import type { Freshness } from './freshness.ts';
 import { accepts, createPendingReads } from './pending-reads.ts';
 import type { Flight, PendingRead, StaleReason } from './pending-reads.ts';
 import { createReadFailures, unprovableError } from './read-failures.ts';
@@ -17,13 +18,16 @@ export type ReadQueue = ReturnType<typeof createReadQueue>;
 
 /** The reads of one caller that wait for calls: those of all requests merge until the throttle grants a call. */
 export function createReadQueue(parts: CallerParts) {
-  const { clock, cache, throttle, getRoute, refreshBudget, retryBudget, rejectedKey, sharedLists } = parts;
+  const { clock, cache, failedCalls, throttle, getRoute } = parts;
+  const { refreshBudget, retryBudget, rejectedKey, sharedLists } = parts;
   const pending = createPendingReads(parts, onChange);
-  const { reads, flights } = pending;
+  const { reads, flights, facts } = pending;
   const readFailures = createReadFailures(parts, pending, onChange);
   let plan: CallPlan<PendingRead> = { calls: new Map(), unprovable: [] };
   /** Since when each call of the plan is wanted. */
   let plannedAtMs = new Map<ReadKey, number>();
+  /** Calls of the plan that failed a short while ago, and are not sent yet. */
+  let held = new Map<ReadKey, readonly PendingRead[]>();
   let isPlanStale = false;
   let isReviewing = false;
 
@@ -33,6 +37,7 @@ export function createReadQueue(parts: CallerParts) {
     /** Another replica has called for it: the reads that it answers need no call. */
     learn(snapshot: Snapshot) {
       cache.store(snapshot);
+      failedCalls.recordResponse(snapshot);
       const ageMs = clock.elapsed() - snapshot.asOfMs;
       pending.settleFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
       onChange();
@@ -51,20 +56,27 @@ export function createReadQueue(parts: CallerParts) {
    *
    * @param ahead calls that the same request needs before this one.
    */
-  function whyNotRefresh(key: ReadKey, ahead: number): StaleReason | undefined {
-    for (const flight of flights) {
-      if (flight.generation === cache.generation() && willAnswer(flight.key, key, facts())) return undefined;
+  function whyNotRefresh(key: ReadKey, freshness: Freshness, ahead: number): StaleReason | undefined {
+    if (!failedCalls.isEmpty || flights.size > 0) {
+      const read: PlannedRead = { key, tried: pending.triedLists(key, freshness) };
+      if (isFailing(read)) return 'UPSTREAM_FAILED';
+      for (const flight of flights) {
+        if (flight.generation === cache.generation() && canAnswer(flight.key, read, facts)) return undefined;
+      }
     }
-    const waiting = reads.get(key);
-    if (waiting && clock.elapsed() < waiting.pausedUntilMs) return 'UPSTREAM_FAILED';
+    // A request that names its own age gets that age, while the upstream works.
+    if (!freshness.mayServeStaleToSaveCalls) return undefined;
     const planned = currentPlan().calls.size + ahead;
     if (throttle.outlook(planned).waitMs > 0) return throttle.isPaused() ? 'PAUSED' : 'QUOTA_EXHAUSTED';
-    return waiting || refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
+    return reads.has(key) || refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
   }
 
-  function facts(): PlanFacts {
-    const hasCalled = cache.hasCalled() || flights.size > 0;
-    return { size: cache.size(), hasCalled, mayGet: getRoute.mayGet(), hasShown: cache.hasShown };
+  /** Whether the call that would refresh it failed, and waits for its next try or is in it: nobody with stale data waits twice. */
+  function isFailing(read: PlannedRead): boolean {
+    if (failedCalls.isEmpty) return false;
+    const [call] = planCalls([read], facts).calls.keys();
+    if (call === undefined || !failedCalls.find(call)) return false;
+    return failedCalls.isBackingOff(call) || [...flights].some(({ key }) => key === call);
   }
 
   /** Plans and reviews once a turn of the event loop, for all changes in it. */
@@ -84,13 +96,16 @@ export function createReadQueue(parts: CallerParts) {
     for (const { waiters } of currentPlan().unprovable) {
       for (const waiter of waiters) pending.fail([waiter], waiter.failed ?? unprovableError(), 'UPSTREAM_FAILED');
     }
+    readFailures.reviewHeld(held);
     failHopeless();
     throttle.pull();
   }
 
   function currentPlan(): CallPlan<PendingRead> {
     if (!isPlanStale) return plan;
-    plan = planCalls([...reads.values()].filter(pending.needsCall), facts());
+    plan = planCalls([...reads.values()].filter(pending.needsCall), facts);
+    held = new Map([...plan.calls].filter(([call, waiting]) => readFailures.isHeld(call, waiting)));
+    for (const call of held.keys()) plan.calls.delete(call);
     const nowMs = clock.elapsed();
     plannedAtMs = new Map([...plan.calls.keys()].map((key) => [key, plannedAtMs.get(key) ?? nowMs]));
     isPlanStale = false;
@@ -152,7 +167,8 @@ export function createReadQueue(parts: CallerParts) {
   }
 
   function depart(key: ReadKey, waiting: readonly PendingRead[]): Flight {
-    const isRetry = waiting.every(({ failures }) => failures > 0);
+    const failed = failedCalls.find(key);
+    const isRetry = failed?.isRetriedEarly ?? false;
     if (isRetry) parts.onRetry(key);
     // A call that saves others is billed to the read that it answers.
     const payer = waiting.find((read) => read.key === key) ?? waiting[0];
@@ -161,24 +177,30 @@ export function createReadQueue(parts: CallerParts) {
     refreshBudget.spend();
     const flight = { key, sentAtMs: clock.elapsed(), generation: cache.generation(), isRetry, billedTo };
     flights.add(flight);
+    // Nobody who accepts stale data waits for a call that failed before.
+    if (failed) {
+      for (const { waiters } of waiting) for (const waiter of waiters) pending.serveStale(waiter, 'UPSTREAM_FAILED');
+    }
     // While the circuit is open, the probe is the only get.
     if (!isList(key) && !getRoute.isHealthy()) onChange();
     return flight;
   }
 
-  function receive(flight: Flight, { outcome, sent }: UpstreamAnswer<Snapshot>): void {
+  function receive(flight: Flight, answer: UpstreamAnswer<Snapshot>): void {
+    const { outcome, sent, status, rateLimit } = answer;
     flights.delete(flight);
     if (!sent) {
       flight.billedTo?.request.refund(flight.billedTo.read.key);
       refreshBudget.refund();
     } else if (!flight.isRetry) retryBudget.called();
     if (outcome.kind === 'ok') land(flight, outcome.value);
-    else fail(flight, outcome);
+    else fail(flight, outcome, status === 503 ? rateLimit?.retryAfterMs : undefined);
     onChange();
   }
 
   function land(flight: Flight, snapshot: Snapshot): void {
     rejectedKey.accept();
+    failedCalls.recordResponse(snapshot);
     if (flight.generation === cache.generation()) {
       cache.store(snapshot);
       void sharedLists?.share(snapshot);
@@ -186,13 +208,13 @@ export function createReadQueue(parts: CallerParts) {
     pending.settleFrom(snapshot, (waiter) => accepts(waiter, flight));
   }
 
-  function fail(flight: Flight, failure: UpstreamFailure): void {
+  function fail(flight: Flight, failure: UpstreamFailure, retryAfterMs: number | undefined): void {
     // The throttle pauses the key, and the reads wait for it or fail with that.
     if (failure.kind === 'rate-limited') return;
     const mayBeBanned = throttle.mayBeBanned();
     const error = readError(failure, mayBeBanned);
     const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
-    if (!isRejected) return readFailures.receive(flight, failure, error);
+    if (!isRejected) return readFailures.receive(flight, { failure, error, retryAfterMs });
     // A key that may be banned is served from the cache, and the throttle pauses it.
     if (!mayBeBanned) parts.onRejected();
     failAll(error);

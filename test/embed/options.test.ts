@@ -83,7 +83,7 @@ test.each<[string, GatewayOptions['logLevel'], number[]]>([
   let text = '';
   output.on('data', (chunk: string) => (text += chunk));
   await using gateway = await startEmbedded({ freshUpstream: true, log: new Console(output), logLevel });
-  const operation = { document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free', waitMs: 0 };
+  const operation = { document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free', waitMs: 0, cacheControl: 'no-cache' };
   const counts: number[] = [];
   const execute = async () => {
     await gateway.execute(operation);

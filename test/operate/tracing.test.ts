@@ -137,7 +137,7 @@ test('a failure is an error on its spans', async () => {
   gateway.petApi.fault = fails();
   await gateway.query('{ pets { id } }');
   gateway.petApi.fault = RESETS;
-  await gateway.query('{ pets { id } }');
+  await gateway.query('{ pets { id } }', { headers: ANEW });
   await gateway.query('{ nothing }');
   await gateway.query('{ pets');
   await fetch(gateway.endpoint, { method: 'POST', body: 'no JSON' });
