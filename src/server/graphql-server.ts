@@ -45,7 +45,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     plugins: [
       useResults(),
       useHttpRules(settings),
-      ...useTrustedDocuments(settings, parts.trusted),
+      useTrustedDocuments(settings, parts.trusted),
       useDocumentLimits(settings),
       useExecution(settings),
     ],

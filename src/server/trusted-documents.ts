@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { usePersistedOperations } from '@graphql-yoga/plugin-persisted-operations';
 import type { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { PetqlError } from '../errors.ts';
@@ -35,37 +34,31 @@ export function readTrustedDocuments(settings: CheckedOptions): TrustedDocuments
 
 /** Looks up the document that a request names by its id. */
 export function useTrustedDocuments(
-  settings: CheckedOptions,
+  { requireTrustedDocuments }: CheckedOptions,
   trusted: TrustedDocuments | undefined,
-): Plugin<ServerContext>[] {
+): Plugin<ServerContext> {
   const texts = new Set<unknown>(trusted?.values());
-  const notFound = trusted
-    ? 'There is no persisted document with this id here: the manifest of this client is needed, or a newer one.'
-    : 'There are no persisted documents here: send the query instead of its id.';
-  return [
-    {
-      onParams({ params, setParams, context }) {
-        const { query } = params as Params;
-        if (hasBoth(params)) throw badRequest('Expected a query or a documentId, got both.', 400);
-        if (settings.requireTrustedDocuments && !stateOf(context).request.inProcess && query && !texts.has(query)) {
-          throw rejected('PERSISTED_DOCUMENT_REQUIRED', ONLY_TRUSTED);
-        }
-        // The parser rejects an empty document, which the plugin would take for none.
-        if (query === '') setParams({ ...params, query: ' ' });
-      },
+  return {
+    onParams({ params, setParams, context }) {
+      const given = params as Params;
+      const { query } = given;
+      if (isGiven(query) && isGiven(given.documentId)) throw badRequest(ONE_OF_BOTH, 400);
+      if (isGiven(query)) {
+        const isRestricted = requireTrustedDocuments && !stateOf(context).request.inProcess;
+        if (isRestricted && !texts.has(query)) throw rejected('PERSISTED_DOCUMENT_REQUIRED', ONLY_TRUSTED);
+        return;
+      }
+
+      const id = documentIdOf(given);
+      if (id === undefined) throw badRequest('Must provide query string.', 400);
+      const text = trusted?.get(id) ?? trusted?.get(`sha256:${id}`);
+      if (text === undefined) throw rejected('PERSISTED_DOCUMENT_NOT_FOUND', notFound(given, trusted));
+      setParams({ ...params, query: text });
     },
-    usePersistedOperations<ServerContext>({
-      allowArbitraryOperations: true,
-      extractPersistedOperationId: (params) => documentIdOf(params as Params),
-      getPersistedOperation: (id) => trusted?.get(id) ?? trusted?.get(`sha256:${id}`) ?? null,
-      customErrors: {
-        notFound: () => rejected('PERSISTED_DOCUMENT_NOT_FOUND', notFound),
-        keyNotFound: () => badRequest('Must provide query string.', 400),
-      },
-    }),
-  ];
+  };
 }
 
+const ONE_OF_BOTH = 'Expected a query or a documentId, got both.';
 const ONLY_TRUSTED = 'Only persisted documents run here: send the documentId of one instead of a query.';
 
 /** As it was sent. */
@@ -75,16 +68,28 @@ interface Params {
   readonly extensions?: unknown;
 }
 
-function hasBoth({ query, documentId }: Params): boolean {
-  return query !== undefined && query !== null && documentId !== undefined && documentId !== null;
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function documentIdOf(params: Params): string | undefined {
+  const id = params.documentId ?? apolloId(params) ?? undefined;
+  if (id === undefined || typeof id === 'string') return id;
+  throw badRequest('documentId: expected a string.', 400);
 }
 
 /** Apollo's clients have it in an extension. */
-function documentIdOf({ documentId, extensions }: Params): string | null {
+function apolloId({ extensions }: Params): unknown {
   const { persistedQuery } = (extensions ?? {}) as { persistedQuery?: { sha256Hash?: unknown } | null };
-  const id = documentId ?? persistedQuery?.sha256Hash ?? null;
-  if (id === null || typeof id === 'string') return id;
-  throw badRequest('documentId: expected a string.', 400);
+  return persistedQuery?.sha256Hash;
+}
+
+function notFound(params: Params, trusted: TrustedDocuments | undefined): string {
+  if (trusted)
+    return 'There is no persisted document with this id here: the manifest of this client is needed, or a newer one.';
+  // By this message Apollo's clients learn to send texts instead of hashes (automatic persisted queries).
+  if (isGiven(apolloId(params))) return 'PersistedQueryNotSupported';
+  return 'There are no persisted documents here: send the query instead of its id.';
 }
 
 function rejected(code: ErrorCode, message: string): GraphQLError {

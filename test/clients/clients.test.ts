@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { ApolloClient, ApolloLink, HttpLink, InMemoryCache, gql } from '@apollo/client';
+import { PersistedQueryLink } from '@apollo/client/link/persisted-queries';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { serve } from '../support/serve.ts';
 import type { Served } from '../support/serve.ts';
@@ -57,6 +60,28 @@ test.each(['fetch', '@urql/core', '@apollo/client'])(
     expect(more).toHaveLength(1);
   },
 );
+
+test('automatic persisted queries of Apollo Client fall back to texts', async () => {
+  const asked: string[] = [];
+  const fetchOf = (uri: RequestInfo | URL, init?: RequestInit) => {
+    asked.push(String(init?.body));
+    return gateway.fetch(new Request(uri, init));
+  };
+  const http = new HttpLink({
+    uri: 'http://localhost/graphql',
+    headers: { authorization: 'Bearer demo-free' },
+    fetch: fetchOf,
+  });
+  const sha256 = (document: string) => createHash('sha256').update(document).digest('hex');
+  const link = ApolloLink.from([new PersistedQueryLink({ sha256 }), http]);
+  const client = new ApolloClient({ link, cache: new InMemoryCache() });
+  for (const limit of [1, 2]) {
+    const { data } = await client.query<{ pets: object[] }>({ query: gql(`{ pets(limit: ${limit}) { id } }`) });
+    expect(data?.pets).toHaveLength(limit);
+  }
+  // Only the first query was sent by its hash.
+  expect(asked.map((body) => body.includes('"query"'))).toEqual([false, true, true]);
+});
 
 /** petql's own response. The first request comes with a key whose minute is exhausted, and is told to wait for a moment only. */
 async function answerTo(body: string, authorization: string): Promise<string> {

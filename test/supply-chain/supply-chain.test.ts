@@ -46,7 +46,6 @@ describe('production dependencies', () => {
 
   test('are these: a new one needs a reason in its commit', () => {
     expect(Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies }).toSorted()).toEqual([
-      '@graphql-yoga/plugin-persisted-operations',
       '@graphql-yoga/render-graphiql',
       '@opentelemetry/api',
       '@pothos/core',
