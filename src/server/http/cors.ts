@@ -1,24 +1,13 @@
 import type { CORSOptions } from 'graphql-yoga';
 import type { CheckedOptions } from '../../settings.ts';
 
-/** For Yoga, which answers preflights (the Fetch standard, "CORS protocol"). Without cookies: keys come in a header. */
+/**
+ * For Yoga, which answers preflights (the Fetch standard, "CORS protocol"). A page may send the headers that it asks for, such as
+ * those of Apollo Client and Sentry. Without cookies: keys come in a header.
+ */
 const GRANTED = {
   credentials: false,
   methods: ['GET', 'POST'],
-  allowedHeaders: [
-    'authorization',
-    'cache-control',
-    'content-type',
-    'prefer',
-    'traceparent',
-    'tracestate',
-    'apollo-require-preflight',
-    'apollographql-client-name',
-    'apollographql-client-version',
-    'x-apollo-operation-name',
-    'petql-dry-run',
-    'x-requested-with',
-  ],
   exposedHeaders: [
     'age',
     'ratelimit',
