@@ -59,6 +59,9 @@ describe('the package', () => {
       'src/*/README.md',
       'src/README.md',
       'test/README.md',
+      'test/container/alerts.yaml',
+      'test/container/compose.yaml',
+      'test/container/kubernetes.yaml',
       'test/graphiql/graphiql.png',
     ]);
   });

@@ -6,7 +6,6 @@ import { stripTypeScriptTypes } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import packageLock from '../../package-lock.json' with { type: 'json' };
 import { createGateway } from '../../src/index.ts';
@@ -45,7 +44,7 @@ afterAll(async () => {
 describe('the blocks of code', () => {
   test('are all of a kind that a test or continuous integration runs', async () => {
     // js in test/clients; ts in test/package, too; the first sh in clean-start.test.ts
-    expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'js', 'ts', 'graphql', 'yaml']));
+    expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'js', 'ts', 'graphql']));
     expect(ofKind('sh')).toContain('npm ci && npm test');
     expect(await readText('.ci/run')).toContain('npm ci && npm test');
   });
@@ -76,16 +75,6 @@ describe('the blocks of code', () => {
     await backend.gateway.close();
     vi.unstubAllGlobals();
     vi.unstubAllEnvs();
-  });
-
-  test('the compose file sets what petql and Redis know', async () => {
-    const { services } = parse(ofKind('yaml')[0] ?? '');
-    const variables = settings.map(({ variable }) => variable);
-    for (const name of Object.keys(services.petql.environment)) expect(variables).toContain(name);
-    expect(services.redis.command).toBe(
-      'redis-server --appendonly yes --appendfsync everysec --maxmemory-policy noeviction',
-    );
-    expect(existsSync(join(ROOT, services.petql.build, 'Dockerfile'))).toBe(true);
   });
 });
 

@@ -1,0 +1,126 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { describeConfig, readConfig } from '../../src/config.ts';
+import { fails, tooMany } from '../support/pet-api/fault.ts';
+import { startGateway } from '../support/start-gateway.ts';
+
+const textOf = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8');
+const compose = parse(textOf('compose.yaml'));
+const [deployment, service, policy] = parseAllDocuments(textOf('kubernetes.yaml')).map((one) => one.toJS());
+const pod = deployment.spec.template.spec;
+const [container] = pod.containers;
+const variables: Record<string, string> = Object.fromEntries(
+  container.env.map(({ name, value }: { name: string; value: string }) => [name, value]),
+);
+const SECRETS: Record<string, string> = { PET_API_KEY: 'key', REDIS_URL: 'redis://localhost:6379' };
+
+/** Reads the settings as petql does in that container. The secrets themselves are not here. */
+function configOf(env: Record<string, unknown>) {
+  const entries = Object.entries(env).map(([name, value]): [string, string] => {
+    const variable = name.replace(/_FILE$/, '');
+    return [variable, SECRETS[variable] ?? String(value)];
+  });
+  const config = readConfig('gateway', [], { NODE_ENV: 'production', ...Object.fromEntries(entries) });
+  return { config, names: entries.map(([name]) => name) };
+}
+
+describe.each([
+  ['compose.yaml', compose.services.petql.environment],
+  ['kubernetes.yaml', variables],
+])('%s', (_file, env) => {
+  test('sets what petql knows, and opens the admin port to its own network', () => {
+    const { config, names } = configOf(env);
+    expect(config).toMatchObject({
+      petApiKey: 'key',
+      adminHost: '0.0.0.0',
+      adminPort: 9090,
+      redisUrl: SECRETS['REDIS_URL'] ?? '',
+    });
+    for (const name of names) expect(describeConfig('gateway')).toContain(` ${name} `);
+  });
+});
+
+describe('compose.yaml', () => {
+  test('builds the image, has a Redis that forgets nothing, and publishes no port', () => {
+    const { petql, redis } = compose.services;
+    const context = new URL(`${petql.build}/Dockerfile`, import.meta.url);
+    expect(existsSync(fileURLToPath(context))).toBe(true);
+    expect(redis.command).toMatch(/--appendonly yes .*--maxmemory \d+mb --maxmemory-policy noeviction/);
+    expect(redis.healthcheck).toBeDefined();
+    expect([petql.ports, redis.ports]).toEqual([undefined, undefined]);
+  });
+});
+
+describe('kubernetes.yaml', () => {
+  test('runs without root on a read-only file system, in the memory that petql holds', () => {
+    expect(pod.securityContext.runAsNonRoot).toBe(true);
+    expect(readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')).toMatch(/^USER \d+$/m);
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+    expect(container.resources.limits).toEqual({ memory: '512Mi' });
+  });
+
+  test('gives petql the time that it takes to stop', () => {
+    const { shutdownDelayMs } = configOf(variables).config;
+    expect(shutdownDelayMs).toBeGreaterThan(0);
+    expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(shutdownDelayMs + 8_000);
+  });
+
+  test('probes paths that petql answers, and routes to its port', async () => {
+    await using gateway = await startGateway();
+    for (const { httpGet } of [container.livenessProbe, container.readinessProbe]) {
+      expect((await fetch(new URL(httpGet.path, gateway.endpoint))).status).toBe(200);
+      expect(httpGet.port).toBe('graphql');
+    }
+    const ports = Object.fromEntries(container.ports.map(({ name, containerPort }: any) => [name, containerPort]));
+    expect(ports).toEqual({ graphql: configOf(variables).config.port, admin: configOf(variables).config.adminPort });
+    expect(service.spec.ports[0].targetPort).toBe('graphql');
+    expect([service.spec.selector, policy.spec.podSelector.matchLabels]).toEqual(
+      Array(2).fill(deployment.spec.template.metadata.labels),
+    );
+  });
+});
+
+describe('alerts.yaml', () => {
+  const rules: { alert: string; expr: string }[] = parse(textOf('alerts.yaml')).groups[0].rules;
+
+  test('has six rules, each by series that petql has from its start or once the first one matters', async () => {
+    expect(rules).toHaveLength(6);
+    const redisUrl = 'redis://127.0.0.1:1';
+    await using gateway = await startGateway({ gateway: { admin: true, redisUrl, maxWaitMs: 50 } });
+    const started = await samplesOf(gateway);
+    for (const { expr } of rules.filter(({ expr: text }) => text.includes('increase('))) {
+      for (const matches of selectorsOf(expr)) expect(started.filter(matches)).not.toEqual([]);
+    }
+    await using failing = await startGateway({ gateway: { admin: true, maxWaitMs: 50 } });
+    failing.petApi.fault = fails(500);
+    await failing.query('{ pets { id } }');
+    failing.petApi.fault = tooMany(30);
+    await failing.query('{ pets(status: SOLD) { id } }');
+    const samples = [...started, ...(await samplesOf(failing))];
+    for (const { expr } of rules) {
+      const selectors = selectorsOf(expr);
+      expect(selectors).not.toEqual([]);
+      for (const matches of selectors) expect(samples.filter(matches)).not.toEqual([]);
+    }
+  });
+});
+
+async function samplesOf({ adminOrigin }: { readonly adminOrigin: string }): Promise<string[]> {
+  return (await (await fetch(`${adminOrigin}/metrics`)).text()).split('\n');
+}
+
+/** The selectors of an expression, each as a test of a sample. */
+function selectorsOf(expr: string): ((sample: string) => boolean)[] {
+  return [...expr.matchAll(/(petql_\w+)(?:\{([^}]*)\})?/g)].map(([, name = '', labels = '']) => {
+    const parts = [...labels.matchAll(/(\w+)=~?"([^"]*)"/g)].map(([, label, value]) =>
+      RegExp(`${label}="(?:${value})"`),
+    );
+    return (sample) => RegExp(`^${name}[ {]`).test(sample) && parts.every((part) => part.test(sample));
+  });
+}
