@@ -5,6 +5,9 @@ const LAYERS = ['store', 'upstream', 'throttle', 'reads', 'writes', 'caller', 's
 /** The files that put the layers together and start them. */
 const TOP = ['stores', 'gateway', 'command-line', 'main', 'index'];
 
+/** Other programs, which no layer imports. */
+const PROGRAMS = ['sandbox', 'simulate'];
+
 /** One file imports each of these, so that it can be replaced. */
 const ONE_FILE_LIBRARIES: Record<string, string> = {
   '@opentelemetry/api': 'src/tracing.ts',
@@ -48,12 +51,14 @@ export default defineConfig({
   },
   overrides: [
     layer('src/*.ts', ['./*/**', ...TOP.map((file) => `./${file}.ts`)]),
-    // A layer imports none above it, and not the sandbox, which is another program.
+    // A layer imports none above it, and none of the other programs.
     ...LAYERS.map((name, level) =>
-      layer(`src/${name}/**`, above([...LAYERS.slice(level + 1), ...TOP, 'sandbox', ...hidden(name)])),
+      layer(`src/${name}/**`, above([...LAYERS.slice(level + 1), ...TOP, ...PROGRAMS, ...hidden(name)])),
     ),
     // The sandbox shares no layer, so that a mistake of the gateway cannot hide in it.
-    layer('src/sandbox/**', above([...LAYERS, ...TOP])),
+    layer('src/sandbox/**', above([...LAYERS, ...TOP, 'simulate'])),
+    // The simulation runs the whole gateway, as a library, over the sandbox.
+    layer('src/simulate/**', above([...LAYERS, ...TOP.filter((file) => file !== 'gateway')])),
     { files: TOP.map((file) => `src/${file}.ts`), rules: restricted([]) },
     ...Object.entries(ONE_FILE_LIBRARIES).map(([library, file]) => ({
       files: [file],
@@ -91,7 +96,7 @@ function above(names: string[]): string[] {
 
 function layerRules(file: string): string[] {
   const level = LAYERS.findIndex((name) => file.startsWith(`src/${name}/`));
-  return above([...LAYERS.slice(level + 1), ...TOP, 'sandbox']);
+  return above([...LAYERS.slice(level + 1), ...TOP, ...PROGRAMS]);
 }
 
 function restricted(forbidden: string[], allowedLibrary?: string): Record<string, ['error', object]> {

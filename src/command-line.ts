@@ -26,6 +26,7 @@ const SAME_SIGNAL_MS = 1_000;
 
 const USAGE = `Usage: petql [options]           GraphQL gateway over the pet API
        petql sandbox [options]   sandbox of the pet API, for development and tests
+       petql simulate [options]  a day of your load on each rate plan
 
 Options of petql (environment variable, default):
 ${describeConfig('gateway')}
@@ -48,6 +49,7 @@ try {
 }
 
 async function main(args: readonly string[]): Promise<void> {
+  if (args[0] === 'simulate') return runSimulation(args.slice(1));
   if (args.includes('--help') || args.includes('-h')) return console.log(USAGE);
   if (args.includes('--version')) return console.log(version);
   const service =
@@ -57,6 +59,13 @@ async function main(args: readonly string[]): Promise<void> {
   stopOnSignal(service);
   // Last: a reader of the banner may stop petql at once.
   console.log(service.banner);
+}
+
+/** It serves nothing, and ends by itself. */
+async function runSimulation(args: readonly string[]): Promise<void> {
+  const { SIMULATE_USAGE, simulate } = await import('./simulate/simulate.ts');
+  if (args.includes('--help') || args.includes('-h')) return console.log(SIMULATE_USAGE);
+  await simulate(args);
 }
 
 async function runSandbox(config: Config): Promise<Service> {

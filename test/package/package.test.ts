@@ -87,6 +87,13 @@ describe('petql from node_modules', () => {
     expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
   });
 
+  test('compares plans, in threads of the compiled files', async () => {
+    const load = ['--hours', '0.05', '--every-ms', '30000', '--plan', 'free,pro'];
+    const { code, output } = await consumer.run('node_modules/.bin/petql', 'simulate', ...load);
+    expect(code).toBe(0);
+    expect(output).toMatch(/^Free serves this load; data is .* old in the median \(Pro: .*\)\.$/m);
+  });
+
   test('says its version', async () => {
     expect(await consumer.run('node_modules/.bin/petql', '--version')).toEqual({
       code: 0,

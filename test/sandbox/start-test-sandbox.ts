@@ -1,6 +1,7 @@
 import { parseLosslessJson } from '../../src/lossless-json.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox, SandboxCall, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { SandboxCall } from '../../src/sandbox/responder.ts';
+import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 
 /** In the middle of a minute and of a day. */
 export const START_MS = Date.UTC(2026, 0, 5, 10, 30, 15);

@@ -1,19 +1,93 @@
-import { expect, test } from 'vitest';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
-import { simulateDay } from './day.ts';
+import { simulateDay } from '../../src/simulate/day.ts';
+import { startBrowser } from '../support/browser.ts';
+import { runPetql } from '../support/run-petql.ts';
 
 const MAX_STALE_MS = 600_000;
 const DURATION_MS = 900_000;
+/** Quick: six queries every 20 s for six minutes. */
+const SMALL = ['--lists', '2', '--ids', '4', '--every-ms', '20000', '--hours', '0.1'];
 
 test('20 queries every three seconds are served within the Free plan, by data that is fresh enough', async () => {
-  const load = { pets: 90, lists: 4, ids: 16, everyMs: 3_000 };
-  const ages = { maxAgeMs: 1_000, maxStaleMs: MAX_STALE_MS };
-  const day = await simulateDay({ ...load, ...ages, plan: PLANS.free, durationMs: DURATION_MS });
-  expect(day.refused).toBe(0);
-  expect(day.operations).toHaveLength((20 * DURATION_MS) / 3_000);
+  const load = { pets: 90, lists: 4, ids: 16, everyMs: 3_000, durationMs: DURATION_MS };
+  const shares: number[] = [];
+  const day = await simulateDay(PLANS.free, { ...load, maxAgeMs: 1_000, maxStaleMs: MAX_STALE_MS }, (share) => {
+    shares.push(share);
+  });
+  expect(day.refusedCalls).toBe(0);
+  expect(day.ages).toHaveLength((20 * DURATION_MS) / 3_000);
   // The age of a failed operation is NaN.
-  expect(day.operations.filter(({ ageMs }) => !(ageMs <= MAX_STALE_MS))).toEqual([]);
+  expect(day.ages.filter((ageMs) => !(ageMs <= MAX_STALE_MS))).toHaveLength(0);
   // The share of the day that refreshes may use at once, and that of the minutes.
-  expect(day.calls).toBeGreaterThan(100);
-  expect(day.calls).toBeLessThan(200);
+  expect(day.callsAtMs.length).toBeGreaterThan(100);
+  expect(day.callsAtMs.length).toBeLessThan(200);
+  expect(shares).toEqual(Array.from({ length: 100 }, (_, index) => index / 100));
+});
+
+test('the program compares plans in a table, names the smallest one that serves, and draws their day', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'petql-simulate-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const html = join(folder, 'plans.html');
+  const { code, stdout, stderr } = await runPetql([
+    'simulate',
+    '--plan',
+    '1/5,free,500/20000',
+    ...SMALL,
+    '--html',
+    html,
+  ]);
+  expect([code, stderr.split(':')[0]]).toEqual([0, 'simulating']);
+  const [load, , ...lines] = stdout.trimEnd().split('\n');
+  expect(load).toBe('6 queries every 20 s for 0.1 h, over 90 pets: 108 queries');
+  const cells = Object.fromEntries(lines.map((line) => line.split(/ {3,}/)).map(([title, ...plans]) => [title, plans]));
+  expect(cells['plan']).toEqual(['1/5', 'Free', '500/20000']);
+  expect(cells['calls a day']).toEqual(['5', '1,000', '20,000']);
+  expect(cells['queries answered']?.slice(1)).toEqual(['100.0 %', '100.0 %']);
+  expect(cells['calls refused (429)']).toEqual(['0', '0', '0']);
+  expect(lines.at(-1)).toMatch(
+    /^(?:1\/5|Free) serves this load; data is \d+(?:\.\d)? s old in the median \(.*500\/20000: /,
+  );
+
+  const page = await readFile(html, 'utf8');
+  expect(page).toContain(`<h1>${lines.at(-1)}</h1>`);
+  expect(page.match(/<polyline /g)).toHaveLength(6);
+  expect(page).not.toMatch(/https?:|<script|NaN|undefined/);
+  expect(await widthsOnPhones(html)).toEqual([390, 390]);
+});
+
+/** How wide the page is on a screen of 390 px, in both color schemes; the same where no browser starts. */
+async function widthsOnPhones(file: string): Promise<readonly number[]> {
+  const browser = await startBrowser();
+  if (!browser) return [390, 390];
+  onTestFinished(() => browser.close());
+  const widths = (['light', 'dark'] as const).map(async (colorScheme) => {
+    const page = await browser.newPage({ viewport: { width: 390, height: 844 }, colorScheme });
+    await page.goto(`file://${file}`);
+    return page.evaluate(() => document.documentElement.scrollWidth);
+  });
+  return Promise.all(widths);
+}
+
+test.each([
+  [
+    ['--plan', 'gold'],
+    /^petql: --plan must be free, pro, business or PER_MINUTE\/PER_DAY, comma-separated, got gold\n$/,
+  ],
+  [['--hours', '0'], /^petql: --hours must be over 0, got 0\n$/],
+  [['--days', '1'], /^petql: Unknown option '--days'/],
+])('what is wrong ends in one clear line: %j', async (args, line) => {
+  const { code, stdout, stderr } = await runPetql(['simulate', ...args]);
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(line);
+});
+
+test('npm run simulate is the same', async () => {
+  const { stdout } = await promisify(execFile)('npm', ['run', '--silent', 'simulate', '--', '--help']);
+  expect(stdout).toContain('Usage: petql simulate');
 });

@@ -11,7 +11,7 @@ import { createPetApi } from './pet-api/pet-api.ts';
 import type { PetApi, PetApiOptions } from './pet-api/pet-api.ts';
 import { between, createRandom } from './random.ts';
 import type { StrictPlanOptions } from './pet-api/strict-plan.ts';
-import { startVirtualTime } from './virtual-time.ts';
+import { startVirtualTime } from '../../src/simulate/virtual-time.ts';
 
 /**
  * A pet API and any number of petql gateways on one virtual clock, where nothing is random but by the seed:

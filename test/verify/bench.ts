@@ -1,7 +1,7 @@
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
-import { percentile } from '../support/percentile.ts';
+import { percentile } from '../../src/simulate/percentile.ts';
 import { createPetApi } from '../support/pet-api/pet-api.ts';
 import { createPetStore } from '../support/pet-api/pet-store.ts';
 import { UNLIMITED } from '../support/pet-api/strict-plan.ts';

@@ -5,7 +5,7 @@ import type { CreateOptions } from '../../support/client.ts';
 import { startLoad } from '../../support/load.ts';
 import { outcomeOf } from '../../support/operation.ts';
 import type { Operation } from '../../support/operation.ts';
-import { percentile } from '../../support/percentile.ts';
+import { percentile } from '../../../src/simulate/percentile.ts';
 import { between } from '../../support/random.ts';
 import { until } from '../../support/until.ts';
 import type { Deployment } from '../deployment.ts';

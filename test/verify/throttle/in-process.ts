@@ -4,7 +4,7 @@ import { PLANS } from '../../../src/plan.ts';
 import { brokenPromises } from '../../support/check.ts';
 import { createPetApi } from '../../support/pet-api/pet-api.ts';
 import type { HeaderRecord } from '../../support/pet-api/fault.ts';
-import { percentile } from '../../support/percentile.ts';
+import { percentile } from '../../../src/simulate/percentile.ts';
 import { between } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 import { startRedis } from '../../support/redis-server.ts';

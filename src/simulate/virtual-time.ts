@@ -1,4 +1,4 @@
-import { createGateway } from '../../src/index.ts';
+import { createGateway } from '../gateway.ts';
 
 /** The clock and the timers of this process, which stand still until they are moved. */
 export interface VirtualTime extends Disposable {

@@ -1,0 +1,112 @@
+import { createGateway } from '../gateway.ts';
+import type { Plan } from '../plan.ts';
+import { createSandboxDispatcher } from './sandbox-dispatcher.ts';
+import { startVirtualTime } from './virtual-time.ts';
+
+/** What clients ask for, and how petql is set. */
+export interface Load {
+  /** Pets in the store. */
+  readonly pets: number;
+  /** How many lists are queried, 4 at most: all pets, and those of each status. */
+  readonly lists: number;
+  /** How many single pets are queried, spread over the store. */
+  readonly ids: number;
+  /** How often each of these queries is sent. */
+  readonly everyMs: number;
+  readonly durationMs: number;
+  readonly maxAgeMs: number;
+  readonly maxStaleMs: number;
+}
+
+/** What one API key's plan made of a load. */
+export interface Day {
+  readonly plan: Plan;
+  /** The age in milliseconds of the oldest data of each operation, in their order; NaN where it failed. */
+  readonly ages: Float64Array;
+  /** When upstream calls were made, in milliseconds since the start. */
+  readonly callsAtMs: readonly number[];
+  /** Calls that the pet API rejected with 429. */
+  readonly refusedCalls: number;
+}
+
+/** In the middle of a minute and of a day. */
+const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
+const PET_API_URL = 'http://pet-api.invalid/v1';
+const API_KEY = 'simulated';
+
+/** How many different queries the load has. */
+export function queryCount({ lists, ids }: Load): number {
+  return Math.min(4, lists) + ids;
+}
+
+/**
+ * Runs one API key's day on virtual time, over the sandbox, which counts strictly.
+ *
+ * @param onProgress called with the share of the day that is over, a hundred times.
+ */
+export async function simulateDay(plan: Plan, load: Load, onProgress: (share: number) => void): Promise<Day> {
+  const { everyMs, durationMs, maxAgeMs, maxStaleMs, pets } = load;
+  const queries = queriesOf(load);
+  const betweenMs = everyMs / queries.length;
+  const ages = new Float64Array(Math.ceil(durationMs / betweenMs)).fill(NaN);
+  const callsAtMs: number[] = [];
+  let refusedCalls = 0;
+
+  using time = await startVirtualTime(START_MS);
+  const dispatcher = createSandboxDispatcher({
+    plan,
+    apiKey: API_KEY,
+    pets,
+    onCall({ atMs, status }) {
+      callsAtMs.push(atMs - START_MS);
+      if (status === 429) refusedCalls += 1;
+    },
+  });
+  const gateway = createGateway({
+    petApiUrl: PET_API_URL,
+    plan: `${plan.perMinute}/${plan.perDay}`,
+    dispatcher,
+    maxAgeMs,
+    maxStaleMs,
+  });
+
+  let pending = 0;
+  const sending = sendAll();
+  let isSent = false;
+  sending.finally(() => (isSent = true)).catch(() => {});
+  await time.run(() => isSent && pending === 0);
+  await sending;
+
+  const closing = gateway.close();
+  await time.run(() => true);
+  await closing;
+  return { plan, ages, callsAtMs, refusedCalls };
+
+  /** Sends the queries in turn, at a steady rate. */
+  async function sendAll(): Promise<void> {
+    const progressEvery = Math.ceil(ages.length / 100);
+    for (let index = 0; index < ages.length; index += 1) {
+      const waitMs = START_MS + index * betweenMs - Date.now();
+      await new Promise((resolve) => void setTimeout(resolve, waitMs));
+      if (index % progressEvery === 0) onProgress(index / ages.length);
+      void run(queries[index % queries.length] ?? '', index);
+    }
+  }
+
+  async function run(document: string, index: number): Promise<void> {
+    pending += 1;
+    const { errors, extensions } = await gateway.execute({ document, apiKey: API_KEY });
+    pending -= 1;
+    if (!errors) ages[index] = extensions?.petql.oldestAgeMs ?? 0;
+  }
+}
+
+const FILTERS = ['', 'status: AVAILABLE, ', 'status: PENDING, ', 'status: SOLD, '];
+
+/** One pet of each list is shown, and a call costs as much as for a whole list. */
+function queriesOf({ lists, ids, pets }: Load): readonly string[] {
+  return [
+    ...FILTERS.slice(0, lists).map((filter) => `{ pets(${filter}limit: 1) { id } }`),
+    ...Array.from({ length: ids }, (_, index) => `{ pet(id: ${1 + Math.floor((index * pets) / ids)}) { id } }`),
+  ];
+}
