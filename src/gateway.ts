@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { createAdmin } from './admin/admin.ts';
 import { createMetrics } from './admin/metrics.ts';
-import { createCallers } from './caller/callers.ts';
+import { Callers } from './caller/callers.ts';
 import { checkedOptions } from './settings.ts';
 import type { CheckedOptions, GatewayOptions } from './settings.ts';
 import { schema } from './schema/schema.ts';
@@ -93,7 +93,7 @@ function assemble(
   let closing: Promise<void> | undefined;
   const sources = { views: () => callers.views(), health, replicas, clock };
   const metrics = admin ? createMetrics(sources) : undefined;
-  const callers = createCallers({
+  const callers = new Callers({
     petApi: createPetApi({ baseUrl: petApiUrl, transport, clock, events: metrics, spans, log }),
     accounts,
     replicas,

@@ -11,7 +11,7 @@ import { createReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';
 import { Throttle } from '../throttle/throttle.ts';
 import type { QuotaState } from '../throttle/quota-state.ts';
-import { createRejectedKey } from '../upstream/rejected-key.ts';
+import type { RejectedKeys } from '../upstream/rejected-keys.ts';
 import { createWrites } from '../writes/create-pet.ts';
 import { quotaViewOf } from './quota.ts';
 import type { QuotaView } from './quota.ts';
@@ -21,7 +21,10 @@ import { createRequestPets } from './request-pets.ts';
 import type { SavedCalls } from './usage.ts';
 
 /** What all callers share. */
-type SharedParts = Pick<CallerParts, 'getRoute' | 'retryBudget'> & { readonly memory: SnapshotMemory };
+type SharedParts = Pick<CallerParts, 'getRoute' | 'retryBudget'> & {
+  readonly memory: SnapshotMemory;
+  readonly rejectedKeys: RejectedKeys;
+};
 
 export type Caller = ReturnType<typeof createCaller>;
 export type QuotaFit = Awaited<ReturnType<Caller['fit']>>;
@@ -29,9 +32,15 @@ export type QuotaFit = Awaited<ReturnType<Caller['fit']>>;
 export type CallerView = NonNullable<ReturnType<Caller['view']>>;
 
 /** What petql keeps for one API key. Nothing of it is shared with another key. */
-export function createCaller(apiKey: string, { memory, ...shared }: SharedParts, options: CallersOptions) {
+export function createCaller(
+  apiKey: string,
+  { memory, rejectedKeys, ...shared }: SharedParts,
+  options: CallersOptions,
+) {
   const { petApi, clock, events, spans, nameOf } = options;
   let savedCalls = 0;
+  /** Operations under way. */
+  let operations = 0;
   const throttle = new Throttle({
     apiKey,
     ...options,
@@ -47,7 +56,6 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
   const cache = createPetCache(memory, clock);
   const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.learn(snapshot));
   const refreshBudget = createRefreshBudget(clock.elapsed, throttle, options.replicas);
-  const rejectedKey = createRejectedKey(clock);
   const parts: CallerParts = {
     ...shared,
     apiKey,
@@ -57,7 +65,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
     cache,
     failedCalls: new FailedCalls(clock),
     refreshBudget,
-    rejectedKey,
+    rejectedKey: { error: () => rejectedKeys.error(apiKey), accept: () => rejectedKeys.accept(apiKey) },
     sharedLists,
     onRejected,
     onRetry: (key) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
@@ -67,6 +75,11 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
   const writes = createWrites(parts, options.submits);
 
   return {
+    apiKey,
+    begin: () => void (operations += 1),
+    end: () => void (operations -= 1),
+    /** Whether an operation, a call or a creation is under way: another caller of the key would not see what it writes. */
+    isInUse: () => operations > 0 || throttle.isBusy() || writes.isBusy(),
     /** The reads and writes of one request. */
     pets: (request: RequestTerms) => createRequestPets({ reads, writes, clock, spans, request }),
     quota: {
@@ -74,8 +87,6 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
       /** The same, with what other replicas have used. */
       read: async () => viewOf(await throttle.refreshed()),
     },
-    /** Why nothing can run with this key at the moment, or undefined. */
-    refusal: rejectedKey.error,
     /** The most calls that these reads can cost now, retries aside. */
     worstCase(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
       return mayCall ? estimateCalls(keys, clock.elapsed() - maxAgeMs, parts) : 0;
@@ -107,7 +118,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
         saved: savedCalls,
         /** Whether the pet API rejected the key, so that petql makes no call with it for now. */
         get isRejected() {
-          return rejectedKey.error() !== undefined;
+          return rejectedKeys.error(apiKey) !== undefined;
         },
       };
     },
@@ -126,7 +137,7 @@ export function createCaller(apiKey: string, { memory, ...shared }: SharedParts,
 
   /** No call with the key is sent for a while, and nobody gets data for it: here at once, by other replicas within a second. */
   function onRejected(): void {
-    rejectedKey.reject();
+    rejectedKeys.reject(apiKey);
     cache.clear();
     // Nobody has data of a key that was made up, and announcing it would store a document.
     if (options.accounts.isProven(apiKey)) void sharedLists?.announce();

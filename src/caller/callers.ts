@@ -1,6 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
+import type { PetqlError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import { heapShare } from '../heap.ts';
 import type { Log } from '../log.ts';
 import { createGetRoute } from '../reads/get-route.ts';
 import { createSnapshotMemory } from '../reads/pet-cache.ts';
@@ -10,6 +12,7 @@ import type { Spans } from '../tracing.ts';
 import type { NameOf } from '../store/names.ts';
 import type { Accounts } from '../throttle/accounts.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
+import { RejectedKeys } from '../upstream/rejected-keys.ts';
 import type { SubmitRecords } from '../writes/idempotency.ts';
 import { createCaller } from './caller.ts';
 import type { Caller, CallerView } from './caller.ts';
@@ -34,49 +37,136 @@ export interface CallersOptions {
 }
 
 const MIN_IDLE_MS = 900_000;
-/** A caller takes some kilobytes; one that is evicted loses its cache alone. */
+/** A caller without its snapshots. */
+const CALLER_BYTES = 30_000;
+const HEAP_SHARE = 0.2;
 const MAX_CALLERS = 10_000;
+/** Provisional callers for each other one. */
+const PROVISIONAL_SHARE = 0.1;
 const PURGE_EVERY_MS = 60_000;
+const RELEASE_EVERY_MS = 1_000;
 
-export type Callers = ReturnType<typeof createCallers>;
+/**
+ * The callers of a gateway, by their API keys. Anybody can make up keys: until the upstream has accepted a key, its caller is
+ * provisional, and evicts provisional ones only.
+ */
+export class Callers {
+  readonly getRoute: ReturnType<typeof createGetRoute>;
+  readonly #options: CallersOptions;
+  readonly #shared;
+  readonly #rejectedKeys: RejectedKeys;
+  /** Callers of proven keys, and the others; the least recently used goes first. */
+  readonly #proven: LRUCache<string, Caller>;
+  readonly #provisional: LRUCache<string, Caller>;
+  /** Evicted while they are in use: a second caller of the key would not see the writes of the first. */
+  readonly #leaving = new Map<string, Caller>();
+  readonly #timers: readonly NodeJS.Timeout[];
+  #isClosing = false;
 
-/** The callers of a gateway, by their API keys. */
-export function createCallers(options: CallersOptions) {
-  const { clock, log, idleMs } = options;
-  const getRoute = createGetRoute(clock, log);
-  const shared = { getRoute, retryBudget: createRetryBudget(), memory: createSnapshotMemory() };
-  const callers = new LRUCache<string, Caller>({
-    max: MAX_CALLERS,
-    ttl: Math.max(idleMs, MIN_IDLE_MS),
-    updateAgeOnGet: true,
-    ttlResolution: 0,
-    perf: { now: clock.elapsed },
-    // Its calls in flight go on.
-    dispose: (caller) => caller.leave(),
-  });
-  const purging = setInterval(() => callers.purgeStale(), PURGE_EVERY_MS).unref();
-  let isClosing = false;
+  constructor(options: CallersOptions) {
+    const { clock, log, nameOf } = options;
+    this.#options = options;
+    this.getRoute = createGetRoute(clock, log);
+    this.#rejectedKeys = new RejectedKeys(clock, nameOf);
+    const { getRoute } = this;
+    const [memory, retryBudget] = [createSnapshotMemory(), createRetryBudget()];
+    this.#shared = { getRoute, retryBudget, memory, rejectedKeys: this.#rejectedKeys };
 
-  return {
-    /** The caller with this API key; the same one for the same key. */
-    withKey(apiKey: string): Caller {
-      const known = callers.get(apiKey);
-      if (known) return known;
-      const caller = createCaller(apiKey, shared, options);
-      callers.set(apiKey, caller);
-      if (isClosing) void caller.close();
-      return caller;
-    },
-    getRoute,
-    /** Those that have called, the latest first. */
-    views: (): CallerView[] => [...callers.values()].flatMap((caller) => caller.view() ?? []),
-    /** How many keys are paused. */
-    pausedKeys: () => [...callers.values()].filter((caller) => caller.isPaused()).length,
-    /** Refuses waiting and new calls, and settles once the calls in flight are over and stored. */
-    async close() {
-      isClosing = true;
-      clearInterval(purging);
-      await Promise.all([...callers.values()].map((caller) => caller.close()));
-    },
-  };
+    const max = Math.floor(heapShare(HEAP_SHARE, MAX_CALLERS * CALLER_BYTES) / CALLER_BYTES);
+    this.#proven = this.#createCache(max);
+    this.#provisional = this.#createCache(Math.floor(max * PROVISIONAL_SHARE));
+    this.#timers = [
+      setInterval(() => this.#purge(), PURGE_EVERY_MS).unref(),
+      // Calls may go on after their operation was aborted.
+      setInterval(() => this.#leaving.forEach((caller) => this.#release(caller)), RELEASE_EVERY_MS).unref(),
+    ];
+  }
+
+  /** Returns why nothing can be read or written with this API key at the moment, or undefined. */
+  refusal(apiKey: string): PetqlError | undefined {
+    return this.#rejectedKeys.error(apiKey);
+  }
+
+  /** Returns the caller with this API key if there is one. */
+  find(apiKey: string): Caller | undefined {
+    return this.#proven.get(apiKey) ?? this.#provisional.get(apiKey) ?? this.#leaving.get(apiKey);
+  }
+
+  /** Returns the caller with this API key for one operation; the same one for the same key. Its `end` follows. */
+  begin(apiKey: string): Caller {
+    const known = this.find(apiKey);
+    const caller = known ?? createCaller(apiKey, this.#shared, this.#options);
+    caller.begin();
+    if (!known || this.#leaving.delete(apiKey)) this.#keep(caller);
+    if (!known && this.#isClosing) void caller.close();
+    return caller;
+  }
+
+  /** Ends the use of a caller by one operation. */
+  end(caller: Caller): void {
+    const { apiKey } = caller;
+    caller.end();
+    if (this.#leaving.has(apiKey)) this.#release(caller);
+    else if (this.#provisional.has(apiKey) && this.#isProven(apiKey)) this.#keep(caller);
+  }
+
+  /** Returns those that have called, the latest first. */
+  views(): CallerView[] {
+    return this.#all().flatMap((caller) => caller.view() ?? []);
+  }
+
+  /** Returns how many keys are paused. */
+  pausedKeys(): number {
+    return this.#all().filter((caller) => caller.isPaused()).length;
+  }
+
+  /** Refuses waiting and new calls, and settles once the calls in flight are over and stored. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    for (const timer of this.#timers) clearInterval(timer);
+    await Promise.all(this.#all().map((caller) => caller.close()));
+  }
+
+  #createCache(max: number): LRUCache<string, Caller> {
+    const { clock, idleMs } = this.#options;
+    return new LRUCache<string, Caller>({
+      max,
+      ttl: Math.max(idleMs, MIN_IDLE_MS),
+      updateAgeOnGet: true,
+      ttlResolution: 0,
+      perf: { now: clock.elapsed },
+      disposeAfter: (caller, apiKey, reason) => {
+        if (reason !== 'evict' && reason !== 'expire') return;
+        this.#leaving.set(apiKey, caller);
+        this.#release(caller);
+      },
+    });
+  }
+
+  #keep(caller: Caller): void {
+    const { apiKey } = caller;
+    const isProven = this.#isProven(apiKey);
+    if (isProven) this.#provisional.delete(apiKey);
+    (isProven ? this.#proven : this.#provisional).set(apiKey, caller);
+  }
+
+  #isProven(apiKey: string): boolean {
+    return this.#options.accounts.isProven(apiKey);
+  }
+
+  #purge(): void {
+    this.#proven.purgeStale();
+    this.#provisional.purgeStale();
+  }
+
+  /** Frees an evicted caller once it is not in use any more. */
+  #release(caller: Caller): void {
+    if (caller.isInUse()) return;
+    this.#leaving.delete(caller.apiKey);
+    caller.leave();
+  }
+
+  #all(): Caller[] {
+    return [...this.#proven.values(), ...this.#provisional.values(), ...this.#leaving.values()];
+  }
 }

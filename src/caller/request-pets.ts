@@ -30,6 +30,8 @@ interface RequestPetsOptions extends Pick<CallersOptions, 'clock' | 'spans'> {
   readonly request: RequestTerms;
 }
 
+export type RequestPets = ReturnType<typeof createRequestPets>;
+
 /**
  * The reads and writes of one request, with their usage. One DataLoader a request: equal reads are one, and those of one tick
  * are one batch.
@@ -60,9 +62,8 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
 
   return {
     ...pets,
-    /** Resolves once the reads of this request are over. Resolvers run in one turn, so those after the caller count too. */
+    /** Resolves once the reads of this request are over. */
     async settled(): Promise<void> {
-      await Promise.resolve();
       await Promise.allSettled(loads);
     },
     usage: meter.usage,

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
+import type { PetqlError } from '../errors.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
-import type { RejectedKey } from '../upstream/rejected-key.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import type { GetRoute } from './get-route.ts';
 import type { PetCache } from './pet-cache.ts';
@@ -23,7 +23,8 @@ export interface CallerParts {
   readonly refreshBudget: RefreshBudget;
   /** Of all callers. */
   readonly retryBudget: RetryBudget;
-  readonly rejectedKey: RejectedKey;
+  /** What is remembered of a 401. */
+  readonly rejectedKey: { error(): PetqlError | undefined; accept(): void };
   /** Undefined without Redis. */
   readonly sharedLists: CallerLists | undefined;
   /** The upstream rejected the key with 401, and not because of a ban. */

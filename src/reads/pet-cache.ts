@@ -1,6 +1,6 @@
-import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
+import { heapShare } from '../heap.ts';
 import type { Int64 } from '../int64.ts';
 import { LISTS, isList } from './read-key.ts';
 import type { Freshness } from './freshness.ts';
@@ -21,8 +21,7 @@ export type StoreSize = 'large' | 'small' | 'unknown';
 export type SnapshotMemory = LRUCache<Snapshot, () => void>;
 
 const MAX_BYTES = 200_000_000;
-/** The heap is small in a small container. */
-const MAX_HEAP_SHARE = 0.25;
+const HEAP_SHARE = 0.25;
 const SNAPSHOT_BYTES = 500;
 /** A pet with its ids, a short name and its places in a list and a map. */
 const PET_BYTES = 250;
@@ -30,7 +29,7 @@ const CHARACTER_BYTES = 2;
 
 export function createSnapshotMemory(): SnapshotMemory {
   return new LRUCache<Snapshot, () => void>({
-    maxSize: Math.floor(Math.min(MAX_BYTES, MAX_HEAP_SHARE * getHeapStatistics().heap_size_limit)),
+    maxSize: heapShare(HEAP_SHARE, MAX_BYTES),
     sizeCalculation: (_remove, { pets }) =>
       pets.reduce((sum, { name }) => sum + PET_BYTES + CHARACTER_BYTES * name.length, SNAPSHOT_BYTES),
     dispose: (remove) => remove(),

@@ -72,14 +72,18 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   /** Undefined where a read behind the response has another result now. */
   function fromCache(request: HttpRequest, cached: CachedResponse): HttpResponse | undefined {
     const context = createContext(request, undefined) as RequestContext;
-    if (!context.repeat(cached.reads)) return undefined;
-    const { headers, data, operation } = cached;
-    const petql = context.usage();
-    const state = { ...telemetry.begin(request), context, operation, result: { extensions: { petql } } };
-    context.countSaved();
-    telemetry.end(state);
-    const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(petql)}}}`;
-    return finish(state, { status: 200, headers, body });
+    try {
+      if (!context.repeat(cached.reads)) return undefined;
+      const { headers, data, operation } = cached;
+      const petql = context.usage();
+      const state = { ...telemetry.begin(request), context, operation, result: { extensions: { petql } } };
+      context.countSaved();
+      telemetry.end(state);
+      const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(petql)}}}`;
+      return finish(state, { status: 200, headers, body });
+    } finally {
+      context.end();
+    }
   }
 
   async function respondUncached(request: HttpRequest, key: string | undefined): Promise<HttpResponse> {
@@ -94,6 +98,8 @@ export function createGraphqlServer(parts: ServerParts): Respond {
       return finish(state, response);
     } catch (fault) {
       return ofFault(fault, state ?? telemetry.begin(request));
+    } finally {
+      state?.context?.end();
     }
   }
 

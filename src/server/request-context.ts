@@ -1,9 +1,8 @@
-import type { QuotaFit } from '../caller/caller.ts';
-import type { CachedRead } from '../caller/request-pets.ts';
+import type { Caller, QuotaFit } from '../caller/caller.ts';
+import type { CachedRead, Pets, RequestPets } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
 import { readFreshness } from '../reads/freshness.ts';
-import type { ResolverContext } from '../schema/builder.ts';
 import type { TraceContext } from '../tracing.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
 import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
@@ -36,23 +35,31 @@ export function createRequestContext({ settings, callers }: ServerParts) {
   function withKey(request: HttpRequest, apiKey: string | PetqlError, trace: TraceContext | undefined) {
     const { waitMs = maxWaitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
     const freshness = cacheControl ? readFreshness(cacheControl, settings) : usualFreshness;
-    const caller = apiKey instanceof PetqlError ? undefined : callers.withKey(apiKey);
-    const refusal = apiKey instanceof PetqlError ? apiKey : caller?.refusal();
-    const pets = caller?.pets({
-      deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),
-      signal: () => request.signal(),
-      freshness,
-      trace,
-    });
+    const refusal = apiKey instanceof PetqlError ? apiKey : callers.refusal(apiKey);
+    const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
+    /** Undefined before the first read, write or look at the quota: anybody can make up API keys. */
+    let caller: Caller | undefined;
+    let pets: RequestPets | undefined;
     let isRepeatable = refusal === undefined && !dryRun;
+    /** @throws PetqlError without an API key. */
+    const callerOf = () => {
+      if (apiKey instanceof PetqlError) throw apiKey;
+      return (caller ??= callers.begin(apiKey));
+    };
+    const petsOf = () => {
+      if (refusal) throw refusal;
+      return (pets ??= callerOf().pets({ deadlineMs, signal: () => request.signal(), freshness, trace }));
+    };
     return {
-      pets: pets && !refusal ? pets : rejectingPets(refusal),
+      pets: lazyPets(petsOf),
       /** The quota that the reads beside it have left. */
       async quota() {
         isRepeatable = false;
-        if (!caller) throw refusal;
+        const { quota } = callerOf();
+        // Resolvers run in one turn, so the reads after this field count too.
+        await Promise.resolve();
         await pets?.settled();
-        return caller.quota.read();
+        return quota.read();
       },
       /** Why nothing can be read or written, or undefined. */
       refusal,
@@ -62,19 +69,26 @@ export function createRequestContext({ settings, callers }: ServerParts) {
       /** Counts the calls that this request has saved, once it is over. */
       countSaved: () => pets && caller?.saved(pets.saved()),
       /** Shows the caller's quota as this process knows it. */
-      quotaHeaders: () => quotaHeaders(caller?.quota.latest(), clock.now()),
+      quotaHeaders() {
+        const known = caller ?? (apiKey instanceof PetqlError ? undefined : callers.find(apiKey));
+        return quotaHeaders(known?.quota.latest(), clock.now());
+      },
       /** Returns the maximum of calls that this can cost now, retries aside. */
-      worstCase: ({ reads, creations }: Demands) => (caller ? caller.worstCase(reads, freshness) + creations : 0),
+      worstCase: ({ reads, creations }: Demands) =>
+        apiKey instanceof PetqlError ? 0 : callerOf().worstCase(reads, freshness) + creations,
       /** Returns whether so many calls fit the remaining quota, and when the last of them does. */
       async fit(calls: number) {
-        const fit: QuotaFit = (await caller?.fit(calls)) ?? { waitMs: 0, window: undefined };
+        const fit: QuotaFit =
+          apiKey instanceof PetqlError ? { waitMs: 0, window: undefined } : await callerOf().fit(calls);
         const fitsAt = new Date(clock.now() + fit.waitMs).toISOString();
         return { fits: fit.waitMs === 0, fitsAt, waitMs: Math.ceil(fit.waitMs), window: fit.window };
       },
       /** What the request has read; undefined where its response depends on anything else. */
       cachedReads: () => (isRepeatable ? pets?.cachedReads() : undefined),
       /** Reads the same again from memory; returns false, and reads nothing, where any result has changed. */
-      repeat: (reads: readonly CachedRead[]) => isRepeatable && (pets?.repeat(reads) ?? false),
+      repeat: (reads: readonly CachedRead[]) => isRepeatable && petsOf().repeat(reads),
+      /** Ends the request's use of its caller. */
+      end: () => caller && callers.end(caller),
     };
   }
 
@@ -96,10 +110,11 @@ function preferredWaitMs(prefer: string | undefined): number | undefined {
   return seconds === undefined ? undefined : Number(seconds) * 1000;
 }
 
-/** Throws at once, so that a list of a hundred pets fails with one error. */
-function rejectingPets(error: PetqlError | undefined): ResolverContext['pets'] {
-  const fail = () => {
-    throw error;
+/** The first field that reads or writes makes them. What that throws fails the whole field with one error. */
+function lazyPets(petsOf: () => Pets): Pets {
+  return {
+    list: (status, limit) => petsOf().list(status, limit),
+    byId: (id) => petsOf().byId(id),
+    create: (pet, idempotencyKey) => petsOf().create(pet, idempotencyKey),
   };
-  return { list: fail, byId: fail, create: fail };
 }

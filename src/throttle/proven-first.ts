@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { countInHeap } from '../heap.ts';
+import { heapShare } from '../heap.ts';
 import type { Account } from './account-format.ts';
 
 interface HasAccount {
@@ -15,7 +15,9 @@ const MAX_UNPROVEN = 1_000;
 /** A bounded map by API key. Anybody can make up keys, so those that are not proven evict each other only. */
 export class ProvenFirst<Value extends HasAccount> {
   /** The least recently used of each goes first. */
-  readonly #proven = new LRUCache<string, Value>({ max: countInHeap(HEAP_SHARE, ACCOUNT_BYTES, MAX_PROVEN) });
+  readonly #proven = new LRUCache<string, Value>({
+    max: Math.floor(heapShare(HEAP_SHARE, MAX_PROVEN * ACCOUNT_BYTES) / ACCOUNT_BYTES),
+  });
   readonly #unproven = new LRUCache<string, Value>({ max: MAX_UNPROVEN });
 
   get(apiKey: string): Value | undefined {

@@ -114,6 +114,11 @@ export class Throttle {
     return this.#options.accounts.refresh(this.#options.apiKey);
   }
 
+  /** Whether the upstream has accepted the key, as far as this process knows. */
+  isProven(): boolean {
+    return this.#options.accounts.isProven(this.#options.apiKey);
+  }
+
   /** Whether the key is paused after a 429. */
   isPaused(): boolean {
     return (this.quotaState()?.pausedForMs ?? 0) > 0;
@@ -122,6 +127,12 @@ export class Throttle {
   /** Whether a 401 or 403 may be a ban now: the last response was a 429, or such a rejection after one. */
   mayBeBanned(): boolean {
     return this.quotaState()?.refusedLately ?? false;
+  }
+
+  /** Whether calls wait, are in flight, or are not settled. */
+  isBusy(): boolean {
+    const isTaking = this.#source.taking !== undefined;
+    return isTaking || this.#running + this.#settling + this.#permits.length + this.#waiting() > 0;
   }
 
   /** Returns how many writes wait. */
@@ -284,8 +295,7 @@ export class Throttle {
   }
 
   #settleClosed(): void {
-    const isBusy = this.#source.taking !== undefined || this.#running + this.#settling + this.#permits.length > 0;
-    if (this.#isStopping && !isBusy && this.#waiting() === 0) this.#closed.resolve();
+    if (this.#isStopping && !this.isBusy()) this.#closed.resolve();
   }
 
   #waiting(): number {

@@ -51,6 +51,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status);
       return outcome;
     },
+    isBusy: () => underWay.size > 0,
     /** Settles once the outcome of every creation that was sent is stored. */
     async close() {
       idempotency.close();
@@ -120,16 +121,16 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     else if (outcome.kind === 'ok' || outcome.kind === 'invalid') rejectedKey.accept();
     // Before the throttle lets anything else through, so that every read that comes now sees the write.
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {
-      const announced = invalidate();
+      const announced = invalidate(outcome.kind === 'ok' || throttle.isProven());
       if (outcome.kind === 'ok') cache.store(petSnapshot(outcome.value.id, outcome.value, sentAtMs, cache.known));
       await inTime(announced, ANNOUNCING_MS);
     }
     return answer;
   }
 
-  /** Settles once the write is announced to other replicas. */
-  async function invalidate(): Promise<void> {
+  /** @param isShared whether other replicas hear of it. The announcement is stored, and no replica has lists of a made-up key. */
+  async function invalidate(isShared = true): Promise<void> {
     cache.invalidate();
-    await sharedLists?.announce();
+    if (isShared) await sharedLists?.announce();
   }
 }

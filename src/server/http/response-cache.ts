@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { heapShare } from '../../heap.ts';
 import type { CachedRead } from '../../caller/request-pets.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import type { OperationName } from '../request-state.ts';
@@ -20,11 +21,12 @@ export interface CachedResponse {
 const ENTRY_BYTES = 500;
 const PET_BYTES = 100;
 const MAX_CACHE_BYTES = 67_108_864;
+const HEAP_SHARE = 0.1;
 
 /** Whole responses of queries by all that they depend on, the caller's key among it. The least recently used goes first. */
 export function createResponseCache(): LRUCache<string, CachedResponse> {
   return new LRUCache({
-    maxSize: MAX_CACHE_BYTES,
+    maxSize: heapShare(HEAP_SHARE, MAX_CACHE_BYTES),
     sizeCalculation({ data, reads }, key) {
       const pets = reads.reduce((sum, [, found]) => sum + (Array.isArray(found) ? found.length : 1), 0);
       return 2 * (data.length + key.length) + ENTRY_BYTES + PET_BYTES * pets;

@@ -1,0 +1,54 @@
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../clock.ts';
+import { PetqlError } from '../errors.ts';
+import type { NameOf } from '../store/names.ts';
+
+interface Rejection {
+  /** By `clock.elapsed()`. */
+  readonly untilMs: number;
+  /** How long the next rejection lasts. */
+  readonly nextMs: number;
+}
+
+const FIRST_MS = 10_000;
+const MAX_MS = 600_000;
+const MAX_REJECTED = 20_000;
+
+/** A negative cache of 401: a client with a rejected key must not hammer the upstream. Made-up keys evict each other. */
+export class RejectedKeys {
+  readonly #elapsed: Clock['elapsed'];
+  readonly #nameOf: NameOf;
+  /** By the hash of the key. */
+  readonly #rejections = new LRUCache<string, Rejection>({ max: MAX_REJECTED });
+
+  constructor({ elapsed }: Pick<Clock, 'elapsed'>, nameOf: NameOf) {
+    this.#elapsed = elapsed;
+    this.#nameOf = nameOf;
+  }
+
+  /** Returns the error of every read and write while the key is rejected without a call; undefined when it may be tried. */
+  error(apiKey: string): PetqlError | undefined {
+    if (this.#rejections.size === 0) return undefined;
+    const remainingMs = (this.#rejections.get(this.#nameOf(apiKey))?.untilMs ?? 0) - this.#elapsed();
+    if (remainingMs <= 0) return undefined;
+    return new PetqlError(
+      'UNAUTHENTICATED',
+      `The pet API does not accept this API key. Check the key; petql tries it again in ${Math.ceil(remainingMs / 1000)} s.`,
+      { httpStatus: 401, httpHeaders: { 'www-authenticate': 'Bearer error="invalid_token"' } },
+    );
+  }
+
+  /** The upstream answered 401: no call for 10 s, doubled at each further rejection up to 10 minutes. */
+  reject(apiKey: string): void {
+    const name = this.#nameOf(apiKey);
+    const { untilMs, nextMs } = this.#rejections.get(name) ?? { untilMs: -Infinity, nextMs: FIRST_MS };
+    // Rejections of concurrent calls count as one.
+    if (this.#elapsed() < untilMs) return;
+    this.#rejections.set(name, { untilMs: this.#elapsed() + nextMs, nextMs: Math.min(nextMs * 2, MAX_MS) });
+  }
+
+  /** The upstream accepted the key. */
+  accept(apiKey: string): void {
+    if (this.#rejections.size > 0) this.#rejections.delete(this.#nameOf(apiKey));
+  }
+}

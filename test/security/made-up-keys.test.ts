@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { PLANS } from '../../src/plan.ts';
+import { post } from '../support/client.ts';
+import { fails, on } from '../support/pet-api/fault.ts';
+import type { PetApi } from '../support/pet-api/pet-api.ts';
+import { startPetql } from '../support/run-petql.ts';
+import type { PetqlProcess } from '../support/run-petql.ts';
+import { createTestPetApi } from '../support/start-gateway.ts';
+import { codesOf } from '../support/transports.ts';
+import { until } from '../support/until.ts';
+
+/** Twice what petql takes when it has started: room for some 900 callers. */
+const HEAP_MB = 80;
+const KEYS = 1_000;
+const AT_ONCE = 40;
+const PATIENT = ['--max-age-ms', '60000', '--upstream-timeout-ms', '60000', '--log-level', 'silent'];
+const PETS = '{ pets(limit: 100) { name } }';
+const QUOTA = '{ rateLimit { plan } }';
+const CREATE =
+  'mutation Create { createPet(input: { name: "Neo", categoryId: 1, idempotencyKey: "one" }) { pet { name } } }';
+
+let resources: AsyncDisposableStack;
+let petApi: PetApi;
+let petql: PetqlProcess;
+
+beforeEach(async () => {
+  resources = new AsyncDisposableStack();
+  const plan = { ...PLANS.business, windows: 'fixed', tells: 'changing' } as const;
+  petApi = createTestPetApi({ pets: [], planOf: (key) => (key.startsWith('good') ? plan : undefined) });
+  const { url } = resources.use(await petApi.listen());
+  petql = await startPetql(['--port', '0', '--pet-api-url', url, ...PATIENT], {
+    env: { NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}` },
+  });
+});
+afterEach(async () => {
+  petql.kill('SIGTERM');
+  await resources.disposeAsync();
+  // It did not run out of memory.
+  expect(await petql.exited).toBe(0);
+});
+
+const ask = (document: string, key = 'good') =>
+  post(petql.address, document, { headers: { authorization: `Bearer ${key}` } });
+
+/** Sends the operation with each of many keys. Returns the error codes. */
+async function flood(document: string, name = 'made-up'): Promise<string[]> {
+  const codes = new Set<string>();
+  for (let sent = 0; sent < KEYS; sent += AT_ONCE) {
+    const answers = Array.from({ length: AT_ONCE }, (_, index) => ask(document, `${name}-${sent + index}`));
+    for (const code of (await Promise.all(answers)).flatMap(codesOf)) codes.add(code);
+  }
+  return [...codes];
+}
+
+test('made-up keys are answered within a small heap, and evict nothing of a good key', async () => {
+  await ask(PETS);
+  expect(await flood('{ __typename }')).toEqual([]);
+  expect(await flood(QUOTA)).toEqual([]);
+  petApi.fault = on('create', fails());
+  expect(await flood(CREATE)).toEqual(['OUTCOME_UNKNOWN']);
+  petApi.fault = undefined;
+  expect(await flood(PETS)).toEqual(['UNAUTHENTICATED']);
+  expect((await ask(PETS)).extensions?.['petql']).toMatchObject({ upstreamCalls: 0 });
+
+  // A key that was rejected makes no call for a while, though its caller is gone.
+  const calls = petApi.log.length;
+  expect(codesOf(await ask(PETS, `made-up-${KEYS - 200}`))).toEqual(['UNAUTHENTICATED']);
+  expect(petApi.log).toHaveLength(calls);
+}, 60_000);
+
+test('a key has one caller while a create of it is under way, however many keys come', async () => {
+  await ask(PETS);
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  petApi.fault = on('create', { held });
+  const creating = ask(CREATE);
+  await until(() => petApi.log.length === 2);
+  expect(await flood(PETS, 'good')).toEqual([]);
+  // Served from before the create, which is not over.
+  expect((await ask(PETS)).data).toEqual({ pets: [] });
+  release();
+  expect(codesOf(await creating)).toEqual([]);
+  expect((await ask(PETS)).data).toEqual({ pets: [{ name: 'Neo' }] });
+});
