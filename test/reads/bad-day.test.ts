@@ -5,8 +5,8 @@ import { FORBIDS, HANGS, during, fails, on, slow, times } from '../support/pet-a
 import type { FaultRule } from '../support/pet-api/fault.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import type { EmbeddedGateway } from '../support/start-gateway.ts';
-import { startVirtualTime } from '../support/virtual-time.ts';
-import type { VirtualTime } from '../support/virtual-time.ts';
+import { startVirtualTime } from '../../src/simulate/virtual-time.ts';
+import type { VirtualTime } from '../../src/simulate/virtual-time.ts';
 
 const LATENCY_MS = 200;
 const SMALL = 90;
