@@ -148,7 +148,10 @@ export class CallerLists {
 
   /** Keeps up. Returns what to wait for where the last look is too old: it settles within a moment. */
   catchUp(): Promise<void> | undefined {
-    if (!this.isBlind) return void this.keepUp();
+    if (!this.isBlind) {
+      this.keepUp();
+      return undefined;
+    }
     this.look();
     return this.#looking && inTime(this.#looking, this.#lookedAtMs + MOMENT_MS - this.#parts.clock.elapsed());
   }

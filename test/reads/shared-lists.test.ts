@@ -62,9 +62,9 @@ describe('a look at the other replicas', () => {
     const redis = createRedis({ seed: 1, latencyMs: [20, 60] });
     const [one, other] = await startReplicas(world, redis, 2, { maxAgeMs: MAX_AGE_MS });
     await timeOf(world, one);
-    let isReading = true;
+    const reader = { isOn: true };
     const reading = (async () => {
-      while (isReading) {
+      while (reader.isOn) {
         expect((await (other as Petql).ask(LIST)).errors).toBeUndefined();
         await new Promise((resolve) => void setTimeout(resolve, 90));
       }
@@ -76,7 +76,7 @@ describe('a look at the other replicas', () => {
       await world.pass(1_000);
       expect(countLists(world)).toBe(before + 1);
     }
-    isReading = false;
+    reader.isOn = false;
     await world.until(reading);
   });
 
