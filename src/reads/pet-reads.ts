@@ -1,8 +1,9 @@
 import type { CallerParts } from './caller-parts.ts';
 import { notCachedError } from './freshness.ts';
 import type { Freshness } from './freshness.ts';
-import type { ReadRequest, ReadResult, ServedAnswer } from './pending-reads.ts';
-import type { ReadKey } from './read-key.ts';
+import type { ReadRequest, ReadResult, ServedAnswer, StaleReason } from './pending-reads.ts';
+import { isList } from './read-key.ts';
+import type { ListName, ReadKey } from './read-key.ts';
 import type { ReadQueue } from './read-queue.ts';
 
 export type PetReads = ReturnType<typeof createPetReads>;
@@ -16,7 +17,13 @@ export function createPetReads({ cache, failedCalls, sharedLists }: CallerParts,
       // Another replica may have written, or called for it: a look at Redis costs no call.
       const looking = sharedLists?.catchUp();
       if (looking) await looking;
-      const results = serve(keys, freshness);
+      let results = serve(keys, freshness);
+      const refreshed = listsToRefresh(keys, freshness, results);
+      if (sharedLists && refreshed.length > 0) {
+        await sharedLists.claim(refreshed);
+        // Another replica may have claimed them first.
+        results = serve(keys, freshness);
+      }
       const left = keys.filter((key) => !results.has(key));
       if (left.length > 0 && freshness.mayCall) {
         const added = await queue.add(left, request);
@@ -53,7 +60,31 @@ export function createPetReads({ cache, failedCalls, sharedLists }: CallerParts,
     const { answer, isStale } = accepted;
     if (!isStale) return { ...answer, staleReason: undefined, hasWaited: false };
     if (!freshness.mayCall) return { ...answer, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
-    const staleReason = queue.whyNotRefresh(key, freshness, ahead);
+    const staleReason = queue.whyNotRefresh(key, freshness, ahead) ?? whyNotHere(key, freshness);
     return staleReason && { ...answer, staleReason, hasWaited: false };
+  }
+
+  function whyNotHere(key: ReadKey, freshness: Freshness): StaleReason | undefined {
+    const list = listToRefresh(key, freshness);
+    return list !== undefined && sharedLists?.isRefreshedElsewhere(list) === true ? 'SAVING_QUOTA' : undefined;
+  }
+
+  /** The lists that would be called for now, only to refresh what these reads are served otherwise. */
+  function listsToRefresh(
+    keys: readonly ReadKey[],
+    freshness: Freshness,
+    results: ReadonlyMap<ReadKey, ReadResult>,
+  ): ListName[] {
+    if (!sharedLists || !freshness.mayCall) return [];
+    const stale = keys.filter((key) => !results.has(key) && cache.findAccepted(key, freshness));
+    const lists = new Set(stale.map((key) => listToRefresh(key, freshness)).filter((list) => list !== undefined));
+    return [...lists].filter((list) => !queue.isInFlight(list));
+  }
+
+  /** The list that this replica would call for. A request that names its own age does not leave it to another one. */
+  function listToRefresh(key: ReadKey, freshness: Freshness): ListName | undefined {
+    if (!sharedLists || !freshness.mayServeStaleToSaveCalls) return undefined;
+    const call = queue.callFor(key, freshness);
+    return call !== undefined && isList(call) ? call : undefined;
   }
 }

@@ -34,6 +34,9 @@ export function createReadQueue(parts: CallerParts) {
   return {
     add: pending.add,
     whyNotRefresh,
+    /** Returns the call that would answer this read if it came alone. */
+    callFor: (key: ReadKey, freshness: Freshness) => callFor(unplannedRead(key, freshness)),
+    isInFlight: (call: ReadKey) => [...flights].some(({ key }) => key === call),
     /** Another replica has called for it: the reads that it answers need no call. */
     learn(snapshot: Snapshot) {
       cache.store(snapshot);
@@ -58,7 +61,7 @@ export function createReadQueue(parts: CallerParts) {
    */
   function whyNotRefresh(key: ReadKey, freshness: Freshness, ahead: number): StaleReason | undefined {
     if (!failedCalls.isEmpty || flights.size > 0) {
-      const read: PlannedRead = { key, tried: pending.triedLists(key, freshness) };
+      const read = unplannedRead(key, freshness);
       if (isFailing(read)) return 'UPSTREAM_FAILED';
       for (const flight of flights) {
         if (flight.generation === cache.generation() && canAnswer(flight.key, read, facts)) return undefined;
@@ -74,9 +77,18 @@ export function createReadQueue(parts: CallerParts) {
   /** Whether the call that would refresh it failed, and waits for its next try or is in it: nobody with stale data waits twice. */
   function isFailing(read: PlannedRead): boolean {
     if (failedCalls.isEmpty) return false;
-    const [call] = planCalls([read], facts).calls.keys();
+    const call = callFor(read);
     if (call === undefined || !failedCalls.find(call)) return false;
     return failedCalls.isBackingOff(call) || [...flights].some(({ key }) => key === call);
+  }
+
+  function unplannedRead(key: ReadKey, freshness: Freshness): PlannedRead {
+    return { key, tried: pending.triedLists(key, freshness) };
+  }
+
+  function callFor(read: PlannedRead): ReadKey | undefined {
+    const [call] = planCalls([read], facts).calls.keys();
+    return call;
   }
 
   /** Plans and reviews once a turn of the event loop, for all changes in it. */

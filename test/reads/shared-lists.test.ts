@@ -2,6 +2,8 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
+import type { Answer } from '../support/operation.ts';
+import { HANGS } from '../support/pet-api/fault.ts';
 import { createRedis, startReplicas } from '../support/redis-double.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
@@ -16,9 +18,10 @@ const MAX_AGE_MS = 60_000;
 /** Then a read waits for a look. */
 const UNTIL_BLIND_MS = 800;
 
-const createSharedWorld = () =>
+const createSharedWorld = (latencyMs: readonly [from: number, to: number] = [10, 80]) =>
   createWorld({
     seed: 1,
+    latencyMs,
     startsAt: '2026-11-21T11:59:13Z',
     keys: { key: { ...PLANS.business, windows: 'fixed', tells: 'minute' } },
   });
@@ -135,5 +138,52 @@ describe.skipIf(!redisIsHere)('in Redis', () => {
     const [first, second, third, ...writing] = await commandsOf(other);
     expect([first, second, third]).toEqual(['look', 'GETRANGE', 'GET']);
     expect(writing).not.toContain('look');
+  });
+});
+
+describe('three replicas with hot lists', () => {
+  const LISTS = '{ pets { id } a: pets(status: AVAILABLE) { id } s: pets(status: SOLD) { id } }';
+
+  /** Each replica reads them forty times a second, for so long. */
+  async function readHotLists(world: World, replicas: readonly Petql[], document: string, durationMs: number) {
+    const endMs = world.nowMs + durationMs;
+    const answers: Promise<Answer>[] = [];
+    const read = async (petql: Petql) => {
+      while (world.nowMs < endMs) {
+        answers.push(petql.ask(document));
+        await new Promise((resolve) => void setTimeout(resolve, 25));
+      }
+    };
+    await world.until(Promise.all(replicas.map(read)));
+    return (await world.until(Promise.all(answers))).map(({ errors, extensions }) => ({
+      errors,
+      ...extensions?.petql,
+    }));
+  }
+
+  test.each([
+    ['three lists', LISTS, 3, [10, 50]],
+    ['one list of a slow pet API', LIST, 1, [250, 250]],
+  ] as const)('call for %s as often as one would', async (_name, document, lists, latencyMs) => {
+    await using world = await createSharedWorld(latencyMs);
+    const replicas = await startReplicas(world, createRedis({ seed: 1 }), 3);
+    const answers = await readHotLists(world, replicas, document, 10_000);
+    // At first none has them.
+    expect(countLists(world)).toBeLessThanOrEqual(lists * (3 + 10));
+    expect(countLists(world)).toBeGreaterThanOrEqual(lists * 7);
+    expect(answers.filter(({ errors }) => errors)).toEqual([]);
+    expect(new Set(answers.map(({ staleReason }) => staleReason))).toEqual(new Set([undefined, 'SAVING_QUOTA']));
+    expect(Math.max(...answers.map(({ oldestAgeMs }) => oldestAgeMs))).toBeLessThan(1_800);
+  });
+
+  test('take over the refresh of one that hangs, after a second', async () => {
+    await using world = await createSharedWorld();
+    const replicas = await startReplicas(world, createRedis({ seed: 1 }), 3);
+    await readHotLists(world, replicas, LIST, 3_000);
+    const before = countLists(world);
+    world.petApi.fault = ({ kind }) => (kind === 'list' && countLists(world) === before ? HANGS : undefined);
+    await readHotLists(world, replicas, LIST, 4_000);
+    // One hangs for the first second.
+    expect(countLists(world) - before).toBeGreaterThanOrEqual(3);
   });
 });
