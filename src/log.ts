@@ -64,8 +64,23 @@ export const silentLog: Log = { info() {}, warn() {}, error() {} };
 /** Returns a log without the lines below the level. By default the console gets no info, and a logger decides by itself. */
 export function withLevel(log: Log, level: LogLevel | undefined): Log {
   const max = LOG_LEVELS.indexOf(level ?? (log instanceof Console ? 'warn' : 'debug'));
-  const method = (name: 'error' | 'info' | 'warn') =>
-    LOG_LEVELS.indexOf(name) <= max ? log[name].bind(log) : silentLog[name];
-  const debug = LOG_LEVELS.indexOf('debug') <= max ? log.debug?.bind(log) : undefined;
-  return { info: method('info'), warn: method('warn'), error: method('error'), ...(debug ? { debug } : {}) };
+  const method = (name: keyof Log) => (LOG_LEVELS.indexOf(name) <= max ? harmless(log, name) : silentLog.info);
+  const hasDebug = log.debug && LOG_LEVELS.indexOf('debug') <= max;
+  return {
+    info: method('info'),
+    warn: method('warn'),
+    error: method('error'),
+    ...(hasDebug && { debug: method('debug') }),
+  };
+}
+
+/** An operation succeeds although the program's logger throws, such as for a full disk. */
+function harmless(log: Log, name: keyof Log): Log['info'] {
+  return (details, message) => {
+    try {
+      log[name]?.(details, message);
+    } catch {
+      // There is nowhere left to report it.
+    }
+  };
 }

@@ -63,9 +63,10 @@ test.each(['fetch', '@urql/core', '@apollo/client'])(
 
 test('automatic persisted queries of Apollo Client fall back to texts', async () => {
   const asked: string[] = [];
-  const fetchOf = (uri: RequestInfo | URL, init?: RequestInit) => {
-    asked.push(String(init?.body));
-    return gateway.fetch(new Request(uri, init));
+  const fetchOf = async (uri: RequestInfo | URL, init?: RequestInit) => {
+    const request = new Request(uri, init);
+    asked.push(await request.clone().text());
+    return gateway.fetch(request);
   };
   const http = new HttpLink({
     uri: 'http://localhost/graphql',

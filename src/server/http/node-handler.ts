@@ -43,7 +43,7 @@ function parsedBody(body: unknown, maxBytes: number): RequestBody {
 function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, body: RequestBody): HttpRequest {
   const { method = 'GET' } = incoming;
   const url = targetPath(incoming.originalUrl ?? incoming.url ?? '/');
-  const headers = incoming.headers as Record<string, string | undefined>;
+  const headers = plainHeaders(incoming);
   let signal: AbortSignal | undefined;
   return {
     method,
@@ -54,6 +54,14 @@ function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, bod
     isAborted: () => hasLeft(outgoing),
     toRequest: () => new Request(`http://localhost${url}`, { method, headers: headers as Record<string, string> }),
   };
+}
+
+/** Node adds pseudo-headers and a symbol to the headers of HTTP/2, which a Request rejects. */
+function plainHeaders({ headers, httpVersionMajor }: IncomingMessage): Record<string, string | undefined> {
+  const given = headers as Record<string, string | undefined>;
+  if (httpVersionMajor < 2) return given;
+  const plain = Object.entries(given).filter(([name]) => !name.startsWith(':'));
+  return { host: given[':authority'], ...Object.fromEntries(plain) };
 }
 
 /** A client may send an absolute address, as it does to a proxy (RFC 9112, section 3.2.2). */
@@ -75,7 +83,16 @@ function hasLeft({ closed, writableFinished }: ServerResponse): boolean {
   return closed && !writableFinished;
 }
 
-function send(outgoing: ServerResponse, { status, headers, body }: HttpResponse): void {
+/** Never throws: a framework's own `writeHead` may, which would end the program. */
+function send(outgoing: ServerResponse, response: HttpResponse): void {
+  try {
+    write(outgoing, response);
+  } catch {
+    outgoing.destroy();
+  }
+}
+
+function write(outgoing: ServerResponse, { status, headers, body }: HttpResponse): void {
   // A framework may have timed out and responded.
   if (outgoing.headersSent) return void outgoing.end();
   const bytes = Buffer.byteLength(body);

@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { json, text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { post } from '../support/client.ts';
+import { serve } from '../support/serve.ts';
+import { graphqlRequest, startEmbedded, startGateway } from '../support/start-gateway.ts';
+
+// An unhandled rejection or an uncaught exception fails the run of the tests, as it ends a program.
+
+const QUERY = '{ pets(limit: 1) { id } }';
+
+describe('a logger that throws', () => {
+  const fail = () => {
+    throw new Error('the disk is full');
+  };
+  const log = { info: fail, warn: fail, error: fail, debug: fail };
+
+  test('harms no operation', async () => {
+    await using gateway = await startGateway({ gateway: { log, corsOrigins: ['https://a.example'] } });
+    const { execute, fetch: respond } = gateway.gateway;
+    const expected = { data: { pets: [{ id: '1' }] } };
+    expect(await execute({ document: QUERY, apiKey: 'demo-free' })).toMatchObject(expected);
+    const refusedOrigin = { authorization: 'Bearer demo-free', origin: 'https://b.example' };
+    expect(await (await respond(graphqlRequest({ query: QUERY }, refusedOrigin))).json()).toMatchObject(expected);
+    for (let cached = 0; cached < 2; cached += 1) expect(await gateway.query(QUERY)).toMatchObject(expected);
+  });
+
+  test('hides no error', async () => {
+    await using gateway = await startGateway({ gateway: { log, petApiKey: fail } });
+    const expected = { status: 500, errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] };
+    expect(await gateway.query(QUERY)).toMatchObject(expected);
+  });
+});
+
+test('variables that JSON cannot hold are BAD_USER_INPUT in process', async () => {
+  await using gateway = await startEmbedded();
+  const variables: Record<string, unknown> = {};
+  variables['self'] = variables;
+  const { errors } = await gateway.execute({ document: QUERY, variables, apiKey: 'demo-free' });
+  expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+});
+
+test('a body of thousands of levels is BAD_USER_INPUT, also behind a body parser', async () => {
+  await using gateway = await startEmbedded();
+  const nested = `${'['.repeat(12_000)}${']'.repeat(12_000)}`;
+  const body = `{"query":"{ __typename }","variables":{"a":${nested}}}`;
+  await using plain = await serve((request, response) => gateway.handle(request, response));
+  await using parsing = await serve(async (request, response) => {
+    const parsed = await json(request);
+    gateway.handle(Object.assign(request, { body: parsed }), response);
+  });
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+  expect((await fetch(`${plain.origin}/graphql`, init)).status).toBe(200);
+  const response = await fetch(`${parsing.origin}/graphql`, init);
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+});
+
+test('HTTP/2 works with a function that finds the key', async () => {
+  await using gateway = await startEmbedded({ petApiKey: ({ headers }) => headers.get('x-key') });
+  const server = createServer((request, response) => gateway.handle(request as never, response as never)).listen(0);
+  await once(server, 'listening');
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  try {
+    const headers = { 'content-type': 'application/json', 'x-key': 'demo-free' };
+    const stream = client.request({ ':method': 'POST', ':path': '/graphql', ...headers });
+    stream.end(JSON.stringify({ query: QUERY }));
+    expect(JSON.parse(await text(stream))).toMatchObject({ data: { pets: [{ id: '1' }] } });
+  } finally {
+    client.close();
+    server.close();
+  }
+});
+
+test('a response that cannot be written ends its connection alone', async () => {
+  await using gateway = await startEmbedded({ maxAgeMs: 60_000 });
+  let isBroken = true;
+  await using framework = await serve((request, response) => {
+    const writeHead = () => {
+      throw new Error('a middleware has written the headers');
+    };
+    gateway.handle(request, isBroken ? Object.assign(response, { writeHead }) : response);
+  });
+  const ask = () => post(`${framework.origin}/graphql`, QUERY);
+  // The first runs, and the second is in the response cache.
+  for (let asked = 0; asked < 2; asked += 1) await expect(ask()).rejects.toThrow('fetch failed');
+  isBroken = false;
+  expect(await ask()).toMatchObject({ data: { pets: [{ id: '1' }] } });
+});
