@@ -58,18 +58,21 @@ describe('the blocks of code', () => {
   });
 
   test.each(ofKind('graphql'))('the operation runs without an error: %s', async (query) => {
-    const { data, errors, headers } = await gateway.query(query);
+    const variables = query.includes('$') ? JSON.parse(ofKind('json')[1] ?? '') : {};
+    const { data, errors, headers } = await gateway.query(query, { variables });
     expect(errors).toBeUndefined();
     expect(Object.values(data ?? {}).every((value) => value !== null)).toBe(true);
     for (const name of ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit']) expect(headers.has(name)).toBe(true);
   });
 
   test('the backend gets names from petql', async () => {
-    vi.stubEnv('PET_API_KEY', 'demo-pro');
+    vi.stubEnv('PET_API_KEY', undefined);
+    vi.stubEnv('PET_API_URL', undefined);
+    expect(words).toContain('npx petql sandbox --port 4010');
     vi.stubGlobal('petql', { createGateway });
     const code = stripTypeScriptTypes(ofKind('ts')[0] ?? '')
       .replace("import { createGateway } from 'petql';", 'const { createGateway } = petql;')
-      .replace('https://pets.example/v1', sandbox.url);
+      .replace('http://127.0.0.1:4010/v1', sandbox.url);
     const backend = await import(`data:text/javascript,${encodeURIComponent(`${code}\nexport { gateway };`)}`);
     expect(await backend.availableNames(AbortSignal.timeout(5_000))).toEqual(expect.arrayContaining(['Ada', 'Balu']));
     await backend.gateway.close();
@@ -114,7 +117,8 @@ describe('the tables', () => {
 describe('what the text names exists:', () => {
   test('flags and scripts', async () => {
     const flags = settings.map(({ flag }) => flag);
-    const others = ['--read-only', '--cap-drop'];
+    const { stdout: simulation } = await run(process.execPath, [join(ROOT, 'src/main.ts'), 'simulate', '--help']);
+    const others = ['--read-only', '--cap-drop', '--help', ...(simulation.match(/--[a-z-]+/g) ?? [])];
     const named = words.flatMap((word) =>
       /^(?:npm run|docker build)/.test(word) ? [] : (word.match(/--[a-z][a-z-]+/g) ?? []),
     );
