@@ -10,7 +10,7 @@ import { PROGRAM_ONLY } from './settings.ts';
 import type { Config, GatewayOptions } from './settings.ts';
 import { listen } from './server/listener.ts';
 import type { Listener } from './server/listener.ts';
-import { isLoopback, withHostCheck } from './server/http/host-check.ts';
+import { withHostCheck } from './server/http/host-check.ts';
 import { manifestEntries } from './server/trusted-documents.ts';
 import { unusableFile } from './store/file-store.ts';
 import { version } from './version.ts';
@@ -92,8 +92,7 @@ async function runGateway(config: Config): Promise<Service> {
   await gateway.ready().catch((error: Error) => {
     throw new Error(`--key-secret (KEY_SECRET): ${error.message}`, { cause: error });
   });
-  const isForClients = config.petApiKey !== undefined && isLoopback(config.host);
-  const handle = isForClients ? withHostCheck(gateway.handle, config.corsOrigins) : gateway.handle;
+  const handle = config.petApiKey === undefined ? gateway.handle : withHostCheck(gateway.handle, config);
   const idleMs = config.maxWaitMs + config.upstreamTimeoutMs + IDLE_BEYOND_WAIT_MS;
   const listener = await listen(handle, { ...config, idleMs }).catch(listenError('--host (HOST) or --port (PORT)'));
   const admin = await openAdmin(gateway, config);

@@ -9,7 +9,8 @@ const FROM_TEXT: Readonly<Record<string, (text: string) => unknown>> = {
   N: numberOf,
   MS: numberOf,
   BOOLEAN: (text) => z.stringbool().safeParse(text).data ?? text,
-  ORIGINS: (text) => text.split(',').flatMap((origin) => origin.trim() || []),
+  HOSTS: listOf,
+  ORIGINS: listOf,
 };
 
 /**
@@ -119,6 +120,10 @@ function conflictOf(config: Partial<Config>, env: NodeJS.ProcessEnv): string | u
   if (petApiUrl && sandbox) return '--sandbox cannot be used with --pet-api-url (PET_API_URL)';
   if (petApiUrl || sandbox || env['PET_API_URL'] || env['NODE_ENV'] !== 'production') return undefined;
   return '--pet-api-url (PET_API_URL) is required when NODE_ENV=production, or pass --sandbox';
+}
+
+function listOf(text: string): string[] {
+  return text.split(',').flatMap((item) => item.trim() || []);
 }
 
 function numberOf(text: string): unknown {

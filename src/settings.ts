@@ -3,7 +3,7 @@ import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { silentLog, withLevel } from './log.ts';
 import type { Log } from './log.ts';
-import { boolean, file, functions, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
+import { boolean, file, functions, hosts, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
 import { path, plan, redisUrl, secret, serverKey, shownValue, url } from './setting-shapes.ts';
 // oxlint-disable-next-line no-restricted-imports -- types, of options that only tests use
 import type { RedisConnection } from './store/redis.ts';
@@ -83,6 +83,11 @@ export const SETTINGS = {
   requireTrustedDocuments: toggle(false, 'Trusted documents only'),
   /** Origins whose pages may send requests, such as `https://pets.example`, or `*` for any. Default: none. */
   corsOrigins: flag(origins.default([]), 'ORIGINS', 'Allowed CORS origins, comma-separated, or * for any (none)'),
+  allowedHosts: flag(
+    hosts.default([]),
+    'HOSTS',
+    'Host names answered with --pet-api-key, comma-separated, or * (local)',
+  ),
   /** Max bytes of a request's body. Default 65536. */
   maxBodyBytes: limit(integer(1_024, 16_777_216).default(65_536), 'Maximum bytes of a request body'),
   /** Max tokens of a document. Default 1000; GraphiQL's introspection has 181. */
@@ -129,6 +134,7 @@ export const PROGRAM_ONLY = [
   'host',
   'adminPort',
   'adminHost',
+  'allowedHosts',
   'shutdownDelayMs',
   'sandboxFile',
 ] as const;

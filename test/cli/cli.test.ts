@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -75,7 +76,10 @@ test('with nothing configured it says where GraphiQL is, which demo keys there a
 });
 
 test('with a key for all callers it needs and shows none, and answers no page of another host', async () => {
-  const { petql, petApi, url } = await startOverPetApi(...KEY, '--cors-origins', 'https://pets.example');
+  const { petql, petApi, url } = await startOverPetApi(
+    ...KEY,
+    ...['--cors-origins', 'https://pets.example:8443', '--allowed-hosts', 'Petql.example, b.example'],
+  );
   const { stdout, stderr } = petql.output;
   expect(stdout).toMatch(new RegExp(`^Upstream +${url}$`, 'm'));
   expect(stdout).not.toMatch(/authorization|YOUR_API_KEY/);
@@ -86,10 +90,19 @@ test('with a key for all callers it needs and shows none, and answers no page of
   expect(stdout + stderr).not.toContain('demo-pro');
 
   const { port } = new URL(petql.address);
-  for (const good of [`localhost:${port}`, `127.0.0.1:${port}`, 'dev.localhost', 'pets.example', 'Pets.Example']) {
+  const local = [`localhost:${port}`, 'dev.localhost', 'petql', 'petql.default.svc.cluster.local', 'a.internal.'];
+  const addresses = [`127.0.0.1:${port}`, '10.1.2.3', '[::1]:4000', '[fd00::1]'];
+  for (const good of [...local, ...addresses, 'Pets.Example', 'petql.example:4000', 'b.example']) {
     expect([good, await statusUnder(good, petql)]).toEqual([good, 200]);
   }
-  for (const bad of [`evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
+  const endings = [
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    'evil.xlocal',
+    'evil.example.',
+    '[evil.example]',
+  ];
+  for (const bad of [`evil.example:${port}`, ...endings]) {
     for (const path of ['/health/live', '/health/ready?x']) expect(await statusUnder(bad, petql, path)).not.toBe(421);
     const paths = ['/graphql', '/graphql/graphiql', '/health/', '/health/x', '/health/lively', '/health/../graphql'];
     for (const path of paths) expect([bad, path, await statusUnder(bad, petql, path)]).toEqual([bad, path, 421]);
@@ -97,8 +110,21 @@ test('with a key for all callers it needs and shows none, and answers no page of
   expect(new Set(petApi.log.map(({ key }) => key))).toEqual(new Set(['demo-pro']));
 });
 
-test('at an address for other machines it takes any host; on SIGTERM it answers what runs and exits with 0', async () => {
-  const { petql, petApi } = await startOverPetApi(...KEY, '--host', '0.0.0.0');
+test('at an address for other machines it answers no page of another host either, and says how to allow one', async () => {
+  const { petql } = await startOverPetApi(...KEY, '--host', '0.0.0.0');
+  expect(await statusUnder('pets.example', petql)).toBe(421);
+  const { hostname, port } = new URL(petql.address);
+  const sent = request({ host: hostname, port, path: '/graphql', headers: { host: 'pets.example' } }).end();
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  expect(await text(response)).toContain('--allowed-hosts (ALLOWED_HOSTS)');
+});
+
+test.each([
+  ['--allowed-hosts', '*'],
+  ['--cors-origins', '*'],
+  ['--allowed-hosts', 'pets.example'],
+])('with %s %s it takes the host; on SIGTERM it answers what runs and exits with 0', async (...args) => {
+  const { petql, petApi } = await startOverPetApi(...KEY, '--host', '0.0.0.0', ...args);
   petApi.fault = slow(300);
   const answer = fetch(petql.address, {
     method: 'POST',

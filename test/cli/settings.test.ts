@@ -19,6 +19,12 @@ test.each<[string, string[], Record<string, string>, RegExp]>([
     {},
     /^--cors-origins must be .* or \* for any, got "https:/,
   ],
+  [
+    'a host with a port',
+    ['--allowed-hosts', 'a.example:80'],
+    {},
+    /^--allowed-hosts must be host names without a port.*got "a/,
+  ],
   ['an origin with a password', ['--cors-origins', 'https://u:a secret@x'], {}, /^--cors-origins must be .*"…@x"$/],
   ['a key with a space in it', ['--pet-api-key', 'is', 'a secret'], {}, /^Unexpected argument/],
   ['a key behind one dash', ['-pa secret'], {}, /^Unknown option '-p'; petql --help/],

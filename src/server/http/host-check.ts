@@ -1,10 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import type { Config } from '../../settings.ts';
 import type { RequestHandler } from '../listener.ts';
-
-/** Whether only this machine can reach a listener on this host. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
-}
 
 /**
  * Whether a request came to this machine's loopback address under a foreign name. A browser sends it when the name of a
@@ -20,18 +17,21 @@ const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127\.|::1$)/;
 const LOOPBACK_NAME = /^(?:(?:[\w-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d*)?$/i;
 
 /**
- * Rejects foreign Host headers on a loopback listener whose clients all spend the server's key.
- *
- * @param origins whose names are accepted too, such as `https://pets.example` of a proxy on this machine; `*` for all names.
+ * Rejects requests under names that a page of any site can have, where all clients spend the server's key. It listens on any
+ * address: a published port of a container is on the laptop's loopback too.
  */
-export function withHostCheck(handler: RequestHandler, origins: readonly string[]): RequestHandler {
-  if (origins.includes('*')) return handler;
-  const hosts = new Set(origins.map((origin) => new URL(origin).host));
+export function withHostCheck(
+  handler: RequestHandler,
+  { allowedHosts, corsOrigins }: Pick<Config, 'allowedHosts' | 'corsOrigins'>,
+): RequestHandler {
+  if ([...allowedHosts, ...corsOrigins].includes('*')) return handler;
+  const origins = corsOrigins.map((origin) => new URL(origin).host);
+  const allowed = new Set([...allowedHosts, ...origins].map(hostName));
   return (request, response) => {
     const { url = '', headers } = request;
-    const isAccepted = !isForeignHost(request) || hosts.has(headers.host?.toLowerCase() ?? '');
+    const name = hostName(headers.host ?? 'localhost');
     // Health checks spend nothing and come under all kinds of names.
-    if (isAccepted || HEALTH.test(url)) return handler(request, response);
+    if (isLocalName(name) || allowed.has(name) || HEALTH.test(url)) return handler(request, response);
     response.writeHead(421, { 'content-type': 'text/plain', connection: 'close' });
     return response.end(MISDIRECTED);
   };
@@ -40,5 +40,15 @@ export function withHostCheck(handler: RequestHandler, origins: readonly string[
 const HEALTH = /^\/health\/(?:live|ready)(?:\?|$)/;
 
 const MISDIRECTED =
-  'With a server-side API key, expected the name localhost or 127.0.0.1 here. A proxy on the same machine sends one of them ' +
-  'as Host, or --cors-origins (CORS_ORIGINS) lists the origin of its pages.\n';
+  'With a server-side API key, expected a local name or an IP address as Host. ' +
+  '--allowed-hosts (ALLOWED_HOSTS) lists the other names of petql.\n';
+
+/** Returns the name of a Host header without its port. */
+function hostName(host: string): string {
+  return host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
+}
+
+/** Whether no public DNS server can make the name lead here: an address, a name without a dot, or a reserved domain. */
+function isLocalName(name: string): boolean {
+  return isIP(name.replaceAll(/^\[|\]$/g, '')) !== 0 || /^(?:[\w.-]+\.(?:localhost|local|internal)|[\w-]+)$/.test(name);
+}
