@@ -54,7 +54,7 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
       return writes.create(pet, {
         ...request,
         idempotencyKey,
-        charge: () => meter.called(1),
+        charge: meter.called,
         waited: (waitedMs, refused) => onWaited({ kind: 'write', waitedMs, refused }),
       });
     },
@@ -99,19 +99,15 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
   async function load(keys: readonly ReadKey[]): Promise<(Error | Found)[]> {
     const startedAtMs = clock.elapsed();
     const waited = (refused?: string) => onWaited({ kind: 'read', waitedMs: clock.elapsed() - startedAtMs, refused });
-    /** The calls that were billed to each read. */
-    const billed = new Map<ReadKey, number>();
-    const bill = (key: ReadKey, calls: number) => {
-      billed.set(key, (billed.get(key) ?? 0) + calls);
-      meter.called(calls);
-    };
+    /** The reads that a call was billed to. */
+    const billed = new Set<ReadKey>();
     const batch: ReadRequest = {
       ...request,
-      charge(key, isRetry) {
-        if (!isRetry) waited();
-        bill(key, 1);
+      waited: () => waited(),
+      charge(key) {
+        billed.add(key);
+        meter.called();
       },
-      refund: (key) => bill(key, -1),
     };
     const answers = await reads.load(keys, batch);
     const unbilled = answers.filter((_answer, index) => !billed.has(keys[index] as ReadKey));
@@ -122,7 +118,7 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
       const key = keys[index] as ReadKey;
       if (answer instanceof Error) return answer;
       const saved = answer.staleReason ?? (answer.hasWaited ? 'SHARED_CALL' : 'FRESH');
-      meter.answered(answer, (billed.get(key) ?? 0) > 0 ? undefined : saved);
+      meter.answered(answer, billed.has(key) ? undefined : saved);
       found.set(key, answer.found);
       return answer.found;
     });

@@ -41,9 +41,8 @@ export function createUsageMeter({ elapsed }: Pick<Clock, 'elapsed'>) {
       return { upstreamCalls, savedCalls, oldestAgeMs, staleReason: stalest?.staleReason };
     },
     saved: (): SavedCalls => saved,
-    /** @param calls below zero where they were not sent after all. */
-    called(calls: number) {
-      upstreamCalls += calls;
+    called() {
+      upstreamCalls += 1;
     },
     /** @param reason why the read cost no call; undefined where it did. */
     answered(answer: UsedAnswer, reason: SavedReason | undefined) {

@@ -1,5 +1,5 @@
 import type { PetqlError } from '../errors.ts';
-import { graceLeftMs } from '../time-limit.ts';
+import { MOMENT_MS, graceLeftMs, inTime } from '../time-limit.ts';
 import type { Refused } from '../throttle/refused.ts';
 import type { TraceContext } from '../tracing.ts';
 import { canAnswer } from './call-planner.ts';
@@ -36,10 +36,10 @@ export interface RequestTerms {
 }
 
 export interface ReadRequest extends RequestTerms {
-  /** A call is sent and billed to this read of the request. */
-  charge(key: ReadKey, isRetry: boolean): void;
-  /** The call that was billed last was not sent: there was no connection. */
-  refund(key: ReadKey): void;
+  /** A call got a permit for a read of the request. */
+  waited(): void;
+  /** A call was sent, and is billed to this read of the request. */
+  charge(key: ReadKey): void;
 }
 
 /** One read of one request. */
@@ -54,6 +54,8 @@ export interface Waiter {
   readonly isRefresh: boolean;
   /** When its deadline came, Infinity before. After that it waits only for calls that were sent before. */
   lateSinceMs: number;
+  /** While it is not known whether the call that left for it has a connection, and so is billed to it. */
+  sending: Promise<void> | undefined;
   /** The error of a call that it waited for. */
   failed: PetqlError | undefined;
   /** The first result counts. */
@@ -76,6 +78,8 @@ export interface Flight {
   /** Whether it is an early retry (failed-calls.ts). */
   readonly isRetry: boolean;
   readonly billedTo: Waiter | undefined;
+  /** Settles once the call has a connection, or has none. */
+  readonly sending: PromiseWithResolvers<void>;
 }
 
 /** Different reads that may wait at a time. */
@@ -160,10 +164,13 @@ export function createPendingReads(parts: CallerParts, onChange: () => void) {
       isRefresh: freshness.mayServeStaleToSaveCalls && cache.findAccepted(key, freshness) !== undefined,
       lateSinceMs: Infinity,
       failed: undefined,
+      sending: undefined,
       settle(result) {
         read.waiters.delete(waiter);
         if (read.waiters.size === 0 && reads.get(key) === read) reads.delete(key);
-        resolve(result);
+        if (!waiter.sending) return resolve(result);
+        // The response tells what it has cost.
+        void inTime(waiter.sending, MOMENT_MS).then(() => resolve(result));
       },
     };
     read.waiters.add(waiter);

@@ -160,6 +160,7 @@ export function createReadQueue(parts: CallerParts) {
       receive: (answer) => receive(flight, answer),
       fail(error) {
         flights.delete(flight);
+        endSending(flight);
         failAll(error);
       },
     };
@@ -185,9 +186,11 @@ export function createReadQueue(parts: CallerParts) {
     // A call that saves others is billed to the read that it answers.
     const payer = waiting.find((read) => read.key === key) ?? waiting[0];
     const billedTo = payer && [...payer.waiters].find((waiter) => !pending.isCovered(waiter));
-    billedTo?.request.charge(billedTo.read.key, isRetry);
+    if (!isRetry) billedTo?.request.waited();
     refreshBudget.spend();
-    const flight = { key, sentAtMs: clock.elapsed(), generation: cache.generation(), isRetry, billedTo };
+    const sending = Promise.withResolvers<void>();
+    if (billedTo) billedTo.sending = sending.promise;
+    const flight = { key, sentAtMs: clock.elapsed(), generation: cache.generation(), isRetry, billedTo, sending };
     flights.add(flight);
     // Nobody who accepts stale data waits for a call that failed before.
     if (failed) {
@@ -201,10 +204,9 @@ export function createReadQueue(parts: CallerParts) {
   function receive(flight: Flight, answer: UpstreamAnswer<Snapshot>): void {
     const { outcome, sent, status, rateLimit } = answer;
     flights.delete(flight);
-    if (!sent) {
-      flight.billedTo?.request.refund(flight.billedTo.read.key);
-      refreshBudget.refund();
-    } else if (!flight.isRetry) retryBudget.called();
+    endSending(flight);
+    if (!sent) refreshBudget.refund();
+    else if (!flight.isRetry) retryBudget.called();
     if (outcome.kind === 'ok') land(flight, outcome.value);
     else fail(flight, outcome, status === 503 ? rateLimit?.retryAfterMs : undefined);
     onChange();
@@ -240,11 +242,16 @@ export function createReadQueue(parts: CallerParts) {
 
 /** Sends the call of a flight, and makes a snapshot of its response. */
 async function sendRead(
-  { key, sentAtMs, billedTo }: Flight,
+  flight: Flight,
   { apiKey, petApi, getRoute, cache: { known } }: CallerParts,
 ): Promise<UpstreamAnswer<Snapshot>> {
+  const { key, sentAtMs, billedTo } = flight;
+  const onSent = () => {
+    billedTo?.request.charge(billedTo.read.key);
+    endSending(flight);
+  };
   // The call belongs to the trace of the request that it is billed to.
-  const call = { apiKey, trace: billedTo?.request.trace };
+  const call = { apiKey, trace: billedTo?.request.trace, onSent };
   if (isList(key)) {
     const answer = await petApi.listPets(key === 'all' ? undefined : key, call);
     return { ...answer, outcome: mapped(answer.outcome, (list) => listSnapshot(key, list, sentAtMs, known)) };
@@ -253,6 +260,12 @@ async function sendRead(
   const answer = await petApi.getPet(key, call);
   const outcome = getRoute.judge(answer.outcome, key);
   return { ...answer, outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, known)) };
+}
+
+/** It is known whether the call is billed: its request may be answered. */
+function endSending({ billedTo, sending }: Flight): void {
+  if (billedTo) billedTo.sending = undefined;
+  sending.resolve();
 }
 
 function mapped<T, U>(outcome: UpstreamOutcome<T>, map: (value: T) => U): UpstreamOutcome<U> {

@@ -19,6 +19,8 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** The call has a connection: from now on the upstream may have received it. */
+  onSent?(): void;
 }
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -72,20 +74,22 @@ export function createTransport({ origin, timeoutMs, ...options }: TransportOpti
     });
   return {
     /** Sends one call once, follows no redirect, and never throws. */
-    send: (request: TransportRequest) =>
+    send: ({ onSent, ...request }: TransportRequest) =>
       new Promise<TransportResponse | TransportFailure>((settle) => {
-        dispatcher.dispatch({ ...request, origin }, createExchange(timeoutMs, settle));
+        dispatcher.dispatch({ ...request, origin }, createExchange({ timeoutMs, settle, onSent }));
       }),
     /** Closes every connection and aborts the calls in flight. */
     close: () => dispatcher.destroy(),
   };
 }
 
-/** @param settle may be called several times; the first result counts. */
-function createExchange(
-  timeoutMs: number,
-  settle: (result: TransportResponse | TransportFailure) => void,
-): Dispatcher.DispatchHandler {
+interface ExchangeOptions extends Pick<TransportOptions, 'timeoutMs'> {
+  /** May be called several times; the first result counts. */
+  settle(result: TransportResponse | TransportFailure): void;
+  readonly onSent: (() => void) | undefined;
+}
+
+function createExchange({ timeoutMs, settle, onSent }: ExchangeOptions): Dispatcher.DispatchHandler {
   let controller: Dispatcher.DispatchController | undefined;
   let aborted: Error | undefined;
   let head: ResponseHead | undefined;
@@ -112,6 +116,7 @@ function createExchange(
       controller = started;
       // The wait for a connection is over; the time of the call itself begins.
       timeout.refresh();
+      onSent?.();
     },
     onResponseStart(_controller, status, headers) {
       // A 1xx is no response.

@@ -53,6 +53,8 @@ interface UpstreamCall {
   readonly apiKey: string;
   /** The trace that the call belongs to. */
   readonly trace?: TraceContext | undefined;
+  /** It has a connection, and is sent. */
+  onSent?(): void;
 }
 
 interface PetApiOptions {
@@ -122,7 +124,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
     const { operation } = request;
     const sentAtMs = clock.elapsed();
     const span = spans.call(operation, call.trace);
-    const answer = await send(call.apiKey, span?.trace, request);
+    const answer = await send({ ...call, trace: span?.trace }, request);
     const { outcome, status } = answer;
     const reason = outcome.kind === 'no-answer' ? outcome.reason : outcome.kind;
     // `error.type` of OpenTelemetry's HTTP clients: the status where that is the error, else petql's name of it.
@@ -134,8 +136,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
   }
 
   async function send<T>(
-    apiKey: string,
-    trace: TraceContext | undefined,
+    { apiKey, trace, onSent }: UpstreamCall,
     { method, path, body, decode }: Exchange<T>,
   ): Promise<UpstreamAnswer<T>> {
     const result = await transport.send({
@@ -151,6 +152,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),
+      ...(onSent && { onSent }),
     });
     const head = result.kind === 'failure' ? result.head : result;
     return {
