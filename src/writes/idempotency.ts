@@ -28,17 +28,21 @@ const MAX_POLL_MS = 100;
 const STORING_MS = 500;
 /** A retry before this finds nothing changed. */
 const RETRY_AFTER_MS = 1_000;
+/** Idempotency keys that are remembered for a caller. */
+const MAX_SEEN = 1_000;
 
 /**
  * Makes all submits of one caller with one idempotency key one creation with one outcome, for a day.
  *
- * @param onReplay is called when an outcome is replayed: another process may have added a pet.
+ * @param onNews is called when an outcome is replayed that may be news to this process: another one may have added a pet.
  */
 export function createIdempotency(
   { records, leaseMs }: SubmitRecords,
   { apiKey, clock, throttle }: Pick<CallerParts, 'apiKey' | 'clock' | 'throttle'>,
-  onReplay: () => void,
+  onNews: () => void,
 ) {
+  /** The keys of pets that this process has made or replayed, oldest first. */
+  const seen = new Set<string>();
   let isStopping = false;
 
   return {
@@ -57,7 +61,7 @@ export function createIdempotency(
         const waitMs = Math.max(0, graceLeftMs(deadlineMs, clock));
         const lease: Attempt = { id: randomUUID(), input, leaseMs: Math.ceil(waitMs + leaseMs) };
         const kept = await begin(record, lease);
-        if (!kept) return perform(record, lease, send);
+        if (!kept) return perform({ key, record, lease }, send);
         if (!kept.isSame) {
           throw new PetqlError(
             'BAD_USER_INPUT',
@@ -65,9 +69,9 @@ export function createIdempotency(
             { details: { argument: 'input.idempotencyKey' } },
           );
         }
-        if (kept.outcome !== undefined) return replay(JSON.parse(kept.outcome) as CreateOutcome);
+        if (kept.outcome !== undefined) return replay(key, JSON.parse(kept.outcome) as CreateOutcome);
         // The process that had the lease is gone, and it may have sent the POST.
-        if (kept.openForMs === 0) return replay({ unknown: {} });
+        if (kept.openForMs === 0) return replay(key, { unknown: {} });
         await wait(Math.min(pollMs, kept.openForMs), submit);
       }
     },
@@ -89,9 +93,13 @@ export function createIdempotency(
     }
   }
 
-  async function perform(record: string, lease: Attempt, send: () => Promise<CreateOutcome>): Promise<CreateOutcome> {
+  async function perform(
+    { key, record, lease }: { readonly key: string; readonly record: string; readonly lease: Attempt },
+    send: () => Promise<CreateOutcome>,
+  ): Promise<CreateOutcome> {
     try {
       const outcome = await send();
+      if ('pet' in outcome) remember(key);
       await inTime(records.settle(record, lease, JSON.stringify(outcome)), STORING_MS);
       return outcome;
     } catch (error) {
@@ -101,9 +109,17 @@ export function createIdempotency(
     }
   }
 
-  function replay(outcome: CreateOutcome): CreateOutcome {
-    if (!('refusal' in outcome)) onReplay();
+  function replay(key: string, outcome: CreateOutcome): CreateOutcome {
+    // A pet whose outcome is unknown may be added at any time.
+    if ('unknown' in outcome || ('pet' in outcome && !seen.has(key))) onNews();
+    if ('pet' in outcome) remember(key);
     return outcome;
+  }
+
+  function remember(key: string): void {
+    seen.add(key);
+    const [oldest] = seen;
+    if (oldest !== undefined && seen.size > MAX_SEEN) seen.delete(oldest);
   }
 
   /** Rejects at the deadline, when the client has left, or when petql stops. */

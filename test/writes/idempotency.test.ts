@@ -66,6 +66,22 @@ describe('creations with one idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
+  test.each<[string, Fault | undefined, number]>([
+    ['of a pet that it made costs no read a call', undefined, 1],
+    ['of an unknown outcome costs the next read a call', RESETS, 4],
+  ])('whose replay in one process %s', async (_name, fault, calls) => {
+    await gateway[Symbol.asyncDispose]();
+    gateway = await startGateway({ gateway: { maxAgeMs: 60_000 } });
+    failBy(fault);
+    await create();
+    failBy(undefined);
+    for (let replays = 0; replays < 4; replays += 1) {
+      await create();
+      expect((await gateway.query('{ pets(limit: 100) { id } }')).errors).toBeUndefined();
+    }
+    expect(gateway.petApi.log.filter(({ kind }) => kind === 'list')).toHaveLength(calls);
+  });
+
   test.each<[string, Fault, string]>([
     ['a 403', FORBIDS, 'FORBIDDEN'],
     ['a 404 without a body', fails(404, { body: '' }), 'DOWNSTREAM_SERVICE_ERROR'],
