@@ -14,7 +14,7 @@ import { StoreUnavailableError } from './store/store.ts';
 import type { SharedStore, Store } from './store/store.ts';
 import { timedConnection } from './store/timed-connection.ts';
 import { createAccounts } from './throttle/accounts.ts';
-import { createReplicas } from './throttle/replicas.ts';
+import { Replicas } from './throttle/replicas.ts';
 
 /** The upstream may count a call without a response so long after its timeout. */
 const LATE_COUNT_MS = 60_000;
@@ -27,7 +27,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
   opened.defer(() => void opening.close());
   const nameOf = createNames(petApiUrl, keySecret);
   const replica = randomUUID();
-  const replicas = redis && createReplicas(redis, nameOf, replica, log);
+  const replicas = redis && new Replicas({ store: redis, nameOf, replica, log });
   opened.defer(() => replicas?.close());
   const { store, check } = withKeySecret(opening, keySecret, log);
   void check().catch(() => {});
@@ -45,13 +45,17 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
       replicaCount: () => replicas.count,
     });
   replicas?.onBeat(() => sharedLists?.flush());
+  const openedAtMs = store.nowMs();
   return {
     accounts: createAccounts({
       store,
       nameOf,
       rules: {
         plan,
-        startedAtMs: store.nowMs(),
+        /** By the clock of Redis, which only a reply has. */
+        get startedAtMs() {
+          return replicas ? (replicas.startedAtMs ?? store.nowMs()) : openedAtMs;
+        },
         // A call may wait for its connection as long as for its response.
         leaseMs: 2 * upstreamTimeoutMs + LATE_COUNT_MS,
         probeMs: 2 * upstreamTimeoutMs,
@@ -69,7 +73,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
     /** Shares lists between replicas; undefined without Redis. */
     sharedLists,
     /** Returns whether Redis works; undefined without Redis. */
-    redis: () => replicas && (replicas.isRedisWorking ? ('connected' as const) : ('unavailable' as const)),
+    redis: () => replicas && redisStateOf(replicas),
     /** @throws Error when the store has another key secret. */
     async ready() {
       await check().catch((error: unknown) => {
@@ -81,6 +85,11 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
       await store.close();
     },
   };
+}
+
+function redisStateOf({ startedAtMs, isRedisWorking }: Replicas): 'connected' | 'connecting' | 'unavailable' {
+  if (startedAtMs === undefined) return 'connecting';
+  return isRedisWorking ? 'connected' : 'unavailable';
 }
 
 function openRedis(options: CheckedOptions, onUpdate: Events['storeUpdate']): SharedStore | undefined {

@@ -2,11 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { pause } from '../time-limit.ts';
 import type { RedisConnection } from './redis.ts';
-import { StoreUnavailableError } from './store.ts';
 import type { Change, Changed, SharedStore } from './store.ts';
 
-/** Max time for which an update competes with other replicas. */
-const MAX_CONTENTION_MS = 1_000;
 /** From so many lost compares on, a retry waits for a random moment. */
 const LOSSES_BEFORE_PAUSE = 3;
 const MAX_PAUSE_MS = 10;
@@ -20,7 +17,6 @@ type Action = Parameters<RedisConnection['compareAndSet']>[2];
 
 interface Update {
   readonly change: Change<unknown>;
-  readonly calledAtMs: number;
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
@@ -59,7 +55,7 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
 
   function update<Result>(name: string, change: Change<Result>): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
-      const called = { change, calledAtMs: elapsedMs(), resolve, reject };
+      const called = { change, resolve, reject };
       const queue = queues.get(name);
       if (queue) queue.push(called);
       else {
@@ -84,7 +80,6 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
           losses = 0;
         } else {
           losses += 1;
-          rejectLate(queue);
           if (losses > LOSSES_BEFORE_PAUSE) await pause(Math.random() * MAX_PAUSE_MS);
         }
       } catch (error) {
@@ -144,13 +139,6 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
   function learnTime(redisMs: number, sentAtMs: number): void {
     const [minMs, maxMs] = [redisMs - elapsedMs(), redisMs + 1 - sentAtMs];
     offsetMs = Math.min(Math.max(offsetMs ?? minMs, minMs), maxMs);
-  }
-
-  function rejectLate(queue: Update[]): void {
-    const late = queue.findIndex(({ calledAtMs }) => elapsedMs() - calledAtMs < MAX_CONTENTION_MS);
-    for (const { reject } of queue.splice(0, late < 0 ? queue.length : late)) {
-      reject(new StoreUnavailableError('other replicas wrote first for a second', { isContended: true }));
-    }
   }
 }
 

@@ -44,14 +44,4 @@ export interface Changed<Result> {
 /** The store failed; whether it wrote is not known. The message is the reason, without secrets. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';
-  /** Whether other replicas wrote first until the timeout: the store works. */
-  readonly isContended: boolean;
-
-  constructor(
-    message: string,
-    { isContended = false, ...options }: ErrorOptions & { readonly isContended?: boolean } = {},
-  ) {
-    super(message, options);
-    this.isContended = isContended;
-  }
 }

@@ -11,7 +11,7 @@ export function absorb(account: Account, own: Account): void {
   account.granted += own.granted;
   account.lastGrantAtMs = Math.max(account.lastGrantAtMs, own.lastGrantAtMs);
   // Other pauses of a share only end the share.
-  if (own.pause.incidentAtMs > account.pause.incidentAtMs) takeLaterPause(account, own);
+  if (own.pause.incidents > 0) takeLaterPause(account, own);
   account.pause.isHalfOpen = true;
 }
 
@@ -40,7 +40,8 @@ function takeMore(found: WindowCount, seen: WindowCount): void {
 
 function takeLaterPause(account: Account, { pause }: Account): void {
   if (pause.untilMs <= account.pause.untilMs) return;
-  const { untilMs, incidentAtMs, isBan } = pause;
+  const { untilMs, isBan } = pause;
   const incidents = Math.max(account.pause.incidents, pause.incidents);
+  const incidentAtMs = Math.max(account.pause.incidentAtMs, pause.incidentAtMs);
   Object.assign(account.pause, { untilMs, incidentAtMs, isBan, incidents });
 }

@@ -52,10 +52,14 @@ function beginDay(account: Account, nowMs: number): void {
   pause.isHalfOpen = true;
 }
 
-/** Adopts the configured plan of the process that started last. A plan that changed also replaces the limits from headers. */
+/**
+ * Adopts the configured plan of the process that started last, or forgets it where that one has none. A plan that changed also
+ * replaces the limits from headers.
+ */
 function adoptConfigured(account: Account, { plan, startedAtMs }: AccountRules): void {
   const before = account.configured;
-  if (!plan.known || (before && before.startedAtMs >= startedAtMs)) return;
+  if (before && before.startedAtMs >= startedAtMs) return;
+  if (!plan.known) return void (account.configured = undefined);
   const { perMinute, perDay } = plan;
   account.configured = { perMinute, perDay, startedAtMs };
   const { minute, day } = before

@@ -57,7 +57,9 @@ export interface Permit {
 export interface Taken {
   readonly permits: readonly Permit[];
   /** Why fewer permits were granted than wanted. */
-  readonly closed?: { readonly by: 'contended' | 'paused' | 'probe' | WindowName; readonly waitMs: number } | undefined;
+  readonly closed?:
+    | { readonly by: 'no-contact' | 'paused' | 'probe' | WindowName; readonly waitMs: number }
+    | undefined;
 }
 
 /** The time of a change, and the rules for it. */

@@ -38,7 +38,8 @@ const NAME = 'account:3';
 const ACCOUNT_TTL_MS = 93_600_000;
 /** Redis may be available again at any time, so no wait is expected to be longer without it. */
 const SOON_MS = 1_000;
-const CONTENDED_MS = 50;
+/** Longer than any request may wait. */
+const NO_CONTACT: MinWait = { waitMs: 86_400_000, window: undefined, cause: 'no-contact' };
 /** Another replica may have got permits back since. */
 const OLD_VIEW_MS = 1_000;
 const WARN_EVERY_MS = 60_000;
@@ -83,12 +84,14 @@ export function createAccounts(options: AccountsOptions) {
   return {
     /** Grants up to `wanted` permits, also while the store is unavailable. */
     async take(apiKey: string, wanted: number): Promise<Taken> {
-      try {
-        return await update(apiKey, (account, nowMs, own) => take(account, wanted, { nowMs, rules: own }));
-      } catch (error) {
-        if (!isContended(error)) throw error;
-        return { permits: [], closed: { by: 'contended', waitMs: CONTENDED_MS } };
-      }
+      const change: AccountChange<Taken> = (account, nowMs, own) => take(account, wanted, { nowMs, rules: own });
+      const taken = await whileAvailable(async () => {
+        await rejoin(apiKey);
+        return updateStore(apiKey, change);
+      });
+      if (taken) return taken;
+      if (hasNoContact()) return { permits: [], closed: { by: 'no-contact', waitMs: SOON_MS } };
+      return updateOffline(apiKey, change);
     },
     /** Settles a permit by the end of its call. Never rejects: what the store does not take is applied once it is available. */
     async settle(apiKey: string, permit: Permit, end: CallEnd): Promise<void> {
@@ -96,13 +99,13 @@ export function createAccounts(options: AccountsOptions) {
         applyEnd(account, permit, end, { nowMs, rules: own });
         if (isWarningDue && end.kind === 'succeeded' && account.day.limit === undefined) warnOfUnknownDay();
       };
-      while (offline.get(apiKey)?.account.epoch !== permit.epoch) {
+      if (offline.get(apiKey)?.account.epoch !== permit.epoch) {
         try {
           return await updateStore(apiKey, change, end);
-        } catch (error) {
-          if (isContended(error)) continue;
+        } catch {
+          // Redis may have carried it out, and a refund counts each time: the lease runs out instead.
+          if (end.kind === 'unused') return;
           openOffline(apiKey).unwritten.push(change);
-          break;
         }
       }
       updateOffline(apiKey, change);
@@ -117,6 +120,7 @@ export function createAccounts(options: AccountsOptions) {
     },
     /** Returns the minimum wait of a call with so many others before it. */
     minWait(apiKey: string, ahead: number): MinWait {
+      if (hasNoContact()) return NO_CONTACT;
       const own = offline.get(apiKey);
       const account = own?.account ?? seen.get(apiKey)?.account;
       if (!account) return { waitMs: 0, window: undefined };
@@ -124,7 +128,7 @@ export function createAccounts(options: AccountsOptions) {
       passTime(account, nowMs, own?.rules ?? rules);
       const wait = minWait(account, ahead, nowMs, own?.rules ?? rules);
       if (!own) return wait;
-      return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), isOfShare: replicas !== undefined };
+      return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), cause: replicas && 'share' };
     },
     /** Whether another replica may have changed the account since this process saw it, and a look at Redis takes but a moment. */
     isViewOld(apiKey: string): boolean {
@@ -162,33 +166,32 @@ export function createAccounts(options: AccountsOptions) {
     await Promise.allSettled(offline.entries().map(([apiKey]) => rejoin(apiKey)));
   }
 
-  /** In the store, or without it in this process. */
-  async function update<Result>(apiKey: string, change: AccountChange<Result>): Promise<Result> {
-    if (replicas?.isRedisWorking !== false) {
-      try {
-        await rejoin(apiKey);
-        return await updateStore(apiKey, change);
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || isContended(error)) throw error;
-        replicas?.noteFailure(error);
-      }
-    }
-    return updateOffline(apiKey, change);
+  /** Whether Redis failed before this replica has reached it: it knows neither the account nor the other replicas. */
+  function hasNoContact(): boolean {
+    return replicas !== undefined && !replicas.isRedisWorking && replicas.startedAtMs === undefined;
   }
 
   /** Reads the account as the store has it; while the store is unavailable, nothing changes. */
   async function read(apiKey: string): Promise<void> {
-    if (replicas?.isRedisWorking === false) return;
-    try {
+    const now = await whileAvailable(async () => {
       await rejoin(apiKey);
-      const now = await store.update(documentOf(apiKey), (text, nowMs) => {
+      return store.update(documentOf(apiKey), (text, nowMs) => {
         const account = text === undefined ? undefined : open(apiKey, text, nowMs);
         return { text, ttlMs: 0, result: account && { account, text, atMs: nowMs } };
       });
-      if (now) seen.set(apiKey, now);
+    });
+    if (now) seen.set(apiKey, now);
+  }
+
+  /** Works on the store; undefined while it is unavailable. */
+  async function whileAvailable<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+    if (replicas?.isRedisWorking === false) return undefined;
+    try {
+      return await work();
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
-      if (!isContended(error)) replicas?.noteFailure(error);
+      replicas?.noteFailure(error);
+      return undefined;
     }
   }
 
@@ -247,9 +250,7 @@ export function createAccounts(options: AccountsOptions) {
     if (known && !last) seen.set(apiKey, { account: structuredClone(known), text: JSON.stringify(known), atMs: nowMs });
     const account = known ?? newAccount(randomUUID(), !isFreshUpstream || found !== undefined);
     // Redis lost some of it, or another replica restored it from what that one had seen.
-    if (last && (account.granted < last.account.granted || account.epoch !== last.account.epoch)) {
-      restore(account, last.account);
-    }
+    if (last && hasLost(account, last.account)) restore(account, last.account);
     return account;
   }
 
@@ -294,6 +295,7 @@ export function createAccounts(options: AccountsOptions) {
   }
 }
 
-function isContended(error: unknown): boolean {
-  return error instanceof StoreUnavailableError && error.isContended;
+/** Whether the stored account is older than what was seen of it: Redis has lost a write, or all of it. */
+function hasLost(found: Account, seen: Account): boolean {
+  return found.granted < seen.granted || found.epoch !== seen.epoch || found.pause.untilMs < seen.pause.untilMs;
 }

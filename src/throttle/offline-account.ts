@@ -15,8 +15,6 @@ export interface OfflineAccount {
 /** A minute and a response: other replicas may use the rest of a minute in which the key was used. */
 const WHOLE_MINUTE_MS = 61_000;
 const MAX_IN_FLIGHT = 2;
-/** Divides the plan for a replica that the others may not have counted; it has one call in flight. */
-const UNCOUNTED_DIVISOR = 50;
 
 /** Continues from what this process saw last, without a store that others use. */
 export function openWhole(seen: Account | undefined, rules: AccountRules): OfflineAccount {
@@ -28,11 +26,11 @@ export function openShare(
   seen: Account | undefined,
   nowMs: number,
   rules: AccountRules,
-  { shareDivisor = UNCOUNTED_DIVISOR }: Replicas,
+  { shareDivisor }: Replicas,
 ): OfflineAccount {
   const account = newAccount(randomUUID(), true);
   if (seen) passTime(seen, nowMs, rules);
-  const share = (calls: number) => Math.max(1, Math.floor(calls / shareDivisor));
+  const share = (calls: number) => Math.max(0, Math.floor(calls / shareDivisor));
   const limits = limitsOf(seen ?? account, rules.plan);
   const left = seen ? leftOf(seen, rules) : limits;
   if (seen) {
@@ -49,8 +47,8 @@ export function openShare(
     rules: {
       ...rules,
       shareDivisor,
-      limits: { minute: share(limits.minute), day: share(left.day) },
-      maxInFlight: shareDivisor === UNCOUNTED_DIVISOR ? 1 : MAX_IN_FLIGHT,
+      limits: { minute: Math.max(1, share(limits.minute)), day: share(left.day) },
+      maxInFlight: MAX_IN_FLIGHT,
     },
   };
 }

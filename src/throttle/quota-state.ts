@@ -10,8 +10,8 @@ export interface MinWait {
   readonly waitMs: number;
   /** The window that causes the longest wait. */
   readonly window: 'DAY' | 'MINUTE' | undefined;
-  /** Whether only this replica's share counts, since Redis is unavailable. */
-  readonly isOfShare?: boolean;
+  /** Why Redis makes it wait: only this replica's share counts meanwhile, or it was not reached since the start. */
+  readonly cause?: 'no-contact' | 'share' | undefined;
 }
 
 /** The quota of a key, as this process saw it last. Durations are milliseconds from now. */

@@ -29,7 +29,7 @@ const WHY_REFUSED = {
  */
 export function createRefused(
   given: Exclude<Refused['reason'], 'banned'>,
-  { waitMs, window = 'MINUTE', isOfShare = false }: MinWait,
+  { waitMs, window = 'MINUTE', cause }: MinWait,
   quotaState: QuotaState | undefined,
   nowMs: number,
 ): Refused {
@@ -41,9 +41,10 @@ export function createRefused(
     window,
     // Most refusals end in cached data.
     error(hasNoCache = false) {
-      const retryAfterMs = Math.ceil(Math.max(MIN_RETRY_AFTER_MS, waitMs));
+      const retryAfterMs =
+        cause === 'no-contact' ? MIN_RETRY_AFTER_MS : Math.ceil(Math.max(MIN_RETRY_AFTER_MS, waitMs));
       const retryAt = new Date(nowMs + retryAfterMs).toISOString();
-      const why = reason === 'plan' ? whyExhausted(window, quotaState, isOfShare) : WHY_REFUSED[reason];
+      const why = reason === 'plan' ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
       const retry = retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${retryAt}`;
       const orElse = reason === 'plan' && hasNoCache ? ', or drop no-cache to allow cached data' : '';
       const details = { retryAfterMs, retryAt, window };
@@ -52,10 +53,11 @@ export function createRefused(
   };
 }
 
-function whyExhausted(window: Refused['window'], quotaState: QuotaState | undefined, isOfShare: boolean): string {
+function whyExhausted(window: Refused['window'], quotaState: QuotaState | undefined, cause: MinWait['cause']): string {
+  if (cause === 'no-contact') return 'petql has no contact with Redis yet, and nothing was sent';
   if (!quotaState) return 'The rate plan of this API key allows no call before the deadline of the request';
   if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
-  if (isOfShare) return "Redis is unavailable, and this replica's share of the quota is used";
+  if (cause === 'share') return "Redis is unavailable, and this replica's share of the quota is used";
   const { plan, day, minute } = quotaState;
   const { limit } = window === 'DAY' ? day : minute;
   return `${plan === undefined ? '' : `${plan} plan: `}the quota of ${limit} calls per ${window.toLowerCase()} is exhausted`;

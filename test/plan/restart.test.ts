@@ -3,6 +3,7 @@ import { PLANS } from '../../src/plan.ts';
 import { between, createRandom } from '../support/random.ts';
 import { brokenPromises } from '../support/check.ts';
 import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
+import { createRedis } from '../support/redis-double.ts';
 import { HOUR_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
 
@@ -135,4 +136,25 @@ describe('the log says once that calls made earlier today are unknown', () => {
       await world.until(petql.stop());
     }
   });
+});
+
+test('a --plan that is removed is forgotten', async () => {
+  await using world = await createWorld({
+    seed: 4,
+    startsAt: '2026-11-21T09:41:07Z',
+    keys: { key: { ...PLANS.free, windows: 'fixed', tells: 'nothing' } },
+  });
+  const redis = createRedis({ seed: 4 });
+  const limits = async (plan: 'auto' | 'pro') => {
+    // A clock that is behind does not decide which process started last.
+    const options = { plan, aheadMs: plan === 'auto' ? -60_000 : 0, redisUrl: 'redis://redis.test' };
+    const petql = await world.start({ ...options, redisConnection: redis.connect() });
+    await world.pass(1_000);
+    await world.until(petql.create(1));
+    const { data } = await world.until(petql.ask('{ rateLimit { windows { limit } } }'));
+    await world.until(petql.stop());
+    return data?.['rateLimit'].windows;
+  };
+  expect(await limits('pro')).toEqual([{ limit: 300 }, { limit: 10_000 }]);
+  expect(await limits('auto')).toEqual([]);
 });

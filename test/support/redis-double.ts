@@ -6,15 +6,25 @@ import type { Petql, StartOptions, World } from './world.ts';
 /** A double of a Redis in the same process, on the clock of the moment. */
 export interface Redis {
   /** The connection of one replica: replies come in the order of its commands, or not within the 500 ms of the real one. */
-  connect(): RedisConnection;
+  connect(): CuttableConnection;
   /** What is wrong with it. Default undefined: nothing. */
   fault: RedisFault | undefined;
   /** FLUSHALL. */
   empty(): void;
+  /** What a replica of Redis has of it, to which `restore` fails over. */
+  snapshot(): RedisSnapshot;
+  restore(snapshot: RedisSnapshot): void;
   /** The names of its documents that have not expired. */
   names(): string[];
   /** Compares that were won and lost. */
   readonly compares: { readonly won: number; readonly lost: number };
+}
+
+type RedisSnapshot = ReadonlyMap<string, { readonly text: string; readonly endsAtMs: number }>;
+
+export interface CuttableConnection extends RedisConnection {
+  /** Cuts this replica off, while the others reach Redis; or ends that. */
+  cut(isCut: boolean): void;
 }
 
 /**
@@ -57,16 +67,25 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
     empty() {
       texts.clear();
     },
+    snapshot: () => new Map(texts),
+    restore(snapshot) {
+      texts.clear();
+      for (const [name, kept] of snapshot) texts.set(name, kept);
+    },
     names: () => [...texts].filter(([, { endsAtMs }]) => endsAtMs > nowMs()).map(([name]) => name),
   };
 
-  function connect(): RedisConnection {
+  function connect(): CuttableConnection {
     let isClosed = false;
+    let isCut = false;
     let arrivesAtMs = 0;
     let repliesAtMs = 0;
     return {
       close() {
         isClosed = true;
+      },
+      cut(cut) {
+        isCut = cut;
       },
       compareAndSet: (key, version, action, ...textAndTtl) =>
         new Promise((resolve, reject) => {
@@ -76,7 +95,7 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
           };
           const timeout = setTimeout(() => fail('Command timed out'), COMMAND_TIMEOUT_MS);
           if (isClosed) return fail('Connection is closed.');
-          if (fault === 'down') return fail('ECONNREFUSED');
+          if (isCut || fault === 'down') return fail('ECONNREFUSED');
           const carryOut = () => {
             if (fault === 'down') return fail('ECONNRESET');
             if (fault === 'hanging') return void received.push(carryOut);
@@ -84,7 +103,7 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
             const reply = isRefused ? '' : compareAndSet(key, version, action, textAndTtl);
             repliesAtMs = Math.max(repliesAtMs, Date.now() + legMs());
             setTimeout(() => {
-              if (isClosed || fault === 'mute') return;
+              if (isClosed || isCut || fault === 'mute') return;
               if (fault === 'down') return fail('ECONNRESET');
               if (isRefused) return fail("READONLY You can't write against a read only replica.");
               clearTimeout(timeout);

@@ -4,8 +4,8 @@ import type { HttpResponse } from './http-message.ts';
 export interface Health {
   /** Whether petql takes no new operations, since it is about to stop. */
   readonly draining: boolean;
-  /** Undefined where none is configured. */
-  readonly redis: 'unavailable' | 'connected' | undefined;
+  /** `connecting`: it was not reached since the start. Undefined where none is configured. */
+  readonly redis: 'unavailable' | 'connected' | 'connecting' | undefined;
   /** API keys that are paused at the moment, after a 429. */
   readonly pausedKeys: number;
   /** Whether the upstream's route for single pets works, as far as is known; otherwise petql looks for ids in lists. */
@@ -17,20 +17,19 @@ export interface Health {
 /**
  * The responses of `/health/live` and `/health/ready`; undefined for every other path.
  *
- * Ready means that operations run. Without Redis they still do, within each process's share of the quota: that is shown and
- * does not take the process out of service, or all replicas would leave at once.
+ * Ready means that operations run. When Redis goes they still do, within each process's share of the quota: that is shown and
+ * does not take the process out of service, or all replicas would leave at once. A process that has not reached Redis makes no
+ * call, so that a rollout with a wrong address of Redis stops.
  */
 export function healthResponse(path: string, health: () => Health): HttpResponse | undefined {
   if (path === '/health/live') return json(200, { status: 'ok' });
   if (path !== '/health/ready') return undefined;
   const { draining, redis, pausedKeys, isGetRouteWorking, nearSunsetMs } = health();
-  const isDivided = redis === 'unavailable';
-  const status = draining ? 'draining' : isDivided ? 'degraded' : 'ok';
-  return json(draining ? 503 : 200, {
+  const status = draining ? 'draining' : STATUS[redis ?? 'none'];
+  return json(status === 'ok' || status === 'degraded' ? 200 : 503, {
     status,
     redis: redis ?? 'none',
-    // Whose quota is counted here: that of this process, of all replicas, or this replica's part of it.
-    quota: isDivided ? 'divided' : redis === undefined ? 'local' : 'shared',
+    quota: QUOTA[redis ?? 'none'],
     upstream: {
       pausedKeys,
       getRoute: isGetRouteWorking,
@@ -38,6 +37,10 @@ export function healthResponse(path: string, health: () => Health): HttpResponse
     },
   });
 }
+
+const STATUS = { none: 'ok', connected: 'ok', unavailable: 'degraded', connecting: 'starting' } as const;
+/** Whose quota is counted here: that of this process, of all replicas, this replica's part of it, or nobody's yet. */
+const QUOTA = { none: 'local', connected: 'shared', unavailable: 'divided', connecting: 'unknown' } as const;
 
 function json(status: number, body: object): HttpResponse {
   const headers = { 'cache-control': 'no-store', 'content-type': 'application/json' };
