@@ -5,6 +5,7 @@ import { redisIsHere } from '../support/redis-server.ts';
 import { rowOf } from '../support/tally.ts';
 import { until } from '../support/until.ts';
 import { fuzzFor } from './fuzz.ts';
+import { compareBriefly } from './oracle.ts';
 import { runTests } from './run-tests.ts';
 import { besiegeBriefly } from './siege.ts';
 import { runSoak } from './soak/run-soak.ts';
@@ -51,6 +52,11 @@ export const smoke: Suite = {
       ],
     },
     { name: 'siege', goal: SIEGE, run: ({ seed }) => besiegeBriefly(SIEGE, seed) },
+    {
+      name: 'oracle',
+      goal: 'hardly more calls than the fewest that anybody could make',
+      run: ({ seed }) => compareBriefly(seed, 300),
+    },
     {
       name: 'soak',
       goal: 'nothing is lost, doubled, leaked or over the plan while a fault injector harms all parts',
