@@ -11,6 +11,7 @@ import type { Config, GatewayOptions } from './settings.ts';
 import { listen } from './server/listener.ts';
 import type { Listener } from './server/listener.ts';
 import { withHostCheck } from './server/http/host-check.ts';
+import { servesGraphiql } from './server/http/pages.ts';
 import { manifestEntries } from './server/trusted-documents.ts';
 import { unusableFile } from './store/file-store.ts';
 import { version } from './version.ts';
@@ -102,7 +103,7 @@ async function runGateway(config: Config): Promise<Service> {
     banner: [
       `petql ${version}: GraphQL gateway over the pet API`,
       '',
-      config.graphiql ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
+      servesGraphiql(config) ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
       sandbox ? describeSandbox(sandbox) : `Upstream   ${config.petApiUrl?.href}`,
       ...(admin ? [`Admin      ${admin.origin}/metrics  ${admin.origin}/quota`] : []),
       '',

@@ -53,8 +53,11 @@ export function createLog(level: LogLevel): Log {
 
 /** Gives the log what libraries and Node.js would write to standard error as text. */
 export function takeWarnings(log: Log): void {
-  console.warn = (...words: unknown[]) => log.warn({}, format(...words));
-  console.error = (...words: unknown[]) => log.error({}, format(...words));
+  const methods: Partial<Console> = {
+    warn: (...words: unknown[]) => log.warn({}, format(...words)),
+    error: (...words: unknown[]) => log.error({}, format(...words)),
+  };
+  Object.assign(console, methods);
   process.removeAllListeners('warning').on('warning', ({ name, message }) => log.warn({ name }, message));
 }
 

@@ -71,7 +71,7 @@ export const SETTINGS = {
   adminPort: flag(integer(0, 65_535).optional(), 'N', 'Port of the metrics and the quota page (off)'),
   adminHost: flag(z.string().default('127.0.0.1'), 'ADDRESS', 'Address of the admin port'),
   shutdownDelayMs: flag(integer(0, 600_000).default(0), 'MS', 'Time not ready and serving, before stopping, in ms'),
-  /** Whether browsers get GraphiQL at the endpoint. Default true. */
+  /** Whether browsers get GraphiQL at the endpoint, where it can query the schema and run any document. Default true. */
   graphiql: toggle(true, 'GraphiQL for browsers'),
   /** Whether clients may query the schema; without it, errors do not suggest its names either. Default true. */
   introspection: toggle(true, 'Introspection of the schema'),

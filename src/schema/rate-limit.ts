@@ -3,6 +3,7 @@ import { builder } from './builder.ts';
 
 const dateTime = builder.scalarType('DateTime', {
   description: 'A moment in UTC, such as "2026-11-21T12:00:00.000Z" (RFC 3339).',
+  specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
   serialize: (date) => date.toISOString(),
 });
 

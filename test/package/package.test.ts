@@ -1,5 +1,5 @@
 import { request as httpRequest } from 'node:http';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
@@ -92,6 +92,17 @@ describe('petql from node_modules', () => {
     const { code, output } = await consumer.run('node_modules/.bin/petql', 'simulate', ...load);
     expect(code).toBe(0);
     expect(output).toMatch(/^Free serves this load; data is .* old in the median \(Pro: .*\)\.$/m);
+  });
+
+  test('says that GraphiQL is missing where it was not installed, and answers GraphQL', async () => {
+    const graphiql = join(consumer.folder, 'node_modules/@graphql-yoga/render-graphiql');
+    await rename(graphiql, `${graphiql}-elsewhere`);
+    const output = await consumer.start(/^curl .*$/m, {}, 'node_modules/.bin/petql', '--port', '0');
+    const endpoint = /^curl -s (\S+)/m.exec(output)?.[1] ?? '';
+    const page = await fetch(endpoint, { headers: { accept: 'text/html' } });
+    expect([page.status, await page.text()]).toEqual([404, expect.stringMatching(/^GraphiQL is not installed;/)]);
+    expect(await query(endpoint, 'demo-free')).toMatchObject(ANSWER);
+    await rename(`${graphiql}-elsewhere`, graphiql);
   });
 
   test('says its version', async () => {

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import lock from '../../package-lock.json' with { type: 'json' };
 import packageJson from '../../package.json' with { type: 'json' };
 
@@ -16,6 +18,7 @@ interface Locked {
 
 const locked = Object.entries<Locked>(lock.packages).filter(([path]) => path !== '');
 const inProduction = locked.filter(([, { dev }]) => !dev);
+const pinned = { ...packageJson.dependencies, ...packageJson.optionalDependencies };
 const names = (packages: typeof locked) => packages.map(([path]) => path);
 
 describe('what is installed', () => {
@@ -41,11 +44,11 @@ describe('what is installed', () => {
 
 describe('production dependencies', () => {
   test('are pinned to one version each', () => {
-    expect(Object.values(packageJson.dependencies).filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
+    expect(Object.values(pinned).filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
   });
 
   test('are these: a new one needs a reason in its commit', () => {
-    expect(Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies }).toSorted()).toEqual([
+    expect(Object.keys({ ...pinned, ...packageJson.peerDependencies }).toSorted()).toEqual([
       '@graphql-yoga/render-graphiql',
       '@opentelemetry/api',
       '@pothos/core',
@@ -60,5 +63,35 @@ describe('production dependencies', () => {
       'undici',
       'zod',
     ]);
+  });
+});
+
+describe('workflows', () => {
+  const read = (file: string) => parse(readFileSync(new URL(`../../.github/${file}`, import.meta.url), 'utf8'));
+  const commandsOf = ({ steps }: { readonly steps: readonly { readonly run?: string }[] }) =>
+    steps.flatMap(({ run }) => run ?? []);
+
+  test('run what a developer runs, before a release too', () => {
+    const { jobs } = read('workflows/release.yml');
+    for (const { check } of [jobs, read('workflows/ci.yml').jobs]) expect(commandsOf(check)).toContain('.ci/run');
+    expect([jobs.npm.needs, jobs.image.needs]).toEqual(['check', 'check']);
+  });
+
+  test('publish with provenance, without a token of npm, for two architectures', () => {
+    const { permissions, jobs } = read('workflows/release.yml');
+    expect(permissions).toEqual({ contents: 'read' });
+    expect(jobs.npm.permissions['id-token']).toBe('write');
+    expect(commandsOf(jobs.npm).join()).toContain('npm publish --provenance');
+    const build = jobs.image.steps.at(-1).with;
+    expect(build).toMatchObject({ platforms: 'linux/amd64,linux/arm64', provenance: true, sbom: true });
+    expect(readFileSync(new URL('../../.github/workflows/release.yml', import.meta.url), 'utf8')).not.toMatch(
+      /secrets\./,
+    );
+  });
+
+  test('have updates proposed for all that is pinned', () => {
+    const { updates } = read('dependabot.yml');
+    const ecosystems = updates.map((update: Record<string, string>) => update['package-ecosystem']);
+    expect(ecosystems).toEqual(['npm', 'docker', 'github-actions']);
   });
 });

@@ -34,11 +34,21 @@ const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; img-src 'self' data:; " +
   "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/** Where petql was installed with --omit=optional. */
+const NOT_INSTALLED: HttpResponse = {
+  status: 404,
+  headers: { 'content-type': 'text/plain;charset=UTF-8', vary: 'Accept' },
+  body: 'GraphiQL is not installed; add the package @graphql-yoga/render-graphiql. GraphQL is at this address by POST.\n',
+};
+
 /** Returns the page and its files by their paths, which have a hash of all files: under it they never change. */
 async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, HttpResponse>> {
   const { endpoint } = options;
   // 9 MB, which the first visit loads and compresses once. The package would put them in each page.
-  const graphiql = await import('@graphql-yoga/render-graphiql/graphiql');
+  const graphiql = await import('@graphql-yoga/render-graphiql/graphiql').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+  });
+  if (!graphiql) return new Map([[endpoint, NOT_INSTALLED]]);
   const sources = {
     'graphiql.js': graphiql.js + EXPLORER_SCRIPT,
     'graphiql.css': graphiql.css + EXPLORER_STYLE,
