@@ -87,6 +87,7 @@ class CostLine {
   async #explainWait(tab, operation) {
     if (this.#isDryRunning || !operation.request) return;
     const dryRun = await this.#ask(operation);
+    this.#rest();
     if (tab.progress === undefined) return;
     const isQuotaUsed = dryRun?.fits === false;
     tab.progress = isQuotaUsed ? 'waiting for the quota, up to ' + span(this.#maxWaitMs) : 'waiting for the pet API';
@@ -120,6 +121,16 @@ class CostLine {
 
 /** What the last run, its progress and the last dry run said, of which operations; and the text of the result. */
 function newTab() {
-  return { ran: '', ranKey: undefined, progress: undefined, estimate: '', estimateKey: undefined, shown: '', response: undefined };
+  return {
+    ran: '',
+    ranKey: undefined,
+    progress: undefined,
+    estimate: '',
+    estimateKey: undefined,
+    shown: '',
+    response: undefined,
+    /** Whether the next text of the result is that of a run. */
+    isAnswered: false,
+  };
 }
 `;
