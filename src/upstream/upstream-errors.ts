@@ -70,7 +70,5 @@ export function mayHaveHappened(failure: UpstreamFailure, sent: boolean): boolea
 
 function downstream(message: string, { status, code }: { status?: number; code?: string | undefined }): PetqlError {
   const upstream = { ...(status !== undefined && { status }), ...(code !== undefined && { code }) };
-  // Without a response there is nothing to show of it.
-  const details = Object.keys(upstream).length > 0 ? { upstream } : {};
-  return new PetqlError('DOWNSTREAM_SERVICE_ERROR', message, { details });
+  return new PetqlError('DOWNSTREAM_SERVICE_ERROR', message, { details: { upstream } });
 }

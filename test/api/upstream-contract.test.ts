@@ -190,7 +190,7 @@ describe('an upstream that cannot be reached', () => {
     for (let call = 0; call < 3; call += 1) {
       const answer = await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache' } });
       expect(codesOf(answer)).toEqual([DOWN]);
-      expect(JSON.stringify(answer)).not.toMatch(/ECONNREFUSED|ENOTFOUND|127\.0\.0\.1|"upstream"/);
+      expect(JSON.stringify(answer)).not.toMatch(/ECONNREFUSED|ENOTFOUND|127\.0\.0\.1/);
     }
     const lines = gateway.logLines.filter((line) => line['reason'] !== undefined);
     expect(lines).toMatchObject([{ level: 40, reason: expect.stringMatching(reason) }]);
