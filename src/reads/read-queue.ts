@@ -70,7 +70,7 @@ export function createReadQueue(parts: CallerParts) {
     // A request that names its own age gets that age, while the upstream works.
     if (!freshness.mayServeStaleToSaveCalls) return undefined;
     const planned = currentPlan().calls.size + ahead;
-    if (throttle.outlook(planned).waitMs > 0) return throttle.isPaused() ? 'PAUSED' : 'QUOTA_EXHAUSTED';
+    if (throttle.outlook(planned).waitMs > 0 || throttle.waitsForCalls(planned)) return whyNotNow();
     return reads.has(key) || refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
   }
 
@@ -110,6 +110,7 @@ export function createReadQueue(parts: CallerParts) {
     }
     readFailures.reviewHeld(held);
     failHopeless();
+    serveBusy();
     throttle.pull();
   }
 
@@ -139,6 +140,24 @@ export function createReadQueue(parts: CallerParts) {
       if (waiting.some(pending.needsCall)) position += 1;
     }
     isPlanStale = true;
+  }
+
+  /** Serves stale data to the reads whose call would wait for another one to end. */
+  function serveBusy(): void {
+    const { calls } = currentPlan();
+    if (calls.size === 0 || !throttle.waitsForCalls(calls.size - 1)) return;
+    for (const [position, waiting] of [...calls.values()].entries()) {
+      if (!throttle.waitsForCalls(position)) continue;
+      for (const waiter of waiting.flatMap(({ waiters }) => [...waiters])) {
+        if (waiter.isRefresh && !pending.isCovered(waiter)) pending.serveStale(waiter, whyNotNow());
+      }
+    }
+    isPlanStale = true;
+  }
+
+  /** Why the throttle lets no call through: after a 429 it sends none, and then one at a time. */
+  function whyNotNow(): StaleReason {
+    return throttle.mayBeBanned() ? 'PAUSED' : 'QUOTA_EXHAUSTED';
   }
 
   /** Refuses the reads that wait for a permit; those of a call in flight get its response. */

@@ -130,6 +130,11 @@ export function createAccounts(options: AccountsOptions) {
       if (!own) return wait;
       return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), cause: replicas && 'share' };
     },
+    /** Whether the probe after a pause is in flight, as far as this process knows: no other call is sent before its response. */
+    isProbing(apiKey: string): boolean {
+      const account = (offline.get(apiKey) ?? seen.get(apiKey))?.account;
+      return account !== undefined && account.pause.isHalfOpen && store.nowMs() < account.pause.probeUntilMs;
+    },
     /** Whether another replica may have changed the account since this process saw it, and a look at Redis takes but a moment. */
     isViewOld(apiKey: string): boolean {
       const last = seen.get(apiKey);

@@ -155,6 +155,15 @@ export class Throttle {
     };
   }
 
+  /** Whether a read with so many others before it waits for a call in flight: too many are, or one is the probe after a pause. */
+  waitsForCalls(ahead: number): boolean {
+    const before = ahead + this.#writes.size - this.#permits.length;
+    if (before < 0) return false;
+    if (this.#running + ahead + this.#writes.size >= MAX_CONCURRENT) return true;
+    // While permits are taken, the probe may be the call of this read.
+    return this.#source.taking === undefined && this.#options.accounts.isProbing(this.#options.apiKey);
+  }
+
   /** Returns the refusal of a call with so many others before it. Default: with none. */
   refusal(reason: Parameters<typeof createRefused>[0], ahead = 0): Refused {
     const { accounts, apiKey, clock } = this.#options;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
 import { petSeeds } from '../support/pet-api/pet-store.ts';
-import { FORBIDS, HANGS, REFUSES, during, fails, on, slow, times } from '../support/pet-api/fault.ts';
+import { FORBIDS, HANGS, REFUSES, during, fails, on, slow, times, tooMany } from '../support/pet-api/fault.ts';
 import type { FaultRule } from '../support/pet-api/fault.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import type { EmbeddedGateway } from '../support/start-gateway.ts';
@@ -261,6 +261,45 @@ describe('an outage is not hammered', () => {
     await pass(1_100);
     petApi.fault = undefined;
     expect((await ask(ALL)).codes).toEqual([]);
+  });
+});
+
+describe('a refresh waits for nothing before its call', () => {
+  test('not for a place among fifty calls', async () => {
+    const { petApi, ask, send } = await over(LARGE);
+    await ask(EVERYTHING);
+    await pass(1_100);
+    petApi.fault = on('get', slow(3_000));
+    const pages = send(page(idsFrom(331, 60)));
+    await pass(300);
+    expect(await ask(ALL)).toMatchObject({ codes: [], tookMs: 0, usage: { staleReason: 'QUOTA_EXHAUSTED' } });
+    expect((await until(pages)).codes).toEqual([]);
+  });
+
+  test('not for the probe after a 429', async () => {
+    const { petApi, ask, send } = await over(LARGE);
+    await ask(EVERYTHING);
+    await pass(1_100);
+    petApi.fault = [times(1, tooMany(1)), on('get', HANGS)];
+    await ask(ALL);
+    await pass(10_000);
+    const probe = send('{ pet(id: 395) { id } }');
+    await pass(300);
+    expect(petApi.log.at(-1)?.target).toBe('395');
+    expect(await ask(ALL)).toMatchObject({ codes: [], tookMs: 0, usage: { staleReason: 'PAUSED' } });
+    await until(probe);
+  });
+
+  test('two refreshes after a pause are the probe and a stale answer', async () => {
+    const { petApi, ask, send } = await over(LARGE);
+    await ask(EVERYTHING);
+    await pass(1_100);
+    petApi.fault = times(1, tooMany(1));
+    await ask(ALL);
+    await pass(10_000);
+    const answers = await until(Promise.all([send(ALL), send('{ pets(status: SOLD) { id } }')]));
+    expect(answers.map(({ usage }) => usage.staleReason)).toEqual([undefined, 'PAUSED']);
+    expect(answers[1]?.tookMs).toBeLessThan(50);
   });
 });
 
