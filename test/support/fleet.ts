@@ -43,6 +43,8 @@ export interface FleetOptions {
   readonly faults: Faults;
   readonly redisUrl?: string | undefined;
   readonly args?: readonly string[];
+  /** Options of Node.js beside those of the image. */
+  readonly nodeOptions?: readonly string[];
   /** How far the clock of each replica is ahead of the machine's, in milliseconds. Default 0. */
   readonly clocksAheadMs?: readonly number[];
   /** By how much the clock of each replica jumps at each SIGUSR2, in turn; in milliseconds. Default: not at all. */
@@ -57,7 +59,8 @@ const STILL_SERVING_MS = 150;
 const METRICS_TIMEOUT_MS = 2_000;
 
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
-  const { count, upstreamUrl, faults, redisUrl, args = [], clocksAheadMs = [], clockJumpsMs = [], onStart } = options;
+  const { count, upstreamUrl, faults, redisUrl, args = [], nodeOptions = [], onStart } = options;
+  const { clocksAheadMs = [], clockJumpsMs = [] } = options;
   const replicas: Replica[] = [];
   // One after the other: a machine of two cores starts them no faster together.
   for (let index = 0; index < count; index += 1) replicas.push(await start(index, 0));
@@ -116,7 +119,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     const aheadMs = clocksAheadMs[index] ?? 0;
     const clock = { CLOCK_AHEAD_MS: String(aheadMs), CLOCK_JUMPS_MS: clockJumpsMs.join(',') };
     const isWrong = aheadMs !== 0 || clockJumpsMs.length > 0;
-    const env = isWrong ? { NODE_OPTIONS: `--import ${SHIFT_CLOCK}`, ...clock } : {};
+    const preload = isWrong ? ['--import', SHIFT_CLOCK] : [];
+    const env = { NODE_OPTIONS: [...nodeOptions, ...preload].join(' '), ...(isWrong ? clock : {}) };
     const redis = redisUrl === undefined ? [] : ['--redis-url', redisUrl];
     const base = ['--port', '0', '--admin-port', '0', '--pet-api-url', upstreamUrl, '--log-level', 'error'];
     const process = await startPetql([...base, ...redis, ...args], { env });

@@ -16,6 +16,13 @@ export const COSTLY_DOCUMENTS: readonly CostlyDocument[] = [
   { maxSize: 990, of: (size) => `{ ${times(size, (k) => `x${k}`)} }` },
   { maxSize: 100, of: (size) => `{ ${times(size, () => 'pets { id id id }')} }` },
   { maxSize: 100, of: (size) => `{ ${times(size, (k) => `a${k}: pets { id }`)} }` },
+  // The same field again and again, and large results.
+  { maxSize: 249, of: (size) => `{ ${times(size, () => 'pets { id }')} }` },
+  { maxSize: 49, of: (size) => `{ ${times(size, (k) => `a${k}: pets(limit: 100) { id name status }`)} }` },
+  {
+    maxSize: 29,
+    of: (size) => `{ ${times(size, (k) => `a${k}: __type(name: "__Type") { fields { name args { name } } }`)} }`,
+  },
   { maxSize: 75, of: (size) => `{ ${times(size, (k) => `a${k}: pet(id: "1${k}") { id x name }`)} }` },
   { maxSize: 140, of: (size) => `{ pets ${'@skip(if: false) '.repeat(size)} { id } }` },
   { maxSize: 60, of: (size) => `{ __schema { ${times(size, (k) => `a${k}: types { name fields { name } }`)} } }` },

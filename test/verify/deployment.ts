@@ -32,7 +32,7 @@ export interface Redis {
 export interface DeploymentOptions
   extends
     Pick<PetApiOptions, 'aheadMs' | 'latencyMs' | 'planOf' | 'storeOf'>,
-    Pick<FleetOptions, 'args' | 'clockJumpsMs' | 'clocksAheadMs' | 'onStart'> {
+    Pick<FleetOptions, 'args' | 'clockJumpsMs' | 'clocksAheadMs' | 'nodeOptions' | 'onStart'> {
   readonly replicas: number;
   /** Where petql keeps its accounts. Default: in Redis for several replicas, in memory for one. */
   readonly store?: 'memory' | 'redis' | 'state-file';
