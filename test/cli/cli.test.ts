@@ -78,7 +78,10 @@ test('with nothing configured it says where GraphiQL is, which demo keys there a
 test('with a key for all callers it needs and shows none, and answers no page of another host', async () => {
   const { petql, petApi, url } = await startOverPetApi(
     ...KEY,
-    ...['--cors-origins', 'https://pets.example:8443', '--allowed-hosts', 'Petql.example, b.example'],
+    '--cors-origins',
+    'https://pets.example:8443',
+    '--allowed-hosts',
+    'Petql.example, b.example',
   );
   const { stdout, stderr } = petql.output;
   expect(stdout).toMatch(new RegExp(`^Upstream +${url}$`, 'm'));
