@@ -86,7 +86,6 @@ async function runGateway(config: Config): Promise<Service> {
     petApiUrl: config.petApiUrl ?? sandbox?.url ?? '',
     trustedDocuments,
     admin: config.adminPort !== undefined,
-    freshUpstream: sandbox !== undefined,
     log,
     graphiqlKey: demoKey,
   });
@@ -99,6 +98,9 @@ async function runGateway(config: Config): Promise<Service> {
   const admin = await openAdmin(gateway, config);
   const endpoint = `${listener.origin}/graphql`;
   log.info({ version, endpoint, admin: admin?.origin }, 'listening');
+  const isForgetful = !sandbox && config.redisUrl === undefined && config.stateFile === undefined;
+  if (isForgetful)
+    log.info({}, 'no state file and no Redis: calls made earlier today are known only where a header shows the day');
   return {
     banner: [
       `petql ${version}: GraphQL gateway over the pet API`,

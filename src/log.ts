@@ -64,17 +64,36 @@ export function takeWarnings(log: Log): void {
 /** The default of the option `log`. */
 export const silentLog: Log = { info() {}, warn() {}, error() {} };
 
+/** What petql decides for one API key. Where nobody reads them, `debug?.(…)` builds no details. */
+export type KeyLog = Pick<Log, 'debug' | 'warn'>;
+
+/** Returns a log whose lines name the key by its hash. */
+export function keyLog(log: Log, hashOf: () => string): KeyLog {
+  let key: string | undefined;
+  const named = (details: object) => ({ key: (key ??= hashOf()), ...details });
+  const { debug } = log;
+  return {
+    warn: (details, message) => log.warn(named(details), message),
+    ...(debug && { debug: (details, message) => debug(named(details), message) }),
+  };
+}
+
 /** Returns a log without the lines below the level. By default the console gets no info, and a logger decides by itself. */
 export function withLevel(log: Log, level: LogLevel | undefined): Log {
   const max = LOG_LEVELS.indexOf(level ?? (log instanceof Console ? 'warn' : 'debug'));
   const method = (name: keyof Log) => (LOG_LEVELS.indexOf(name) <= max ? harmless(log, name) : silentLog.info);
-  const hasDebug = log.debug && LOG_LEVELS.indexOf('debug') <= max;
+  const hasDebug = log.debug && LOG_LEVELS.indexOf('debug') <= max && hasLevel(log) !== false;
   return {
     info: method('info'),
     warn: method('warn'),
     error: method('error'),
     ...(hasDebug && { debug: method('debug') }),
   };
+}
+
+/** Pino has the method `debug` at every level. Undefined for loggers that cannot tell. */
+function hasLevel(log: Log & { isLevelEnabled?(level: string): boolean }): boolean | undefined {
+  return log.isLevelEnabled?.('debug');
 }
 
 /** An operation succeeds although the program's logger throws, such as for a full disk. */

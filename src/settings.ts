@@ -112,8 +112,6 @@ export const SETTINGS = {
   }),
   /** The path of GraphQL and GraphiQL for `fetch` and `handle`. Default `/graphql`. */
   endpoint: path.default('/graphql'),
-  /** Whether the pet API was started with this gateway, so that no call came before. Default false. */
-  freshUpstream: boolean(false),
   /** The API key that GraphiQL starts with; only one that is no secret. Default: a placeholder. */
   graphiqlKey: key.optional(),
   /** Whether metrics are counted, and `admin` serves them. Default false. */

@@ -21,7 +21,7 @@ const LATE_COUNT_MS = 60_000;
 
 /** Opens the store, in Redis for many replicas, in a file or in memory for one process, and what is built on it. */
 export function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: Events['storeUpdate']) {
-  const { petApiUrl, redisUrl, stateFile, keySecret, clock, log, plan, upstreamTimeoutMs, freshUpstream } = options;
+  const { petApiUrl, keySecret, clock, log, plan, upstreamTimeoutMs } = options;
   const redis = openRedis(options, onUpdate);
   const opening = redis ?? openLocal(options);
   opened.defer(() => void opening.close());
@@ -61,8 +61,6 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
         probeMs: 2 * upstreamTimeoutMs,
       },
       log,
-      isFreshUpstream: freshUpstream,
-      isForgetful: redisUrl === undefined && stateFile === undefined && !freshUpstream,
       replicas,
     }),
     /** Idempotency records. */

@@ -1,3 +1,4 @@
+import { keyLog } from '../log.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { Freshness } from '../reads/freshness.ts';
 import { FailedCalls } from '../reads/failed-calls.ts';
@@ -38,12 +39,14 @@ export function createCaller(
   options: CallersOptions,
 ) {
   const { petApi, clock, events, spans, nameOf } = options;
+  const log = keyLog(options.log, () => nameOf(apiKey));
   let savedCalls = 0;
   /** Operations under way. */
   let operations = 0;
   const throttle = new Throttle({
     apiKey,
     ...options,
+    log,
     reads: {
       wanted: () => queue.wanted(),
       next: () => queue.next(),
@@ -61,6 +64,7 @@ export function createCaller(
     apiKey,
     petApi,
     clock,
+    log,
     throttle,
     cache,
     failedCalls: new FailedCalls(clock),
@@ -139,8 +143,10 @@ export function createCaller(
   function onRejected(): void {
     rejectedKeys.reject(apiKey);
     cache.clear();
-    // Nobody has data of a key that was made up, and announcing it would store a document.
-    if (options.accounts.isProven(apiKey)) void sharedLists?.announce();
+    // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
+    if (!options.accounts.isProven(apiKey)) return log.debug?.({}, 'the pet API does not know this key');
+    log.warn({}, 'the pet API rejects a key that it has accepted before');
+    void sharedLists?.announce();
   }
 
   /** The quota as this process knows it, for the headers of a response; undefined before the first call. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
+import type { KeyLog } from '../log.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import type { FailedCalls } from './failed-calls.ts';
@@ -15,6 +16,7 @@ export interface CallerParts {
   readonly apiKey: string;
   readonly petApi: PetApi;
   readonly clock: Clock;
+  readonly log: KeyLog;
   readonly throttle: Throttle;
   readonly cache: PetCache;
   readonly failedCalls: FailedCalls;

@@ -26,6 +26,8 @@ export type ReadResult = Error | ServedAnswer;
 
 /** What the reads and writes of one request have in common. */
 export interface RequestTerms {
+  /** In the log and in `X-Request-Id`. */
+  readonly id: string;
   readonly freshness: Freshness;
   /** By `clock.elapsed()`: no call is sent for the request later than this. */
   readonly deadlineMs: number;
@@ -98,7 +100,7 @@ export type PendingReads = ReturnType<typeof createPendingReads>;
  * @param onChange is called when reads have come or gone.
  */
 export function createPendingReads(parts: CallerParts, onChange: () => void) {
-  const { clock, cache, failedCalls, getRoute, throttle } = parts;
+  const { clock, log, cache, failedCalls, getRoute, throttle } = parts;
   const reads = new Map<ReadKey, PendingRead>();
   const flights = new Set<Flight>();
   /** What is known of the store at the moment. */
@@ -253,7 +255,11 @@ export function createPendingReads(parts: CallerParts, onChange: () => void) {
 
   /** The throttle lets no call through for it in time. */
   function refuse(waiter: Waiter, refused: Refused): void {
-    const { failed, request } = waiter;
+    const { failed, request, read } = waiter;
+    log.debug?.(
+      { request: request.id, read: read.key, reason: refused.reason, window: refused.window },
+      'read refused',
+    );
     const isPaused = refused.reason === 'banned' || throttle.isPaused();
     const reason = isPaused ? 'PAUSED' : failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED';
     fail([waiter], failed ?? refused.error(request.freshness.maxAgeMs < 0), reason);

@@ -14,11 +14,14 @@ import type { ReadKey } from './read-key.ts';
 import { listSnapshot, petSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 
+/** Calls of a plan that a line of the log names. */
+const MAX_LOGGED = 10;
+
 export type ReadQueue = ReturnType<typeof createReadQueue>;
 
 /** The reads of one caller that wait for calls: those of all requests merge until the throttle grants a call. */
 export function createReadQueue(parts: CallerParts) {
-  const { clock, cache, failedCalls, throttle, getRoute } = parts;
+  const { clock, log, cache, failedCalls, throttle, getRoute } = parts;
   const { refreshBudget, retryBudget, rejectedKey, sharedLists } = parts;
   const pending = createPendingReads(parts, onChange);
   const { reads, flights, facts } = pending;
@@ -119,6 +122,8 @@ export function createReadQueue(parts: CallerParts) {
     plan = planCalls([...reads.values()].filter(pending.needsCall), facts);
     held = new Map([...plan.calls].filter(([call, waiting]) => readFailures.isHeld(call, waiting)));
     for (const call of held.keys()) plan.calls.delete(call);
+    if (plan.calls.size > 0)
+      log.debug?.({ calls: [...plan.calls.keys()].slice(0, MAX_LOGGED), reads: reads.size }, 'call plan');
     const nowMs = clock.elapsed();
     plannedAtMs = new Map([...plan.calls.keys()].map((key) => [key, plannedAtMs.get(key) ?? nowMs]));
     isPlanStale = false;
@@ -174,6 +179,9 @@ export function createReadQueue(parts: CallerParts) {
     if (!flight) return undefined;
     return {
       kind: 'read',
+      name: String(flight.key),
+      requestId: flight.billedTo?.request.id,
+      isRetry: flight.isRetry,
       waitingSinceMs: plannedAtMs.get(flight.key) ?? flight.sentAtMs,
       send: () => sendRead(flight, parts),
       receive: (answer) => receive(flight, answer),

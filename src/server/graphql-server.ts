@@ -32,7 +32,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     schema,
     graphqlEndpoint: settings.endpoint,
     async context({ state }) {
-      state.context = await createContext(state.request, state.span?.trace);
+      state.context = await createContext(state);
       return state.context;
     },
     maskedErrors: { maskError },
@@ -71,7 +71,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
 
   /** Undefined where a read behind the response has another result now. */
   function fromCache(request: HttpRequest, cached: CachedResponse): HttpResponse | undefined {
-    const context = createContext(request, undefined) as RequestContext;
+    const context = createContext({ request, id: '', span: undefined }) as RequestContext;
     try {
       if (!context.repeat(cached.reads)) return undefined;
       const { headers, data, operation } = cached;

@@ -3,11 +3,12 @@ import type { CachedRead, Pets, RequestPets } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
 import { readFreshness } from '../reads/freshness.ts';
-import type { TraceContext } from '../tracing.ts';
+import type { RequestTerms } from '../reads/pending-reads.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
 import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
 import { quotaHeaders } from './http/response-headers.ts';
 import type { Demands } from './limits/execution.ts';
+import type { RequestState } from './request-state.ts';
 import type { ServerParts } from './server-parts.ts';
 
 /** What a request has besides its document. */
@@ -19,20 +20,20 @@ export type RequestContext = Awaited<ReturnType<ReturnType<typeof createRequestC
 export function createRequestContext({ settings, callers }: ServerParts) {
   const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl } = settings;
   const usualFreshness = readFreshness(undefined, settings);
-  /** @param trace of the operation, which its calls belong to. */
-  return (request: HttpRequest, trace: TraceContext | undefined) => {
-    if (request.inProcess) return withKey(request, request.inProcess.apiKey, trace);
-    if (petApiKey === undefined) return withKey(request, readApiKey(request.headers['authorization']), trace);
-    if (typeof petApiKey === 'string') return withKey(request, givenApiKey(petApiKey), trace);
+  return ({ request, id, span }: Pick<RequestState, 'id' | 'request' | 'span'>) => {
+    const terms = { id, trace: span?.trace };
+    if (request.inProcess) return withKey(request, request.inProcess.apiKey, terms);
+    if (petApiKey === undefined) return withKey(request, readApiKey(request.headers['authorization']), terms);
+    if (typeof petApiKey === 'string') return withKey(request, givenApiKey(petApiKey), terms);
     return Promise.resolve(petApiKey(request.toRequest())).then((found: unknown) => {
       const isWrong = typeof (found ?? '') !== 'string';
       if (isWrong)
         log.error({ got: typeof found }, 'petApiKey: expected its function to find a string, null or undefined');
-      return withKey(request, givenApiKey(isWrong ? undefined : (found as string | null | undefined)), trace);
+      return withKey(request, givenApiKey(isWrong ? undefined : (found as string | null | undefined)), terms);
     });
   };
 
-  function withKey(request: HttpRequest, apiKey: string | PetqlError, trace: TraceContext | undefined) {
+  function withKey(request: HttpRequest, apiKey: string | PetqlError, terms: Pick<RequestTerms, 'id' | 'trace'>) {
     const { waitMs = maxWaitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
     const freshness = cacheControl ? readFreshness(cacheControl, settings) : usualFreshness;
     const refusal = apiKey instanceof PetqlError ? apiKey : callers.refusal(apiKey);
@@ -48,7 +49,7 @@ export function createRequestContext({ settings, callers }: ServerParts) {
     };
     const petsOf = () => {
       if (refusal) throw refusal;
-      return (pets ??= callerOf().pets({ deadlineMs, signal: () => request.signal(), freshness, trace }));
+      return (pets ??= callerOf().pets({ deadlineMs, signal: () => request.signal(), freshness, ...terms }));
     };
     return {
       pets: lazyPets(petsOf),

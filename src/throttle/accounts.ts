@@ -24,10 +24,6 @@ interface AccountsOptions {
   readonly nameOf: NameOf;
   readonly rules: AccountRules;
   readonly log: Log;
-  /** Whether the upstream started with this process, so no calls were made before. */
-  readonly isFreshUpstream: boolean;
-  /** Whether the store began empty with this process, though calls may have been made before. */
-  readonly isForgetful: boolean;
   /** The processes that share the store; undefined where this is the only one. */
   readonly replicas: Replicas | undefined;
 }
@@ -68,14 +64,13 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 /** The accounts of all keys: kept in a store, and without it in this process. */
 export function createAccounts(options: AccountsOptions) {
-  const { store, nameOf, rules, replicas, log, isFreshUpstream } = options;
+  const { store, nameOf, rules, replicas, log } = options;
   /** The accounts as this process saw them last. */
   const seen = new ProvenFirst<Seen>();
   const offline = new ProvenFirst<Offline>();
   /** For one key only: one for each of a thousand keys would outlive the young generation. */
   let latest: { readonly seen: Seen; readonly atMs: number; readonly value: QuotaState } | undefined;
   let unreadableAtMs = -Infinity;
-  let isWarningDue = options.isForgetful;
   replicas?.onBeat((isEmptied) => {
     void flush();
     if (isEmptied) writeBack().catch(() => {});
@@ -96,8 +91,10 @@ export function createAccounts(options: AccountsOptions) {
     /** Settles a permit by the end of its call. Never rejects: what the store does not take is applied once it is available. */
     async settle(apiKey: string, permit: Permit, end: CallEnd): Promise<void> {
       const change: AccountChange<void> = (account, nowMs, own) => {
+        if (log.debug) passTime(account, nowMs, own);
+        const before = log.debug && countsOf(account);
         applyEnd(account, permit, end, { nowMs, rules: own });
-        if (isWarningDue && end.kind === 'succeeded' && account.day.limit === undefined) warnOfUnknownDay();
+        if (before) logCorrection(apiKey, end, before, countsOf(account));
       };
       if (offline.get(apiKey)?.account.epoch !== permit.epoch) {
         try {
@@ -150,12 +147,10 @@ export function createAccounts(options: AccountsOptions) {
     return quotaStateOf(account, nowMs, rules);
   }
 
-  function warnOfUnknownDay(): void {
-    isWarningDue = false;
-    log.warn(
-      { reason: 'no header shows the quota of the day, and there is no state file and no Redis' },
-      'calls made earlier today are unknown; petql may exceed the plan until tomorrow',
-    );
+  /** Headers have lowered or raised a count, or named a limit. */
+  function logCorrection(apiKey: string, end: CallEnd, before: Counts, after: Counts): void {
+    if (end.kind === 'unused' || end.kind === 'lost' || JSON.stringify(before) === JSON.stringify(after)) return;
+    log.debug?.({ key: nameOf(apiKey), told: end.headers, before, after }, 'count corrected');
   }
 
   /** At most once a minute: another version of petql may write what this one cannot read. */
@@ -253,7 +248,7 @@ export function createAccounts(options: AccountsOptions) {
     if (found !== undefined && !known) warnOfUnreadable();
     // The offline account starts from it if it cannot be written.
     if (known && !last) seen.set(apiKey, { account: structuredClone(known), text: JSON.stringify(known), atMs: nowMs });
-    const account = known ?? newAccount(randomUUID(), !isFreshUpstream || found !== undefined);
+    const account = known ?? newAccount(randomUUID(), true);
     // Redis lost some of it, or another replica restored it from what that one had seen.
     if (last && hasLost(account, last.account)) restore(account, last.account);
     return account;
@@ -303,4 +298,13 @@ export function createAccounts(options: AccountsOptions) {
 /** Whether the stored account is older than what was seen of it: Redis has lost a write, or all of it. */
 function hasLost(found: Account, seen: Account): boolean {
   return found.granted < seen.granted || found.epoch !== seen.epoch || found.pause.untilMs < seen.pause.untilMs;
+}
+
+type Counts = ReturnType<typeof countsOf>;
+
+function countsOf({ minute, day }: Account) {
+  return {
+    minute: { used: minute.total, limit: minute.limit },
+    day: { used: day.total, limit: day.limit },
+  };
 }

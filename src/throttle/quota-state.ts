@@ -41,6 +41,8 @@ export function quotaStateOf(account: Account, nowMs: number, rules: AccountRule
     pausedForMs: pause.incidents > 0 ? Math.max(0, pause.untilMs - nowMs) : 0,
     /** Whether the pause is for a probable ban. */
     banned: pause.isBan,
+    /** Refusals in a row. */
+    incidents: pause.incidents,
     /** Whether the last response was a refusal: a 401 or 403 now may be a ban. */
     refusedLately: pause.incidents > 0,
   };

@@ -1,11 +1,13 @@
 import type { Clock } from '../clock.ts';
 import type { WaitEvent } from '../events.ts';
+import type { KeyLog } from '../log.ts';
 import { inTime } from '../time-limit.ts';
-import type { Permit } from './account.ts';
+import type { Permit, Taken } from './account.ts';
 import type { Accounts } from './accounts.ts';
 import { callEndOf } from './call-end.ts';
 import type { CallEnd } from './call-end.ts';
 import { createCallQueue } from './call-queue.ts';
+import { Decisions } from './decisions.ts';
 import { createPermitSource } from './permit-source.ts';
 import type { QuotaState } from './quota-state.ts';
 import { createRefused } from './refused.ts';
@@ -29,6 +31,8 @@ interface ThrottleOptions {
   readonly apiKey: string;
   readonly accounts: Accounts;
   readonly clock: Clock;
+  /** Gets what is decided. */
+  readonly log: KeyLog;
   readonly reads: ReadCalls;
   /** Called when the outlook has changed. */
   onChange(): void;
@@ -45,6 +49,7 @@ const MAX_STORE_WAIT_MS = 100;
 /** Sends the upstream calls of one API key within its plan: writes first, in order of arrival, then what the reads want. */
 export class Throttle {
   readonly #options: ThrottleOptions;
+  readonly #decisions: Decisions;
   readonly #queue = createCallQueue(MAX_CONCURRENT);
   readonly #source: ReturnType<typeof createPermitSource>;
   /** Writes that wait, in order of arrival. */
@@ -67,9 +72,10 @@ export class Throttle {
 
   constructor(options: ThrottleOptions) {
     this.#options = options;
+    this.#decisions = new Decisions(options.log);
     this.#source = createPermitSource({
       clock: options.clock,
-      take: (wanted) => options.accounts.take(options.apiKey, wanted),
+      take: (wanted) => this.#take(wanted),
       onTaken: (permits) => this.#receivePermits(permits),
       onFailure: (error) => this.#failAll(error),
       onOpen: () => {
@@ -81,9 +87,9 @@ export class Throttle {
 
   /** Waits for a permit and then sends. A write that would wait beyond its deadline is refused at once. */
   async write(request: WriteRequest): Promise<WriteResult> {
-    if (this.#isStopping) return this.refusal('stopping');
-    if (request.signal?.aborted) return this.refusal('aborted');
-    if (this.#writes.size >= MAX_WAITING_WRITES) return this.refusal('crowded', MAX_WAITING_WRITES);
+    const refused = this.#refusalOf(request);
+    if (refused) this.#decisions.logRefusal(refused, request.id);
+    if (refused) return refused;
 
     const waiter = new Waiter(request, {
       nowMs: this.#options.clock.elapsed(),
@@ -179,6 +185,13 @@ export class Throttle {
     return this.#closed.promise;
   }
 
+  /** Why a write cannot wait at all. */
+  #refusalOf({ signal }: WriteRequest): Refused | undefined {
+    if (this.#isStopping) return this.refusal('stopping');
+    if (signal?.aborted) return this.refusal('aborted');
+    return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('crowded', MAX_WAITING_WRITES);
+  }
+
   /** Refuses writes whose wait would pass their deadline, and takes permits for the calls that wait. */
   #advance(): void {
     if (!this.hasOldView()) this.#refuseHopeless();
@@ -217,6 +230,12 @@ export class Throttle {
     for (const permit of unused) void this.#settle(permit, { kind: 'unused' });
   }
 
+  async #take(wanted: number): Promise<Taken> {
+    const taken = await this.#options.accounts.take(this.#options.apiKey, wanted);
+    this.#decisions.logTaken(wanted, taken);
+    return taken;
+  }
+
   #receivePermits(permits: readonly Permit[]): void {
     this.#permits.push(...permits);
     this.#queue.addPermits(permits.length);
@@ -253,9 +272,12 @@ export class Throttle {
     try {
       const sending = call?.send();
       if (!call || !sending) return void this.#settle(permit, { kind: 'unused' });
-      onSend({ kind: call.kind, waitedMs: sentAtMs - call.waitingSinceMs });
+      const waitedMs = sentAtMs - call.waitingSinceMs;
+      onSend({ kind: call.kind, waitedMs });
+      this.#decisions.logCall(call, waitedMs);
       const answer = await sending;
       const times = { tookMs: clock.elapsed() - sentAtMs, nowMs: clock.now() };
+      this.#decisions.logFailure(call, answer, times.tookMs);
       // The client's next operation is counted after this call.
       await inTime(this.#settle(permit, callEndOf(permit, answer, times)), MAX_STORE_WAIT_MS);
       call.receive(answer);
@@ -277,6 +299,7 @@ export class Throttle {
     this.#source.reopen();
     await accounts.settle(apiKey, permit, end);
     this.#settling -= 1;
+    this.#decisions.warnOfPause(this.quotaState(), end);
     onChange();
     this.#advance();
   }
@@ -294,6 +317,7 @@ export class Throttle {
 
   #refuse(waiter: Waiter, refused: Refused): void {
     this.#writes.delete(waiter);
+    this.#decisions.logRefusal(refused, waiter.requestId);
     waiter.refuse(refused);
   }
 

@@ -5,6 +5,11 @@ import type { Refused } from './refused.ts';
 /** A call that gets a permit. */
 export interface Call<T = unknown> {
   readonly kind: 'read' | 'write';
+  /** What it reads or makes, for the log. */
+  readonly name: string;
+  /** The request that it is billed to. */
+  readonly requestId: string | undefined;
+  readonly isRetry: boolean;
   /** By `clock.elapsed()`. */
   readonly waitingSinceMs: number;
   /** Returns undefined if there is nothing left to send: the permit is refunded. */
@@ -22,6 +27,8 @@ export type WriteResult =
   | Refused;
 
 export interface WriteRequest {
+  /** In the log. */
+  readonly id: string;
   /** By `clock.elapsed()`. */
   readonly deadlineMs: number;
   /** Aborts the wait. */
@@ -38,6 +45,8 @@ interface WaiterOptions {
 /** A write that waits for a permit, until its deadline or its abort. Its first end counts. */
 export class Waiter implements Call<Pet> {
   readonly kind = 'write';
+  readonly name = 'createPet';
+  readonly isRetry = false;
   readonly deadlineMs: number;
   readonly waitingSinceMs: number;
   readonly #request: WriteRequest;
@@ -53,6 +62,10 @@ export class Waiter implements Call<Pet> {
     this.#onAbort = onAbort;
     this.#deadline = setTimeout(onDeadline, Math.max(0, deadlineMs - nowMs));
     signal?.addEventListener('abort', onAbort, { once: true });
+  }
+
+  get requestId(): string {
+    return this.#request.id;
   }
 
   get result(): Promise<WriteResult> {

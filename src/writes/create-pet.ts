@@ -73,7 +73,14 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       const { outcome, sent } = await pass(pet, request);
       if (outcome.kind === 'ok') return { pet: outcome.value };
       if (outcome.kind === 'invalid') return { refusal: outcome.error };
-      if (mayHaveHappened(outcome, sent)) return { unknown: 'status' in outcome ? { status: outcome.status } : {} };
+      if (mayHaveHappened(outcome, sent)) {
+        const unknown = 'status' in outcome ? { status: outcome.status } : {};
+        parts.log.warn(
+          { request: request.id, ...unknown },
+          'a create had no clear response: the pet may have been added',
+        );
+        return { unknown };
+      }
       // The throttle pauses the key, and lets the creation wait where there is time.
       if (outcome.kind === 'rate-limited') continue;
       const pauseMs = sent ? Infinity : (pausesMs.next().value ?? Infinity);
@@ -89,6 +96,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     const startedAtMs = clock.elapsed();
     let rejected: Error | undefined;
     const result = await throttle.write({
+      id: request.id,
       deadlineMs,
       signal: signal(),
       send() {

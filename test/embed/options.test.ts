@@ -82,12 +82,13 @@ test.each<[string, GatewayOptions['logLevel'], number[]]>([
   const output = new PassThrough().setEncoding('utf8');
   let text = '';
   output.on('data', (chunk: string) => (text += chunk));
-  await using gateway = await startEmbedded({ freshUpstream: true, log: new Console(output), logLevel });
+  await using gateway = await startEmbedded({ log: new Console(output), logLevel });
   const operation = { document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free', waitMs: 0, cacheControl: 'no-cache' };
   const counts: number[] = [];
   const execute = async () => {
     await gateway.execute(operation);
-    counts.push(text.split(/^(?=\{)/m).filter(Boolean).length);
+    // Without the decisions of the throttle, which name the key.
+    counts.push(text.split(/^(?=\{)/m).filter((line) => line !== '' && !/^\{\s*key:/.test(line)).length);
   };
   gateway.petApi.fault = REFUSES;
   await execute();

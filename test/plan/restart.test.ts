@@ -111,33 +111,6 @@ test('a process without a state file learns from the headers what is left of the
   expect(brokenPromises(world.history())).toEqual([]);
 });
 
-describe('the log says once that calls made earlier today are unknown', () => {
-  const countWarnings = ({ logLines }: Petql) =>
-    logLines.filter(({ msg }) => msg.startsWith('calls made earlier today are unknown')).length;
-
-  test.each([
-    ['where no header shows the day', { tells: 'minute' }, 1],
-    ['where there are no headers', { tells: 'nothing' }, 1],
-    ['but not where a header shows the day', { tells: 'day' }, 0],
-  ] as const)('%s', async (_name, options, expected) => {
-    await using world = await createSmallWorld(options);
-    const petql = await world.start({ plan: PLAN });
-    expect(countWarnings(petql)).toBe(0);
-    await world.until(petql.create(3));
-    expect(countWarnings(petql)).toBe(expected);
-  });
-
-  test('but not with a state file, or an upstream that starts with the process', async () => {
-    await using world = await createSmallWorld({ tells: 'minute' });
-    for (const options of [{ stateFile: world.newFile() }, { freshUpstream: true }]) {
-      const petql = await world.start({ plan: PLAN, ...options });
-      await world.until(petql.create(3));
-      expect(countWarnings(petql)).toBe(0);
-      await world.until(petql.stop());
-    }
-  });
-});
-
 test('a --plan that is removed is forgotten', async () => {
   await using world = await createWorld({
     seed: 4,

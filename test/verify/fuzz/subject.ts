@@ -112,7 +112,6 @@ export async function startSubject(resources: AsyncDisposableStack): Promise<Sub
       petApiUrl: url,
       // It is never exhausted, so that an operation that is rejected was rejected for what it is.
       plan: '100000000/900000000',
-      freshUpstream: true,
       log: { info() {}, warn: log.warn.bind(log), error: log.error.bind(log) },
       ...options,
     });

@@ -1,0 +1,73 @@
+import type { KeyLog } from '../log.ts';
+import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import type { Taken } from './account.ts';
+import type { CallEnd } from './call-end.ts';
+import type { QuotaState } from './quota-state.ts';
+import type { Refused } from './refused.ts';
+import type { Call } from './waiter.ts';
+
+/** A probe after a 429 that fails is another refusal. */
+const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
+  'rate-limited': 'answered 429',
+  failed: 'failed a probe after a 429',
+  lost: 'did not answer a probe after a 429',
+};
+
+/** Logs what the throttle decides for one key. Where nobody reads them, no line is built. */
+export class Decisions {
+  readonly #log: KeyLog;
+  /** The refusals in a row that the log has. */
+  #loggedIncidents = 0;
+
+  constructor(log: KeyLog) {
+    this.#log = log;
+  }
+
+  logTaken(wanted: number, { permits, closed }: Taken): void {
+    const [permit] = permits;
+    if (closed) this.#log.debug?.({ wanted, granted: permits.length, ...closed }, 'calls wait');
+    if (permit?.isProbe) this.#log.debug?.({ isAfterRefusal: permit.isAfterRefusal }, 'probe');
+  }
+
+  logCall({ requestId, name, isRetry }: Call, waitedMs: number): void {
+    this.#log.debug?.({ request: requestId, call: name, waitedMs }, isRetry ? 'retry' : 'call');
+  }
+
+  /** Logs a response that is no success, or that there was none. */
+  logFailure({ requestId, name }: Call, { outcome, sent, status }: UpstreamAnswer<unknown>, tookMs: number): void {
+    if (outcome.kind === 'ok') return;
+    const reason = outcome.kind === 'no-answer' ? outcome.reason : outcome.kind;
+    this.#log.debug?.({ request: requestId, call: name, status, reason, sent, tookMs }, 'call failed');
+  }
+
+  logRefusal({ reason, window }: Refused, request: string): void {
+    this.#log.debug?.({ request, reason, window }, 'create refused');
+  }
+
+  /**
+   * Warns once of each refusal in a row, however many calls met it.
+   *
+   * @param state after the settlement of the call that ended so.
+   */
+  warnOfPause(state: QuotaState | undefined, end: CallEnd): void {
+    const before = this.#loggedIncidents;
+    this.#loggedIncidents = state?.incidents ?? 0;
+    if (!state || state.incidents <= before) return;
+
+    const { incidents, pausedForMs, banned, plan, minute, day } = state;
+    // The settlement may also be the first that sees a pause which another replica has met.
+    const what = WHY_PAUSED[end.kind] ?? 'refused a call of another replica';
+    const why = banned ? 'rejected the key after a 429, which may be a ban' : what;
+    const retryAfterMs = end.kind === 'rate-limited' ? end.retryAfterMs : undefined;
+    const told = 'headers' in end ? end.headers : undefined;
+    this.#log.warn(
+      { incidents, pausedForMs, retryAfterMs, plan, minute: countOf(minute), day: countOf(day), told },
+      `the pet API ${why}; the key is paused`,
+    );
+  }
+}
+
+/** By petql's own count. */
+function countOf({ used, limit, isKnown }: QuotaState['day']): string {
+  return `${used} of ${limit}${isKnown ? '' : ' (assumed)'}`;
+}

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import { FORBIDS, HANGS, REJECTS_KEY, fails, tooMany } from '../support/pet-api/fault.ts';
+import { PLANS } from '../../src/plan.ts';
+import { createWorld } from '../support/world.ts';
+import type { Petql, World } from '../support/world.ts';
+
+/** 16 bytes of a hash at least, and never the key itself. */
+const KEY_HASH = expect.stringMatching(/^[\w-]{22,}$/);
+
+const createFreeWorld = (): Promise<World> =>
+  createWorld({
+    seed: 1,
+    startsAt: '2026-11-21T09:41:07Z',
+    keys: { key: { ...PLANS.free, windows: 'fixed', tells: 'minute' } },
+  });
+const warnings = ({ logLines }: Petql) => logLines.filter(({ level }) => level === 40);
+const lines = ({ logLines }: Petql, message: string) => logLines.filter(({ msg }) => msg === message);
+
+describe('the log has one warning', () => {
+  test('for a 429, however many calls in flight met it, with the counts that led to it', async () => {
+    await using world = await createFreeWorld();
+    const petql = await world.start({ plan: 'free' });
+    await world.until(petql.create(1));
+    world.petApi.fault = tooMany(30);
+    await world.until(Promise.all(Array.from({ length: 20 }, () => petql.create(1, { waitMs: 1_000 }))));
+    expect(world.petApi.log.length).toBeGreaterThan(10);
+    expect(warnings(petql)).toMatchObject([
+      {
+        msg: 'the pet API answered 429; the key is paused',
+        key: KEY_HASH,
+        incidents: 1,
+        retryAfterMs: 30_000,
+        plan: 'Free',
+        minute: expect.stringMatching(/^\d+ of 60$/),
+        day: expect.stringMatching(/^\d+ of 1000$/),
+      },
+    ]);
+  });
+
+  test.each([
+    ['a probe that is refused', tooMany(), 'the pet API answered 429; the key is paused'],
+    ['a probe that fails', fails(), 'the pet API failed a probe after a 429; the key is paused'],
+    ['a probe without a response', HANGS, 'the pet API did not answer a probe after a 429; the key is paused'],
+    ['a possible ban', FORBIDS, 'the pet API rejected the key after a 429, which may be a ban; the key is paused'],
+  ])('for %s', async (_name, fault, msg) => {
+    await using world = await createFreeWorld();
+    const petql = await world.start({ plan: 'free', upstreamTimeoutMs: 1_000 });
+    await world.until(petql.create(1));
+    world.petApi.fault = tooMany(1);
+    await world.until(petql.ask('{ pets { id } }', { waitMs: 1_000 }));
+    world.petApi.fault = fault;
+    await world.pass(7_000);
+    await world.until(petql.ask('{ pets { id } }', { waitMs: 3_000 }));
+    await world.pass(2_000);
+    expect(warnings(petql).slice(1)).toMatchObject([{ msg, key: KEY_HASH, incidents: 2 }]);
+  });
+
+  test('for a key that is rejected after it was accepted, and none for a made-up one', async () => {
+    await using world = await createFreeWorld();
+    const petql = await world.start({ plan: 'free' });
+    await world.until(petql.ask('{ pets { id } }', { key: 'made-up' }));
+    expect(warnings(petql)).toEqual([]);
+    await world.until(petql.create(1));
+    world.petApi.fault = REJECTS_KEY;
+    await world.until(petql.create(1));
+    expect(warnings(petql)).toMatchObject([
+      { msg: 'the pet API rejects a key that it has accepted before', key: KEY_HASH },
+    ]);
+  });
+
+  test('for a create with an unknown outcome, with its request', async () => {
+    await using world = await createFreeWorld();
+    const petql = await world.start({ plan: 'free' });
+    world.petApi.fault = fails(502);
+    await world.until(petql.create(1));
+    expect(warnings(petql)).toMatchObject([{ key: KEY_HASH, status: 502, request: expect.any(String) }]);
+  });
+});
+
+test('at debug, each decision is a line with its request', async () => {
+  await using world = await createFreeWorld();
+  const petql = await world.start({ plan: 'free' });
+  await world.until(Promise.all([1, 2, 3].map(() => petql.create(20))));
+  const waiting = petql.create(1, { waitMs: 50_000 });
+  await world.pass(1_000);
+  await world.until(petql.create(1, { waitMs: 1_000 }));
+  await world.until(waiting);
+  world.petApi.fault = ({ number }) => (number % 2 === 0 ? fails() : undefined);
+  await world.until(petql.read(2));
+  await world.until(petql.read(2));
+  const operation = lines(petql, 'operation').find(({ upstreamCalls }) => upstreamCalls === 20);
+  const own = petql.logLines.filter(({ request }) => request === operation?.['id']);
+  expect(own.filter(({ msg }) => msg === 'call')).toHaveLength(20);
+  expect(lines(petql, 'probe')).not.toEqual([]);
+  expect(lines(petql, 'calls wait')).toContainEqual(expect.objectContaining({ by: 'minute', key: KEY_HASH }));
+  expect(lines(petql, 'create refused')).toContainEqual(
+    expect.objectContaining({ reason: 'plan', window: 'MINUTE', request: expect.any(String) }),
+  );
+  expect(lines(petql, 'count corrected')).not.toEqual([]);
+  expect(lines(petql, 'call plan')).not.toEqual([]);
+  expect(lines(petql, 'call failed')).toContainEqual(
+    expect.objectContaining({ status: 503, reason: 'failed', request: expect.any(String) }),
+  );
+  expect(lines(petql, 'retry')).not.toEqual([]);
+  expect(JSON.stringify(petql.logLines)).not.toContain('"key":"key"');
+});
+
+test('without debug no line is built', async () => {
+  await using world = await createFreeWorld();
+  let built = 0;
+  const count = () => void (built += 1);
+  const log = { info() {}, warn() {}, error() {}, debug: count, isLevelEnabled: () => false };
+  const petql = await world.start({ plan: 'free', log });
+  await world.until(petql.create(2));
+  expect(built).toBe(0);
+});
