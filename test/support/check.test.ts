@@ -240,5 +240,5 @@ describe('creations', () => {
 
 function addMomo(store: PetStore): void {
   const body = JSON.stringify({ name: 'Momo', categoryId: 3, status: 'available' });
-  store.serve({ method: 'POST', path: '/v1/pets', body });
+  store.serve({ method: 'POST', path: '/pets', body });
 }
