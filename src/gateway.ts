@@ -113,7 +113,7 @@ function assemble(
     handle: createNodeHandler(respond, checked.maxBodyBytes),
     execute: createExecute(respond, checked),
     schema,
-    admin: metrics && createAdmin(sources, metrics),
+    admin: metrics && createAdmin(sources, metrics, log),
     drain,
     ready: async () => void (await Promise.all([stores.ready(), warmUp()])),
     close: () => (closing ??= close()),
@@ -137,7 +137,7 @@ function assemble(
     return {
       draining,
       redis: redis(),
-      pausedKeys: callers.pausedKeys(),
+      pausedKeys: accounts.pausedKeys(),
       isGetRouteWorking: callers.getRoute.isHealthy(),
       nearSunsetMs: callers.getRoute.nearSunsetMs(),
     };

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Log } from '../log.ts';
 import { isForeignHost } from '../server/http/host-check.ts';
 import type { RequestHandler } from '../server/listener.ts';
 import { quotaPage } from './quota-page.ts';
@@ -7,11 +8,12 @@ import type { AdminSources, Metrics } from './metrics.ts';
 const TEXT = 'text/plain';
 
 /** `/metrics` for Prometheus and `/quota` for people. It shows callers by keyed hashes, and must not be public. */
-export function createAdmin(sources: AdminSources, metrics: Metrics): RequestHandler {
+export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): RequestHandler {
   return async (request, response) => {
-    const [status, type, body] = await pageOf(request).catch(
-      () => [500, TEXT, 'petql failed unexpectedly.\n'] as const,
-    );
+    const [status, type, body] = await pageOf(request).catch((error: unknown) => {
+      log.error({ err: error }, 'could not make an admin page');
+      return [500, TEXT, 'petql failed unexpectedly; the log says why.\n'] as const;
+    });
     response.writeHead(status, { ...HEADERS, 'content-type': type, 'content-length': Buffer.byteLength(body) });
     response.end(body);
   };
@@ -23,7 +25,7 @@ export function createAdmin(sources: AdminSources, metrics: Metrics): RequestHan
     const [path] = url.split('?');
     if (path === '/metrics') return [200, metrics.contentType, await metrics.text()];
     if (path !== '/quota' && path !== '/quota/') return [404, TEXT, 'Not found. Try /metrics or /quota.\n'];
-    return [200, 'text/html; charset=utf-8', quotaPage(sources, await metrics.totals(), metrics.lastHour())];
+    return [200, 'text/html; charset=utf-8', await quotaPage(sources, await metrics.totals(), metrics.lastHour())];
   }
 }
 

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
-import type { QuotaView } from '../caller/quota.ts';
+import type { QuotaView, QuotaWindow } from '../caller/quota.ts';
 import type { CallerView } from '../caller/caller.ts';
 import type { Clock } from '../clock.ts';
 import type { Events, UpstreamCallEvent } from '../events.ts';
@@ -10,7 +10,7 @@ import { LastHour } from './last-hour.ts';
 
 /** States that are read when Prometheus scrapes or somebody opens the quota page. */
 export interface AdminSources {
-  views(): readonly CallerView[];
+  views(): AsyncIterable<CallerView>;
   health(): Health;
   replicas(): number;
   readonly clock: Clock;
@@ -81,8 +81,8 @@ export function createMetrics({ views, health, replicas, clock }: AdminSources) 
     ...events,
     contentType: register.contentType,
     /** All metrics in Prometheus's text format. */
-    text() {
-      collect();
+    async text() {
+      await collect();
       return register.metrics();
     },
     /** Of this process since its start. */
@@ -110,32 +110,51 @@ export function createMetrics({ views, health, replicas, clock }: AdminSources) 
     return new Gauge({ name, help, labelNames, registers });
   }
 
-  function collect(): void {
+  async function collect(): Promise<void> {
+    const plans = new Map<string, PlanTotals>();
+    let waiting = 0;
+    for await (const { quota } of views()) {
+      waiting += quota.queued;
+      addQuota(quota, plans);
+    }
+
+    // All in one turn, since another scrape may be under way.
     for (const each of [callers, limit, remaining, fullest]) each.reset();
-    const quotas = views().map(({ quota }) => quota);
-    queued.set(quotas.reduce((sum, quota) => sum + quota.queued, 0));
-    paused.set(quotas.filter(({ pausedUntil }) => pausedUntil).length);
-    const shares = new Map<string, number>();
-    for (const quota of quotas) addQuota(quota, shares);
-    const { redis, isGetRouteWorking } = health();
+    for (const [plan, { keys, windows }] of plans) {
+      callers.set({ plan }, keys);
+      for (const [window, sums] of windows) {
+        limit.set({ plan, window }, sums.limit);
+        remaining.set({ plan, window }, sums.remaining);
+        fullest.set({ plan, window }, sums.maxShare);
+      }
+    }
+    queued.set(waiting);
+    const { redis, isGetRouteWorking, pausedKeys } = health();
+    paused.set(pausedKeys);
     if (redis === undefined) redisUp.remove();
     else redisUp.set(redis === 'connected' ? 1 : 0);
     replicaCount.set(replicas());
     getRoute.set(isGetRouteWorking ? 1 : 0);
   }
+}
 
-  function addQuota({ plan: name, windows }: QuotaView, shares: Map<string, number>): void {
-    const plan = labelOf(name, windows);
-    callers.inc({ plan });
-    for (const { window, ...quotaOf } of windows) {
-      const labels = { plan, window };
-      limit.inc(labels, quotaOf.limit);
-      remaining.inc(labels, quotaOf.remaining);
-      const key = `${plan} ${window}`;
-      const share = Math.max(shares.get(key) ?? 0, Math.min(1, quotaOf.used / Math.max(1, quotaOf.limit)));
-      shares.set(key, share);
-      fullest.set(labels, share);
-    }
+/** What the keys of one plan have together. */
+interface PlanTotals {
+  keys: number;
+  readonly windows: Map<QuotaWindow['window'], { limit: number; remaining: number; maxShare: number }>;
+}
+
+function addQuota({ plan: name, windows }: QuotaView, plans: Map<string, PlanTotals>): void {
+  const plan = labelOf(name, windows);
+  const totals = plans.get(plan) ?? { keys: 0, windows: new Map() };
+  plans.set(plan, totals);
+  totals.keys += 1;
+  for (const { window, limit, remaining, used } of windows) {
+    const sums = totals.windows.get(window) ?? { limit: 0, remaining: 0, maxShare: 0 };
+    totals.windows.set(window, sums);
+    sums.limit += limit;
+    sums.remaining += remaining;
+    sums.maxShare = Math.max(sums.maxShare, Math.min(1, used / Math.max(1, limit)));
   }
 }
 

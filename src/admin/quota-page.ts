@@ -9,15 +9,19 @@ import type { AdminSources, Metrics } from './metrics.ts';
 const MAX_SHOWN = 100;
 
 /** The state of the process and a row for each caller. The page reloads itself. */
-export function quotaPage(
+export async function quotaPage(
   { views, health, replicas }: AdminSources,
   totals: Totals,
   lastHour: readonly Minute[],
-): string {
-  const callers = views();
+): Promise<string> {
+  const shown: string[] = [];
+  let more = 0;
+  for await (const view of views()) {
+    if (shown.length < MAX_SHOWN) shown.push(row(view));
+    else more += 1;
+  }
   // By name, so that rows keep their places.
-  const rows = callers.slice(0, MAX_SHOWN).map(row).toSorted();
-  const more = callers.length - rows.length;
+  const rows = shown.toSorted();
   const note = rows.length === 0 ? 'No calls yet.' : more > 0 ? `And ${count(more)} callers before these.` : '';
   return `<!doctype html>
 <html lang="en">

@@ -116,7 +116,9 @@ export function createCaller(
       const quota = latestQuota();
       if (!quota) return undefined;
       return {
-        name: nameOf(apiKey),
+        get name() {
+          return nameOf(apiKey);
+        },
         quota,
         made: refreshBudget.calls(),
         saved: savedCalls,
@@ -126,8 +128,6 @@ export function createCaller(
         },
       };
     },
-    /** Whether the key is paused after a 429. */
-    isPaused: () => throttle.isPaused(),
     /** Frees what it holds, after its eviction. */
     leave() {
       sharedLists?.leave();

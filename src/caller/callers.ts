@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
@@ -45,6 +46,7 @@ const MAX_CALLERS = 10_000;
 const PROVISIONAL_SHARE = 0.1;
 const PURGE_EVERY_MS = 60_000;
 const RELEASE_EVERY_MS = 1_000;
+const VIEWS_AT_A_TIME = 100;
 
 /**
  * The callers of a gateway, by their API keys. Anybody can make up keys: until the upstream has accepted a key, its caller is
@@ -110,14 +112,13 @@ export class Callers {
     else if (this.#provisional.has(apiKey) && this.#isProven(apiKey)) this.#keep(caller);
   }
 
-  /** Returns those that have called, the latest first. */
-  views(): CallerView[] {
-    return this.#all().flatMap((caller) => caller.view() ?? []);
-  }
-
-  /** Returns how many keys are paused. */
-  pausedKeys(): number {
-    return this.#all().filter((caller) => caller.isPaused()).length;
+  /** Yields those that have called, the latest first. Other work goes on in between: thousands of them take a while. */
+  async *views(): AsyncGenerator<CallerView> {
+    for (const [index, caller] of this.#all().entries()) {
+      if (index % VIEWS_AT_A_TIME === VIEWS_AT_A_TIME - 1) await setImmediate();
+      const view = caller.view();
+      if (view) yield view;
+    }
   }
 
   /** Refuses waiting and new calls, and settles once the calls in flight are over and stored. */

@@ -110,6 +110,12 @@ export function createAccounts(options: AccountsOptions) {
     quotaState,
     /** Whether the upstream has accepted the key, as far as this process knows. */
     isProven: (apiKey: string) => [offline, seen].some((map) => map.get(apiKey)?.account.isProven),
+    /** Returns how many keys are paused after a 429, as far as this process knows. */
+    pausedKeys(): number {
+      const nowMs = store.nowMs();
+      const isPaused = (one: Seen | Offline | undefined) => one !== undefined && isPausedAt(one.account, nowMs);
+      return seen.count(isPaused) + offline.count((own, apiKey) => isPaused(own) && !isPaused(seen.get(apiKey)));
+    },
     /** Returns the quota from the store, and stores nothing: anybody can read the quota of made-up keys. */
     async refresh(apiKey: string): Promise<QuotaState> {
       await read(apiKey);
@@ -293,6 +299,10 @@ export function createAccounts(options: AccountsOptions) {
     }
     return latest.value;
   }
+}
+
+function isPausedAt({ pause }: Account, nowMs: number): boolean {
+  return pause.incidents > 0 && nowMs < pause.untilMs;
 }
 
 /** Whether the stored account is older than what was seen of it: Redis has lost a write, or all of it. */

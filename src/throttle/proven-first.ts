@@ -36,6 +36,15 @@ export class ProvenFirst<Value extends HasAccount> {
     this.#unproven.delete(apiKey);
   }
 
+  /** Returns how many values meet the condition. */
+  count(isCounted: (value: Value, apiKey: string) => boolean): number {
+    let count = 0;
+    for (const map of [this.#proven, this.#unproven]) {
+      map.forEach((value, apiKey) => (count += isCounted(value, apiKey) ? 1 : 0));
+    }
+    return count;
+  }
+
   /** Those of proven keys first, the last used key first. */
   entries(): [apiKey: string, value: Value][] {
     return [...this.#proven.entries(), ...this.#unproven.entries()];

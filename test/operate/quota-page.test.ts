@@ -49,7 +49,7 @@ test('only GET is allowed, and only the metrics and the page exist', async () =>
   expect(headers.get('content-security-policy')).toContain("default-src 'none'");
 });
 
-test('a fault of petql is a 500 and does not end the process', async () => {
+test('a fault of petql is a 500, is in the log, and does not end the process', async () => {
   let isBroken = false;
   const unlessBroken = <T>(value: T): T => {
     if (isBroken) throw new Error('broken');
@@ -63,6 +63,8 @@ test('a fault of petql is a 500 and does not end the process', async () => {
   expect((await page()).status).toBe(500);
   isBroken = false;
   expect((await page()).status).toBe(200);
+  const line = gateway.logLines.find(({ level }) => level === 50);
+  expect(line).toMatchObject({ err: { message: 'broken' }, msg: 'could not make an admin page' });
 });
 
 test('the page loads nothing else, so that frameworks can mount it below any path', async () => {
