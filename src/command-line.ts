@@ -90,7 +90,9 @@ async function runGateway(config: Config): Promise<Service> {
     graphiqlKey: demoKey,
   });
   await gateway.ready().catch((error: Error) => {
-    throw new Error(`--key-secret (KEY_SECRET): ${error.message}`, { cause: error });
+    const { message } = error;
+    const named = message.replace(/^redisUrl /, '--redis-url (REDIS_URL) ');
+    throw new Error(named === message ? `--key-secret (KEY_SECRET): ${message}` : named, { cause: error });
   });
   const handle = config.petApiKey === undefined ? gateway.handle : withHostCheck(gateway.handle, config);
   const idleMs = config.maxWaitMs + config.upstreamTimeoutMs + IDLE_BEYOND_WAIT_MS;

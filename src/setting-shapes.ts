@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { LOG_LEVELS } from './log.ts';
 import { parsePlan } from './plan.ts';
 import type { AssumedPlan } from './plan.ts';
+import { redisUrls } from './redis-urls.ts';
 
 /** The API key for all requests, or a function that returns the key of a request. */
 export type ServerKey = string | ((request: Request) => Promise<FoundKey> | FoundKey);
@@ -17,7 +18,8 @@ const NO_URL = 'must be an http or https URL without user, query and fragment';
 const NO_KEY = 'must be 1 to 512 visible ASCII characters';
 const NO_PLAN = 'must be auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
 const NO_REDIS =
-  'must be a URL such as redis://localhost:6379, or redis://localhost:6379/1 for database 1, with % as %25 in its password';
+  'must be a URL such as redis://localhost:6379, redis://localhost:6379/1 for database 1, or those of several nodes of a Cluster ' +
+  'with commas between them; with % as %25 in its password, and with no parameters but keyPrefix and family';
 const NO_FILE = 'must be the path of a file';
 const NO_SECRET = 'must have at least 16 characters';
 const NO_HOSTS = 'must be host names without a port, such as pets.example, or * for any';
@@ -30,7 +32,7 @@ export const serverKey = z.union(
   `${NO_KEY}, or a function that returns them`,
 );
 export const plan = parsed<AssumedPlan | PlanText, AssumedPlan>(NO_PLAN, planOf);
-export const redisUrl = parsed<string, string>(NO_REDIS, checkedRedisUrl);
+export const redisUrl = parsed<string, string>(NO_REDIS, (text) => redisUrls(text) && text);
 export const file = z.string(NO_FILE).min(1, NO_FILE);
 export const secret = z.string(NO_SECRET).min(16, NO_SECRET);
 export const origins = z.array(z.string().transform(withoutSlash).refine(isOrigin, NO_ORIGINS), NO_ORIGINS).readonly();
@@ -95,26 +97,6 @@ function planOf(given: AssumedPlan | PlanText): AssumedPlan | undefined {
 }
 
 const PLAN = z.object({ perMinute: z.int().positive(), perDay: z.int().positive(), known: z.boolean() });
-
-function checkedRedisUrl(text: string): string | undefined {
-  const redis = URL.parse(text);
-  const isRedis = redis && /^rediss?:$/.test(redis.protocol) && namesDatabase(redis);
-  return isRedis && isDecodable(redis.username + redis.password) ? text : undefined;
-}
-
-/** ioredis takes any other name than a number for database 0, which may be another deployment's. */
-function namesDatabase({ pathname, searchParams }: URL): boolean {
-  return /^\/?\d*$/.test(pathname) && /^\d*$/.test(searchParams.get('db') ?? '');
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 function withoutSlash(origin: string): string {
   return origin.replace(/\/$/, '');

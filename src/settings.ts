@@ -60,7 +60,10 @@ export const SETTINGS = {
    * call. Default false; clients with their own keys always may.
    */
   allowClientCacheControl: toggle(false, 'Cache-Control of clients honored with --pet-api-key'),
-  /** The Redis in which replicas share quota and idempotency records. Default: none, this is the only process. */
+  /**
+   * The Redis in which replicas share quota and idempotency records: its URL, or those of nodes of a Cluster with commas between
+   * them. Default: none, this is the only process.
+   */
   redisUrl: flag(redisUrl.optional(), 'URL', 'Redis in which replicas share quota and records', { isSecret: true }),
   /** The file in which one process without Redis keeps its accounts. Default: in memory. */
   stateFile: flag(file.optional(), 'FILE', 'File that keeps used quota over restarts, without Redis'),

@@ -15,6 +15,10 @@ const ANY_VERSION = '*';
 
 type Action = Parameters<RedisConnection['compareAndSet']>[2];
 
+/** The nodes of a Cluster have clocks of their own: all replicas go by the one of the node on which this document would be. */
+const CLOCK_NAME = 'clock';
+const CLOCK_EVERY_MS = 500;
+
 interface Update {
   readonly change: Change<unknown>;
   resolve(result: unknown): void;
@@ -37,6 +41,8 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
   });
   /** Redis's clock minus the local one; undefined before the first reply. */
   let offsetMs: number | undefined;
+  /** When the clock of a Cluster was read last. */
+  let clockReadAtMs = -Infinity;
 
   return {
     update,
@@ -92,6 +98,7 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
   /** Returns false where another replica wrote first, and the batch has changes for its text. */
   async function tryWrite(name: string, batch: readonly Update[]): Promise<boolean> {
     let found: string | undefined;
+    if (offsetMs === undefined && redis.hasManyClocks) await readClock();
     if (offsetMs === undefined) {
       // Changes need Redis's time, which only a reply has.
       found = await compareAndSet(name, NO_VERSION, '');
@@ -131,8 +138,14 @@ export function createRedisStore(redis: RedisConnection, elapsedMs: () => number
     const sentAtMs = elapsedMs();
     const reply = await redis.compareAndSet(`${KEY_PREFIX}${name}`, version, action, ...textAndTtl);
     const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
-    learnTime(Number(redisMs), sentAtMs);
+    if (!redis.hasManyClocks || name === CLOCK_NAME) learnTime(Number(redisMs), sentAtMs);
+    else if (sentAtMs - clockReadAtMs > CLOCK_EVERY_MS) void readClock().catch(() => {});
     return { isWon: outcome === 'won', found };
+  }
+
+  async function readClock(): Promise<void> {
+    clockReadAtMs = elapsedMs();
+    await send(CLOCK_NAME, NO_VERSION, 'keep');
   }
 
   /** Keeps the offset within the bounds of each reply: Redis read its clock between `sentAtMs` and now. */

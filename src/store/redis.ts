@@ -1,4 +1,5 @@
-import { Redis as Client } from 'ioredis';
+import { Cluster, Redis as Client } from 'ioredis';
+import { redisUrls } from '../redis-urls.ts';
 import { StoreUnavailableError } from './store.ts';
 
 /** A connection to Redis with timeouts. */
@@ -18,6 +19,8 @@ export interface RedisConnection {
   ): Promise<string>;
   /** Closes the connection at once. */
   close(): void;
+  /** Whether each document has the time of its own node. Default false. */
+  readonly hasManyClocks?: boolean | undefined;
 }
 
 const COMMAND_TIMEOUT_MS = 500;
@@ -38,50 +41,65 @@ if ARGV[2] == 'delete' then redis.call('DEL', KEYS[1]) end
 return 'won ' .. nowMs .. ' '
 `;
 
+const CONNECTION = {
+  // Needs no right to run CLIENT, which could end others' connections.
+  disableClientInfo: true,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  commandTimeout: COMMAND_TIMEOUT_MS,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  socketTimeout: SILENCE_TIMEOUT_MS,
+};
+
+const ONE_OF_MANY = 'redisUrl names one node of a Redis Cluster; name several, with commas between their URLs';
+/** Keys of so many slots are on several nodes of a Cluster. */
+const PROBES = Array.from({ length: 16 }, (_, index) => `petql:probe:${index}`);
+
 /** Connects in the background. Calls before the first connection wait for it, two seconds at most. */
 export function connectRedis(url: string): RedisConnection {
-  const redis = new Client(url, {
-    // With ioredis's defaults a command hangs for a minute while Redis is down, and is resent on the next connection.
-    enableOfflineQueue: false,
-    // Needs no right to run CLIENT, which could end others' connections.
-    disableClientInfo: true,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: SILENCE_TIMEOUT_MS,
-    retryStrategy: (attempt) => Math.min(50 * attempt, 1_000),
-    reconnectOnError: ({ message }) => DEMOTED.test(message),
-  });
+  const redis = openClient(url);
   /** Why there is no connection; undefined while not known. */
   let trouble: string | undefined;
   redis.on('ready', () => {
     trouble = undefined;
   });
   redis.on('error', (error: RedisError) => {
-    trouble = refusalOf(error) ?? error.code ?? trouble;
+    const cause = error.lastNodeError ?? error;
+    trouble = refusalOf(cause) ?? cause.code ?? trouble;
     // ioredis would continue in database 0, which may be another deployment's.
     if (error.command?.name === 'select') redis.disconnect(true);
   });
+  /** Whether documents are elsewhere, on nodes that this connection does not know. */
+  let isOneOfMany = false;
   redis.defineCommand('compareAndSet', { lua: COMPARE_AND_SET, numberOfKeys: 1 });
-  // At the start Redis counts as unavailable only once the first connection has failed.
-  const firstContact = new Promise<unknown>((resolve) => {
-    redis.once('ready', resolve);
-    redis.once('error', resolve);
-    setTimeout(resolve, CONNECT_TIMEOUT_MS).unref();
-  });
+  const firstContact = contact();
 
   return {
     async compareAndSet(...args) {
       await firstContact;
+      if (isOneOfMany) throw new Error(ONE_OF_MANY);
       try {
         return await (redis as unknown as RedisConnection).compareAndSet(...args);
       } catch (error) {
-        throw new StoreUnavailableError(reasonOf(error as RedisError));
+        isOneOfMany ||= !redis.isCluster && isMoved(error as Error);
+        throw isOneOfMany ? new Error(ONE_OF_MANY) : new StoreUnavailableError(reasonOf(error as RedisError));
       }
     },
     close: () => redis.disconnect(),
+    hasManyClocks: redis.isCluster,
   };
+
+  /** At the start Redis counts as unavailable only once the first connection has failed. */
+  async function contact(): Promise<void> {
+    await new Promise<unknown>((resolve) => {
+      redis.once('ready', resolve);
+      redis.once('error', resolve);
+      setTimeout(resolve, CONNECT_TIMEOUT_MS).unref();
+    });
+    if (redis.isCluster || redis.status !== 'ready') return;
+    const probe = (key: string) => redis.get(key).then(() => false, isMoved);
+    isOneOfMany = (await Promise.all(PROBES.map(probe))).includes(true);
+  }
 
   function reasonOf(error: RedisError): string {
     const refusal = refusalOf(error);
@@ -90,10 +108,57 @@ export function connectRedis(url: string): RedisConnection {
   }
 }
 
+/** Whether a document is on a node of a Cluster that this connection does not know. */
+function isMoved({ message }: Error): boolean {
+  return message.startsWith('MOVED ');
+}
+
+function retryAfterMs(attempt: number): number {
+  return Math.min(50 * attempt, 1_000);
+}
+
+function openClient(url: string): Client | Cluster {
+  const [first, ...others] = redisUrls(url) ?? [];
+  // With ioredis's defaults a command hangs for a minute while Redis is down, and is resent on the next connection.
+  const options = { enableOfflineQueue: false };
+  if (!first || others.length === 0) {
+    const reconnectOnError = ({ message }: Error) => DEMOTED.test(message);
+    return new Client(url, { ...CONNECTION, ...options, retryStrategy: retryAfterMs, reconnectOnError });
+  }
+  const { protocol, username, password, searchParams } = first;
+  const isSecure = protocol === 'rediss:';
+  return new Cluster(
+    [first, ...others].map(({ hostname, port }) => ({
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port) || 6379,
+    })),
+    {
+      ...options,
+      // A command that may have been carried out is not sent again.
+      retryDelayOnFailover: 0,
+      retryDelayOnClusterDown: 0,
+      slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+      clusterRetryStrategy: retryAfterMs,
+      keyPrefix: searchParams.get('keyPrefix') ?? '',
+      // Certificates are for names.
+      ...(isSecure && { dnsLookup: (name, found) => found(null, name) }),
+      redisOptions: {
+        ...CONNECTION,
+        username: decodeURIComponent(username) || undefined,
+        password: decodeURIComponent(password) || undefined,
+        family: Number(searchParams.get('family')),
+        ...(isSecure && { tls: {} }),
+      },
+    },
+  );
+}
+
 /** An error of the operating system, Redis or ioredis. */
 interface RedisError extends Error {
   readonly code?: string;
   readonly command?: { readonly name: string };
+  /** Why the last node of a Cluster could not be reached. */
+  readonly lastNodeError?: RedisError;
 }
 
 /**

@@ -16,5 +16,6 @@ export function timedConnection(connection: RedisConnection, onUpdate: Events['s
       }
     },
     close: () => connection.close(),
+    hasManyClocks: connection.hasManyClocks,
   };
 }

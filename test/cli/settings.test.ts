@@ -36,6 +36,16 @@ test.each<[string, string[], Record<string, string>, RegExp]>([
     {},
     /^--redis-url must be a URL .* with % as %25 in its/,
   ],
+  ...[
+    ['with a parameter of ioredis', 'redis://:a%20secret@x?commandTimeout=1'],
+    ['whose nodes have several passwords', 'redis://:a%20secret@x,redis://:another@y'],
+    ['whose nodes have a database', 'redis://:a%20secret@x/1,redis://:a%20secret@y/1'],
+  ].map(([name, url]): [string, string[], Record<string, string>, RegExp] => [
+    `a Redis ${name}`,
+    ['--redis-url', url ?? ''],
+    {},
+    /^--redis-url must be [^"@]*$/,
+  ]),
   [
     'two upstreams',
     ['--sandbox'],
@@ -113,6 +123,14 @@ describe('a secret in a file', () => {
     expect(() => read(env)).toThrow(line);
     expect(() => read(env)).not.toThrow('a secret');
   });
+});
+
+test.each([
+  'redis://localhost/1?family=6&keyPrefix=stage:',
+  'redis://user:a,b@one:7000,redis://user:a,b@two:7001',
+  'rediss://one, rediss://two',
+])('the Redis %s is taken', (url) => {
+  expect(readConfig('gateway', [], { REDIS_URL: url })).toMatchObject({ redisUrl: url });
 });
 
 test('a variable that Kubernetes sets for a service says so', () => {

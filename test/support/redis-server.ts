@@ -39,9 +39,11 @@ if (!redisIsHere) process.emitWarning('no redis-server is installed, so the test
 export interface RedisServerOptions {
   /** Whether it writes down what it holds, as the README asks of it, so that it still has it after a kill. Default false. */
   readonly durable?: boolean;
+  /** Further settings, by their names in redis.conf. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
-export async function startRedis({ durable = false }: RedisServerOptions = {}): Promise<RedisServer> {
+export async function startRedis({ durable = false, settings }: RedisServerOptions = {}): Promise<RedisServer> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'petql-redis-'));
   let child: ChildProcess | undefined;
@@ -66,6 +68,7 @@ export async function startRedis({ durable = false }: RedisServerOptions = {}): 
           appendonly: durable ? 'yes' : 'no',
           appendfsync: 'everysec',
           'maxmemory-policy': 'noeviction',
+          ...settings,
         }).flatMap(([name, value]) => [`--${name}`, value]),
         { stdio: 'ignore' },
       );
