@@ -18,8 +18,8 @@ export interface Watch {
 
 /** Containers are killed 10 seconds after SIGTERM. */
 const GONE_WITHIN_MS = 10_000;
-/** Of pino. */
-const ERROR_LEVEL = 50;
+/** A line of any other level, or of none, is an error. */
+const QUIET_LEVELS: ReadonlySet<unknown> = new Set(['debug', 'info', 'warn']);
 
 export function createWatch(): Watch {
   const byItself = new Tally('no process ends by itself');
@@ -60,8 +60,8 @@ export function createWatch(): Watch {
   }
 
   function seeLine(name: string, line: string): void {
-    const { level, msg } = parsed(line);
-    logs.look(level >= ERROR_LEVEL ? `${name}: ${line.slice(0, 500)}` : undefined);
+    const { isQuiet, msg } = parsed(line);
+    logs.look(isQuiet ? undefined : `${name}: ${line.slice(0, 500)}`);
     messages.set(msg, (messages.get(msg) ?? 0) + 1);
   }
 }
@@ -71,12 +71,12 @@ function nameOf({ index, life }: Pick<Replica, 'index' | 'life'>): string {
 }
 
 /** A line that is not of petql's own log is Node.js's complaint. */
-function parsed(line: string): { level: number; msg: string } {
+function parsed(line: string): { isQuiet: boolean; msg: string } {
   try {
     const { level, msg } = JSON.parse(line) as { level: unknown; msg?: unknown };
-    return { level: typeof level === 'number' ? level : Infinity, msg: String(msg) };
+    return { isQuiet: QUIET_LEVELS.has(level), msg: String(msg) };
   } catch {
-    return { level: Infinity, msg: line };
+    return { isQuiet: false, msg: line };
   }
 }
 
