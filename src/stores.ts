@@ -64,7 +64,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
       replicas,
     }),
     /** Idempotency records. */
-    records: createRecords(store, nameOf),
+    records: createRecords(store, nameOf, log),
     nameOf,
     /** Returns how many processes share the store. */
     replicas: () => replicas?.count ?? 1,

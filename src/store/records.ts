@@ -1,5 +1,9 @@
+import { z } from 'zod';
+import type { Log } from '../log.ts';
 import { inTime, pause } from '../time-limit.ts';
 import type { NameOf } from './names.ts';
+import { createDocumentReader } from './read-document.ts';
+import type { ReadDocument } from './read-document.ts';
 import type { Change, Changed, Store } from './store.ts';
 
 export interface Attempt {
@@ -20,14 +24,16 @@ export interface Kept {
   readonly openForMs: number;
 }
 
-/** A document. */
-interface StoredRecord {
-  readonly id: string;
-  readonly input: string;
-  readonly outcome?: string;
-  readonly openUntilMs: number;
-  readonly endsAtMs: number;
-}
+const RECORD = z.object({
+  /** Of the attempt. */
+  id: z.string(),
+  /** The hash of the input. */
+  input: z.string(),
+  outcome: z.string().optional(),
+  openUntilMs: z.number(),
+  endsAtMs: z.number(),
+});
+type StoredRecord = z.infer<typeof RECORD>;
 
 /** The version in a document's name is raised with its format. */
 const NAME = 'record:2';
@@ -43,7 +49,8 @@ export type Records = ReturnType<typeof createRecords>;
  * Idempotency records: the input that was submitted under a name, and its outcome, for a day. A name is an API key, a space and
  * the idempotency key; the store gets names and inputs as hashes only.
  */
-export function createRecords(store: Store, nameOf: NameOf) {
+export function createRecords(store: Store, nameOf: NameOf, log: Log) {
+  const read = createDocumentReader('idempotency record', RECORD, store, log);
   const ending = new Set<Promise<void>>();
   let isClosed = false;
 
@@ -55,7 +62,7 @@ export function createRecords(store: Store, nameOf: NameOf) {
      */
     async begin(name: string, attempt: Attempt): Promise<Kept | undefined> {
       const [document, input] = hashesOf(name, attempt.input);
-      return store.update(document, beginChange(attempt, input));
+      return store.update(document, beginChange(attempt, input, read));
     },
     /** Writes the outcome once the store takes it, also where the store lost the record, and never over another attempt. */
     settle: (name: string, attempt: Attempt, outcome: string) =>
@@ -83,7 +90,7 @@ export function createRecords(store: Store, nameOf: NameOf) {
     const [document, hashedInput] = hashesOf(name, input);
     for (let leftMs = forMs; ; leftMs -= RETRY_MS) {
       try {
-        return await store.update(document, endChange(id, hashedInput, outcome));
+        return await store.update(document, endChange(id, hashedInput, outcome, read));
       } catch {
         // The store may be available later.
       }
@@ -99,20 +106,30 @@ export function createRecords(store: Store, nameOf: NameOf) {
   }
 }
 
-function beginChange({ id, leaseMs }: Attempt, input: string): Change<Kept | undefined> {
+function beginChange(
+  { id, leaseMs }: Attempt,
+  input: string,
+  read: ReadDocument<StoredRecord>,
+): Change<Kept | undefined> {
   return (found, nowMs) => {
-    if (found === undefined) {
+    const record = read(found);
+    if (!record) {
       return changedTo({ id, input, openUntilMs: nowMs + leaseMs, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
     }
-    const { outcome, openUntilMs, ...record } = JSON.parse(found) as StoredRecord;
-    return unchanged(found, { isSame: record.input === input, outcome, openForMs: Math.max(0, openUntilMs - nowMs) });
+    const openForMs = Math.max(0, record.openUntilMs - nowMs);
+    return unchanged(found, { isSame: record.input === input, outcome: record.outcome, openForMs });
   };
 }
 
 /** @param outcome undefined deletes the record. */
-function endChange(id: string, input: string, outcome: string | undefined): Change<void> {
+function endChange(
+  id: string,
+  input: string,
+  outcome: string | undefined,
+  read: ReadDocument<StoredRecord>,
+): Change<void> {
   return (found, nowMs) => {
-    const record = found === undefined ? undefined : (JSON.parse(found) as StoredRecord);
+    const record = read(found);
     if (record && record.id !== id) return unchanged(found, undefined);
     if (outcome === undefined) return unchanged(undefined, undefined);
     const endsAtMs = record?.endsAtMs ?? nowMs + RECORDS_LIVE_MS;

@@ -22,7 +22,7 @@ const SPENT = WINDOW.refine(
     slots.every((slot, index) => slot > (slots[index - 1] ?? -1)) &&
     counts.reduce((sum, each) => sum + each, 0) === total,
 );
-const ACCOUNT = z.object({
+export const ACCOUNT = z.object({
   /** A new one after a loss; a permit of another epoch lowers no count. */
   epoch: z.string(),
   /** Whether the upstream has ever accepted the key: responded with 2xx, 400 or 404. */
@@ -57,12 +57,3 @@ const ACCOUNT = z.object({
 /** One API key's count with the upstream: how many calls of each window are spent, by petql's own count. */
 export type Account = z.infer<typeof ACCOUNT>;
 export type WindowCount = z.infer<typeof WINDOW>;
-
-/** @returns undefined for a text that is no account. */
-export function decodeAccount(text: string): Account | undefined {
-  try {
-    return ACCOUNT.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '../log.ts';
 import type { NameOf } from '../store/names.ts';
+import { createDocumentReader } from '../store/read-document.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Changed, Store } from '../store/store.ts';
 import { newAccount, take } from './account.ts';
 import type { Permit, Taken } from './account.ts';
-import { decodeAccount } from './account-format.ts';
+import { ACCOUNT } from './account-format.ts';
 import type { Account } from './account-format.ts';
 import type { AccountRules } from './account-limits.ts';
 import { absorb, restore } from './account-merge.ts';
@@ -38,7 +39,6 @@ const SOON_MS = 1_000;
 const NO_CONTACT: MinWait = { waitMs: 86_400_000, window: undefined, cause: 'no-contact' };
 /** Another replica may have got permits back since. */
 const OLD_VIEW_MS = 1_000;
-const WARN_EVERY_MS = 60_000;
 
 interface Seen {
   readonly account: Account;
@@ -65,12 +65,12 @@ export type Accounts = ReturnType<typeof createAccounts>;
 /** The accounts of all keys: kept in a store, and without it in this process. */
 export function createAccounts(options: AccountsOptions) {
   const { store, nameOf, rules, replicas, log } = options;
+  const readAccount = createDocumentReader('account', ACCOUNT, store, log);
   /** The accounts as this process saw them last. */
   const seen = new ProvenFirst<Seen>();
   const offline = new ProvenFirst<Offline>();
   /** For one key only: one for each of a thousand keys would outlive the young generation. */
   let latest: { readonly seen: Seen; readonly atMs: number; readonly value: QuotaState } | undefined;
-  let unreadableAtMs = -Infinity;
   replicas?.onBeat((isEmptied) => {
     void flush();
     if (isEmptied) writeBack().catch(() => {});
@@ -159,14 +159,6 @@ export function createAccounts(options: AccountsOptions) {
     log.debug?.({ key: nameOf(apiKey), told: end.headers, before, after }, 'count corrected');
   }
 
-  /** At most once a minute: another version of petql may write what this one cannot read. */
-  function warnOfUnreadable(): void {
-    const nowMs = store.nowMs();
-    if (nowMs - unreadableAtMs < WARN_EVERY_MS) return;
-    unreadableAtMs = nowMs;
-    log.warn({}, 'an account in the store cannot be read; the headers correct a new one');
-  }
-
   /** Tries to write what the store has not taken. */
   async function flush(): Promise<void> {
     await Promise.allSettled(offline.entries().map(([apiKey]) => rejoin(apiKey)));
@@ -249,9 +241,8 @@ export function createAccounts(options: AccountsOptions) {
 
   function open(apiKey: string, found: string | undefined, nowMs: number): Account {
     const last = seen.get(apiKey);
-    const known =
-      found === undefined ? undefined : found === last?.text ? (JSON.parse(found) as Account) : decodeAccount(found);
-    if (found !== undefined && !known) warnOfUnreadable();
+    const isSeen = found !== undefined && found === last?.text;
+    const known = isSeen ? (JSON.parse(found) as Account) : readAccount(found);
     // The offline account starts from it if it cannot be written.
     if (known && !last) seen.set(apiKey, { account: structuredClone(known), text: JSON.stringify(known), atMs: nowMs });
     const account = known ?? newAccount(randomUUID(), true);

@@ -1,5 +1,8 @@
+import { z } from 'zod';
 import type { Log } from '../log.ts';
 import type { NameOf } from '../store/names.ts';
+import { createDocumentReader } from '../store/read-document.ts';
+import type { ReadDocument } from '../store/read-document.ts';
 import type { Store } from '../store/store.ts';
 import { MOMENT_MS } from '../time-limit.ts';
 
@@ -15,7 +18,7 @@ const KEPT_MS = 60_000;
 const MIN_DIVISOR = 2;
 
 /** When each replica had its last heartbeat, by the store's clock. */
-type Beats = Readonly<Record<string, number>>;
+const BEATS = z.record(z.string(), z.number());
 
 interface ReplicasOptions {
   readonly store: Store;
@@ -29,6 +32,7 @@ interface ReplicasOptions {
 /** The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works. */
 export class Replicas {
   readonly #options: ReplicasOptions;
+  readonly #read: ReadDocument<z.infer<typeof BEATS>>;
   readonly #timer: NodeJS.Timeout;
   readonly #listeners: ((isEmptied: boolean) => void)[] = [];
   /** How many replicas the last heartbeats found, the last one first. */
@@ -41,6 +45,7 @@ export class Replicas {
 
   constructor(options: ReplicasOptions) {
     this.#options = options;
+    this.#read = createDocumentReader('heartbeats', BEATS, options.store, options.log);
     this.#timer = setInterval(() => void this.#beat(), HEARTBEAT_MS).unref();
     void this.#beat();
   }
@@ -112,7 +117,7 @@ export class Replicas {
     const { store, nameOf, replica } = this.#options;
     // The name without an API key: replicas of one pet API share its plans.
     return store.update(`${NAME}:${nameOf('')}`, (found, nowMs) => {
-      const before = found === undefined ? {} : (JSON.parse(found) as Beats);
+      const before = this.#read(found) ?? {};
       const isThere = ([, atMs]: [string, number]) => atMs > nowMs - GONE_MS && atMs < nowMs + GONE_MS;
       const beats = { ...Object.fromEntries(Object.entries(before).filter(isThere)), [replica]: nowMs };
       const result = { count: Object.keys(beats).length, isKnown: replica in before, nowMs };

@@ -160,7 +160,7 @@ test.each([
   answers.push(await gateway.execute({ document, apiKey: KEY }));
   await gateway.close();
   expect(answers.flatMap(codesOf)).toEqual([]);
-  expect(warnings).toEqual(['an account in the store cannot be read; the headers correct a new one']);
+  expect(warnings).toEqual(['a document in the store cannot be read, and counts as absent']);
 });
 
 test('a made-up key that reads its quota is not stored', async () => {

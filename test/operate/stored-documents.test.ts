@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RedisConnection } from '../../src/store/redis.ts';
 import { createRedis } from '../support/redis-double.ts';
@@ -66,6 +67,44 @@ test('each kind of document has the format that the version in its name stands f
     'petql:replicas:2:HASH': { UUID: 'number' },
     'petql:key-secret:2': 'string',
   });
+});
+
+test.each([
+  ['account', 'account'],
+  ['record', 'idempotency record'],
+  ['lists', 'index of lists'],
+  ['list', 'list'],
+  ['replicas', 'heartbeats'],
+])('documents under %s that cannot be read count as absent, and are logged once', async (name, kind) => {
+  const redis = createRedis({ seed: 1 });
+  const start = async () => {
+    const gateway = await startEmbedded({
+      redisUrl: 'redis://redis.test',
+      redisConnection: redis.connect(),
+      plan: 'pro',
+      maxAgeMs: 60_000,
+    });
+    onTestFinished(() => gateway[Symbol.asyncDispose]());
+    return gateway;
+  };
+  const ask = async ({ execute }: Awaited<ReturnType<typeof start>>) => {
+    for (const document of ['{ pets { id } }', CREATE, '{ pets { id } }']) {
+      expect((await execute({ document, apiKey: 'demo-pro' })).errors).toBeUndefined();
+    }
+  };
+  await ask(await start());
+  const isOfKind = (each: string) => each.startsWith(`petql:${name}:`);
+  await until(() => redis.names().some(isOfKind));
+  for (const text of ['{', '{"version":1,"id":null}']) {
+    for (const each of redis.names().filter(isOfKind)) {
+      await redis.connect().compareAndSet(each, '*', 'set', `${randomUUID()}${text}`, '60000');
+    }
+    const gateway = await start();
+    await ask(gateway);
+    await until(() => gateway.logLines.length > 0);
+    const warnings = gateway.logLines.filter(({ level }) => Number(level) >= 40);
+    expect(warnings).toMatchObject([{ kind, msg: 'a document in the store cannot be read, and counts as absent' }]);
+  }
 });
 
 /** A connection that notes the shape of the last text that is written under each name. */

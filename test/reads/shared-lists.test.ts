@@ -1,9 +1,13 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { GatewayOptions } from '../../src/index.ts';
 import { PLANS } from '../../src/plan.ts';
 import type { Answer } from '../support/operation.ts';
 import { HANGS } from '../support/pet-api/fault.ts';
+import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { createRedis, startReplicas } from '../support/redis-double.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import type { RedisServer } from '../support/redis-server.ts';
@@ -12,6 +16,8 @@ import { createWorld } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
 
 const LIST = '{ pets { id } }';
+const FOUR_LISTS =
+  '{ pets { id } a: pets(status: AVAILABLE) { id } p: pets(status: PENDING) { id } s: pets(status: SOLD) { id } }';
 const CREATE = 'mutation { createPet(input: { name: "Neo", categoryId: 1 }) { pet { id } } }';
 /** Lists stay fresh for longer than a test. */
 const MAX_AGE_MS = 60_000;
@@ -26,6 +32,14 @@ const createSharedWorld = (latencyMs: readonly [from: number, to: number] = [10,
     keys: { key: { ...PLANS.business, windows: 'fixed', tells: 'minute' } },
   });
 const countLists = ({ petApi }: World) => petApi.log.filter(({ kind }) => kind === 'list').length;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+function usedHeap(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}
 
 /** How long an operation takes, in virtual milliseconds. */
 async function timeOf(world: World, petql: Petql): Promise<number> {
@@ -138,6 +152,31 @@ describe.skipIf(!redisIsHere)('in Redis', () => {
     const [first, second, third, ...writing] = await commandsOf(other);
     expect([first, second, third]).toEqual(['look', 'GETRANGE', 'GET']);
     expect(writing).not.toContain('look');
+  });
+
+  /** The heap that four lists of each of these keys take, in bytes. */
+  async function heapOf(keys: readonly string[], options: Partial<GatewayOptions>): Promise<number> {
+    const plans = Object.fromEntries(keys.map((key) => [key, PLANS.business]));
+    await using gateway = await startEmbedded(
+      { maxAgeMs: MAX_AGE_MS, ...options },
+      { keys: plans, pets: petSeeds(400) },
+    );
+    await gateway.execute({ document: FOUR_LISTS, apiKey: 'nobody' });
+    const before = usedHeap();
+    const answers = await Promise.all(keys.map((apiKey) => gateway.execute({ document: FOUR_LISTS, apiKey })));
+    expect(answers.flatMap(({ errors = [] }) => errors)).toEqual([]);
+    answers.length = 0;
+    await gateway.execute({ document: FOUR_LISTS, apiKey: keys[0] as string });
+    gateway.petApi.log.length = 0;
+    return usedHeap() - before;
+  }
+
+  test('shared lists take no memory beside the cache', async () => {
+    const keys = Array.from({ length: 60 }, (_, index) => `key-${index}`);
+    await heapOf(keys.slice(0, 20), { redisUrl: redis.url });
+    const alone = await heapOf(keys, {});
+    const shared = await heapOf(keys, { redisUrl: redis.url });
+    expect((shared - alone) / keys.length).toBeLessThan(20_000);
   });
 });
 
