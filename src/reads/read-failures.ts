@@ -84,7 +84,8 @@ export function createReadFailures(
     for (const waiter of waiting) {
       const { read } = waiter;
       waiter.failed = error;
-      if (read.key === key) failOwn(waiter, failed);
+      if (read.key === key && failure.kind === 'forbidden') waiter.settle(error);
+      else if (read.key === key) failOwn(waiter, failed);
       else if (isForeign(failure)) {
         failedCalls.record(read.key, { error, isTransient: false, sentAtMs, retryAfterMs, takeRetry: () => false });
         pending.fail([waiter], error, 'UPSTREAM_FAILED');
@@ -92,7 +93,7 @@ export function createReadFailures(
     }
   }
 
-  /** The call of the read itself failed. */
+  /** The call of the read itself failed: it is served stale data, waits for an early retry, or fails. */
   function failOwn(waiter: Waiter, failed: FailedCall): void {
     const isServed = pending.serveStale(waiter, 'UPSTREAM_FAILED');
     if (!isServed && !(failed.isRetriedEarly && canWait(waiter, failed))) waiter.settle(failed.error);

@@ -156,6 +156,21 @@ describe('a failed call concerns only the reads that need it', () => {
   });
 });
 
+test('where a list alone fails, the pets that it has shown are refreshed by calls of their own', async () => {
+  const { petApi, ask } = await over(LARGE);
+  await ask(EVERYTHING);
+  petApi.fault = on('all', fails());
+  const reasons: unknown[] = [];
+  for (let operations = 0; operations < 20; operations += 1) {
+    await pass(500);
+    const { codes, usage } = await ask('{ pet(id: 1) { id } pet2: pet(id: 350) { id } }');
+    expect(codes).toEqual([]);
+    reasons.push(usage.staleReason);
+  }
+  expect(reasons).toContain('UPSTREAM_FAILED');
+  expect(reasons.slice(10)).not.toContain('UPSTREAM_FAILED');
+});
+
 const order = (call: string) => ['all', 'sold', '7', '777'].indexOf(call);
 
 describe('an outage is not hammered', () => {
