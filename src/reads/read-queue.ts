@@ -48,8 +48,8 @@ export function createReadQueue(parts: CallerParts) {
       pending.settleFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
       onChange();
     },
-    /** Returns how many calls wait for a permit. */
-    wanted: () => currentPlan().calls.size,
+    /** Returns how many calls wait for a permit, as planned last: the next review plans again, and pulls. */
+    wanted: () => plan.calls.size,
     next,
     refuse: refuseAll,
     fail: failAll,
@@ -114,6 +114,7 @@ export function createReadQueue(parts: CallerParts) {
     readFailures.reviewHeld(held);
     failHopeless();
     serveBusy();
+    currentPlan();
     throttle.pull();
   }
 
