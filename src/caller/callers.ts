@@ -108,8 +108,8 @@ export class Callers {
   end(caller: Caller): void {
     const { apiKey } = caller;
     caller.end();
-    if (this.#leaving.has(apiKey)) this.#release(caller);
-    else if (this.#provisional.has(apiKey) && this.#isProven(apiKey)) this.#keep(caller);
+    const isPromoted = this.#provisional.has(apiKey) && this.#isProven(apiKey);
+    if (isPromoted || this.#leaving.delete(apiKey)) this.#keep(caller);
   }
 
   /** Yields those that have called, the latest first. Other work goes on in between: thousands of them take a while. */
