@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { brokenPromises, usedShare } from '../support/check.ts';
 import { DAY_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
+import type { World } from '../support/world.ts';
 
 /** Half of Free's minute and a third of its day, so that three days are few calls. */
 const PLAN = '30/300';
@@ -31,6 +32,42 @@ test.each(cases)(
     expect(usedShare(world.petApi.log, SMALL.perDay, DAY_MS)).toBeGreaterThanOrEqual(0.99);
   },
 );
+
+describe('a key whose calls are spread over hours before it wants all it can get, by headers of the tighter window,', () => {
+  const createSpreadWorld = (days: 'fixed' | 'sliding') =>
+    createWorld({
+      seed: 9,
+      startsAt: '2026-11-21T17:20:07Z',
+      keys: { key: { ...SMALL, windows: 'fixed', days, tells: 'changing' } },
+    });
+  const spreadCalls = async (world: World) => {
+    const petql = await world.start({ plan: PLAN });
+    for (let hour = 0; hour < 3; hour += 1) {
+      await world.until(petql.create(15, { waitMs: 5 * MINUTE_MS }));
+      await world.until(petql.create(20, { waitMs: 5 * MINUTE_MS }));
+      await world.pass(61 * MINUTE_MS);
+    }
+    return petql;
+  };
+
+  test('uses its sliding days', async () => {
+    await using world = await createSpreadWorld('sliding');
+    const petql = await spreadCalls(world);
+    await world.saturate([petql], 2 * DAY_MS, { clients: 2 });
+    expect(brokenPromises(world.history())).toEqual([]);
+    expect(usedShare(world.petApi.log, SMALL.perDay, DAY_MS)).toBeGreaterThanOrEqual(0.99);
+  });
+
+  test('has a whole calendar day from midnight on', async () => {
+    await using world = await createSpreadWorld('fixed');
+    const petql = await spreadCalls(world);
+    await world.saturate([petql], DAY_MS - (world.nowMs % DAY_MS), { clients: 2 });
+    expect(world.petApi.log).toHaveLength(SMALL.perDay);
+    await world.saturate([petql], 30 * MINUTE_MS, { clients: 2 });
+    expect(brokenPromises(world.history())).toEqual([]);
+    expect(world.petApi.log.length).toBeGreaterThanOrEqual(2 * SMALL.perDay - 3);
+  });
+});
 
 test('a daily job of 180 calls at 09:00 is done by 09:15 on the fourth day too', async () => {
   await using world = await createWorld({

@@ -149,3 +149,21 @@ test.each([
   expect(answers.map(createdIn).filter((count) => count === 1)).toHaveLength(created);
   expect(brokenPromises(world.history())).toEqual([]);
 });
+
+test.each(WINDOWS)(
+  'a Free key whose day was told gets all of Business after an upgrade (%s windows)',
+  async (windows) => {
+    await using world = await createPlanWorld({ plan: FREE, windows, tells: 'changing' });
+    const petql = await world.start();
+    await world.saturate([petql], 15.5 * MINUTE_MS);
+    await world.pass(MINUTE_MS);
+    // With so few calls left of the day, headers are about the day.
+    await world.until(petql.create(10));
+    expect(world.petApi.log.length).toBeGreaterThan(940);
+    expect(world.petApi.log.length).toBeLessThan(FREE.perDay);
+    const before = world.petApi.log.length;
+    world.petApi.changePlan('key', BUSINESS);
+    await world.saturate([petql], 3 * MINUTE_MS);
+    expect(world.petApi.log.length - before).toBeGreaterThan(1_500);
+  },
+);
