@@ -1,4 +1,4 @@
-import { OTHER_WINDOW, contradicts, limitsOf, windowOf } from './account-limits.ts';
+import { OTHER_WINDOW, contradicts, windowOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
 import {
   MAX_PAUSE_MS,
@@ -234,7 +234,6 @@ function correct(account: Account, permit: Permit, { headers, tookMs }: CallResp
   }
   const { reset } = headers;
   if (reset && window.reset && reset.id < window.reset.id - 1) return;
-  const isNews = headers.limit !== limitsOf(account, rules.plan)[name];
   const other = account[OTHER_WINDOW[name]];
   if (contradicts(name, headers.limit, other.limit)) other.limit = undefined;
   window.limit = headers.limit;
@@ -242,8 +241,7 @@ function correct(account: Account, permit: Permit, { headers, tookMs }: CallResp
   const used = Math.max(0, headers.limit - headers.remaining);
   const uncounted = account.granted - permit.settledBefore - 1;
   const excess = window.total - used - uncounted;
-  // What may be a mistake only tightens.
-  if (excess > 0 && !isNews && permit.epoch === account.epoch) dropOldest(window, excess);
+  if (excess > 0 && permit.epoch === account.epoch) dropOldest(window, excess);
   const missing = used - window.total;
   if (missing > 0) add(window, freeSlot(name, nowMs), missing);
   if (!reset) return;

@@ -180,7 +180,8 @@ export class Throttle {
   close(): Promise<void> {
     this.#isStopping = true;
     this.#source.close();
-    for (const waiter of this.#writes) this.#refuse(waiter, this.refusal('stopping'));
+    const refused = this.refusal('stopping');
+    for (const waiter of this.#writes) this.#refuse(waiter, refused);
     this.pull();
     return this.#closed.promise;
   }

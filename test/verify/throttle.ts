@@ -1,9 +1,10 @@
 import { runTests } from './run-tests.ts';
 import type { Suite } from './suite.ts';
 import { abandoned, killed, sigterm, usedUpDay } from './throttle/ends.ts';
-import { malformed, manyKeys } from './throttle/in-process.ts';
+import { leavers, malformed, manyKeys } from './throttle/in-process.ts';
 import { redisFaults } from './throttle/redis-faults.ts';
-import { clocks, saturation, storm } from './throttle/saturation.ts';
+import { clocks, saturation } from './throttle/saturation.ts';
+import { storms } from './throttle/storms.ts';
 
 const SIMULATED = 'no 429 and the whole plan used: three days, plans that change, restarts, all on virtual time';
 
@@ -11,7 +12,7 @@ export const throttle: Suite = {
   about: 'petql processes whose clients want more than a plan allows',
   // The longest first, so that the others run beside them.
   checks: [
-    storm,
+    ...storms,
     ...redisFaults,
     ...saturation,
     ...clocks,
@@ -20,6 +21,7 @@ export const throttle: Suite = {
     abandoned,
     usedUpDay,
     ...manyKeys,
+    leavers,
     malformed,
     {
       name: 'simulated',

@@ -1,7 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { createGateway } from '../../../src/index.ts';
 import { PLANS } from '../../../src/plan.ts';
 import { brokenPromises } from '../../support/check.ts';
+import { tooMany } from '../../support/pet-api/fault.ts';
 import { createPetApi } from '../../support/pet-api/pet-api.ts';
 import type { HeaderRecord } from '../../support/pet-api/fault.ts';
 import { percentile } from '../../../src/simulate/percentile.ts';
@@ -71,6 +74,72 @@ async function callAll({ random, resources }: Scene, place: 'memory' | 'redis'):
   ].filter((problem) => problem !== false);
   const measured = `p50 ${percentile(addedMs, 0.5).toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms`;
   return { calls: arrived, measured, problems };
+}
+
+const PAUSE_MS = 12_000;
+const LEAVE_PER_SECOND = 1_000;
+const LEAVE_AFTER_MS = 250;
+const STAYING = 20;
+const MAX_ADDED_MS = 500;
+const MAX_BYTES = 1_500;
+
+/** The key is paused after a 429, and clients give up by the thousand while others wait for the end of the pause. */
+export const leavers = scenario(
+  {
+    name: 'leavers',
+    goal: `${LEAVE_PER_SECOND} clients a second leave: the first call ${MAX_ADDED_MS} ms late at most, ${MAX_BYTES} bytes for each`,
+  },
+  async ({ resources }) => {
+    const plan = { ...PLANS.business, windows: 'fixed', tells: 'minute' } as const;
+    const petApi = createPetApi({ planOf: () => plan });
+    const gateway = createGateway({
+      petApiUrl: 'http://pet-api.test/v1',
+      dispatcher: petApi.connect(),
+      plan: 'business',
+    });
+    resources.defer(() => gateway.close());
+    await gateway.ready();
+    const create = (signal?: AbortSignal) =>
+      gateway.execute({ document: CREATE, apiKey: 'key', waitMs: 25_000, ...(signal && { signal }) });
+    const leave = () => create(AbortSignal.timeout(LEAVE_AFTER_MS)).catch(() => {});
+    petApi.fault = tooMany(PAUSE_MS / 1_000 - 1);
+    await leave();
+    petApi.fault = undefined;
+    const pausedAtMs = petApi.log[0]?.atMs ?? 0;
+    const leaveFor = async (untilMs: number) => {
+      const fromMs = petApi.now();
+      const gone: Promise<unknown>[] = [];
+      while (petApi.now() < untilMs) {
+        while (gone.length < ((petApi.now() - fromMs) / 1_000) * LEAVE_PER_SECOND) gone.push(leave());
+        await setTimeout(2);
+      }
+      await Promise.all(gone);
+      return gone.length;
+    };
+    // The first ones fill what is kept for later.
+    await leaveFor(pausedAtMs + PAUSE_MS / 3);
+    const beforeBytes = heapBytes();
+    const left = await leaveFor(pausedAtMs + PAUSE_MS - 3 * LEAVE_AFTER_MS);
+    const bytes = Math.round((heapBytes() - beforeBytes) / left);
+    const answers = await Promise.all(Array.from({ length: STAYING }, () => create()));
+
+    const lateMs = (petApi.log[1]?.atMs ?? Infinity) - pausedAtMs - PAUSE_MS;
+    const failed = answers.filter(({ errors }) => errors).length;
+    const problems = [
+      lateMs > MAX_ADDED_MS && `the first call came ${lateMs} ms late`,
+      bytes > MAX_BYTES && `${bytes} bytes for each client that left`,
+      failed > 0 && `${failed} of those who stayed failed`,
+      petApi.log.length !== 1 + STAYING && `${petApi.log.length} calls, ${1 + STAYING} expected`,
+    ].filter((problem) => problem !== false);
+    return { calls: petApi.log.length, measured: `${lateMs} ms late, ${bytes} bytes each of ${left}`, problems };
+  },
+);
+
+/** What is left after a garbage collection. */
+function heapBytes(): number {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return process.memoryUsage().heapUsed;
 }
 
 const RESPONSES = 300_000;

@@ -1,8 +1,5 @@
-import { setTimeout } from 'node:timers/promises';
 import { PLANS } from '../../../src/plan.ts';
 import { startLoad } from '../../support/load.ts';
-import type { PetApi } from '../../support/pet-api/pet-api.ts';
-import { until } from '../../support/until.ts';
 import type { Check } from '../suite.ts';
 import { MINUTE_MS, judge, nextMinute, scenario, startTrial, untilUpstream } from './scenario.ts';
 import type { Findings, Scene, TrialOptions } from './scenario.ts';
@@ -60,51 +57,4 @@ async function saturate(scene: Scene, { planName, minutes, atLeast, ...options }
   await untilUpstream(petApi, fromMs + minutes * MINUTE_MS + BEGUN_MS);
   await load.stop();
   return judge({ trial, operations: load.operations, used: { plan, key, fromMs, atLeast } });
-}
-
-const STORM_MS = 600_000;
-const MAX_STORM_CALLS = 8;
-/** Keys whose quota is exhausted when the storm begins, and keys that are first used in it. */
-const EXHAUSTED_KEYS = ['used-1', 'used-2'] as const;
-const NEW_KEYS = ['new-1', 'new-2'] as const;
-/** A Retry-After that is shorter than any backoff should be, and no word of the plan. */
-const STORM_HEADERS = {
-  'retry-after': '1',
-  'x-ratelimit-limit': undefined,
-  'x-ratelimit-remaining': undefined,
-  'x-ratelimit-reset': undefined,
-};
-
-/** The upstream is out of order for ten minutes, and all clients go on. */
-export const storm = scenario(
-  { name: 'storm', goal: `at most ${MAX_STORM_CALLS} calls a key in ten minutes of 429`, processes: 3 },
-  async (scene) => {
-    const trial = await startTrial(scene, { plan: PLANS.pro, replicas: 3 });
-    const { petApi, fleet } = trial;
-    const start = (key: string) =>
-      startLoad({ endpoints: fleet.endpoints, key, clientsPerReplica: 4, random: scene.random });
-    const early = EXHAUSTED_KEYS.map(start);
-    // Its calls are not the storm's: the first one that the storm meets is the next window's.
-    await until(() => EXHAUSTED_KEYS.every((key) => isExhausted(petApi, key)));
-    const before = petApi.log.length;
-    petApi.fault = () => ({ status: 429, headers: STORM_HEADERS });
-    const loads = [...early, ...NEW_KEYS.map(start)];
-    await setTimeout(STORM_MS);
-    await Promise.all(loads.map((load) => load.stop()));
-
-    const stormed = Map.groupBy(petApi.log.slice(before), ({ key }) => key);
-    const calls = [...EXHAUSTED_KEYS, ...NEW_KEYS].map((key) => ({ key, count: stormed.get(key)?.length ?? 0 }));
-    const problems = calls.map(
-      ({ key, count }) => count > MAX_STORM_CALLS && `${key}: ${count} calls, at most ${MAX_STORM_CALLS} expected`,
-    );
-    const measured = `calls a key: ${calls.map(({ count }) => count).join(', ')}`;
-    return judge({ trial, operations: loads.flatMap((load) => load.operations), measured, problems });
-  },
-);
-
-/** Whether the key has used all calls of this minute, to the last response. */
-function isExhausted({ log, now }: PetApi, key: string): boolean {
-  const minuteMs = now() - (now() % MINUTE_MS);
-  const own = log.filter((call) => call.key === key && call.atMs >= minuteMs);
-  return own.length === PLANS.pro.perMinute && own.every(({ answeredAtMs }) => answeredAtMs !== undefined);
 }
