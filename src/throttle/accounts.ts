@@ -90,22 +90,16 @@ export function createAccounts(options: AccountsOptions) {
     },
     /** Settles a permit by the end of its call. Never rejects: what the store does not take is applied once it is available. */
     async settle(apiKey: string, permit: Permit, end: CallEnd): Promise<void> {
+      let counts: readonly Counts[] = [];
       const change: AccountChange<void> = (account, nowMs, own) => {
-        if (log.debug) passTime(account, nowMs, own);
-        const before = log.debug && countsOf(account);
+        if (!log.debug) return applyEnd(account, permit, end, { nowMs, rules: own });
+        passTime(account, nowMs, own);
+        const before = countsOf(account);
         applyEnd(account, permit, end, { nowMs, rules: own });
-        if (before) logCorrection(apiKey, end, before, countsOf(account));
+        counts = [before, countsOf(account)];
       };
-      if (offline.get(apiKey)?.account.epoch !== permit.epoch) {
-        try {
-          return await updateStore(apiKey, change, end);
-        } catch {
-          // Redis may have carried it out, and a refund counts each time: the lease runs out instead.
-          if (end.kind === 'unused') return;
-          openOffline(apiKey).unwritten.push(change);
-        }
-      }
-      updateOffline(apiKey, change);
+      await settleBy(change, { apiKey, permit, end });
+      logCorrection(apiKey, end, counts);
     },
     quotaState,
     /** Whether the upstream has accepted the key, as far as this process knows. */
@@ -153,9 +147,26 @@ export function createAccounts(options: AccountsOptions) {
     return quotaStateOf(account, nowMs, rules);
   }
 
+  async function settleBy(
+    change: AccountChange<void>,
+    { apiKey, permit, end }: { readonly apiKey: string; readonly permit: Permit; readonly end: CallEnd },
+  ): Promise<void> {
+    if (offline.get(apiKey)?.account.epoch !== permit.epoch) {
+      try {
+        return await updateStore(apiKey, change, end);
+      } catch {
+        // Redis may have carried it out, and a refund counts each time: the lease runs out instead.
+        if (end.kind === 'unused') return;
+        openOffline(apiKey).unwritten.push(change);
+      }
+    }
+    updateOffline(apiKey, change);
+  }
+
   /** Headers have lowered or raised a count, or named a limit. */
-  function logCorrection(apiKey: string, end: CallEnd, before: Counts, after: Counts): void {
-    if (end.kind === 'unused' || end.kind === 'lost' || JSON.stringify(before) === JSON.stringify(after)) return;
+  function logCorrection(apiKey: string, end: CallEnd, [before, after]: readonly Counts[]): void {
+    if (!before || end.kind === 'unused' || end.kind === 'lost') return;
+    if (JSON.stringify(before) === JSON.stringify(after)) return;
     log.debug?.({ key: nameOf(apiKey), told: end.headers, before, after }, 'count corrected');
   }
 

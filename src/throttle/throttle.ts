@@ -88,8 +88,10 @@ export class Throttle {
   /** Waits for a permit and then sends. A write that would wait beyond its deadline is refused at once. */
   async write(request: WriteRequest): Promise<WriteResult> {
     const refused = this.#refusalOf(request);
-    if (refused) this.#decisions.logRefusal(refused, request.id);
-    if (refused) return refused;
+    if (refused) {
+      this.#decisions.logRefusal(refused, request.id);
+      return refused;
+    }
 
     const waiter = new Waiter(request, {
       nowMs: this.#options.clock.elapsed(),
@@ -248,13 +250,15 @@ export class Throttle {
   async #run(): Promise<void> {
     this.#jobs -= 1;
     const permit = this.#permits.shift();
-    if (permit) {
-      this.#running += 1;
-      await this.#use(permit, this.#nextCall());
-      this.#running -= 1;
+    if (!permit) {
+      // It was given back meanwhile, so the reservoir is one short.
+      this.#queue.addPermits(1);
+      return this.#advance();
     }
-    // The permit was given back meanwhile, so the reservoir is one short.
-    else this.#queue.addPermits(1);
+
+    this.#running += 1;
+    await this.#use(permit, this.#nextCall());
+    this.#running -= 1;
     this.#advance();
   }
 
