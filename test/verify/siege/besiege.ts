@@ -15,6 +15,8 @@ import type { Order, Report } from './attacks.ts';
 export interface Siege extends Pick<Order, 'attacks' | 'connections'> {
   /** Requests in all; the siege ends with them. Default: as many as fit into its time. */
   readonly requests?: number | undefined;
+  /** Max growth of the heap after a collection. Default: none. */
+  readonly maxGrownMb?: number;
   /** Where petql keeps its accounts. Default: in memory. */
   readonly store?: 'memory' | 'redis' | 'state-file';
   /** Arguments of petql beside those of all sieges. */
