@@ -22,7 +22,7 @@ export default defineConfig({
   plugins: ['typescript', 'unicorn', 'import', 'promise', 'node', 'oxc', 'vitest'],
   categories: { correctness: 'error', suspicious: 'error', perf: 'error' },
   rules: {
-    'import/no-cycle': 'error',
+    'import/no-cycle': ['error', { ignoreTypes: false }],
     'eslint/eqeqeq': 'error',
     'eslint/max-params': ['error', { max: 4 }],
     'eslint/no-console': 'error',
@@ -32,6 +32,7 @@ export default defineConfig({
     'typescript/no-misused-promises': 'error',
     'typescript/no-misused-spread': ['error', { allow: ['string'] }],
     'typescript/no-non-null-assertion': 'error',
+    'typescript/unbound-method': 'error',
     'typescript/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
     // Pothos types and the entry points register themselves by being imported.
     'import/no-unassigned-import': 'off',
@@ -41,8 +42,6 @@ export default defineConfig({
     'typescript/no-unsafe-type-assertion': 'off',
     // TypeScript's noImplicitReturns says the same and understands exhaustive switches.
     'typescript/consistent-return': 'off',
-    // Plugin hooks of Yoga and undici hand out functions that use no `this`.
-    'typescript/unbound-method': 'off',
     // The code awaits in loops where order matters, and spreads options.
     'eslint/no-await-in-loop': 'off',
     'oxc/no-map-spread': 'off',

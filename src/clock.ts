@@ -1,9 +1,9 @@
 /** The time, injected wherever it matters so that tests can move it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. The machine's clock may be set back or forth. */
-  now(): number;
+  readonly now: () => number;
   /** Milliseconds since some moment; nothing sets it back. On Linux it stands still while the machine is suspended. */
-  elapsed(): number;
+  readonly elapsed: () => number;
 }
 
 export const systemClock: Clock = { now: () => Date.now(), elapsed: () => performance.now() };

@@ -39,7 +39,7 @@ ${describeConfig('sandbox')}`;
 
 interface Service {
   readonly banner: string;
-  stop(signal: string): Promise<void>;
+  readonly stop: (signal: string) => Promise<void>;
 }
 
 try {

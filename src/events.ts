@@ -3,14 +3,14 @@
  * throw. No event holds an API key.
  */
 export interface Events {
-  operation(event: OperationEvent): void;
+  readonly operation: (event: OperationEvent) => void;
   /** Reads of an operation cost no upstream call. */
-  saved(event: { readonly reason: string; readonly calls: number }): void;
-  upstreamCall(event: UpstreamCallEvent): void;
-  waited(event: WaitEvent): void;
+  readonly saved: (event: { readonly reason: string; readonly calls: number }) => void;
+  readonly upstreamCall: (event: UpstreamCallEvent) => void;
+  readonly waited: (event: WaitEvent) => void;
   /** A read is sent again after a failure, beside its `upstreamCall`. */
-  retried(event: { readonly operation: 'getPet' | 'listPets' }): void;
-  storeUpdate(event: StoreUpdateEvent): void;
+  readonly retried: (event: { readonly operation: 'getPet' | 'listPets' }) => void;
+  readonly storeUpdate: (event: StoreUpdateEvent) => void;
 }
 
 /** An operation is answered or rejected. */

@@ -8,11 +8,11 @@ type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A logger such as pino's, Fastify's or the console. No line holds an API key, a header or a body. */
 export interface Log {
-  info(details: object, message: string): void;
-  warn(details: object, message: string): void;
-  error(details: object, message: string): void;
+  readonly info: (details: object, message: string) => void;
+  readonly warn: (details: object, message: string) => void;
+  readonly error: (details: object, message: string) => void;
   /** Gets a line for each operation. */
-  debug?(details: object, message: string): void;
+  readonly debug?: (details: object, message: string) => void;
 }
 
 /** Max memory of lines that nobody reads; further ones are dropped and counted. */
@@ -92,7 +92,7 @@ export function withLevel(log: Log, level: LogLevel | undefined): Log {
 }
 
 /** Pino has the method `debug` at every level. Undefined for loggers that cannot tell. */
-function hasLevel(log: Log & { isLevelEnabled?(level: string): boolean }): boolean | undefined {
+function hasLevel(log: Log & { readonly isLevelEnabled?: (level: string) => boolean }): boolean | undefined {
   return log.isLevelEnabled?.('debug');
 }
 

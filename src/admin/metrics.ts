@@ -10,9 +10,9 @@ import { LastHour } from './last-hour.ts';
 
 /** States that are read when Prometheus scrapes or somebody opens the quota page. */
 export interface AdminSources {
-  views(): AsyncIterable<CallerView>;
-  health(): Health;
-  replicas(): number;
+  readonly views: () => AsyncIterable<CallerView>;
+  readonly health: () => Health;
+  readonly replicas: () => number;
   readonly clock: Clock;
 }
 

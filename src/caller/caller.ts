@@ -1,4 +1,7 @@
+import type { Clock } from '../clock.ts';
+import type { Events } from '../events.ts';
 import { keyLog } from '../log.ts';
+import type { Log } from '../log.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { Freshness } from '../reads/freshness.ts';
 import { FailedCalls } from '../reads/failed-calls.ts';
@@ -10,16 +13,40 @@ import type { RequestTerms } from '../reads/pending-reads.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import { createReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';
+import type { SharedLists } from '../reads/shared-lists.ts';
+import type { NameOf } from '../store/names.ts';
+import type { Accounts } from '../throttle/accounts.ts';
 import { Throttle } from '../throttle/throttle.ts';
 import type { QuotaState } from '../throttle/quota-state.ts';
+import type { Spans } from '../tracing.ts';
+import type { PetApi } from '../upstream/pet-api.ts';
 import type { RejectedKeys } from '../upstream/rejected-keys.ts';
 import { createWrites } from '../writes/create-pet.ts';
+import type { SubmitRecords } from '../writes/idempotency.ts';
 import { quotaViewOf } from './quota.ts';
 import type { QuotaView } from './quota.ts';
-import type { CallersOptions } from './callers.ts';
 import { estimateCalls } from './cost-estimate.ts';
 import { createRequestPets } from './request-pets.ts';
 import type { SavedCalls } from './usage.ts';
+
+export interface CallersOptions {
+  readonly petApi: PetApi;
+  readonly accounts: Accounts;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */
+  readonly idleMs: number;
+  /** How many processes share a plan. */
+  readonly replicas: () => number;
+  /** Shares lists between them; undefined without Redis. */
+  readonly sharedLists: SharedLists | undefined;
+  /** Where submits with an idempotency key are stored. */
+  readonly submits: SubmitRecords;
+  /** Names callers where they are shown and stored. */
+  readonly nameOf: NameOf;
+  readonly events: Events | undefined;
+  readonly spans: Spans;
+}
 
 /** What all callers share. */
 type SharedParts = Pick<CallerParts, 'getRoute' | 'retryBudget'> & {

@@ -1,41 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
-import type { Events } from '../events.ts';
 import { heapShare } from '../heap.ts';
-import type { Log } from '../log.ts';
 import { createGetRoute } from '../reads/get-route.ts';
 import { createSnapshotMemory } from '../reads/pet-cache.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
-import type { SharedLists } from '../reads/shared-lists.ts';
-import type { Spans } from '../tracing.ts';
-import type { NameOf } from '../store/names.ts';
-import type { Accounts } from '../throttle/accounts.ts';
-import type { PetApi } from '../upstream/pet-api.ts';
 import { RejectedKeys } from '../upstream/rejected-keys.ts';
-import type { SubmitRecords } from '../writes/idempotency.ts';
 import { createCaller } from './caller.ts';
-import type { Caller, CallerView } from './caller.ts';
-
-export interface CallersOptions {
-  readonly petApi: PetApi;
-  readonly accounts: Accounts;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */
-  readonly idleMs: number;
-  /** How many processes share a plan. */
-  readonly replicas: () => number;
-  /** Shares lists between them; undefined without Redis. */
-  readonly sharedLists: SharedLists | undefined;
-  /** Where submits with an idempotency key are stored. */
-  readonly submits: SubmitRecords;
-  /** Names callers where they are shown and stored. */
-  readonly nameOf: NameOf;
-  readonly events: Events | undefined;
-  readonly spans: Spans;
-}
+import type { Caller, CallerView, CallersOptions } from './caller.ts';
 
 const MIN_IDLE_MS = 900_000;
 /** A caller without its snapshots. */

@@ -3,6 +3,12 @@ import type { CallerParts } from '../reads/caller-parts.ts';
 import { LISTS, isList } from '../reads/read-key.ts';
 import type { ListName, ReadKey } from '../reads/read-key.ts';
 
+/** What an operation would read and write. */
+export interface Demands {
+  readonly reads: readonly ReadKey[];
+  readonly creations: number;
+}
+
 /**
  * Returns the most calls that these reads can cost, retries aside: one for each different read that is not fresh, and one
  * for each list that the planner may try to save some of them.

@@ -1,4 +1,5 @@
 import DataLoader from 'dataloader';
+import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
@@ -6,25 +7,27 @@ import type { ReadRequest, ReadResult, RequestTerms, ServedAnswer } from '../rea
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import type { Found } from '../reads/snapshot.ts';
-import type { RequestWait } from '../tracing.ts';
-import type { Created, Writes } from '../writes/create-pet.ts';
-import type { CallersOptions } from './callers.ts';
+import type { RequestWait, Spans } from '../tracing.ts';
+import type { Writes } from '../writes/create-pet.ts';
+import type { Created } from '../writes/idempotency.ts';
 import { createUsageMeter } from './usage.ts';
 
 /** What a resolver reads and writes. Every failure is a PetqlError. */
 export interface Pets {
   /** Up to `limit` pets with this status, or of all. */
-  list(status: PetStatus | undefined, limit: number): Promise<readonly Pet[]> | readonly Pet[];
+  readonly list: (status: PetStatus | undefined, limit: number) => Promise<readonly Pet[]> | readonly Pet[];
   /** The pet, or null when there is none. */
-  byId(id: Int64): Promise<Pet | null> | Pet | null;
+  readonly byId: (id: Int64) => Promise<Pet | null> | Pet | null;
   /** @param idempotencyKey makes it one creation, however often it is submitted within a day. */
-  create(pet: NewPet, idempotencyKey?: string): Promise<Created>;
+  readonly create: (pet: NewPet, idempotencyKey?: string) => Promise<Created>;
 }
 
 /** A read and what it found. */
 export type CachedRead = readonly [key: ReadKey, found: Found];
 
-interface RequestPetsOptions extends Pick<CallersOptions, 'clock' | 'spans'> {
+interface RequestPetsOptions {
+  readonly clock: Clock;
+  readonly spans: Spans;
   readonly reads: PetReads;
   readonly writes: Writes;
   readonly request: RequestTerms;
@@ -54,7 +57,7 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
       return writes.create(pet, {
         ...request,
         idempotencyKey,
-        charge: meter.called,
+        charge: () => meter.called(),
         waited: (waitedMs, refused) => onWaited({ kind: 'write', waitedMs, refused }),
       });
     },
@@ -66,7 +69,7 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
     async settled(): Promise<void> {
       await Promise.allSettled(loads);
     },
-    usage: meter.usage,
+    usage: () => meter.usage(),
     saved: meter.saved,
     /** What it has read so far, for `repeat`; undefined once it has written. */
     cachedReads: (): readonly CachedRead[] | undefined => (hasWritten ? undefined : [...found]),

@@ -14,11 +14,11 @@ export interface PlannedRead {
 export interface PlanFacts {
   readonly size: StoreSize;
   /** Whether anything else was, or is being, called for. */
-  hasCalledOther(key: ReadKey): boolean;
+  readonly hasCalledOther: (key: ReadKey) => boolean;
   /** Whether a single pet may be called for. */
   readonly mayGet: boolean;
   /** Whether the list showed the pet when it was last called for; undefined where it never was. */
-  hasShown(list: ListName, id: Int64): boolean | undefined;
+  readonly hasShown: (list: ListName, id: Int64) => boolean | undefined;
 }
 
 export interface CallPlan<Read extends PlannedRead> {

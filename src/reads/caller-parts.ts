@@ -26,11 +26,11 @@ export interface CallerParts {
   /** Of all callers. */
   readonly retryBudget: RetryBudget;
   /** What is remembered of a 401. */
-  readonly rejectedKey: { error(): PetqlError | undefined; accept(): void };
+  readonly rejectedKey: { readonly error: () => PetqlError | undefined; readonly accept: () => void };
   /** Undefined without Redis. */
   readonly sharedLists: CallerLists | undefined;
   /** The upstream rejected the key with 401, and not because of a ban. */
-  onRejected(): void;
+  readonly onRejected: () => void;
   /** A call is sent that is a retry. */
-  onRetry(key: ReadKey): void;
+  readonly onRetry: (key: ReadKey) => void;
 }

@@ -28,7 +28,7 @@ interface Failure extends Pick<FailedCall, 'error' | 'isTransient'> {
   /** What the upstream asked for; undefined where it did not. */
   readonly retryAfterMs: number | undefined;
   /** Takes an early retry from the retry budget; false where there is none, or nobody waits for it. */
-  takeRetry(): boolean;
+  readonly takeRetry: () => boolean;
 }
 
 /** The first backoff; each further failure doubles it. */

@@ -32,16 +32,16 @@ export interface RequestTerms {
   /** By `clock.elapsed()`: no call is sent for the request later than this. */
   readonly deadlineMs: number;
   /** Called only where there is something to abort. */
-  signal(): AbortSignal | undefined;
+  readonly signal: () => AbortSignal | undefined;
   /** The trace that its calls belong to. */
   readonly trace: TraceContext | undefined;
 }
 
 export interface ReadRequest extends RequestTerms {
   /** A call got a permit for a read of the request. */
-  waited(): void;
+  readonly waited: () => void;
   /** A call was sent, and is billed to this read of the request. */
-  charge(key: ReadKey): void;
+  readonly charge: (key: ReadKey) => void;
 }
 
 /** One read of one request. */
@@ -61,7 +61,7 @@ export interface Waiter {
   /** The error of a call that it waited for. */
   failed: PetqlError | undefined;
   /** The first result counts. */
-  settle(result: ReadResult): void;
+  readonly settle: (result: ReadResult) => void;
 }
 
 /** A read that waits for a call, and all requests that wait for it. */

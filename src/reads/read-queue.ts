@@ -54,7 +54,7 @@ export function createReadQueue(parts: CallerParts) {
     refuse: refuseAll,
     fail: failAll,
     review: onChange,
-    close: readFailures.close,
+    close: () => readFailures.close(),
   };
 
   /**

@@ -25,9 +25,9 @@ interface SharedListsOptions {
   readonly clock: Pick<Clock, 'elapsed'>;
   readonly log: Log;
   /** Whether the store works, so that no read waits for one that does not. */
-  works(): boolean;
+  readonly works: () => boolean;
   /** How many processes share the store. */
-  replicaCount(): number;
+  readonly replicaCount: () => number;
 }
 
 /** The versions in the names of documents are raised with their formats. */
@@ -100,8 +100,8 @@ interface CallerListsParts extends Omit<SharedListsOptions, 'nameOf'> {
   readonly unwritten: Set<CallerLists>;
   readonly cache: PetCache;
   /** Calls `look` a moment later. */
-  lookSoon(lists: CallerLists): void;
-  learn(snapshot: Snapshot): void;
+  readonly lookSoon: (lists: CallerLists) => void;
+  readonly learn: (snapshot: Snapshot) => void;
 }
 
 /**

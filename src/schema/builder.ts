@@ -7,7 +7,7 @@ export interface ResolverContext {
   /** The reads and writes of the caller. */
   readonly pets: Pets;
   /** What is left of the caller's quota. */
-  quota(): Promise<QuotaView>;
+  readonly quota: () => Promise<QuotaView>;
 }
 
 /** Fields are nullable by default, so that a field that fails leaves its siblings intact. */

@@ -1,8 +1,13 @@
 import { createYoga } from 'graphql-yoga';
+import type { Callers } from '../caller/callers.ts';
+import type { Events } from '../events.ts';
 import type { ResolverContext } from '../schema/builder.ts';
 import { schema } from '../schema/schema.ts';
+import type { CheckedOptions } from '../settings.ts';
+import type { Spans } from '../tracing.ts';
 import { createErrorMask, finishedError, shownError } from './errors.ts';
 import { corsOptions } from './http/cors.ts';
+import type { Health } from './http/health.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts';
 import { useHttpRules } from './http/http-rules.ts';
 import { acceptedType } from './http/media-type.ts';
@@ -14,17 +19,26 @@ import { useResults } from './http/results.ts';
 import { useDocumentLimits } from './limits/document-limits.ts';
 import { useExecution } from './limits/execution.ts';
 import { createRequestContext } from './request-context.ts';
-import type { RequestContext } from './request-context.ts';
-import type { RequestState, ServerContext } from './request-state.ts';
-import type { ServerParts } from './server-parts.ts';
+import type { RequestContext, RequestState, ServerContext } from './request-context.ts';
 import { createTelemetry, requestId } from './telemetry.ts';
 import { useTrustedDocuments } from './trusted-documents.ts';
+import type { TrustedDocuments } from './trusted-documents.ts';
+
+/** What the server is made of. */
+export interface ServerParts {
+  readonly settings: CheckedOptions;
+  readonly callers: Callers;
+  readonly health: () => Health;
+  readonly trusted: TrustedDocuments | undefined;
+  readonly events: Events | undefined;
+  readonly spans: Spans;
+}
 
 /** GraphQL over HTTP and in this process, under the same rules: at once from the response cache, or by Yoga. */
 export function createGraphqlServer(parts: ServerParts): Respond {
-  const { settings } = parts;
-  const telemetry = createTelemetry(parts);
-  const createContext = createRequestContext(parts);
+  const { settings, callers } = parts;
+  const telemetry = createTelemetry({ ...parts, log: settings.log });
+  const createContext = createRequestContext(settings, callers);
   const maskError = createErrorMask(settings.log);
   const pages = createPages(settings, parts.health);
   const cache = createResponseCache();

@@ -1,15 +1,48 @@
+import type { ExecutionResult, OperationTypeNode } from 'graphql';
 import type { Caller, QuotaFit } from '../caller/caller.ts';
+import type { Callers } from '../caller/callers.ts';
+import type { Demands } from '../caller/cost-estimate.ts';
 import type { CachedRead, Pets, RequestPets } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
 import { readFreshness } from '../reads/freshness.ts';
 import type { RequestTerms } from '../reads/pending-reads.ts';
+import type { CheckedOptions } from '../settings.ts';
+import type { OperationSpan } from '../tracing.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
 import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
-import { quotaHeaders } from './http/response-headers.ts';
-import type { Demands } from './limits/execution.ts';
-import type { RequestState } from './request-state.ts';
-import type { ServerParts } from './server-parts.ts';
+import { quotaHeaders } from './http/quota-headers.ts';
+
+/** What petql learns about one GraphQL request on its way. */
+export interface RequestState {
+  readonly request: HttpRequest;
+  /** In the log and in the response's `X-Request-Id`. */
+  readonly id: string;
+  readonly startedAtMs: number;
+  /** The calls of the operation belong to its trace. Undefined where the request is none. */
+  readonly span: OperationSpan | undefined;
+  /** Undefined where the document does not name it, or is none. */
+  operation?: OperationName | undefined;
+  context?: RequestContext;
+  /** The result's data as JSON. */
+  data?: string | undefined;
+  result?: ExecutionResult;
+}
+
+export interface OperationName {
+  readonly type: OperationTypeNode;
+  readonly name: string | undefined;
+}
+
+/** What Yoga hands to each hook. */
+export interface ServerContext extends Record<string, unknown> {
+  readonly state: RequestState;
+}
+
+/** Yoga's types of some hooks leave the server context open. */
+export function stateOf(serverContext: object): RequestState {
+  return (serverContext as ServerContext).state;
+}
 
 /** What a request has besides its document. */
 export type RequestContext = Awaited<ReturnType<ReturnType<typeof createRequestContext>>>;
@@ -17,7 +50,7 @@ export type RequestContext = Awaited<ReturnType<ReturnType<typeof createRequestC
 /**
  * Reads a request's headers; with a server-side key, not its Authorization. Returns a promise only where a function finds the key.
  */
-export function createRequestContext({ settings, callers }: ServerParts) {
+export function createRequestContext(settings: CheckedOptions, callers: Callers) {
   const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl } = settings;
   const usualFreshness = readFreshness(undefined, settings);
   return ({ request, id, span }: Pick<RequestState, 'id' | 'request' | 'span'>) => {

@@ -1,14 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { NO_USAGE } from '../caller/usage.ts';
+import type { Events } from '../events.ts';
+import type { Log } from '../log.ts';
 import { readTraceContext, traceIdOf } from '../tracing.ts';
+import type { Spans } from '../tracing.ts';
 import { finishedError } from './errors.ts';
 import type { HttpRequest } from './http/http-message.ts';
 import { usageOf } from './http/results.ts';
-import type { RequestState } from './request-state.ts';
-import type { ServerParts } from './server-parts.ts';
+import type { RequestState } from './request-context.ts';
+
+/** Where operations are reported to. */
+interface Reports {
+  readonly log: Log;
+  readonly events: Events | undefined;
+  readonly spans: Spans;
+}
 
 /** Reports each operation once: a log line, an event for the metrics and a span. */
-export function createTelemetry({ settings: { log }, events, spans }: ServerParts) {
+export function createTelemetry({ log, events, spans }: Reports) {
   return {
     begin(request: HttpRequest): RequestState {
       const { traceparent, tracestate } = request.headers;

@@ -17,7 +17,7 @@ interface ChartText {
   readonly title: string;
   readonly note: string;
   /** Labels a power of ten on the scale. */
-  label(value: number): string;
+  readonly label: (value: number) => string;
 }
 
 /** Returns a page with the table, and the age and the calls through the day as curves. It loads nothing else. */

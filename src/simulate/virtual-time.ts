@@ -3,9 +3,9 @@ import { createGateway } from '../gateway.ts';
 /** The clock and the timers of this process, which stand still until they are moved. */
 export interface VirtualTime extends Disposable {
   /** Lets time pass until it is over, one timer after the other: what each starts goes on until it waits for a timer. */
-  run(isOver: () => boolean): Promise<void>;
+  readonly run: (isOver: () => boolean) => Promise<void>;
   /** Lets happen what needs no time. */
-  settle(isOver: () => boolean): Promise<void>;
+  readonly settle: (isOver: () => boolean) => Promise<void>;
 }
 
 interface Timer {
@@ -17,7 +17,7 @@ interface Timer {
 
 const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date } = globalThis;
 const REAL = { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date };
-const { now: realElapsed } = performance;
+const realElapsed = performance.now.bind(performance);
 const turnOfTheLoop = () => new Promise<void>((resolve) => void setImmediate(resolve));
 /** Turns of the loop in which no time passes, after which nothing will happen. */
 const MAX_IDLE_TURNS = 100_000;

@@ -14,7 +14,7 @@ export interface KeySecret {
    * @throws Error with what to do, where the store has another key secret: the quota would be used twice.
    * @throws StoreUnavailableError
    */
-  check(): Promise<void>;
+  readonly check: () => Promise<void>;
 }
 
 /**

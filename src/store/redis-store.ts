@@ -22,7 +22,7 @@ const CLOCK_EVERY_MS = 500;
 interface Update {
   readonly change: Change<unknown>;
   resolve(result: unknown): void;
-  reject(error: unknown): void;
+  readonly reject: (error: unknown) => void;
 }
 
 /**
@@ -164,13 +164,13 @@ function applyAll(batch: readonly Update[], seen: string, nowMs: number) {
   const before = seen === '' ? undefined : seen.slice(NO_VERSION.length);
   let now: Pick<Changed<unknown>, 'text' | 'ttlMs'> = { text: before, ttlMs: 0 };
   const ends: (() => void)[] = [];
-  for (const { change, resolve, reject } of batch) {
+  for (const update of batch) {
     try {
-      const changed = change(now.text, nowMs);
+      const changed = update.change(now.text, nowMs);
       if (changed.text !== now.text) now = changed;
-      ends.push(() => resolve(changed.result));
+      ends.push(() => update.resolve(changed.result));
     } catch (error) {
-      ends.push(() => reject(error));
+      ends.push(() => update.reject(error));
     }
   }
   const settle = () => ends.forEach((end) => end());

@@ -11,14 +11,14 @@ export interface RedisConnection {
    * @returns `won` or `lost`, Redis's time in milliseconds, and after a lost compare the stored text: separated by spaces.
    * @throws StoreUnavailableError when Redis is not reachable, too slow, or refuses to write.
    */
-  compareAndSet(
+  readonly compareAndSet: (
     key: string,
     version: string,
     action: 'delete' | 'keep' | 'set',
     ...textAndTtl: string[]
-  ): Promise<string>;
+  ) => Promise<string>;
   /** Closes the connection at once. */
-  close(): void;
+  readonly close: () => void;
   /** Whether each document has the time of its own node. Default false. */
   readonly hasManyClocks?: boolean | undefined;
 }

@@ -7,11 +7,11 @@ export interface Store {
    * @param change is pure: over Redis it runs again when another replica wrote first.
    * @throws StoreUnavailableError when the store could not be read or written; whether the change was written is not known.
    */
-  update<Result>(name: string, change: Change<Result>): Promise<Result>;
+  readonly update: <Result>(name: string, change: Change<Result>) => Promise<Result>;
   /** The store's clock, in milliseconds since the Unix epoch: Redis's own as last seen, so that replicas agree. */
-  nowMs(): number;
+  readonly nowMs: () => number;
   /** Closes file or connection. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** A store that other processes write too. */
@@ -21,13 +21,13 @@ export interface SharedStore extends Store {
    *
    * @throws StoreUnavailableError
    */
-  read(name: string): Promise<string | undefined>;
+  readonly read: (name: string) => Promise<string | undefined>;
   /**
    * Writes a document, whatever it was.
    *
    * @throws StoreUnavailableError when it may be written or not.
    */
-  write(name: string, text: string, ttlMs: number): Promise<void>;
+  readonly write: (name: string, text: string, ttlMs: number) => Promise<void>;
 }
 
 /** @param found the document's text; undefined where there is none, or it has expired. */

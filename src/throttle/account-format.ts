@@ -57,3 +57,19 @@ export const ACCOUNT = z.object({
 /** One API key's count with the upstream: how many calls of each window are spent, by petql's own count. */
 export type Account = z.infer<typeof ACCOUNT>;
 export type WindowCount = z.infer<typeof WINDOW>;
+
+export type WindowName = 'day' | 'minute';
+
+/** The right to make one call, and what the account knew when it was granted. */
+export interface Permit {
+  readonly epoch: string;
+  readonly grantedAtMs: number;
+  /** How many permits were settled by then: the upstream had counted their calls, or they were never sent. */
+  readonly settledBefore: number;
+  readonly successesBefore: number;
+  readonly minuteSlot: number;
+  readonly daySlot: number;
+  readonly isProbe: boolean;
+  /** Whether it is the probe after a 429: a 401 or 403 to it may be a ban. */
+  readonly isAfterRefusal: boolean;
+}

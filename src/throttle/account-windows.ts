@@ -1,8 +1,6 @@
 import { isOnTheHour, limitsOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
-import type { Account, WindowCount } from './account-format.ts';
-
-export type WindowName = 'day' | 'minute';
+import type { Account, WindowCount, WindowName } from './account-format.ts';
 
 /** Slots are short enough that little of a window is wasted, and few enough to be kept. */
 export const WINDOWS = {

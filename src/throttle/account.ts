@@ -17,8 +17,7 @@ import {
   passTime,
   resetInMs,
 } from './account-windows.ts';
-import type { WindowName } from './account-windows.ts';
-import type { Account } from './account-format.ts';
+import type { Account, Permit, WindowName } from './account-format.ts';
 import type { HeaderLimits } from './header-limits.ts';
 
 /**
@@ -39,20 +38,6 @@ import type { HeaderLimits } from './header-limits.ts';
  * 5. `granted` only grows: of two accounts of one key, the one with fewer is the older.
  * 6. Permits granted = sent + refunded + leased.
  */
-
-/** The right to make one call, and what the account knew when it was granted. */
-export interface Permit {
-  readonly epoch: string;
-  readonly grantedAtMs: number;
-  /** How many permits were settled by then: the upstream had counted their calls, or they were never sent. */
-  readonly settledBefore: number;
-  readonly successesBefore: number;
-  readonly minuteSlot: number;
-  readonly daySlot: number;
-  readonly isProbe: boolean;
-  /** Whether it is the probe after a 429: a 401 or 403 to it may be a ban. */
-  readonly isAfterRefusal: boolean;
-}
 
 export interface Taken {
   readonly permits: readonly Permit[];

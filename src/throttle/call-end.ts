@@ -1,6 +1,7 @@
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { fail, lose, refund, refuse, settle, succeed } from './account.ts';
-import type { CallResponse, Moment, Permit, RateLimited } from './account.ts';
+import type { CallResponse, Moment, RateLimited } from './account.ts';
+import type { Permit } from './account-format.ts';
 import type { Account } from './account-format.ts';
 import { inFlight } from './account-windows.ts';
 import { headerLimits } from './header-limits.ts';

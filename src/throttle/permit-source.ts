@@ -1,12 +1,13 @@
 import type { Clock } from '../clock.ts';
-import type { Permit, Taken } from './account.ts';
+import type { Taken } from './account.ts';
+import type { Permit } from './account-format.ts';
 
 interface PermitSourceOptions {
   readonly clock: Clock;
-  take(wanted: number): Promise<Taken>;
-  onTaken(permits: readonly Permit[]): void;
-  onFailure(error: unknown): void;
-  onOpen(): void;
+  readonly take: (wanted: number) => Promise<Taken>;
+  readonly onTaken: (permits: readonly Permit[]) => void;
+  readonly onFailure: (error: unknown) => void;
+  readonly onOpen: () => void;
 }
 
 /** While another replica's probe is under way, the account is read again after this, then after twice this, and so on. */

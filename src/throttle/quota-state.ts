@@ -1,6 +1,6 @@
 import type { Account } from './account-format.ts';
 import { WINDOWS, WINDOW_NAMES, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './account-windows.ts';
-import type { WindowName } from './account-windows.ts';
+import type { WindowName } from './account-format.ts';
 import { knownPlanName, knownWindows, limitsOf } from './account-limits.ts';
 import type { AccountRules } from './account-limits.ts';
 

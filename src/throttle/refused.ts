@@ -9,7 +9,7 @@ export interface Refused {
   readonly reason: 'aborted' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping';
   readonly window: 'DAY' | 'MINUTE';
   /** Returns the client's error, which says when to retry. A request with no-cache has one more way out. */
-  error(hasNoCache?: boolean): PetqlError;
+  readonly error: (hasNoCache?: boolean) => PetqlError;
 }
 
 const MIN_RETRY_AFTER_MS = 1_000;

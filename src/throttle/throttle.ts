@@ -2,7 +2,8 @@ import type { Clock } from '../clock.ts';
 import type { WaitEvent } from '../events.ts';
 import type { KeyLog } from '../log.ts';
 import { inTime } from '../time-limit.ts';
-import type { Permit, Taken } from './account.ts';
+import type { Taken } from './account.ts';
+import type { Permit } from './account-format.ts';
 import type { Accounts } from './accounts.ts';
 import { callEndOf } from './call-end.ts';
 import type { CallEnd } from './call-end.ts';
@@ -18,13 +19,13 @@ import type { Call, WriteRequest, WriteResult } from './waiter.ts';
 /** The reads of the key. They have no deadline here, since one call serves many reads. */
 export interface ReadCalls {
   /** Returns how many calls they want now. */
-  wanted(): number;
+  readonly wanted: () => number;
   /** Takes the next call; undefined where none is wanted any more. */
-  next(): Call | undefined;
+  readonly next: () => Call | undefined;
   /** Ends the wait for permits: petql is stopping. */
-  refuse(refused: Refused): void;
+  readonly refuse: (refused: Refused) => void;
   /** Ends every wait by a defect of petql. */
-  fail(error: unknown): void;
+  readonly fail: (error: unknown) => void;
 }
 
 interface ThrottleOptions {
@@ -35,9 +36,9 @@ interface ThrottleOptions {
   readonly log: KeyLog;
   readonly reads: ReadCalls;
   /** Called when the outlook has changed. */
-  onChange(): void;
+  readonly onChange: () => void;
   /** Called when a call is sent. */
-  onSend(event: WaitEvent): void;
+  readonly onSend: (event: WaitEvent) => void;
 }
 
 /** Calls at a time. */

@@ -13,11 +13,11 @@ export interface Call<T = unknown> {
   /** By `clock.elapsed()`. */
   readonly waitingSinceMs: number;
   /** Returns undefined if there is nothing left to send: the permit is refunded. */
-  send(): Promise<UpstreamAnswer<T>> | undefined;
+  readonly send: () => Promise<UpstreamAnswer<T>> | undefined;
   /** Takes the response, once the permit is settled. */
   receive(answer: UpstreamAnswer<T>): void;
   /** Takes what only a defect of petql throws. */
-  fail(error: unknown): void;
+  readonly fail: (error: unknown) => void;
 }
 
 export type WriteResult =
@@ -38,8 +38,8 @@ export interface WriteRequest {
 
 interface WaiterOptions {
   readonly nowMs: number;
-  onAbort(): void;
-  onDeadline(): void;
+  readonly onAbort: () => void;
+  readonly onDeadline: () => void;
 }
 
 /** A write that waits for a permit, until its deadline or its abort. Its first end counts. */

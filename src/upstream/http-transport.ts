@@ -20,7 +20,7 @@ export interface TransportRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   /** The call has a connection: from now on the upstream may have received it. */
-  onSent?(): void;
+  readonly onSent?: () => void;
 }
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -85,7 +85,7 @@ export function createTransport({ origin, timeoutMs, ...options }: TransportOpti
 
 interface ExchangeOptions extends Pick<TransportOptions, 'timeoutMs'> {
   /** May be called several times; the first result counts. */
-  settle(result: TransportResponse | TransportFailure): void;
+  readonly settle: (result: TransportResponse | TransportFailure) => void;
   readonly onSent: (() => void) | undefined;
 }
 

@@ -54,7 +54,7 @@ interface UpstreamCall {
   /** The trace that the call belongs to. */
   readonly trace?: TraceContext | undefined;
   /** It has a connection, and is sent. */
-  onSent?(): void;
+  readonly onSent?: () => void;
 }
 
 interface PetApiOptions {
@@ -70,7 +70,7 @@ interface PetApiOptions {
 interface Exchange<T> extends Pick<TransportRequest, 'body' | 'method' | 'path'> {
   readonly operation: UpstreamCallEvent['operation'];
   /** @throws ContractBreach */
-  decode(response: TransportResponse): T;
+  readonly decode: (response: TransportResponse) => T;
 }
 
 /** At most one log line a minute about an upstream that comes and goes. */

@@ -5,26 +5,16 @@ import type { RequestTerms } from '../reads/pending-reads.ts';
 import { petSnapshot } from '../reads/snapshot.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { mayHaveHappened, outcomeUnknownError, readError } from '../upstream/upstream-errors.ts';
-import type { WireError } from '../upstream/wire.ts';
 import { createIdempotency } from './idempotency.ts';
-import type { SubmitRecords } from './idempotency.ts';
-
-/** The pet that was added, or what the upstream finds wrong with it. */
-export type Created = { readonly pet: Pet } | { readonly refusal: WireError };
-
-/** The outcome of a creation that was sent. */
-export type CreateOutcome =
-  | Created
-  /** No clear response; with the status of the one that there was. */
-  | { readonly unknown: { readonly status?: number | undefined } };
+import type { CreateOutcome, Created, SubmitRecords } from './idempotency.ts';
 
 interface WriteRequest extends RequestTerms {
   /** All creations with this key within a day are one. */
   readonly idempotencyKey: string | undefined;
   /** A call was sent. */
-  charge(): void;
+  readonly charge: () => void;
   /** The quota let it through after this time, or refused it with this error code. */
-  waited(waitedMs: number, refused?: string): void;
+  readonly waited: (waitedMs: number, refused?: string) => void;
 }
 
 /** The pauses before further tries where there was no connection. */

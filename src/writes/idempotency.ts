@@ -2,12 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { inTime, graceLeftMs, pause } from '../time-limit.ts';
-import type { NewPet } from '../pet.ts';
+import type { NewPet, Pet } from '../pet.ts';
 import type { Attempt, Kept, Records } from '../store/records.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { RequestTerms } from '../reads/pending-reads.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import type { CreateOutcome } from './create-pet.ts';
+import type { WireError } from '../upstream/wire.ts';
+
+/** The pet that was added, or what the upstream finds wrong with it. */
+export type Created = { readonly pet: Pet } | { readonly refusal: WireError };
+
+/** The outcome of a create that was sent. */
+export type CreateOutcome =
+  | Created
+  /** No clear response; with the status of the one that there was. */
+  | { readonly unknown: { readonly status?: number | undefined } };
 
 interface Submit extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
   readonly key: string;

@@ -16,7 +16,7 @@ export interface Operation {
   /** From when on it may be removed. */
   readonly sunsetAtMs: number | undefined;
   /** What in an answer is not as the file has it: its status, a header, its content type, its body. */
-  problems(answer: Answer): string[];
+  readonly problems: (answer: Answer) => string[];
 }
 
 /** An HTTP answer with the whole of its body. */

@@ -12,8 +12,8 @@ export interface TestedApi {
    *
    * @throws Error when the plan is exhausted; no call is made after that, since a key may be banned for it.
    */
-  send(operation: Operation, call?: Call): Promise<Answer>;
-  close(): Promise<void>;
+  readonly send: (operation: Operation, call?: Call) => Promise<Answer>;
+  readonly close: () => Promise<void>;
 }
 
 export interface Call {

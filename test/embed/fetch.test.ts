@@ -148,7 +148,12 @@ describe('handle', () => {
   test("takes the body that a framework's parser has read, as an object, a text or bytes", async () => {
     await using gateway = await startEmbedded();
     const encoder = new TextEncoder();
-    for (const parser of [JSON.parse, String, Buffer.from, (text: string) => encoder.encode(text)]) {
+    for (const parser of [
+      JSON.parse,
+      String,
+      (text: string) => Buffer.from(text),
+      (text: string) => encoder.encode(text),
+    ]) {
       const answer = await throughNode(gateway, async (request: IncomingMessage & { body?: unknown }) => {
         request.body = parser((await request.setEncoding('utf8').toArray()).join(''));
       });

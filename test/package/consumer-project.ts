@@ -28,11 +28,11 @@ export interface ConsumerProject {
   readonly folder: string;
   readonly tarball: Buffer;
   /** Runs a program in it to its end: what it printed, and its exit code. */
-  run(program: string, ...args: string[]): Promise<{ code: number; output: string }>;
+  readonly run: (program: string, ...args: string[]) => Promise<{ code: number; output: string }>;
   /** Starts a program in it, and resolves once it has printed what is waited for. */
-  start(until: RegExp, env: Record<string, string>, ...command: string[]): Promise<string>;
+  readonly start: (until: RegExp, env: Record<string, string>, ...command: string[]) => Promise<string>;
   /** Ends what runs in it and removes it. */
-  remove(): Promise<void>;
+  readonly remove: () => Promise<void>;
 }
 
 export async function installConsumer(): Promise<ConsumerProject> {

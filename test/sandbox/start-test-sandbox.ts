@@ -12,7 +12,7 @@ export interface TestSandbox extends Sandbox, AsyncDisposable {
   readonly calls: readonly SandboxCall[];
   readonly clock: { nowMs: number };
   /** Sends one request, such as "GET /pets", by default with the Free demo key. */
-  call(request: string, options?: CallOptions): Promise<SandboxAnswer>;
+  readonly call: (request: string, options?: CallOptions) => Promise<SandboxAnswer>;
 }
 
 export interface CallOptions {

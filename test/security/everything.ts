@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 
 /** All that came out of petql somewhere, by the place where it was found. */
 export interface Everything {
-  add(place: string, text: Buffer | string): void;
+  readonly add: (place: string, text: Buffer | string) => void;
   /** The places that hold a secret in any of the ways in which one could be written, and which way it was. */
-  found(secrets: Readonly<Record<string, string>>): string[];
+  readonly found: (secrets: Readonly<Record<string, string>>) => string[];
   readonly places: readonly string[];
 }
 

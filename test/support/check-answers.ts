@@ -8,9 +8,9 @@ import type { Row } from './tally.ts';
 export interface Check {
   readonly rows: readonly Row[];
   /** An operation is over. */
-  see?(operation: Operation): void;
+  readonly see?: (operation: Operation) => void;
   /** All is over. */
-  finish?(): void;
+  readonly finish?: () => void;
 }
 
 export interface AnswerRules {

@@ -11,7 +11,7 @@ export interface PlanRules {
   readonly inFlightMs?: number;
   readonly faults?: Faults;
   /** From the pet API's clock to that of the faults. Default: they are the same. */
-  faultTime?(atMs: number): number;
+  readonly faultTime?: (atMs: number) => number;
 }
 
 const DAY_MS = 86_400_000;

@@ -11,7 +11,7 @@ import { Tally } from './tally.ts';
 export interface ReadRules {
   readonly faults?: Faults;
   readonly lateness?: Lateness;
-  storeOf(key: string): PetStore | undefined;
+  readonly storeOf: (key: string) => PetStore | undefined;
   readonly maxStaleMs: number;
   /** How long a call may take. */
   readonly upstreamTimeoutMs: number;

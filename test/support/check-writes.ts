@@ -7,7 +7,7 @@ import { AFTERMATH_MS, BUSY_MS } from './check-answers.ts';
 import type { Check } from './check-answers.ts';
 
 export interface WriteRules {
-  storeOf(key: string): PetStore | undefined;
+  readonly storeOf: (key: string) => PetStore | undefined;
   /** Default: an unknown outcome needs no cause. */
   readonly faults?: Faults | undefined;
   readonly lateness?: Lateness;

@@ -22,7 +22,7 @@ function openWorld() {
   return {
     store,
     at: (nowMs: number) => (clock.nowMs = nowMs),
-    harm(kind: FaultKind, fromMs: number, untilMs: number, replica?: number) {
+    harm: (kind: FaultKind, fromMs: number, untilMs: number, replica?: number) => {
       clock.nowMs = fromMs;
       const over = faults.begin(kind, replica);
       clock.nowMs = untilMs;

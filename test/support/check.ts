@@ -12,7 +12,7 @@ export { usedShare } from './check-plan.ts';
 export interface History {
   readonly log: readonly LoggedCall[];
   readonly operations: readonly Operation[];
-  storeOf(key: string): PetStore;
+  readonly storeOf: (key: string) => PetStore;
 }
 
 export interface HistoryRules extends PlanRules {

@@ -11,14 +11,14 @@ export interface FaultProxy extends AsyncDisposable {
   readonly exchanges: number;
   readonly passedOn: number;
   /** From now on, what goes wrong with an exchange: one fault for all of them, a choice for each, or nothing. */
-  setFault(fault: ExchangeFault): void;
+  readonly setFault: (fault: ExchangeFault) => void;
   /** Ends every connection, as a server does that was restarted or waited too long. */
-  endConnections(how: 'close' | 'reset'): void;
+  readonly endConnections: (how: 'close' | 'reset') => void;
   /** Refuses connections from now on, and resets those that stand. */
-  refuse(): Promise<void>;
+  readonly refuse: () => Promise<void>;
   /** Listens again, on the same port. */
-  accept(): Promise<void>;
-  close(): Promise<void>;
+  readonly accept: () => Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 type ExchangeFault = WireFault | ((exchange: ExchangeStart) => WireFault | undefined) | undefined;

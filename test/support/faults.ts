@@ -3,9 +3,9 @@ import type { Span } from './pet-api/pet-store.ts';
 /** What was done to the parts, and when, so that the checks can tell what is explained by it. */
 export interface Faults {
   /** @returns the function to call when it is over. */
-  begin(kind: FaultKind, replica?: number): () => void;
+  readonly begin: (kind: FaultKind, replica?: number) => () => void;
   /** Those of these kinds that touched this span; where `replica` is given, of this replica or of all. */
-  touching(kinds: readonly FaultKind[], span: Span, replica?: number): readonly NotedFault[];
+  readonly touching: (kinds: readonly FaultKind[], span: Span, replica?: number) => readonly NotedFault[];
 }
 
 /**
@@ -42,7 +42,7 @@ export function createFaults(now: () => number = () => performance.now()): Fault
 /** How long the machine kept this process, and those of petql, from running: it may be busy with other things. */
 export interface Lateness {
   /** How long this process and that replica wanted to run and could not, in milliseconds, in all of the span. */
-  during(span: Span, replica?: number): number;
+  readonly during: (span: Span, replica?: number) => number;
 }
 
 export const NEVER_LATE: Lateness = { during: () => 0 };

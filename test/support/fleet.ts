@@ -10,15 +10,15 @@ export interface Fleet extends AsyncDisposable {
   readonly replicas: readonly Replica[];
   /** Where each replica is, after a restart too. */
   readonly endpoints: readonly (() => string)[];
-  replica(index: number): Replica;
+  readonly replica: (index: number) => Replica;
   /** Ends these processes at the same time, and starts new ones in their places. */
-  restart(indexes: readonly number[], signal: EndSignal): Promise<void>;
+  readonly restart: (indexes: readonly number[], signal: EndSignal) => Promise<void>;
   /** SIGSTOP, and SIGCONT when `over` settles. */
-  freeze(index: number, over: Promise<unknown>): Promise<void>;
+  readonly freeze: (index: number, over: Promise<unknown>) => Promise<void>;
   /** Ends all processes for good. */
-  end(signal: EndSignal): Promise<void>;
+  readonly end: (signal: EndSignal) => Promise<void>;
   /** Settles once each replica counts all of them, by its metrics (`--admin-port`). */
-  knowEachOther(): Promise<void>;
+  readonly knowEachOther: () => Promise<void>;
 }
 
 export type EndSignal = 'SIGKILL' | 'SIGTERM';
@@ -50,7 +50,7 @@ export interface FleetOptions {
   /** By how much the clock of each replica jumps at each SIGUSR2, in turn; in milliseconds. Default: not at all. */
   readonly clockJumpsMs?: readonly number[];
   /** A process has started. */
-  onStart?(replica: Replica): void;
+  readonly onStart?: (replica: Replica) => void;
 }
 
 const SHIFT_CLOCK = new URL('shift-clock.ts', import.meta.url).href;

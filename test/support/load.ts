@@ -9,7 +9,7 @@ import { between } from './random.ts';
 export interface Load {
   readonly operations: readonly Operation[];
   /** Aborts what still waits, and settles once every operation is over. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 export interface LoadOptions {

@@ -6,16 +6,16 @@ import type { Petql, StartOptions, World } from './world.ts';
 /** A double of a Redis in the same process, on the clock of the moment. */
 export interface Redis {
   /** The connection of one replica: replies come in the order of its commands, or not within the 500 ms of the real one. */
-  connect(): CuttableConnection;
+  readonly connect: () => CuttableConnection;
   /** What is wrong with it. Default undefined: nothing. */
   fault: RedisFault | undefined;
   /** FLUSHALL. */
-  empty(): void;
+  readonly empty: () => void;
   /** What a replica of Redis has of it, to which `restore` fails over. */
-  snapshot(): RedisSnapshot;
-  restore(snapshot: RedisSnapshot): void;
+  readonly snapshot: () => RedisSnapshot;
+  readonly restore: (snapshot: RedisSnapshot) => void;
   /** The names of its documents that have not expired. */
-  names(): string[];
+  readonly names: () => string[];
   /** Compares that were won and lost. */
   readonly compares: { readonly won: number; readonly lost: number };
 }
@@ -24,7 +24,7 @@ type RedisSnapshot = ReadonlyMap<string, { readonly text: string; readonly endsA
 
 export interface CuttableConnection extends RedisConnection {
   /** Cuts this replica off, while the others reach Redis; or ends that. */
-  cut(isCut: boolean): void;
+  readonly cut: (isCut: boolean) => void;
 }
 
 /**

@@ -7,8 +7,8 @@ import { until } from './until.ts';
 export interface RedisPair {
   readonly url: string;
   /** A planned failover: they change places, and the connections to the old master stand. */
-  changePlaces(): Promise<void>;
-  close(): Promise<void>;
+  readonly changePlaces: () => Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 export async function startRedisPair(): Promise<RedisPair> {

@@ -13,22 +13,22 @@ import { until } from './until.ts';
 export interface RedisServer {
   readonly url: string;
   /** Kills it; what it held is gone, unless it is durable. */
-  kill(): Promise<void>;
+  readonly kill: () => Promise<void>;
   /** Starts it again on the same port. */
-  start(): Promise<void>;
+  readonly start: () => Promise<void>;
   /** SIGSTOP: connections stand, nothing is answered. */
-  freeze(): void;
-  thaw(): void;
+  readonly freeze: () => void;
+  readonly thaw: () => void;
   /** One command through redis-cli's protocol, for what the tests do behind petql's back. */
-  command(...words: string[]): Promise<string>;
+  readonly command: (...words: string[]) => Promise<string>;
   /** Notes each command from now on, also those inside scripts, as Redis's MONITOR shows it. */
-  monitor(): Promise<RedisMonitor>;
-  close(): Promise<void>;
+  readonly monitor: () => Promise<RedisMonitor>;
+  readonly close: () => Promise<void>;
 }
 
 export interface RedisMonitor extends Disposable {
   /** The lines since the last look: settles once everything that was carried out before is noted. */
-  lines(): Promise<string[]>;
+  readonly lines: () => Promise<string[]>;
 }
 
 /** Whether tests with Redis run: always in CI, where a missing Redis must fail them. */

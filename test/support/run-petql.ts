@@ -15,7 +15,7 @@ export interface PetqlProcess {
   readonly output: { stdout: string; stderr: string };
   /** The GraphQL endpoint, or the sandbox's base address, once it says that it listens. */
   readonly address: string;
-  kill(signal: NodeJS.Signals): void;
+  readonly kill: (signal: NodeJS.Signals) => void;
   /** Resolves with the exit code, or the signal that ended it. */
   readonly exited: Promise<number | NodeJS.Signals>;
 }

@@ -85,7 +85,7 @@ export interface TestGateway extends Pick<EmbeddedGateway, 'logLines' | 'petApi'
   readonly adminOrigin: string;
   readonly gateway: Gateway;
   /** Sends one operation with the Free demo key, or the headers given. */
-  query(query: string, options?: QueryOptions): Promise<QueryAnswer>;
+  readonly query: (query: string, options?: QueryOptions) => Promise<QueryAnswer>;
 }
 
 export interface TestGatewayOptions {

@@ -27,16 +27,16 @@ export interface World extends AsyncDisposable {
   readonly petApi: PetApi;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  start(options?: StartOptions): Promise<Petql>;
+  readonly start: (options?: StartOptions) => Promise<Petql>;
   /** Lets so many milliseconds pass. */
-  pass(ms: number): Promise<void>;
+  readonly pass: (ms: number) => Promise<void>;
   /** Lets time pass until the promise settles. */
-  until<T>(promise: Promise<T>): Promise<T>;
+  readonly until: <T>(promise: Promise<T>) => Promise<T>;
   /** Clients send operations as fast as they can for so long, and return when petql says; then all are answered. */
-  saturate(petqls: readonly Petql[], durationMs: number, load?: LoadOptions): Promise<void>;
-  history(): History;
+  readonly saturate: (petqls: readonly Petql[], durationMs: number, load?: LoadOptions) => Promise<void>;
+  readonly history: () => History;
   /** A path for a state file that is not there yet. */
-  newFile(): string;
+  readonly newFile: () => string;
 }
 
 export interface WorldOptions extends Pick<PetApiOptions, 'latencyMs'> {
@@ -77,15 +77,15 @@ export interface OperationOptions {
 /** One process of petql. */
 export interface Petql {
   readonly logLines: readonly LogLine[];
-  ask(document: string, options?: OperationOptions): Promise<Answer>;
+  readonly ask: (document: string, options?: OperationOptions) => Promise<Answer>;
   /** One operation that creates so many pets, one after the other. */
-  create(count: number, options?: OperationOptions): Promise<Answer>;
+  readonly create: (count: number, options?: OperationOptions) => Promise<Answer>;
   /** One operation that reads so many pets that no list shows, and none of them from the cache. */
-  read(count: number, options?: OperationOptions): Promise<Answer>;
-  rateLimit(key?: string): Promise<RateLimit>;
-  stop(): Promise<void>;
+  readonly read: (count: number, options?: OperationOptions) => Promise<Answer>;
+  readonly rateLimit: (key?: string) => Promise<RateLimit>;
+  readonly stop: () => Promise<void>;
   /** kill -9. @returns a copy of its state file, for the process after it. */
-  kill(): string;
+  readonly kill: () => string;
 }
 
 export type RateLimit = Readonly<Record<'day' | 'minute', Window>>;

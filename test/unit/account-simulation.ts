@@ -1,5 +1,5 @@
 import { lose, newAccount, refund, refuse, succeed, take } from '../../src/throttle/account.ts';
-import type { Permit } from '../../src/throttle/account.ts';
+import type { Permit } from '../../src/throttle/account-format.ts';
 import type { AccountRules } from '../../src/throttle/account-limits.ts';
 import { headerLimits } from '../../src/throttle/header-limits.ts';
 import type { AssumedPlan } from '../../src/plan.ts';

@@ -8,8 +8,8 @@ import type { ListName, ReadKey } from '../../src/reads/read-key.ts';
 /** The pets of a store that answers as pet-api.md says, at one moment. */
 export interface ModelStore {
   /** A hundred at most, in the order of the store. */
-  list(name: ListName): { readonly pets: readonly Pet[]; readonly complete: boolean };
-  get(id: Int64): Pet | undefined;
+  readonly list: (name: ListName) => { readonly pets: readonly Pet[]; readonly complete: boolean };
+  readonly get: (id: Int64) => Pet | undefined;
   readonly size: number;
 }
 

@@ -110,7 +110,7 @@ async function coldSides(workload: Workload, petApiUrl: string): Promise<[Side, 
 interface Server extends AsyncDisposable {
   readonly port: number;
   /** Since its start. */
-  cpuMicros(): Promise<number>;
+  readonly cpuMicros: () => Promise<number>;
 }
 
 function startPetql({ maxAgeMs = 1_000 }: Workload, petApiUrl: string): Promise<Server> {

@@ -3,7 +3,7 @@ export interface CostlyDocument {
   /** About as much as petql accepts: 1,000 tokens, 100 aliases, 64 KiB. */
   readonly maxSize: number;
   /** `$ids` are lists of ids. */
-  of(size: number): string;
+  readonly of: (size: number) => string;
 }
 
 export const COSTLY_DOCUMENTS: readonly CostlyDocument[] = [

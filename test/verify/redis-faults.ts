@@ -1,8 +1,8 @@
 import type { Redis } from './deployment.ts';
 
 export interface RedisFault {
-  begin(redis: Redis): unknown;
-  end(redis: Redis): unknown;
+  readonly begin: (redis: Redis) => unknown;
+  readonly end: (redis: Redis) => unknown;
 }
 
 /** What can go wrong with Redis, and how it is repaired. */

@@ -20,11 +20,11 @@ export interface Check {
   readonly processes?: number;
   /** Whether the check runs only where `--only` names it. Default false. */
   readonly onRequest?: boolean;
-  run(options: CheckOptions): Promise<readonly Row[]>;
+  readonly run: (options: CheckOptions) => Promise<readonly Row[]>;
 }
 
 export interface CheckOptions {
   readonly seed: number;
   readonly minutes: number;
-  print(text: string): void;
+  readonly print: (text: string) => void;
 }

@@ -47,7 +47,7 @@ interface Run {
   readonly seed: number;
   readonly minutes: number;
   /** The command that repeats one check of this run. */
-  repeat(check: Check): string;
+  readonly repeat: (check: Check) => string;
 }
 
 interface Result {

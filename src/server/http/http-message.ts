@@ -10,11 +10,11 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: RequestBody;
   /** Aborts when the client leaves. Made on first use, since most responses are there before that can happen. */
-  signal(): AbortSignal | undefined;
+  readonly signal: () => AbortSignal | undefined;
   /** Whether the client has left. */
-  isAborted(): boolean;
+  readonly isAborted: () => boolean;
   /** The platform's own Request, without a body, for a `petApiKey` function. */
-  toRequest(): Request;
+  readonly toRequest: () => Request;
   /** What the caller of `execute` says instead of headers. */
   readonly inProcess?: InProcessOptions;
 }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { heapShare } from '../../heap.ts';
 import type { CachedRead } from '../../caller/request-pets.ts';
 import type { CheckedOptions } from '../../settings.ts';
-import type { OperationName } from '../request-state.ts';
+import type { OperationName } from '../request-context.ts';
 import type { HttpRequest } from './http-message.ts';
 import { acceptedType } from './media-type.ts';
 

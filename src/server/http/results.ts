@@ -4,8 +4,8 @@ import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Usage } from '../../caller/usage.ts';
 import { finishedError, graphqlError, shownError } from '../errors.ts';
 import { limitExceeded } from '../limits/limit-exceeded.ts';
-import { stateOf } from '../request-state.ts';
-import type { ServerContext } from '../request-state.ts';
+import { stateOf } from '../request-context.ts';
+import type { ServerContext } from '../request-context.ts';
 
 /** Clients choose the names of their operations. */
 const MAX_NAME_LENGTH = 64;
@@ -25,14 +25,14 @@ export function useResults(): Plugin<ServerContext> {
         if (operation) state.operation = { type: operation.operation, name };
       };
     },
-    onResultProcess({ result, setResult, serverContext }) {
-      const state = stateOf(serverContext);
+    onResultProcess(hook) {
+      const state = stateOf(hook.serverContext);
       // What a mutation has done is shown, however long it is.
       const maxBytes = state.operation?.type === OperationTypeNode.MUTATION ? Infinity : MAX_RESULT_BYTES;
-      const { shown, data, body } = writeResult(finishedResult(result as ExecutionResult), maxBytes);
+      const { shown, data, body } = writeResult(finishedResult(hook.result as ExecutionResult), maxBytes);
       state.result = shown;
       state.data = data;
-      setResult({
+      hook.setResult({
         // Yoga needs errors for their HTTP status only, and would copy each with its stack and locations.
         errors: shown.errors?.filter(({ extensions }) => extensions['http']) ?? [],
         extensions: { http: isNotCached(shown) ? { status: 504 } : {} },

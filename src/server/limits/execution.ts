@@ -1,23 +1,17 @@
 import { execute } from 'graphql';
 import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import type { Demands } from '../../caller/cost-estimate.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import type { ReadKey } from '../../reads/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
 import { hasNothing } from '../http/results.ts';
 import type { DryRun } from '../operation.ts';
-import type { RequestContext } from '../request-context.ts';
-import { stateOf } from '../request-state.ts';
-import type { RequestState, ServerContext } from '../request-state.ts';
+import { stateOf } from '../request-context.ts';
+import type { RequestContext, RequestState, ServerContext } from '../request-context.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import { maxCalls } from './query-limits.ts';
-
-/** What an operation would read and write. */
-export interface Demands {
-  readonly reads: readonly ReadKey[];
-  readonly creations: number;
-}
 
 /** Errors of one request's variables; each shows a value. */
 const MAX_COERCION_ERRORS = 5;

@@ -1,5 +1,5 @@
 import type { GatewayOptions } from '../../../src/index.ts';
-import type { Arrived, SentCall } from './pet-api.ts';
+import type { ArrivingCall, Fault } from './fault.ts';
 
 type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
 type DispatchHandler = Parameters<Dispatcher['dispatch']>[1];
@@ -7,15 +7,29 @@ type DispatchHandler = Parameters<Dispatcher['dispatch']>[1];
 /** Connections of one petql, in this process: no sockets, and every wait is a timer, so that virtual time moves it. */
 export interface Connections extends Dispatcher {
   /** As if the process were killed: nothing more is sent, and no response comes. What was sent arrives. */
-  cut(): void;
+  readonly cut: () => void;
+}
+
+/** A call on its way. */
+export type SentCall = Pick<ArrivingCall, 'body' | 'headers' | 'method' | 'number' | 'path' | 'sentAtMs'>;
+
+/** What becomes of it. */
+export interface Arrived {
+  readonly fault: Fault;
+  readonly response: {
+    readonly status: number;
+    readonly headers: Record<string, string | string[]>;
+    readonly body: Buffer;
+  };
+  readonly recordAnswered: () => void;
 }
 
 interface ConnectionsOptions {
   /** How long a call takes there, and its response back; chosen for each. */
-  legMs(): number;
+  readonly legMs: () => number;
   /** Numbers a call that is sent, and stamps it with the time. */
-  send(): Pick<SentCall, 'number' | 'sentAtMs'>;
-  arrive(call: SentCall): Arrived;
+  readonly send: () => Pick<SentCall, 'number' | 'sentAtMs'>;
+  readonly arrive: (call: SentCall) => Arrived;
 }
 
 export function openConnections({ legMs, send, arrive }: ConnectionsOptions): Connections {

@@ -3,9 +3,9 @@ import { serve } from '../serve.ts';
 import type { Served } from '../serve.ts';
 import { between, createRandom } from '../random.ts';
 import { openConnections } from './connections.ts';
-import type { Connections } from './connections.ts';
+import type { Arrived, Connections, SentCall } from './connections.ts';
 import { faultOf } from './fault.ts';
-import type { ArrivingCall, CallKind, CallTarget, Fault, FaultRule, HeaderRecord } from './fault.ts';
+import type { ArrivingCall, CallKind, CallTarget, FaultRule, HeaderRecord } from './fault.ts';
 import { createPetStore, refusal } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
 import { createStrictPlan } from './strict-plan.ts';
@@ -13,7 +13,7 @@ import type { StrictPlan, StrictPlanOptions, ToldHeaders } from './strict-plan.t
 
 export interface PetApiOptions {
   /** The plan of an API key; a key without one is answered 401. */
-  planOf(key: string): StrictPlanOptions | undefined;
+  readonly planOf: (key: string) => StrictPlanOptions | undefined;
   /** The pets of an API key. Default: one store for all, with 400 pets of each status, of which a list shows 100. */
   readonly storeOf?: (key: string) => PetStore;
   /** Chooses the latencies. Default 1. */
@@ -32,21 +32,21 @@ export interface PetApiOptions {
  */
 export interface PetApi {
   /** Connections of one petql, in this process. */
-  connect(): Connections;
+  readonly connect: () => Connections;
   /** Serves it over HTTP. */
-  listen(): Promise<PetApiServer>;
+  readonly listen: () => Promise<PetApiServer>;
   /** The pets that a key sees. */
-  storeOf(key: string): PetStore;
+  readonly storeOf: (key: string) => PetStore;
   /** Every call that arrived, in order. It may be emptied. */
   readonly log: LoggedCall[];
   /** By its own clock, in milliseconds since the epoch. */
-  now(): number;
+  readonly now: () => number;
   /** What goes wrong with calls as they arrive, from now on. Default: nothing. */
   fault: FaultRule;
   /** Other limits for a key from now on. */
-  changePlan(key: string, limits: { readonly perMinute: number; readonly perDay: number }): void;
+  readonly changePlan: (key: string, limits: { readonly perMinute: number; readonly perDay: number }) => void;
   /** Counts calls of others with the same key, which are not in the log. Default: now. Times only grow. */
-  countOthers(key: string, calls: number, atMs?: number): void;
+  readonly countOthers: (key: string, calls: number, atMs?: number) => void;
 }
 
 export interface PetApiServer extends Served {
@@ -64,20 +64,6 @@ export interface LoggedCall extends ArrivingCall {
   readonly retryAfterMs: number | undefined;
   /** When its response was sent, or back in this process; undefined while it is not. */
   answeredAtMs: number | undefined;
-}
-
-/** A call on its way. */
-export type SentCall = Pick<ArrivingCall, 'body' | 'headers' | 'method' | 'number' | 'path' | 'sentAtMs'>;
-
-/** What becomes of it. */
-export interface Arrived {
-  readonly fault: Fault;
-  readonly response: {
-    readonly status: number;
-    readonly headers: Record<string, string | string[]>;
-    readonly body: Buffer;
-  };
-  recordAnswered(): void;
 }
 
 export function createPetApi(options: PetApiOptions): PetApi {

@@ -2,22 +2,22 @@ import { bareNumber, parseLosslessJson } from '../../../src/lossless-json.ts';
 
 /** The pets that one API key sees, strictly by pet-api.md, with what was true when. */
 export interface PetStore {
-  serve(request: StoreRequest): StoreResponse;
+  readonly serve: (request: StoreRequest) => StoreResponse;
   /** A change by others: a pet is adopted, or added, or its status changes. */
-  change(chance: () => number): void;
+  readonly change: (chance: () => number) => void;
   /** Every id that ever was, in order. */
   readonly ids: readonly string[];
   /** Ids of pets that no list shows now. */
-  hiddenIds(): string[];
-  has(id: string): boolean;
+  readonly hiddenIds: () => string[];
+  readonly has: (id: string) => boolean;
   /** The names of what was added by a POST. */
-  addedNames(): Iterable<string>;
+  readonly addedNames: () => Iterable<string>;
   /** What was added by a POST of this name. */
-  addedAs(name: string): readonly Added[];
+  readonly addedAs: (name: string) => readonly Added[];
   /** Whether a list began with exactly these pets at a moment of the span; each as `textOf` has it. */
-  listedAt(status: Status | undefined, limit: number, pets: readonly string[], span: Span): boolean;
+  readonly listedAt: (status: Status | undefined, limit: number, pets: readonly string[], span: Span) => boolean;
   /** Whether the pet was so at a moment of the span: as `textOf` has it, or null where there was none. */
-  wasAt(id: string, pet: string | null, span: Span): boolean;
+  readonly wasAt: (id: string, pet: string | null, span: Span) => boolean;
 }
 
 export interface StoreRequest {

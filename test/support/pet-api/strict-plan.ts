@@ -1,9 +1,9 @@
 /** An upstream's limits as strictly as one can count them, written without a look at petql's own counting. */
 export interface StrictPlan {
   /** One request arrives, by the upstream's own clock. */
-  arrive(nowMs: number): Arrival;
+  readonly arrive: (nowMs: number) => Arrival;
   /** Other limits from now on; what arrived before still counts. */
-  change(limits: { readonly perMinute: number; readonly perDay: number }): void;
+  readonly change: (limits: { readonly perMinute: number; readonly perDay: number }) => void;
   /** Every arrival, in order. */
   readonly arrivals: readonly Arrival[];
 }

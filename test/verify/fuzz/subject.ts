@@ -18,9 +18,9 @@ export interface Subject {
   /** How many calls the upstream received. */
   readonly calls: number;
   /** @throws Error where a promise is broken. */
-  tryMessage(message: Message, side: Side): Promise<void>;
+  readonly tryMessage: (message: Message, side: Side) => Promise<void>;
   /** @throws Error where a promise is broken. */
-  tryBytes(bytes: Buffer): Promise<void>;
+  readonly tryBytes: (bytes: Buffer) => Promise<void>;
 }
 
 /** Whose keys are used: those that callers bring, or the server's, with a hidden schema besides. */

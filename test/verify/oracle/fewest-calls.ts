@@ -38,7 +38,7 @@ export async function fewestCalls(trace: Trace, createdAtMs: readonly number[], 
   const rows = reads.map((): number[] => []);
   for (const [column, { reads: answered }] of candidates.entries()) for (const row of answered) rows[row]?.push(column);
 
-  const { solve } = await (highs ??= loadHighs());
+  const solver = await (highs ??= loadHighs());
   const problem = [
     'Minimize',
     sumOf(candidates.map((_, column) => column)),
@@ -49,7 +49,7 @@ export async function fewestCalls(trace: Trace, createdAtMs: readonly number[], 
     'End',
   ].join('\n');
   // Sums of calls are whole, so a gap below one is none.
-  const { Status, ObjectiveValue } = solve(problem, { output_flag: false, mip_rel_gap: 0, mip_abs_gap: 0.99 });
+  const { Status, ObjectiveValue } = solver.solve(problem, { output_flag: false, mip_rel_gap: 0, mip_abs_gap: 0.99 });
   if (Status !== 'Optimal') throw new Error(`the integer program is ${Status}`);
   return Math.round(ObjectiveValue);
 }

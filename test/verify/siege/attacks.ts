@@ -45,7 +45,7 @@ interface Attack {
   /** Whether nothing has to come back. Default false. */
   readonly isLost?: boolean;
   /** @returns the length of the response's body. */
-  send(index: number): Promise<number>;
+  readonly send: (index: number) => Promise<number>;
 }
 
 /** Each request is sent in its turn of a connection, after the pause. */

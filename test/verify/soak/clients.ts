@@ -13,7 +13,7 @@ import type { Sending } from './operations.ts';
 export interface Clients {
   readonly sent: number;
   /** Settles once every operation is over. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 export interface ClientsOptions {
@@ -23,7 +23,7 @@ export interface ClientsOptions {
   readonly keys: readonly SoakKey[];
   readonly perSecond: number;
   /** An operation is over. */
-  onOperation(operation: Operation): void;
+  readonly onOperation: (operation: Operation) => void;
 }
 
 interface SoakKey {

@@ -12,7 +12,7 @@ export interface FaultInjector {
   /** How often each fault was injected. */
   readonly injected: Readonly<Record<string, number>>;
   /** Repairs everything and injects no more. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 export interface InjectorOptions {
@@ -20,20 +20,20 @@ export interface InjectorOptions {
   readonly random: Random;
   /** How long the run is, in milliseconds: a short run has short faults. */
   readonly forMs: number;
-  onFault(text: string): void;
+  readonly onFault: (text: string) => void;
 }
 
 interface Harm {
   readonly name: string;
   /** Of one group, there is one at a time: they would repair each other. */
   readonly group: 'redis' | 'replica' | 'upstream' | 'wire';
-  inflict(scene: Scene): unknown;
+  readonly inflict: (scene: Scene) => unknown;
 }
 
 interface Scene extends Deployment {
   readonly random: Random;
   /** Settles when it is over. */
-  hold(): Promise<void>;
+  readonly hold: () => Promise<void>;
 }
 
 const MAX_AT_A_TIME = 3;

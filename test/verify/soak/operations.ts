@@ -16,7 +16,7 @@ export interface Names {
   /** Every id that the caller's store ever had. */
   readonly ids: readonly string[];
   /** A name that was not used yet. */
-  newName(): string;
+  readonly newName: () => string;
 }
 
 /** The waits that petql is started with. */

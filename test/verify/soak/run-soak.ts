@@ -28,7 +28,7 @@ export interface SoakOptions {
   /** Whether faults are injected. Default true. */
   readonly harmed?: boolean;
   /** Prints each fault, and now and then how far the run is. */
-  print(text: string): void;
+  readonly print: (text: string) => void;
 }
 
 interface SoakKey {

@@ -9,11 +9,11 @@ import type { Level } from './levels.ts';
 /** Watches processes as an operator does: how they end, what they log, and how much they hold. */
 export interface Watch {
   /** Follows a process to its end. */
-  follow(replica: Replica): void;
+  readonly follow: (replica: Replica) => void;
   /** Notes how much each of them holds now. */
-  measure(replicas: readonly Replica[]): Promise<void>;
+  readonly measure: (replicas: readonly Replica[]) => Promise<void>;
   /** Once all have ended. */
-  rows(): Row[];
+  readonly rows: () => Row[];
 }
 
 /** Containers are killed 10 seconds after SIGTERM. */
