@@ -193,7 +193,9 @@ describe('an upstream that cannot be reached', () => {
       expect(JSON.stringify(answer)).not.toMatch(/ECONNREFUSED|ENOTFOUND|127\.0\.0\.1/);
     }
     const lines = gateway.logLines.filter((line) => line['reason'] !== undefined);
-    expect(lines).toMatchObject([{ level: 40, reason: expect.stringMatching(reason) }]);
+    expect(lines.filter(({ level }) => level >= 40)).toMatchObject([
+      { level: 40, reason: expect.stringMatching(reason) },
+    ]);
     expect(JSON.stringify(lines)).not.toMatch(/127\.0\.0\.1|invalid/);
   });
 });
