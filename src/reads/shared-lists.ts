@@ -84,8 +84,9 @@ export class SharedLists {
   }
 
   #lookSoon(lists: CallerLists): void {
+    const isFirst = this.#looking.size === 0;
     this.#looking.add(lists);
-    if (this.#looking.size > 1) return;
+    if (!isFirst) return;
     setTimeout(() => {
       for (const each of this.#looking) each.look();
       this.#looking.clear();
@@ -176,7 +177,11 @@ export class CallerLists {
     return isLeased(this.#index, list, store.nowMs()) && this.#index.refreshes[list]?.by !== replica;
   }
 
-  /** @param snapshot of the current generation, and so of the current version. */
+  /**
+   * Adds a list that this replica has called for.
+   *
+   * @param snapshot of the current generation, and so of the current version.
+   */
   async share({ key, pets, isComplete, asOfMs: sentAtMs }: Snapshot): Promise<void> {
     const { store, clock, works } = this.#parts;
     if (!isList(key) || !works()) return;
@@ -188,13 +193,17 @@ export class CallerLists {
     await writing;
   }
 
-  /** Announces a write, or that the upstream rejected the key: nobody serves what is cached. Settles once the store has it, or cannot take it now. */
+  /**
+   * Announces a write, or that the upstream rejected the key: what is cached is served no more. Settles once the store has it, or
+   * cannot take it now.
+   */
   announce(): Promise<void> {
     this.#version = randomUUID();
     this.#parts.unwritten.add(this);
     return this.sync();
   }
 
+  /** Frees what the caller holds, after its eviction. */
   leave(): void {
     this.#parts.unwritten.delete(this);
   }
