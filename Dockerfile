@@ -15,9 +15,9 @@ COPY src ./src
 # The user node, as a number: Kubernetes cannot tell by a name that it is not root.
 USER 1000
 # Caches the compiled modules, so that the first start is as fast as the second.
-RUN node --max-semi-space-size=16 src/main.ts --version
+RUN node --max-semi-space-size=16 src/program/main.ts --version
 EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # A small young generation keeps garbage collection pauses short under many unknown keys.
-ENTRYPOINT ["node", "--max-semi-space-size=16", "src/main.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=16", "src/program/main.ts"]

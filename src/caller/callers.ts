@@ -5,7 +5,7 @@ import { heapShare } from '../heap.ts';
 import { createGetRoute } from '../reads/get-route.ts';
 import { createSnapshotMemory } from '../reads/pet-cache.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
-import { RejectedKeys } from '../upstream/rejected-keys.ts';
+import { RejectedKeys } from './rejected-keys.ts';
 import { createCaller } from './caller.ts';
 import type { Caller, CallerView, CallersOptions } from './caller.ts';
 

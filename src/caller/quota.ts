@@ -1,4 +1,4 @@
-import type { QuotaState } from '../throttle/quota-state.ts';
+import type { QuotaState } from '../throttle/account/quota-state.ts';
 
 export type QuotaView = ReturnType<typeof quotaViewOf>;
 export type QuotaWindow = ReturnType<typeof windowOf>;

@@ -9,20 +9,20 @@ import { createErrorMask, finishedError, shownError } from './errors.ts';
 import { corsOptions } from './http/cors.ts';
 import type { Health } from './http/health.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts';
-import { useHttpRules } from './http/http-rules.ts';
+import { useHttpRules } from './plugins/http-rules.ts';
 import { acceptedType } from './http/media-type.ts';
 import { createPages } from './http/pages.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
 import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts';
-import { useResults } from './http/results.ts';
-import { useDocumentLimits } from './limits/document-limits.ts';
-import { useExecution } from './limits/execution.ts';
+import { useResults } from './plugins/results.ts';
+import { useDocumentLimits } from './plugins/document-limits.ts';
+import { useExecution } from './plugins/execution.ts';
 import { createRequestContext } from './request-context.ts';
 import type { RequestContext, RequestState, ServerContext } from './request-context.ts';
 import { createTelemetry, requestId } from './telemetry.ts';
-import { useTrustedDocuments } from './trusted-documents.ts';
-import type { TrustedDocuments } from './trusted-documents.ts';
+import { useTrustedDocuments } from './plugins/trusted-documents.ts';
+import type { TrustedDocuments } from './plugins/trusted-documents.ts';
 
 /** What the server is made of. */
 export interface ServerParts {

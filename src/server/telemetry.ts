@@ -6,7 +6,7 @@ import { readTraceContext, traceIdOf } from '../tracing.ts';
 import type { Spans } from '../tracing.ts';
 import { finishedError } from './errors.ts';
 import type { HttpRequest } from './http/http-message.ts';
-import { usageOf } from './http/results.ts';
+import { usageOf } from './plugins/results.ts';
 import type { RequestState } from './request-context.ts';
 
 /** Where operations are reported to. */

@@ -1,8 +1,8 @@
 import type { KeyLog } from '../log.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
-import type { Taken } from './account.ts';
-import type { CallEnd } from './call-end.ts';
-import type { QuotaState } from './quota-state.ts';
+import type { Taken } from './account/account.ts';
+import type { CallEnd } from './account/call-end.ts';
+import type { QuotaState } from './account/quota-state.ts';
 import type { Refused } from './refused.ts';
 import type { Call } from './waiter.ts';
 

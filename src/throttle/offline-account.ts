@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { newAccount } from './account.ts';
-import type { Account } from './account-format.ts';
-import { limitsOf } from './account-limits.ts';
-import type { AccountRules } from './account-limits.ts';
-import { leftOf, passTime } from './account-windows.ts';
-import type { Replicas } from './replicas.ts';
+import { newAccount } from './account/account.ts';
+import type { Account } from './account/format.ts';
+import { limitsOf } from './account/limits.ts';
+import type { AccountRules } from './account/limits.ts';
+import { leftOf, passTime } from './account/windows.ts';
+import type { Replicas } from '../store/replicas.ts';
 
 /** The account of a key that is used while the store is unavailable. */
 export interface OfflineAccount {

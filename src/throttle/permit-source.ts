@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
-import type { Taken } from './account.ts';
-import type { Permit } from './account-format.ts';
+import type { Taken } from './account/account.ts';
+import type { Permit } from './account/format.ts';
 
 interface PermitSourceOptions {
   readonly clock: Clock;

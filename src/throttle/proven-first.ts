@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { heapShare } from '../heap.ts';
-import type { Account } from './account-format.ts';
+import type { Account } from './account/format.ts';
 
 interface HasAccount {
   readonly account: Pick<Account, 'isProven'>;

@@ -1,6 +1,6 @@
 import { PetqlError } from '../errors.ts';
 import { MAY_BE_BANNED } from '../upstream/upstream-errors.ts';
-import type { MinWait, QuotaState } from './quota-state.ts';
+import type { MinWait, QuotaState } from './account/quota-state.ts';
 
 /** A call that the throttle does not let through. */
 export interface Refused {

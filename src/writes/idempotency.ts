@@ -3,7 +3,7 @@ import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { inTime, graceLeftMs, pause } from '../time-limit.ts';
 import type { NewPet, Pet } from '../pet.ts';
-import type { Attempt, Kept, Records } from '../store/records.ts';
+import type { Attempt, Kept, Records } from './records.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { RequestTerms } from '../reads/pending-reads.ts';
 import { StoreUnavailableError } from '../store/store.ts';

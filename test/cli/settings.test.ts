@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { describeConfig, readConfig } from '../../src/config.ts';
+import { describeConfig, readConfig } from '../../src/program/config.ts';
 
 test.each<[string, string[], Record<string, string>, RegExp]>([
   ['a wrong flag', ['--prot', '4000'], {}, /^Unknown option '--prot'; petql --help lists the options$/],

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { describeConfig, readConfig } from '../../src/config.ts';
+import { describeConfig, readConfig } from '../../src/program/config.ts';
 import { fails, tooMany } from '../support/pet-api/fault.ts';
 import { startGateway } from '../support/start-gateway.ts';
 

@@ -117,7 +117,11 @@ describe('the tables', () => {
 describe('what the text names exists:', () => {
   test('flags and scripts', async () => {
     const flags = settings.map(({ flag }) => flag);
-    const { stdout: simulation } = await run(process.execPath, [join(ROOT, 'src/main.ts'), 'simulate', '--help']);
+    const { stdout: simulation } = await run(process.execPath, [
+      join(ROOT, 'src/program/main.ts'),
+      'simulate',
+      '--help',
+    ]);
     const others = ['--read-only', '--cap-drop', '--help', ...(simulation.match(/--[a-z-]+/g) ?? [])];
     const named = words.flatMap((word) =>
       /^(?:npm run|npm install|docker build)/.test(word) ? [] : (word.match(/--[a-z][a-z-]+/g) ?? []),
@@ -160,7 +164,7 @@ describe('what the text names exists:', () => {
 });
 
 async function readHelp() {
-  const { stdout } = await run(process.execPath, [join(ROOT, 'src/main.ts'), '--help']);
+  const { stdout } = await run(process.execPath, [join(ROOT, 'src/program/main.ts'), '--help']);
   expect(stdout).toContain('petql sandbox [options]');
   const [, ofGateway = ''] = stdout.split(/^\S.*:\n/m);
   const rows = ofGateway.matchAll(/^ +(--\S+)(?: [A-Z]+)? +([A-Z_]+) +.*?(?:\((?:default )?(\S+)\))?$/gm);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { newAccount } from '../../src/throttle/account.ts';
-import type { Account } from '../../src/throttle/account-format.ts';
-import { absorb } from '../../src/throttle/account-merge.ts';
+import { newAccount } from '../../src/throttle/account/account.ts';
+import type { Account } from '../../src/throttle/account/format.ts';
+import { absorb } from '../../src/throttle/account/merge.ts';
 
 /** An account that is paused after a 429. */
 function paused(incidentAtMs: number, untilMs: number, incidents = 1): Account {

@@ -1,7 +1,7 @@
-import { lose, newAccount, refund, refuse, succeed, take } from '../../src/throttle/account.ts';
-import type { Permit } from '../../src/throttle/account-format.ts';
-import type { AccountRules } from '../../src/throttle/account-limits.ts';
-import { headerLimits } from '../../src/throttle/header-limits.ts';
+import { lose, newAccount, refund, refuse, succeed, take } from '../../src/throttle/account/account.ts';
+import type { Permit } from '../../src/throttle/account/format.ts';
+import type { AccountRules } from '../../src/throttle/account/limits.ts';
+import { headerLimits } from '../../src/throttle/account/header-limits.ts';
 import type { AssumedPlan } from '../../src/plan.ts';
 import { createStrictPlan } from '../support/pet-api/strict-plan.ts';
 import type { StrictPlan, StrictPlanOptions } from '../support/pet-api/strict-plan.ts';

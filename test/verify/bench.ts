@@ -115,7 +115,7 @@ interface Server extends AsyncDisposable {
 
 function startPetql({ maxAgeMs = 1_000 }: Workload, petApiUrl: string): Promise<Server> {
   const env = { PET_API_URL: petApiUrl, PORT: '0', PLAN: '100000000/900000000', MAX_AGE_MS: String(maxAgeMs) };
-  return startServer(join(ROOT, 'dist/main.js'), { ...env, LOG_LEVEL: 'error' });
+  return startServer(join(ROOT, 'dist/program/main.js'), { ...env, LOG_LEVEL: 'error' });
 }
 
 /** Resolves once the server listens. */

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
 import { badRequest, graphqlError } from '../errors.ts';
-import { limitExceeded } from '../limits/limit-exceeded.ts';
+import { limitExceeded } from '../plugins/limit-exceeded.ts';
 
 /** The text of a body, or the error of one that cannot be read. */
 export type RequestBody = string | GraphQLError;

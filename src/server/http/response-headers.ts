@@ -1,6 +1,6 @@
 import type { ExecutionResult } from 'graphql';
 import type { RequestState } from '../request-context.ts';
-import { hasNothing, usageOf } from './results.ts';
+import { hasNothing, usageOf } from '../plugins/results.ts';
 
 /** On every response that does not say otherwise: no browser guesses a type, runs or frames it. */
 const SECURITY_HEADERS = {

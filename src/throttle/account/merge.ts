@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Account, WindowCount } from './account-format.ts';
-import { WINDOW_NAMES, add, countIn } from './account-windows.ts';
+import type { Account, WindowCount } from './format.ts';
+import { WINDOW_NAMES, add, countIn } from './windows.ts';
 
 /** Adds what this replica spent without Redis. Slots have absolute times, so each permit stays in its window. */
 export function absorb(account: Account, own: Account): void {

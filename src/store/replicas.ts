@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Log } from '../log.ts';
-import type { NameOf } from '../store/names.ts';
-import { createDocumentReader } from '../store/read-document.ts';
-import type { ReadDocument } from '../store/read-document.ts';
-import type { Store } from '../store/store.ts';
+import type { NameOf } from './names.ts';
+import { createDocumentReader } from './read-document.ts';
+import type { ReadDocument } from './read-document.ts';
+import type { Store } from './store.ts';
 import { MOMENT_MS } from '../time-limit.ts';
 
 /** The version in a document's name is raised with its format. */

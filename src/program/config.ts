@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { FLAGS, SETTINGS, problemOf } from './settings.ts';
-import type { Command, Config } from './settings.ts';
+import { FLAGS, SETTINGS, problemOf } from '../settings.ts';
+import type { Command, Config } from '../settings.ts';
 
 /** Reads a value from the text of a flag, by its kind. The schema rejects what is not readable. */
 const FROM_TEXT: Readonly<Record<string, (text: string) => unknown>> = {

@@ -1,6 +1,6 @@
-import { isOnTheHour, limitsOf } from './account-limits.ts';
-import type { AccountRules } from './account-limits.ts';
-import type { Account, WindowCount, WindowName } from './account-format.ts';
+import { isOnTheHour, limitsOf } from './limits.ts';
+import type { AccountRules } from './limits.ts';
+import type { Account, WindowCount, WindowName } from './format.ts';
 
 /** Slots are short enough that little of a window is wasted, and few enough to be kept. */
 export const WINDOWS = {

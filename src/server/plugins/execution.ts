@@ -6,7 +6,7 @@ import type { CheckedOptions } from '../../settings.ts';
 import type { ReadKey } from '../../reads/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
-import { hasNothing } from '../http/results.ts';
+import { hasNothing } from './results.ts';
 import type { DryRun } from '../operation.ts';
 import { stateOf } from '../request-context.ts';
 import type { RequestContext, RequestState, ServerContext } from '../request-context.ts';

@@ -1,5 +1,5 @@
-import { OTHER_WINDOW, contradicts, windowOf } from './account-limits.ts';
-import type { AccountRules } from './account-limits.ts';
+import { OTHER_WINDOW, contradicts, windowOf } from './limits.ts';
+import type { AccountRules } from './limits.ts';
 import {
   MAX_PAUSE_MS,
   WINDOWS,
@@ -16,8 +16,8 @@ import {
   newWindow,
   passTime,
   resetInMs,
-} from './account-windows.ts';
-import type { Account, Permit, WindowName } from './account-format.ts';
+} from './windows.ts';
+import type { Account, Permit, WindowName } from './format.ts';
 import type { HeaderLimits } from './header-limits.ts';
 
 /**

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { PetqlError } from '../errors.ts';
-import type { ErrorCode } from '../errors.ts';
-import type { CheckedOptions } from '../settings.ts';
-import { badRequest, graphqlError } from './errors.ts';
-import { parseWithin, validationErrors } from './limits/document-limits.ts';
-import { stateOf } from './request-context.ts';
-import type { ServerContext } from './request-context.ts';
+import { PetqlError } from '../../errors.ts';
+import type { ErrorCode } from '../../errors.ts';
+import type { CheckedOptions } from '../../settings.ts';
+import { badRequest, graphqlError } from '../errors.ts';
+import { parseWithin, validationErrors } from './document-limits.ts';
+import { stateOf } from '../request-context.ts';
+import type { ServerContext } from '../request-context.ts';
 
 /** The texts of trusted documents by their ids. */
 export type TrustedDocuments = ReadonlyMap<string, string>;

@@ -8,7 +8,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 }
 
 try {
-  await import('./node-version.ts');
+  await import('../node-version.ts');
 } catch (error) {
   console.error((error as Error).message);
   process.exit(1);

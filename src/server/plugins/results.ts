@@ -3,7 +3,7 @@ import { OperationTypeNode, getOperationAST } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Usage } from '../../caller/usage.ts';
 import { finishedError, graphqlError, shownError } from '../errors.ts';
-import { limitExceeded } from '../limits/limit-exceeded.ts';
+import { limitExceeded } from './limit-exceeded.ts';
 import { stateOf } from '../request-context.ts';
 import type { ServerContext } from '../request-context.ts';
 

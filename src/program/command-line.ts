@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { describeConfig, readConfig } from './config.ts';
-import { createGateway } from './gateway.ts';
-import type { Gateway } from './gateway.ts';
-import { createLog, takeWarnings } from './log.ts';
-import { DEMO_KEYS } from './sandbox/usage-limits.ts';
-import type { Sandbox } from './sandbox/sandbox.ts';
-import { PROGRAM_ONLY } from './settings.ts';
-import type { Config, GatewayOptions } from './settings.ts';
-import { listen } from './server/listener.ts';
-import type { Listener } from './server/listener.ts';
-import { withHostCheck } from './server/http/host-check.ts';
-import { servesGraphiql } from './server/http/pages.ts';
-import { manifestEntries } from './server/trusted-documents.ts';
-import { unusableFile } from './store/file-store.ts';
-import { version } from './version.ts';
+import { createGateway } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
+import { createLog, takeWarnings } from '../log.ts';
+import { DEMO_KEYS } from '../sandbox/usage-limits.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import { PROGRAM_ONLY } from '../settings.ts';
+import type { Config, GatewayOptions } from '../settings.ts';
+import { listen } from '../server/listener.ts';
+import type { Listener } from '../server/listener.ts';
+import { withHostCheck } from '../server/http/host-check.ts';
+import { servesGraphiql } from '../server/http/pages.ts';
+import { manifestEntries } from '../server/plugins/trusted-documents.ts';
+import { unusableFile } from '../store/file-store.ts';
+import { version } from '../version.ts';
 
 /** Docker kills a container ten seconds after SIGTERM. */
 const GRACE_MS = 7_000;
@@ -64,7 +64,7 @@ async function main(args: readonly string[]): Promise<void> {
 
 /** It serves nothing, and ends by itself. */
 async function runSimulation(args: readonly string[]): Promise<void> {
-  const { SIMULATE_USAGE, simulate } = await import('./simulate/simulate.ts');
+  const { SIMULATE_USAGE, simulate } = await import('../simulate/simulate.ts');
   if (args.includes('--help') || args.includes('-h')) return console.log(SIMULATE_USAGE);
   await simulate(args);
 }
@@ -175,7 +175,7 @@ async function openAdmin({ admin }: Gateway, { adminHost, adminPort }: Config): 
 async function openSandbox(config: Config, at?: Pick<Config, 'host' | 'port'>): Promise<Sandbox> {
   const { sandboxFile } = config;
   // A gateway over the real API does without it.
-  const { startSandbox } = await import('./sandbox/sandbox.ts');
+  const { startSandbox } = await import('../sandbox/sandbox.ts');
   return startSandbox({ ...at, file: sandboxFile }).catch((error: NodeJS.ErrnoException) => {
     if (!error.code?.startsWith('ERR_SQLITE')) return listenError('--host (HOST) or --port (PORT)')(error);
     throw unusableFile('--sandbox-file (SANDBOX_FILE)', sandboxFile ?? '', error);

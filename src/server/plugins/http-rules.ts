@@ -4,8 +4,8 @@ import type { CheckedOptions } from '../../settings.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { stateOf } from '../request-context.ts';
 import type { ServerContext } from '../request-context.ts';
-import type { HttpRequest } from './http-message.ts';
-import { acceptedType } from './media-type.ts';
+import type { HttpRequest } from '../http/http-message.ts';
+import { acceptedType } from '../http/media-type.ts';
 
 /** What a request for GraphQL has to look like. Bodies are JSON, which no page of another origin can send without asking first. */
 export function useHttpRules({ petApiKey }: CheckedOptions): Plugin<ServerContext> {

@@ -1,4 +1,4 @@
-import type { RateLimitHeaders } from '../upstream/rate-limit-headers.ts';
+import type { RateLimitHeaders } from '../../upstream/rate-limit-headers.ts';
 
 export type HeaderLimits = NonNullable<ReturnType<typeof headerLimits>>;
 

@@ -1,6 +1,6 @@
-import { PLANS, isPublished, planName, planWith } from '../plan.ts';
-import type { AssumedPlan, Plan } from '../plan.ts';
-import type { Account, Permit, WindowName } from './account-format.ts';
+import { PLANS, isPublished, planName, planWith } from '../../plan.ts';
+import type { AssumedPlan, Plan } from '../../plan.ts';
+import type { Account, Permit, WindowName } from './format.ts';
 import type { HeaderLimits } from './header-limits.ts';
 
 /** What holds for every account of a process. */

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Log } from '../log.ts';
 import { inTime, pause } from '../time-limit.ts';
-import type { NameOf } from './names.ts';
-import { createDocumentReader } from './read-document.ts';
-import type { ReadDocument } from './read-document.ts';
-import type { Change, Changed, Store } from './store.ts';
+import type { NameOf } from '../store/names.ts';
+import { createDocumentReader } from '../store/read-document.ts';
+import type { ReadDocument } from '../store/read-document.ts';
+import type { Change, Changed, Store } from '../store/store.ts';
 
 export interface Attempt {
   /** Unique among all attempts. */

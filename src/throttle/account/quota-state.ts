@@ -1,8 +1,8 @@
-import type { Account } from './account-format.ts';
-import { WINDOWS, WINDOW_NAMES, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './account-windows.ts';
-import type { WindowName } from './account-format.ts';
-import { knownPlanName, knownWindows, limitsOf } from './account-limits.ts';
-import type { AccountRules } from './account-limits.ts';
+import type { Account } from './format.ts';
+import { WINDOWS, WINDOW_NAMES, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './windows.ts';
+import type { WindowName } from './format.ts';
+import { knownPlanName, knownWindows, limitsOf } from './limits.ts';
+import type { AccountRules } from './limits.ts';
 
 export type QuotaState = ReturnType<typeof quotaStateOf>;
 

@@ -1,9 +1,9 @@
-import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import type { UpstreamAnswer } from '../../upstream/pet-api.ts';
 import { fail, lose, refund, refuse, settle, succeed } from './account.ts';
 import type { CallResponse, Moment, RateLimited } from './account.ts';
-import type { Permit } from './account-format.ts';
-import type { Account } from './account-format.ts';
-import { inFlight } from './account-windows.ts';
+import type { Permit } from './format.ts';
+import type { Account } from './format.ts';
+import { inFlight } from './windows.ts';
 import { headerLimits } from './header-limits.ts';
 
 export type CallEnd =
