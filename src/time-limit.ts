@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** How long past its deadline a request may wait for the account and the idempotency records, which take a moment to answer. */
+/** Grace beyond a deadline for reading the store. */
 export const MOMENT_MS = 100;
 
 /** How long from now a request with this deadline may wait for them: `MOMENT_MS` more than is left. */

@@ -95,7 +95,7 @@ export function createSpans(isRecording = true) {
     /** Records a wait that is over. */
     waited({ kind, waitedMs, refused }: RequestWait, parent: TraceContext | undefined) {
       if (!parent) return;
-      // Started afterwards: which operation a call is for is known when the wait ends.
+      // The span starts when the wait ends: only then is its operation known.
       const nowMs = Date.now();
       const attributes = { 'petql.wait.kind': kind, ...(refused !== undefined && { 'petql.wait.refused': refused }) };
       const options = { attributes, startTime: nowMs - waitedMs };

@@ -118,7 +118,7 @@ export function createCaller(
       /** The same, with what other replicas have used. */
       read: async () => viewOf(await throttle.refreshed()),
     },
-    /** The most calls that these reads can cost now, retries aside. */
+    /** Returns the maximum of calls that these reads can cost now, retries aside. */
     worstCase(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
       return mayCall ? estimateCalls(keys, clock.elapsed() - maxAgeMs, parts) : 0;
     },

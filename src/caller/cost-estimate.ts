@@ -6,11 +6,11 @@ import type { ListName, ReadKey } from '../reads/read-key.ts';
 /** What an operation would read and write. */
 export interface Demands {
   readonly reads: readonly ReadKey[];
-  readonly creations: number;
+  readonly writes: number;
 }
 
 /**
- * Returns the most calls that these reads can cost, retries aside: one for each different read that is not fresh, and one
+ * Returns the maximum of calls that these reads can cost, retries aside: one for each different read that is not fresh, and one
  * for each list that the planner may try to save some of them.
  *
  * @param sinceMs by `clock.elapsed()`: a cached answer from before this is not fresh.

@@ -20,10 +20,10 @@ export interface CallerParts {
   readonly throttle: Throttle;
   readonly cache: PetCache;
   readonly failedCalls: FailedCalls;
-  /** Of all callers. */
+  /** Shared by all callers. */
   readonly getRoute: GetRoute;
   readonly refreshBudget: RefreshBudget;
-  /** Of all callers. */
+  /** Shared by all callers. */
   readonly retryBudget: RetryBudget;
   /** What is remembered of a 401. */
   readonly rejectedKey: { readonly error: () => PetqlError | undefined; readonly accept: () => void };
@@ -31,6 +31,6 @@ export interface CallerParts {
   readonly sharedLists: CallerLists | undefined;
   /** The upstream rejected the key with 401, and not because of a ban. */
   readonly onRejected: () => void;
-  /** A call is sent that is a retry. */
+  /** Called when a retry is sent. */
   readonly onRetry: (key: ReadKey) => void;
 }

@@ -48,7 +48,7 @@ export interface ReadRequest extends RequestTerms {
 export interface Waiter {
   readonly read: PendingRead;
   readonly request: ReadRequest;
-  /** The generation in which it came … */
+  /** Generation at arrival … */
   readonly generation: number;
   /** … and the earliest moment at which a call may have been sent that answers it. */
   readonly notBeforeMs: number;

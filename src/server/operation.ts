@@ -37,9 +37,9 @@ export type ResultExtensions = {
 
 /** The cost of an operation in upstream calls: `extensions.petql.dryRun`. */
 export interface DryRun {
-  /** Calls that it can cost at worst with what the cache holds now, retries aside; creations among them. */
+  /** Calls that it can cost at worst with what the cache holds now, retries aside; writes among them. */
   readonly upstreamCalls: number;
-  readonly creations: number;
+  readonly writes: number;
   /** Whether the remaining quota has room for them now, behind what waits already. */
   readonly fits: boolean;
   /** When the last of them could be sent, as far as is known; and in how many milliseconds. */

@@ -108,8 +108,8 @@ export function createRequestContext(settings: CheckedOptions, callers: Callers)
         return quotaHeaders(known?.quota.latest(), clock.now());
       },
       /** Returns the maximum of calls that this can cost now, retries aside. */
-      worstCase: ({ reads, creations }: Demands) =>
-        apiKey instanceof PetqlError ? 0 : callerOf().worstCase(reads, freshness) + creations,
+      worstCase: ({ reads, writes }: Demands) =>
+        apiKey instanceof PetqlError ? 0 : callerOf().worstCase(reads, freshness) + writes,
       /** Returns whether so many calls fit the remaining quota, and when the last of them does. */
       async fit(calls: number) {
         const fit: QuotaFit =

@@ -9,7 +9,7 @@ const LOSSES_BEFORE_PAUSE = 3;
 const MAX_PAUSE_MS = 10;
 const MAX_CACHED_CHARACTERS = 20_000_000;
 const KEY_PREFIX = 'petql:';
-/** A stored text begins with the version that its write gave it, a UUID. This has its length and is none: a compare with it only reads. */
+/** A stored text begins with the version that its write gave it, a UUID. No document has this version, so a compare with it loses and returns the text. */
 const NO_VERSION = '-'.repeat(36);
 const ANY_VERSION = '*';
 

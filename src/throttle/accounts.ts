@@ -271,10 +271,10 @@ export function createAccounts(options: AccountsOptions) {
   async function write(apiKey: string, own: Offline): Promise<void> {
     const unwritten = [...own.unwritten];
     if (own.account.granted === 0 && unwritten.length === 0) return offline.delete(apiKey);
-    const spent = structuredClone(own.account);
+    const used = structuredClone(own.account);
     await updateStore(apiKey, (account, nowMs) => {
       for (const change of unwritten) change(account, nowMs, rules);
-      merge(account, spent);
+      merge(account, used);
     });
     offline.delete(apiKey);
   }

@@ -69,6 +69,8 @@ interface PetApiOptions {
 
 interface Exchange<T> extends Pick<TransportRequest, 'body' | 'method' | 'path'> {
   readonly operation: UpstreamCallEvent['operation'];
+  /** The status of a success. */
+  readonly success: 200 | 201;
   /** @throws ContractBreach */
   readonly decode: (response: TransportResponse) => T;
 }
@@ -95,6 +97,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
       exchange<PetList>(call, {
         operation: 'listPets',
         method: 'GET',
+        success: 200,
         path: `/pets?limit=${LIST_LIMIT}${status === undefined ? '' : `&status=${status}`}`,
         decode({ body, headers }) {
           const pets = decoders.pets(body, status);
@@ -106,6 +109,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
       exchange<Pet>(call, {
         operation: 'getPet',
         method: 'GET',
+        success: 200,
         path: `/pets/${id}`,
         decode: ({ body }) => decoders.pet(body, id),
       }),
@@ -114,6 +118,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
       exchange<Pet>(call, {
         operation: 'createPet',
         method: 'POST',
+        success: 201,
         path: '/pets',
         body: encodeNewPet(pet),
         decode: ({ body }) => decoders.pet(body),
@@ -137,7 +142,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
 
   async function send<T>(
     { apiKey, trace, onSent }: UpstreamCall,
-    { method, path, body, decode }: Exchange<T>,
+    { method, path, body, success, decode }: Exchange<T>,
   ): Promise<UpstreamAnswer<T>> {
     const result = await transport.send({
       method,
@@ -159,7 +164,7 @@ export function createPetApi({ baseUrl, transport, clock, events, spans, log }: 
       outcome:
         result.kind === 'failure'
           ? failureOf(result)
-          : checkBasePath(result.status, outcomeOf(result, method === 'GET' ? 200 : 201, decode)),
+          : checkBasePath(result.status, outcomeOf(result, success, decode)),
       sent: result.kind === 'response' || result.sent,
       status: head?.status,
       rateLimit: head && readRateLimitHeaders(head.headers, clock.now()),

@@ -45,14 +45,16 @@ export function readError(failure: UpstreamFailure, refusedLately: boolean): Pet
   }
 }
 
-/** @param status that of a response which was not clear; undefined where there was none. */
-export function outcomeUnknownError(status: number | undefined): PetqlError {
-  return new PetqlError(
-    'OUTCOME_UNKNOWN',
-    'The pet API gave no clear response, so the pet may have been created. ' +
-      'Check with the pets query; to create it anyway, use a new idempotencyKey.',
-    { details: status === undefined ? {} : { upstream: { status } } },
-  );
+/**
+ * The error of a write that may have happened.
+ *
+ * @param status that of a response which was not clear; undefined where there was none.
+ * @param advice what may have happened, and how to find out.
+ */
+export function outcomeUnknownError(status: number | undefined, advice: string): PetqlError {
+  return new PetqlError('OUTCOME_UNKNOWN', `The pet API gave no clear response, ${advice}`, {
+    details: status === undefined ? {} : { upstream: { status } },
+  });
 }
 
 const NO_RESPONSE = {

@@ -17,6 +17,9 @@ interface WriteRequest extends RequestTerms {
   readonly waited: (waitedMs: number, refused?: string) => void;
 }
 
+const MAY_BE_CREATED =
+  'so the pet may have been created. Check with the pets query; to create it anyway, use a new idempotencyKey.';
+
 /** The pauses before further tries where there was no connection. */
 const PAUSES_MS = [100, 300, 1_000];
 /** Max wait of a response for the announcement of the write to other replicas. */
@@ -38,7 +41,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       if (graceLeftMs(deadlineMs, clock) < 0) throw throttle.refusal('late').error();
       const create = () => post(pet, request);
       const outcome = await track(key === undefined ? create() : idempotency.once({ ...request, key, pet }, create));
-      if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status);
+      if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status, MAY_BE_CREATED);
       return outcome;
     },
     isBusy: () => underWay.size > 0,

@@ -16,7 +16,7 @@ export interface Attempt {
 }
 
 export interface Kept {
-  /** Whether the first input was the same. */
+  /** Whether the stored input equals this one. */
   readonly isSame: boolean;
   /** Undefined while it is not known. */
   readonly outcome: string | undefined;

@@ -103,7 +103,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     const before = gateway.petApi.log.length;
     const { data, errors } = await sendBy(transport, gateway)(document);
     expect(data).toBeUndefined();
-    expect(errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit, most: expect.any(Number) } }]);
+    expect(errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit, max: expect.any(Number) } }]);
     expect(gateway.petApi.log).toHaveLength(before);
   });
 
@@ -132,8 +132,8 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
       '{ petsById(ids: ["1", "2"]) { id } }',
       '{ petsById(ids: ["101", "102", "103", "104"]) { id } }',
     ],
-  ])('%s of %d allows as much and no more', async (name, most, good, bad) => {
-    await using own = await startGateway({ gateway: { [name]: most, maxAgeMs: 0 } });
+  ])('%s of %d allows as much and no more', async (name, max, good, bad) => {
+    await using own = await startGateway({ gateway: { [name]: max, maxAgeMs: 0 } });
     const send = sendBy(transport, own);
     expect((await send(good)).errors).toBeUndefined();
     const before = own.petApi.log.length;
@@ -141,7 +141,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     expect(data).toBeUndefined();
     // The error has the name without "max".
     const limit = name.charAt(3).toLowerCase() + name.slice(4);
-    expect(errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit, most } }]);
+    expect(errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit, max } }]);
     expect(own.petApi.log).toHaveLength(before);
   });
 
@@ -192,7 +192,7 @@ test('a document of many kilobytes gets no suggestions, and errors far down no p
 describe('the length of a result', () => {
   const TOO_LONG = {
     data: null,
-    errors: [{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'answer', most: 4_194_304 } }],
+    errors: [{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'resultBytes', max: 4_194_304 } }],
   };
   const shown = (count: number) => times(count, (k) => `a${k}: pet(id: "1") { name }`);
   const startWith = (name: string) =>
@@ -240,7 +240,7 @@ test.each([
     const response = await post({ body: `{"query":"${' '.repeat(bytes - 12)}"}` });
     expect(response.status).toBe(413);
     expect(await response.json()).toMatchObject({
-      errors: [{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'bodyBytes', most: 65_536 } }],
+      errors: [{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'bodyBytes', max: 65_536 } }],
     });
   }
   expect((await post({ body: '{"query":"{ __typename }"}'.padEnd(65_536) })).status).toBe(200);

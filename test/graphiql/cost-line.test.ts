@@ -123,7 +123,7 @@ describe('the cost of an operation', () => {
   test('says when it fits the quota', async () => {
     const { page } = await open();
     const fitsAt = new Date(Date.now() + 1_000);
-    const dryRun = { upstreamCalls: 3, creations: 0, fits: false, fitsAt, waitMs: 1_000, window: 'MINUTE' };
+    const dryRun = { upstreamCalls: 3, writes: 0, fits: false, fitsAt, waitMs: 1_000, window: 'MINUTE' };
     await page.route('**/graphql', (route) => route.fulfill({ json: { data: {}, extensions: { petql: { dryRun } } } }));
     await openTab(page, 'CompareStatuses');
     await expectCost(page, /^would cost at most 3 calls · fits at (?:\d+ \w+ )?\d\d:\d\d:\d\d$/);

@@ -50,14 +50,14 @@ export function useExecution({ maxUpstreamCalls, introspection }: CheckedOptions
 }
 
 /**
- * Executes an operation without an upstream and collects the reads and creations of its resolvers. Fragments, `@skip`,
+ * Executes an operation without an upstream and collects the reads and writes of its resolvers. Fragments, `@skip`,
  * variables and defaults count as they do when it runs. No read depends on the result of another one.
  *
  * @returns the demands, and a result in which every pet is null, with the errors of fields that would fail at once.
  */
 async function dryExecute(args: ExecutionArgs): Promise<{ demands: Demands; result: ExecutionResult }> {
   const reads: ReadKey[] = [];
-  let creations = 0;
+  let writes = 0;
   const contextValue: ResolverContext = {
     pets: {
       list(status) {
@@ -69,22 +69,22 @@ async function dryExecute(args: ExecutionArgs): Promise<{ demands: Demands; resu
         return null;
       },
       create() {
-        creations += 1;
+        writes += 1;
         return Promise.resolve({ pet: null as never });
       },
     },
     quota: () => Promise.resolve(null as never),
   };
   const result = await execute({ ...args, contextValue });
-  return { demands: { reads, creations }, result };
+  return { demands: { reads, writes }, result };
 }
 
 async function withDryRun(result: ExecutionResult, demands: Demands, state: RequestState): Promise<ExecutionResult> {
   const context = state.context as RequestContext;
-  const { reads, creations } = demands;
-  if (context.refusal && reads.length + creations > 0) return { errors: [graphqlError(context.refusal)] };
+  const { reads, writes } = demands;
+  if (context.refusal && reads.length + writes > 0) return { errors: [graphqlError(context.refusal)] };
   const upstreamCalls = context.worstCase(demands);
-  const dryRun: DryRun = { upstreamCalls, creations, ...(await context.fit(upstreamCalls)) };
+  const dryRun: DryRun = { upstreamCalls, writes, ...(await context.fit(upstreamCalls)) };
   return { ...result, extensions: { petql: { ...context.usage(), dryRun } } };
 }
 

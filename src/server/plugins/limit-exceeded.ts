@@ -11,7 +11,7 @@ type LimitName = keyof typeof RULES;
 export function limitExceeded(limit: LimitName, max: number, actual?: number, httpStatus = 400): PetqlError {
   const got = actual === undefined ? '' : `, got ${actual}`;
   const message = `${RULES[limit].replace('#', String(max))}${got}. ${ADVICE}`;
-  return new PetqlError('LIMIT_EXCEEDED', message, { details: { limit, most: max }, httpStatus });
+  return new PetqlError('LIMIT_EXCEEDED', message, { details: { limit, max }, httpStatus });
 }
 
 const RULES = {
@@ -22,7 +22,7 @@ const RULES = {
   repeats: 'The document must have at most # fields of one response name',
   aliases: 'The document must have at most # aliases',
   cost: 'The document must have a cost of at most #',
-  answer: 'The data and errors of the result must have at most # bytes',
+  resultBytes: 'The data and errors of the result must have at most # bytes',
   upstreamCalls: 'The operation must need at most # upstream calls at worst',
 } as const;
 

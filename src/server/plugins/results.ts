@@ -76,7 +76,7 @@ function writeResult(result: ExecutionResult, maxBytes: number): WrittenResult {
 }
 
 function tooLong({ extensions }: ExecutionResult, maxBytes: number): ExecutionResult {
-  const errors = [graphqlError(limitExceeded('answer', maxBytes, undefined, 200))];
+  const errors = [graphqlError(limitExceeded('resultBytes', maxBytes, undefined, 200))];
   return finishedResult({ data: null, errors, ...(extensions && { extensions }) });
 }
 

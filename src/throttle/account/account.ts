@@ -24,14 +24,14 @@ import type { HeaderLimits } from './header-limits.ts';
  * Counts the calls of one API key; the upstream's headers only correct the count. The functions change the account in place
  * and have no other effect. Times are milliseconds of the store's clock.
  *
- * A permit is spent from its grant until a whole window after the response to its call: that is safe against any window,
+ * A permit is used from its grant until a whole window after the response to its call: that is safe against any window,
  * fixed or sliding, whatever the clocks say. It lies in the slot of time in which it is free again. Until the response it lies in
  * the slot of its lease, so that a call that vanishes is free again too.
  *
- * Invariants, with w.total for the spent permits of a window w:
+ * Invariants, with w.total for the used permits of a window w:
  * 1. If no other client uses the key, w.total is at least what the upstream has counted in w plus what is in flight.
  * 2. A header lowers w.total to `used in the header + uncounted` at the lowest: a permit that was settled before a call was sent was counted
- *    before it, so only the others may be missing in its response. Told 40 with 3 granted since: between 40 and 43. The oldest
+ *    before it, so only the others may be missing in its response. Example: the header says 40 used, and 3 permits were granted since: the count is 40 to 43. The oldest
  *    are dropped first, which keeps 1.
  * 3. A probe is safe: where a known reset is over and no permit was granted since, one call at least has left the window.
  * 4. While paused nothing is granted; half-open, one probe at a time over all replicas.

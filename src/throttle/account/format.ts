@@ -5,7 +5,7 @@ const time = z.number();
 const WINDOW = z.object({
   /** The limit in a header. */
   limit: count.optional(),
-  /** The slots of time in which spent permits are free again, ascending, and how many are in each: lists are read fastest. */
+  /** Used permits by the slot in which they are free again, ascending. */
   slots: z.array(count),
   counts: z.array(z.int().positive()),
   /** The sum of the counts. */
@@ -54,7 +54,7 @@ export const ACCOUNT = z.object({
   }),
 });
 
-/** One API key's count with the upstream: how many calls of each window are spent, by petql's own count. */
+/** One API key's count with the upstream: how many calls of each window are used, by petql's own count. */
 export type Account = z.infer<typeof ACCOUNT>;
 export type WindowCount = z.infer<typeof WINDOW>;
 

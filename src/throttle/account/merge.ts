@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Account, WindowCount } from './format.ts';
 import { WINDOW_NAMES, add, countIn } from './windows.ts';
 
-/** Adds what this replica spent without Redis. Slots have absolute times, so each permit stays in its window. */
+/** Adds what this replica used without Redis. Slots have absolute times, so each permit stays in its window. */
 export function absorb(account: Account, own: Account): void {
   for (const name of WINDOW_NAMES) {
     for (const slot of own[name].slots) add(account[name], slot, countIn(own[name], slot));

@@ -19,9 +19,9 @@ export function quotaStateOf(account: Account, nowMs: number, rules: AccountRule
   const { pause } = account;
   const windowState = (name: WindowName) => {
     const limit = limitsOf(account, rules.plan)[name];
-    const spent = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : account[name].total;
-    const used = Math.min(limit, spent);
-    // Until the known reset, else until a call is free again; 0 where no call is spent.
+    const total = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : account[name].total;
+    const used = Math.min(limit, total);
+    // Until the known reset, else until a call is free again; 0 where no call is used.
     const resetMs = resetInMs(account, name, nowMs) || (used > 0 ? freeInMs(account, name, nowMs, 0) : 0);
     return { isKnown: knownWindows(account)[name], limit, used, remaining: limit - used, resetInMs: resetMs };
   };
@@ -73,13 +73,13 @@ function windowWait(
   { ahead, limit }: { readonly ahead: number; readonly limit: number },
 ): number {
   const { lengthMs } = WINDOWS[name];
-  const spent = account[name].total;
-  const needed = ahead - (limit - spent);
-  const firstMs = spent === 0 ? 0 : freeInMs(account, name, nowMs, Math.max(0, spent - limit));
+  const total = account[name].total;
+  const needed = ahead - (limit - total);
+  const firstMs = total === 0 ? 0 : freeInMs(account, name, nowMs, Math.max(0, total - limit));
   const freeMs =
-    needed < spent
+    needed < total
       ? freeInMs(account, name, nowMs, needed)
-      : firstMs + lengthMs * (1 + Math.floor((needed - spent) / limit));
+      : firstMs + lengthMs * (1 + Math.floor((needed - total) / limit));
   const resetMs = resetInMs(account, name, nowMs);
   return resetMs > 0 ? Math.min(freeMs, resetMs + lengthMs * Math.floor(ahead / limit)) : freeMs;
 }

@@ -76,7 +76,7 @@ export function hasReset(account: Account, name: WindowName, nowMs: number): boo
   return account[name].total > inFlight(account, nowMs);
 }
 
-/** Returns the minimum time until more than `needed` spent permits are free again: a call in flight may end now, whatever its lease. */
+/** Returns the minimum time until more than `needed` used permits are free again: a call in flight may end now, whatever its lease. */
 export function freeInMs(account: Account, name: WindowName, nowMs: number, needed: number): number {
   const { slots, counts, reset } = account[name];
   const resetMs = reset && reset.byMs > nowMs && account.lastGrantAtMs < reset.fromMs ? reset.byMs - nowMs : Infinity;
@@ -138,12 +138,12 @@ export function add(window: WindowCount, slot: number, count: number): void {
   } else counts[index] = after;
 }
 
-/** Returns how many permits of a slot are spent. */
+/** Returns how many permits of a slot are used. */
 export function countIn({ slots, counts }: WindowCount, slot: number): number {
   return counts[slots.lastIndexOf(slot)] ?? 0;
 }
 
-/** Returns the slot that is free first; Infinity where nothing is spent. */
+/** Returns the slot that is free first; Infinity where nothing is used. */
 function first({ slots }: WindowCount): number {
   return slots[0] ?? Infinity;
 }
@@ -154,7 +154,7 @@ function move(window: WindowCount, from: number, to: number): void {
   add(window, to, count);
 }
 
-/** Moves to the known reset what is free before it: the upstream frees no call before, so those permits stand for other clients' calls. */
+/** Moves permits that would be free before the known reset to that reset: they count other clients' calls. */
 export function keepUntilReset(
   window: WindowCount,
   name: WindowName,
