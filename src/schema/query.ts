@@ -1,13 +1,16 @@
+import { Kind } from 'graphql';
+import type { ValueNode } from 'graphql';
 import { badArgument, int64Argument } from './arguments.ts';
 import { builder } from './builder.ts';
+import { sized } from './field-size.ts';
 import { pet, petStatus } from './pet.ts';
 import { rateLimit } from './rate-limit.ts';
 
 /** Pets in one result of `pets`. */
-export const DEFAULT_LIMIT = 20;
-export const MAX_LIMIT = 100;
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 100;
 /** Ids in one `petsById`. */
-export const MAX_IDS = 100;
+const MAX_IDS = 100;
 
 builder.queryType({
   description: 'All reads. Each uses the API key of the request.',
@@ -20,12 +23,14 @@ builder.queryType({
         status: t.arg({ type: petStatus, description: 'Only pets with this status (default: all pets).' }),
         limit: t.arg.int({ defaultValue: DEFAULT_LIMIT, description: 'Maximum number of pets, from 1 to 100.' }),
       },
+      extensions: sized((argument) => ({ items: maxItems(argument('limit')), calls: 0 })),
       resolve: (_root, { status, limit }, { pets }) => pets.list(status ?? undefined, checkedLimit(limit)),
     }),
     pet: t.field({
       type: pet,
       description: 'One pet, or null when no pet has this id.',
       args: { id: t.arg.id({ required: true, description: 'An int64.' }) },
+      extensions: sized(() => ({ items: 1, calls: 1 })),
       resolve: (_root, { id }, { pets }) => pets.byId(int64Argument('id', id)),
     }),
     petsById: t.field({
@@ -33,6 +38,7 @@ builder.queryType({
       nullable: { list: true, items: true },
       description: 'Several pets in the order of the ids, with null for each id that no pet has.',
       args: { ids: t.arg.idList({ required: true, description: 'At most 100 ids, each an int64.' }) },
+      extensions: sized((argument) => ({ items: maxIds(argument('ids')), calls: maxIds(argument('ids')) })),
       resolve: (_root, { ids }, { pets }) => {
         if (ids.length > MAX_IDS) throw badArgument('ids', `expected at most ${MAX_IDS} ids, got ${ids.length}`);
         // All ids are checked before the first read. Then each item of the list fails alone.
@@ -53,4 +59,15 @@ function checkedLimit(limit: number | null | undefined): number {
   const given = limit ?? DEFAULT_LIMIT;
   if (given >= 1 && given <= MAX_LIMIT) return given;
   throw badArgument('limit', `expected a whole number from 1 to ${MAX_LIMIT}, got ${given}`);
+}
+
+/** A variable may have any value that the field takes. A value that is no limit shows nothing and fails. */
+function maxItems(value: ValueNode | undefined): number {
+  if (value?.kind === Kind.VARIABLE) return MAX_LIMIT;
+  return value?.kind === Kind.INT ? Math.min(Math.abs(Number(value.value)), MAX_LIMIT) : DEFAULT_LIMIT;
+}
+
+function maxIds(value: ValueNode | undefined): number {
+  if (value?.kind === Kind.VARIABLE) return MAX_IDS;
+  return value?.kind === Kind.LIST ? Math.min(value.values.length, MAX_IDS) : 1;
 }

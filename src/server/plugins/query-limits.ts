@@ -1,8 +1,10 @@
 import { Kind, visit } from 'graphql';
-import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode, ValueNode } from 'graphql';
+import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../../errors.ts';
 import type { Limits } from '../../settings.ts';
-import { DEFAULT_LIMIT, MAX_IDS, MAX_LIMIT } from '../../schema/query.ts';
+import { rootFieldSizes } from '../../schema/field-size.ts';
+import type { FieldSize } from '../../schema/field-size.ts';
+import { schema } from '../../schema/schema.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 
 /**
@@ -47,7 +49,7 @@ function measureNames(document: DocumentNode): { readonly nameLength: number; re
 
 /** Returns the maximum of upstream calls that an operation of the document can cost with any variables: for ids, and for lists. */
 export function maxCalls(document: DocumentNode): number {
-  return Math.floor(measureDocument(document).cost / ID_COST) + LIST_CALLS;
+  return Math.floor(measureDocument(document).cost / CALL_COST) + LIST_CALLS;
 }
 
 /** A call for each list that there is, and one more that may save others. */
@@ -81,9 +83,9 @@ function measureDocument({ definitions }: DocumentNode): Measure {
     if (selection.kind === Kind.FRAGMENT_SPREAD) return measureFragment(selection.name.value);
     const below = selection.selectionSet ? measure(selection.selectionSet) : NOTHING;
     if (selection.kind === Kind.INLINE_FRAGMENT) return below;
-    const { items, ids } = sizeOf(selection);
+    const { items, calls } = sizeOf(selection);
     const aliases = below.aliases + (selection.alias ? 1 : 0);
-    return { depth: below.depth + 1, aliases, cost: 1 + ID_COST * ids + items * below.cost };
+    return { depth: below.depth + 1, aliases, cost: 1 + CALL_COST * calls + items * below.cost };
   }
 
   function measureFragment(name: string): Measure {
@@ -100,8 +102,10 @@ function measureDocument({ definitions }: DocumentNode): Measure {
   }
 }
 
-/** An id or a creation can cost a call, or an error. */
-const ID_COST = 20;
+/** An id or a write can cost a call, or an error. */
+const CALL_COST = 20;
+
+const ROOT_FIELD_SIZES = rootFieldSizes(schema);
 
 /** Lists of the schema that introspection shows, at their mean length. */
 const INTROSPECTION_SIZES = new Map([
@@ -111,23 +115,9 @@ const INTROSPECTION_SIZES = new Map([
   ['enumValues', 2],
 ]);
 
-/** Returns how many items a field can have, and how many ids and creations it has. */
-function sizeOf({ name, arguments: given = [] }: FieldNode): { items: number; ids: number } {
+/** Returns the size of a field: as its root field states it, or the length of a list of introspection. */
+function sizeOf({ name, arguments: given = [] }: FieldNode): FieldSize {
   const argument = (wanted: string) => given.find((one) => one.name.value === wanted)?.value;
-  if (name.value === 'pets') return { items: petsLimit(argument('limit')), ids: 0 };
-  if (name.value === 'pet' || name.value === 'createPet') return { items: 1, ids: 1 };
-  if (name.value !== 'petsById') return { items: INTROSPECTION_SIZES.get(name.value) ?? 1, ids: 0 };
-  const ids = idCount(argument('ids'));
-  return { items: ids, ids };
-}
-
-/** A variable may have any value that the field takes. A value that is no limit shows nothing and fails. */
-function petsLimit(value: ValueNode | undefined): number {
-  if (value?.kind === Kind.VARIABLE) return MAX_LIMIT;
-  return value?.kind === Kind.INT ? Math.min(Math.abs(Number(value.value)), MAX_LIMIT) : DEFAULT_LIMIT;
-}
-
-function idCount(value: ValueNode | undefined): number {
-  if (value?.kind === Kind.VARIABLE) return MAX_IDS;
-  return value?.kind === Kind.LIST ? Math.min(value.values.length, MAX_IDS) : 1;
+  const stated = ROOT_FIELD_SIZES.get(name.value);
+  return stated?.(argument) ?? { items: INTROSPECTION_SIZES.get(name.value) ?? 1, calls: 0 };
 }
