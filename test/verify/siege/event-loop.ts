@@ -31,7 +31,9 @@ export const eventLoop: Check = {
       const [coldMs, warmMs] = await measure(document);
       cold.push(coldMs);
       warm.push(warmMs);
-      print(`       ${coldMs.toFixed(0)} ms, later ${warmMs.toFixed(0)} ms: ${document.slice(0, 60)}`);
+      print(
+        `       ${coldMs.toFixed(0)} ms, later ${warmMs.toFixed(0)} ms: ${document.slice(0, 60).replaceAll('\n', '')}`,
+      );
       if (coldMs > MAX_COLD_MS) problems.push(`document ${index} held it for ${coldMs.toFixed(0)} ms at first`);
       if (warmMs > MAX_WARM_MS) problems.push(`document ${index} held it for ${warmMs.toFixed(0)} ms`);
     }
