@@ -14,7 +14,7 @@ export interface Pet {
 }
 
 /** Compared by `===`. A field that is no text needs a comparison of its own here, and a weight in the cache of snapshots. */
-type TextFields = { readonly [Field in keyof Pet]: Pet[Field] extends string | undefined ? true : never };
+type TextFields = { readonly [Field in keyof Pet]-?: Pet[Field] extends string | undefined ? true : never };
 const PET_FIELDS: TextFields = { id: true, name: true, categoryId: true, status: true };
 
 /** Whether all fields are equal. The response cache serves a response again while its pets are the same objects. */
