@@ -174,7 +174,7 @@ describe.skipIf(!redisIsHere)('in Redis', () => {
     await heapOf(keys.slice(0, 20), { redisUrl: redis.url });
     const alone = await heapOf(keys, {});
     const shared = await heapOf(keys, { redisUrl: redis.url });
-    expect((shared - alone) / keys.length).toBeLessThan(40_000);
+    expect((shared - alone) / keys.length).toBeLessThan(20_000);
   });
 });
 
