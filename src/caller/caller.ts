@@ -9,7 +9,7 @@ import { createPetCache } from '../reads/pet-cache.ts';
 import type { SnapshotMemory } from '../reads/pet-cache.ts';
 import { createPetReads } from '../reads/pet-reads.ts';
 import { isList } from '../reads/read-key.ts';
-import type { RequestTerms } from '../reads/pending-reads.ts';
+import type { RequestTerms } from '../reads/read-request.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import { createReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
-import type { ReadRequest, ReadResult, RequestTerms, ServedAnswer } from '../reads/pending-reads.ts';
+import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import type { Found } from '../reads/snapshot.ts';
@@ -78,7 +78,7 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
      * objects that did not change. Otherwise returns false, and spends, counts and logs nothing.
      */
     repeat(repeated: readonly CachedRead[]): boolean {
-      const answers: ServedAnswer[] = [];
+      const answers: ServedResult[] = [];
       for (const [key, before] of repeated) {
         const answer = reads.peek(key, request.freshness);
         if (answer?.found !== before) return false;
@@ -106,8 +106,8 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
     const billed = new Set<ReadKey>();
     const batch: ReadRequest = {
       ...request,
-      waited: () => waited(),
-      charge(key) {
+      onPermit: () => waited(),
+      onBilled(key) {
         billed.add(key);
         meter.called();
       },

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { ServedAnswer, StaleReason } from '../reads/pending-reads.ts';
+import type { ServedResult, StaleReason } from '../reads/read-request.ts';
 
 /** What one request has cost, and how old its answers are: `extensions.petql`. */
 export interface Usage {
@@ -26,7 +26,7 @@ type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
 /** How many reads cost no call of their own, by the reason. */
 export type SavedCalls = Readonly<Partial<Record<SavedReason, number>>>;
 
-type UsedAnswer = Pick<ServedAnswer, 'asOfMs' | 'staleReason'>;
+type UsedAnswer = Pick<ServedResult, 'asOfMs' | 'staleReason'>;
 
 /** Counts what one request costs. */
 export function createUsageMeter({ elapsed }: Pick<Clock, 'elapsed'>) {

@@ -1,48 +1,15 @@
 import type { PetqlError } from '../errors.ts';
 import { MOMENT_MS, graceLeftMs, inTime } from '../time-limit.ts';
 import type { Refused } from '../throttle/refused.ts';
-import type { TraceContext } from '../tracing.ts';
 import { canAnswer } from './call-planner.ts';
 import type { PlanFacts, PlannedRead } from './call-planner.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { Freshness } from './freshness.ts';
-import type { CachedAnswer } from './pet-cache.ts';
 import { LISTS, isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
+import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
 import { answerFrom } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
-
-/** Why an answer is staler than the request wanted. */
-export type StaleReason = 'PAUSED' | 'ONLY_IF_CACHED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
-
-export interface ServedAnswer extends CachedAnswer {
-  /** Undefined for a fresh answer. */
-  readonly staleReason: StaleReason | undefined;
-  /** Whether the read waited for a call. */
-  readonly hasWaited: boolean;
-}
-
-export type ReadResult = Error | ServedAnswer;
-
-/** What the reads and writes of one request have in common. */
-export interface RequestTerms {
-  /** In the log and in `X-Request-Id`. */
-  readonly id: string;
-  readonly freshness: Freshness;
-  /** By `clock.elapsed()`: no call is sent for the request later than this. */
-  readonly deadlineMs: number;
-  /** Called only where there is something to abort. */
-  readonly signal: () => AbortSignal | undefined;
-  /** The trace that its calls belong to. */
-  readonly trace: TraceContext | undefined;
-}
-
-export interface ReadRequest extends RequestTerms {
-  /** A call got a permit for a read of the request. */
-  readonly waited: () => void;
-  /** A call was sent, and is billed to this read of the request. */
-  readonly charge: (key: ReadKey) => void;
-}
 
 /** One read of one request. */
 export interface Waiter {

@@ -8,7 +8,7 @@ import type { ListName, ReadKey } from './read-key.ts';
 import { answerFrom } from './snapshot.ts';
 import type { Found, Snapshot } from './snapshot.ts';
 
-export interface CachedAnswer {
+export interface CachedEntry {
   readonly found: Found;
   /** By `clock.elapsed()`: what was found was true then or later. */
   readonly asOfMs: number;
@@ -91,11 +91,11 @@ export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 
     },
   };
 
-  function find(key: ReadKey): CachedAnswer | undefined {
+  function find(key: ReadKey): CachedEntry | undefined {
     return latest(key, generation);
   }
 
-  function latest(key: ReadKey, fromGeneration: number): CachedAnswer | undefined {
+  function latest(key: ReadKey, fromGeneration: number): CachedEntry | undefined {
     let best: Snapshot | undefined;
     let found: Found | undefined;
     for (const call of isList(key) ? [key, 'all' as const] : [key, ...LISTS]) {

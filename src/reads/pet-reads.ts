@@ -1,7 +1,7 @@
 import type { CallerParts } from './caller-parts.ts';
 import { notCachedError } from './freshness.ts';
 import type { Freshness } from './freshness.ts';
-import type { ReadRequest, ReadResult, ServedAnswer, StaleReason } from './pending-reads.ts';
+import type { ReadRequest, ReadResult, ServedResult, StaleReason } from './read-request.ts';
 import { isList } from './read-key.ts';
 import type { ListName, ReadKey } from './read-key.ts';
 import type { ReadQueue } from './read-queue.ts';
@@ -36,7 +36,7 @@ export function createPetReads({ cache, failedCalls, sharedLists }: CallerParts,
      * background, and spends, counts and logs nothing. What it finds is the very same object as before while nothing about it has
      * changed.
      */
-    peek(key: ReadKey, freshness: Freshness): ServedAnswer | undefined {
+    peek(key: ReadKey, freshness: Freshness): ServedResult | undefined {
       sharedLists?.keepUp();
       return sharedLists?.isBlind ? undefined : fromCache(key, freshness, 0);
     },
@@ -54,7 +54,7 @@ export function createPetReads({ cache, failedCalls, sharedLists }: CallerParts,
     return served;
   }
 
-  function fromCache(key: ReadKey, freshness: Freshness, ahead: number): ServedAnswer | undefined {
+  function fromCache(key: ReadKey, freshness: Freshness, ahead: number): ServedResult | undefined {
     const accepted = cache.findAccepted(key, freshness);
     if (!accepted) return undefined;
     const { answer, isStale } = accepted;

@@ -7,10 +7,11 @@ import type { CallPlan, PlannedRead } from './call-planner.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { Freshness } from './freshness.ts';
 import { accepts, createPendingReads } from './pending-reads.ts';
-import type { Flight, PendingRead, StaleReason } from './pending-reads.ts';
+import type { Flight, PendingRead } from './pending-reads.ts';
 import { createReadFailures, unprovableError } from './read-failures.ts';
 import { isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
+import type { StaleReason } from './read-request.ts';
 import { listSnapshot, petSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -214,7 +215,7 @@ export function createReadQueue(parts: CallerParts) {
     // A call that saves others is billed to the read that it answers.
     const payer = waiting.find((read) => read.key === key) ?? waiting[0];
     const billedTo = payer && [...payer.waiters].find((waiter) => !pending.isCovered(waiter));
-    if (!isRetry) billedTo?.request.waited();
+    if (!isRetry) billedTo?.request.onPermit();
     refreshBudget.spend();
     const sending = Promise.withResolvers<void>();
     if (billedTo) billedTo.sending = sending.promise;
@@ -275,7 +276,7 @@ async function sendRead(
 ): Promise<UpstreamAnswer<Snapshot>> {
   const { key, sentAtMs, billedTo } = flight;
   const onSent = () => {
-    billedTo?.request.charge(billedTo.read.key);
+    billedTo?.request.onBilled(billedTo.read.key);
     endSending(flight);
   };
   // The call belongs to the trace of the request that it is billed to.

@@ -6,7 +6,7 @@ import type { CachedRead, Pets, RequestPets } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
 import { readFreshness } from '../reads/freshness.ts';
-import type { RequestTerms } from '../reads/pending-reads.ts';
+import type { RequestTerms } from '../reads/read-request.ts';
 import type { CheckedOptions } from '../settings.ts';
 import type { OperationSpan } from '../tracing.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';

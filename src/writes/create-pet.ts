@@ -1,7 +1,7 @@
 import { inTime, graceLeftMs, pause } from '../time-limit.ts';
 import type { NewPet, Pet } from '../pet.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
-import type { RequestTerms } from '../reads/pending-reads.ts';
+import type { RequestTerms } from '../reads/read-request.ts';
 import { petSnapshot } from '../reads/snapshot.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import { mayHaveHappened, outcomeUnknownError, readError } from '../upstream/upstream-errors.ts';

@@ -5,7 +5,7 @@ import { inTime, graceLeftMs, pause } from '../time-limit.ts';
 import type { NewPet, Pet } from '../pet.ts';
 import type { Attempt, Kept, Records } from './records.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
-import type { RequestTerms } from '../reads/pending-reads.ts';
+import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { WireError } from '../upstream/wire.ts';
 

@@ -1,0 +1,36 @@
+import type { TraceContext } from '../tracing.ts';
+import type { Freshness } from './freshness.ts';
+import type { CachedEntry } from './pet-cache.ts';
+import type { ReadKey } from './read-key.ts';
+
+/** What the reads and writes of one request have in common. */
+export interface RequestTerms {
+  /** In the log and in `X-Request-Id`. */
+  readonly id: string;
+  readonly freshness: Freshness;
+  /** By `clock.elapsed()`: no call is sent for the request later than this. */
+  readonly deadlineMs: number;
+  /** Called only where there is something to abort. */
+  readonly signal: () => AbortSignal | undefined;
+  /** The trace that its calls belong to. */
+  readonly trace: TraceContext | undefined;
+}
+
+export interface ReadRequest extends RequestTerms {
+  /** Called when a call gets a permit for a read of the request. */
+  readonly onPermit: () => void;
+  /** Called when a call is sent that is billed to this read of the request. */
+  readonly onBilled: (key: ReadKey) => void;
+}
+
+/** Why a result is staler than the request wanted. */
+export type StaleReason = 'PAUSED' | 'ONLY_IF_CACHED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
+
+export interface ServedResult extends CachedEntry {
+  /** Undefined for a fresh result. */
+  readonly staleReason: StaleReason | undefined;
+  /** Whether the read waited for a call. */
+  readonly hasWaited: boolean;
+}
+
+export type ReadResult = Error | ServedResult;
