@@ -55,7 +55,13 @@ type SharedParts = Pick<CallerParts, 'getRoute' | 'retryBudget'> & {
 };
 
 export type Caller = ReturnType<typeof createCaller>;
-export type QuotaFit = Awaited<ReturnType<Caller['fit']>>;
+/** How long the quota makes a call wait. */
+export interface ExpectedWait {
+  readonly waitMs: number;
+  /** The window that makes it wait longest; undefined where it does not wait, or not for the plan. */
+  readonly window: 'DAY' | 'MINUTE' | undefined;
+}
+
 /** A caller as operators see it: never by its key. */
 export type CallerView = NonNullable<ReturnType<Caller['view']>>;
 
@@ -113,26 +119,24 @@ export function createCaller(
     isInUse: () => operations > 0 || throttle.isBusy() || writes.isBusy(),
     /** The reads and writes of one request. */
     pets: (request: RequestTerms) => createRequestPets({ reads, writes, clock, spans, request }),
-    quota: {
-      latest: latestQuota,
-      /** The same, with what other replicas have used. */
-      read: async () => viewOf(await throttle.refreshed()),
-    },
+    latestQuota,
+    /** The same, with what other replicas have used. */
+    readQuota: async () => viewOf(await throttle.refreshed()),
     /** Returns the maximum of calls that these reads can cost now, retries aside. */
-    worstCase(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
+    maxCalls(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
       return mayCall ? estimateCalls(keys, clock.elapsed() - maxAgeMs, parts) : 0;
     },
     /**
-     * Returns how long until the last of so many calls can be sent, as far as is known, behind those that wait; and the window
-     * that makes them wait longest. Reads the account from the store.
+     * Returns how long until the last of so many calls can be sent, as far as is known, behind those that wait. Reads the
+     * account from the store.
      */
-    async fit(calls: number) {
+    async waitFor(calls: number): Promise<ExpectedWait> {
       await throttle.refreshed();
       const { waitMs, refused } = throttle.outlook(queue.wanted() + calls - 1);
       return calls > 0 && waitMs > 0 ? { waitMs, window: refused.window } : { waitMs: 0, window: undefined };
     },
     /** Counts what an operation has saved. */
-    saved(calls: SavedCalls) {
+    recordSavings(calls: SavedCalls) {
       for (const [reason, count] of Object.entries(calls)) {
         savedCalls += count;
         events?.saved({ reason, calls: count });

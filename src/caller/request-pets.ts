@@ -69,10 +69,17 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
     async settled(): Promise<void> {
       await Promise.allSettled(loads);
     },
-    usage: () => meter.usage(),
-    saved: meter.saved,
+    get usage() {
+      return meter.usage();
+    },
+    /** The reads that cost no call of their own. */
+    get savings() {
+      return meter.saved();
+    },
     /** What it has read so far, for `repeat`; undefined once it has written. */
-    cachedReads: (): readonly CachedRead[] | undefined => (hasWritten ? undefined : [...found]),
+    get cachedReads(): readonly CachedRead[] | undefined {
+      return hasWritten ? undefined : [...found];
+    },
     /**
      * Reads the same again and counts it, where the cache alone has the very same result of each: a new snapshot keeps the
      * objects that did not change. Otherwise returns false, and spends, counts and logs nothing.

@@ -18,8 +18,8 @@ import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts'
 import { useResults } from './plugins/results.ts';
 import { useDocumentLimits } from './plugins/document-limits.ts';
 import { useExecution } from './plugins/execution.ts';
-import { createRequestContext } from './request-context.ts';
 import type { RequestContext, RequestState, ServerContext } from './request-context.ts';
+import { createRequestReader } from './request-reader.ts';
 import { createTelemetry, requestId } from './telemetry.ts';
 import { useTrustedDocuments } from './plugins/trusted-documents.ts';
 import type { TrustedDocuments } from './plugins/trusted-documents.ts';
@@ -38,7 +38,7 @@ export interface ServerParts {
 export function createGraphqlServer(parts: ServerParts): Respond {
   const { settings, callers } = parts;
   const telemetry = createTelemetry({ ...parts, log: settings.log });
-  const createContext = createRequestContext(settings, callers);
+  const readRequest = createRequestReader(settings, callers);
   const maskError = createErrorMask(settings.log);
   const pages = createPages(settings, parts.health);
   const cache = createResponseCache();
@@ -46,8 +46,8 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     schema,
     graphqlEndpoint: settings.endpoint,
     async context({ state }) {
-      state.context = await createContext(state);
-      return state.context;
+      state.context = await readRequest(state);
+      return state.context.forResolvers();
     },
     maskedErrors: { maskError },
     // The plugin of document limits caches documents, and no errors.
@@ -85,15 +85,16 @@ export function createGraphqlServer(parts: ServerParts): Respond {
 
   /** Undefined where a read behind the response has another result now. */
   function fromCache(request: HttpRequest, cached: CachedResponse): HttpResponse | undefined {
-    const context = createContext({ request, id: '', span: undefined }) as RequestContext;
+    // Responses for the keys that a function finds are never cached.
+    const context = readRequest({ request, id: '', span: undefined }) as RequestContext;
     try {
       if (!context.repeat(cached.reads)) return undefined;
       const { headers, data, operation } = cached;
-      const petql = context.usage();
-      const state = { ...telemetry.begin(request), context, operation, result: { extensions: { petql } } };
-      context.countSaved();
+      const { usage } = context;
+      const state = { ...telemetry.begin(request), context, operation, usage };
+      context.recordSavings();
       telemetry.end(state);
-      const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(petql)}}}`;
+      const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(usage)}}}`;
       return finish(state, { status: 200, headers, body });
     } finally {
       context.end();
@@ -128,14 +129,15 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   }
 
   function store(key: string, { context, data, result, operation }: RequestState, { headers }: HttpResponse): void {
-    const reads = context?.cachedReads() ?? [];
+    const reads = context?.cachedReads ?? [];
     // Without reads it would save no call, and anybody could fill the cache of all callers with such responses.
-    if (reads.length > 0 && data !== undefined && operation && !result?.errors)
-      cache.set(key, { headers, data, reads, operation });
+    if (reads.length === 0 || data === undefined || !operation || result?.errors) return;
+    cache.set(key, { headers, data, reads, operation });
   }
 
   function finish(state: Partial<RequestState> & { readonly id: string }, response: HttpResponse): HttpResponse {
-    const headers = withCommonHeaders({ ...response.headers, ...momentaryHeaders(state) }, settings.corsOrigins);
+    const momentary = momentaryHeaders(state, settings.clock);
+    const headers = withCommonHeaders({ ...response.headers, ...momentary }, settings.corsOrigins);
     return { ...response, headers: { ...headers, 'x-request-id': state.id } };
   }
 

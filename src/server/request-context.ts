@@ -1,19 +1,19 @@
 import type { ExecutionResult, OperationTypeNode } from 'graphql';
-import type { Caller, QuotaFit } from '../caller/caller.ts';
+import type { Caller, ExpectedWait } from '../caller/caller.ts';
 import type { Callers } from '../caller/callers.ts';
 import type { Demands } from '../caller/cost-estimate.ts';
-import type { CachedRead, Pets, RequestPets } from '../caller/request-pets.ts';
+import type { QuotaView } from '../caller/quota.ts';
+import type { CachedRead, RequestPets } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
+import type { Usage } from '../caller/usage.ts';
 import { PetqlError } from '../errors.ts';
-import { readFreshness } from '../reads/freshness.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
-import type { CheckedOptions } from '../settings.ts';
+import type { ResolverContext } from '../schema/builder.ts';
 import type { OperationSpan } from '../tracing.ts';
-import { givenApiKey, readApiKey } from './api-key.ts';
-import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
-import { quotaHeaders } from './http/quota-headers.ts';
+import type { HttpRequest } from './http/http-message.ts';
+import type { ResultExtensions } from './operation.ts';
 
-/** What petql learns about one GraphQL request on its way. */
+/** What petql learns about one GraphQL request on its way: each plugin adds its part, and the response is made of it. */
 export interface RequestState {
   readonly request: HttpRequest;
   /** In the log and in the response's `X-Request-Id`. */
@@ -24,9 +24,12 @@ export interface RequestState {
   /** Undefined where the document does not name it, or is none. */
   operation?: OperationName | undefined;
   context?: RequestContext;
+  /** What the operation has cost; undefined where nothing ran. */
+  usage?: ResultExtensions['petql'];
+  /** The finished data and errors. */
+  result?: ExecutionResult;
   /** The result's data as JSON. */
   data?: string | undefined;
-  result?: ExecutionResult;
 }
 
 export interface OperationName {
@@ -44,111 +47,114 @@ export function stateOf(serverContext: object): RequestState {
   return (serverContext as ServerContext).state;
 }
 
-/** What a request has besides its document. */
-export type RequestContext = Awaited<ReturnType<ReturnType<typeof createRequestContext>>>;
+interface RequestContextOptions {
+  readonly callers: Callers;
+  /** The API key, or why there is none. */
+  readonly apiKey: string | PetqlError;
+  readonly terms: RequestTerms;
+  /** Whether the request wants to know its cost alone. */
+  readonly isDryRun: boolean;
+}
 
-/**
- * Reads a request's headers; with a server-side key, not its Authorization. Returns a promise only where a function finds the key.
- */
-export function createRequestContext(settings: CheckedOptions, callers: Callers) {
-  const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl } = settings;
-  const usualFreshness = readFreshness(undefined, settings);
-  return ({ request, id, span }: Pick<RequestState, 'id' | 'request' | 'span'>) => {
-    const terms = { id, trace: span?.trace };
-    if (request.inProcess) return withKey(request, request.inProcess.apiKey, terms);
-    if (petApiKey === undefined) return withKey(request, readApiKey(request.headers['authorization']), terms);
-    if (typeof petApiKey === 'string') return withKey(request, givenApiKey(petApiKey), terms);
-    return Promise.resolve(petApiKey(request.toRequest())).then((found: unknown) => {
-      const isWrong = typeof (found ?? '') !== 'string';
-      if (isWrong)
-        log.error({ got: typeof found }, 'petApiKey: expected its function to find a string, null or undefined');
-      return withKey(request, givenApiKey(isWrong ? undefined : (found as string | null | undefined)), terms);
-    });
-  };
+/** One request's use of its caller. */
+export class RequestContext {
+  readonly isDryRun: boolean;
+  /** Why nothing can be read or written, or undefined. */
+  readonly refusal: PetqlError | undefined;
+  readonly #options: RequestContextOptions;
+  /** Undefined before the first read, write or look at the quota: anybody can make up API keys. */
+  #caller: Caller | undefined;
+  /** Undefined before the first read or write. */
+  #pets: RequestPets | undefined;
+  /** Whether the response is made of reads only. */
+  #isRepeatable: boolean;
 
-  function withKey(request: HttpRequest, apiKey: string | PetqlError, terms: Pick<RequestTerms, 'id' | 'trace'>) {
-    const { waitMs = maxWaitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
-    const freshness = cacheControl ? readFreshness(cacheControl, settings) : usualFreshness;
-    const refusal = apiKey instanceof PetqlError ? apiKey : callers.refusal(apiKey);
-    const deadlineMs = clock.elapsed() + Math.min(maxWaitMs, waitMs);
-    /** Undefined before the first read, write or look at the quota: anybody can make up API keys. */
-    let caller: Caller | undefined;
-    let pets: RequestPets | undefined;
-    let isRepeatable = refusal === undefined && !dryRun;
-    /** @throws PetqlError without an API key. */
-    const callerOf = () => {
-      if (apiKey instanceof PetqlError) throw apiKey;
-      return (caller ??= callers.begin(apiKey));
-    };
-    const petsOf = () => {
-      if (refusal) throw refusal;
-      return (pets ??= callerOf().pets({ deadlineMs, signal: () => request.signal(), freshness, ...terms }));
-    };
+  constructor(options: RequestContextOptions) {
+    const { apiKey, callers, isDryRun } = options;
+    this.#options = options;
+    this.isDryRun = isDryRun;
+    this.refusal = apiKey instanceof PetqlError ? apiKey : callers.refusal(apiKey);
+    this.#isRepeatable = this.refusal === undefined && !isDryRun;
+  }
+
+  /** Returns what resolvers see. A refusal fails the whole field with one error. */
+  forResolvers(): ResolverContext {
     return {
-      pets: lazyPets(petsOf),
-      /** The quota that the reads beside it have left. */
-      async quota() {
-        isRepeatable = false;
-        const { quota } = callerOf();
-        // Resolvers run in one turn, so the reads after this field count too.
-        await Promise.resolve();
-        await pets?.settled();
-        return quota.read();
+      pets: {
+        list: (status, limit) => this.#usePets().list(status, limit),
+        byId: (id) => this.#usePets().byId(id),
+        create: (pet, idempotencyKey) => this.#usePets().create(pet, idempotencyKey),
       },
-      /** Why nothing can be read or written, or undefined. */
-      refusal,
-      dryRun,
-      /** What the request has cost so far. */
-      usage: () => pets?.usage() ?? NO_USAGE,
-      /** Counts the calls that this request has saved, once it is over. */
-      countSaved: () => pets && caller?.saved(pets.saved()),
-      /** Shows the caller's quota as this process knows it. */
-      quotaHeaders() {
-        const known = caller ?? (apiKey instanceof PetqlError ? undefined : callers.find(apiKey));
-        return quotaHeaders(known?.quota.latest(), clock.now());
-      },
-      /** Returns the maximum of calls that this can cost now, retries aside. */
-      worstCase: ({ reads, writes }: Demands) =>
-        apiKey instanceof PetqlError ? 0 : callerOf().worstCase(reads, freshness) + writes,
-      /** Returns whether so many calls fit the remaining quota, and when the last of them does. */
-      async fit(calls: number) {
-        const fit: QuotaFit =
-          apiKey instanceof PetqlError ? { waitMs: 0, window: undefined } : await callerOf().fit(calls);
-        const fitsAt = new Date(clock.now() + fit.waitMs).toISOString();
-        return { fits: fit.waitMs === 0, fitsAt, waitMs: Math.ceil(fit.waitMs), window: fit.window };
-      },
-      /** What the request has read; undefined where its response depends on anything else. */
-      cachedReads: () => (isRepeatable ? pets?.cachedReads() : undefined),
-      /** Reads the same again from memory; returns false, and reads nothing, where any result has changed. */
-      repeat: (reads: readonly CachedRead[]) => isRepeatable && petsOf().repeat(reads),
-      /** Ends the request's use of its caller. */
-      end: () => caller && callers.end(caller),
+      quota: () => this.#readQuota(),
     };
   }
 
-  function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey'> {
-    const isHonored = petApiKey === undefined || allowClientCacheControl;
-    const dryRun = headers['petql-dry-run'];
-    return {
-      waitMs: preferredWaitMs(headers['prefer']),
-      cacheControl: isHonored ? headers['cache-control'] : undefined,
-      dryRun: dryRun !== undefined && dryRun.trim() !== '0',
-    };
+  /** What the request has cost so far. */
+  get usage(): Usage {
+    return this.#pets?.usage ?? NO_USAGE;
   }
-}
 
-/** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */
-function preferredWaitMs(prefer: string | undefined): number | undefined {
-  if (!prefer) return undefined;
-  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer)?.[1];
-  return seconds === undefined ? undefined : Number(seconds) * 1000;
-}
+  /** Counts the calls that this request has saved, once it is over. */
+  recordSavings(): void {
+    if (this.#pets) this.#caller?.recordSavings(this.#pets.savings);
+  }
 
-/** The first field that reads or writes makes them. What that throws fails the whole field with one error. */
-function lazyPets(petsOf: () => Pets): Pets {
-  return {
-    list: (status, limit) => petsOf().list(status, limit),
-    byId: (id) => petsOf().byId(id),
-    create: (pet, idempotencyKey) => petsOf().create(pet, idempotencyKey),
-  };
+  /** The caller's quota as this process knows it, for the headers of the response; undefined before its first call. */
+  get latestQuota(): QuotaView | undefined {
+    const { apiKey, callers } = this.#options;
+    const caller = this.#caller ?? (apiKey instanceof PetqlError ? undefined : callers.find(apiKey));
+    return caller?.latestQuota();
+  }
+
+  /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */
+  maxCalls({ reads, writes }: Demands): number {
+    if (this.#options.apiKey instanceof PetqlError) return 0;
+    return this.#useCaller().maxCalls(reads, this.#options.terms.freshness) + writes;
+  }
+
+  /** Returns how long the quota makes the last of so many calls wait. */
+  async waitFor(calls: number): Promise<ExpectedWait> {
+    if (this.#options.apiKey instanceof PetqlError) return { waitMs: 0, window: undefined };
+    return this.#useCaller().waitFor(calls);
+  }
+
+  /** What the request has read; undefined where its response depends on anything else. */
+  get cachedReads(): readonly CachedRead[] | undefined {
+    return this.#isRepeatable ? this.#pets?.cachedReads : undefined;
+  }
+
+  /** Reads the same again from memory; returns false, and reads nothing, where any result has changed. */
+  repeat(reads: readonly CachedRead[]): boolean {
+    return this.#isRepeatable && this.#usePets().repeat(reads);
+  }
+
+  /** Ends the request's use of its caller. */
+  end(): void {
+    if (this.#caller) this.#options.callers.end(this.#caller);
+  }
+
+  /** Reads the quota that the reads beside it have left. */
+  async #readQuota(): Promise<QuotaView> {
+    this.#isRepeatable = false;
+    const caller = this.#useCaller();
+    // Resolvers run in one turn, so the reads after this field count too.
+    await Promise.resolve();
+    await this.#pets?.settled();
+    return caller.readQuota();
+  }
+
+  /** @throws PetqlError where nothing can be read or written. */
+  #usePets(): RequestPets {
+    if (this.refusal) throw this.refusal;
+    this.#pets ??= this.#useCaller().pets(this.#options.terms);
+    return this.#pets;
+  }
+
+  /** @throws PetqlError without an API key. */
+  #useCaller(): Caller {
+    const { apiKey, callers } = this.#options;
+    if (apiKey instanceof PetqlError) throw apiKey;
+    this.#caller ??= callers.begin(apiKey);
+    return this.#caller;
+  }
 }

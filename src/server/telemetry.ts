@@ -6,7 +6,6 @@ import { readTraceContext, traceIdOf } from '../tracing.ts';
 import type { Spans } from '../tracing.ts';
 import { finishedError } from './errors.ts';
 import type { HttpRequest } from './http/http-message.ts';
-import { usageOf } from './plugins/results.ts';
 import type { RequestState } from './request-context.ts';
 
 /** Where operations are reported to. */
@@ -27,7 +26,7 @@ export function createTelemetry({ log, events, spans }: Reports) {
       return { request, id: requestId(request), startedAtMs: performance.now(), span };
     },
     /** Reports nothing for a request that is no operation. */
-    end({ request, id, startedAtMs, span, operation, result = {} }: RequestState): void {
+    end({ request, id, startedAtMs, span, operation, usage = NO_USAGE, result = {} }: RequestState): void {
       if (!span) return;
       const [error] = result.errors ?? [];
       const outcome = request.isAborted() ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
@@ -35,7 +34,7 @@ export function createTelemetry({ log, events, spans }: Reports) {
       span.end({ type, name, outcome });
       if (!events && !log.debug) return;
       const tookMs = Math.round((performance.now() - startedAtMs) * 1000) / 1000;
-      const { upstreamCalls, savedCalls, oldestAgeMs, staleReason } = usageOf(result) ?? NO_USAGE;
+      const { upstreamCalls, savedCalls, oldestAgeMs, staleReason } = usage;
       const event = { type, outcome, tookMs, upstreamCalls, savedCalls, oldestAgeMs, staleReason } as const;
       events?.operation(event);
       log.debug?.({ id, trace_id: traceIdOf(span.trace), operation: name, ...event }, 'operation');

@@ -1,6 +1,8 @@
 import type { ExecutionResult } from 'graphql';
+import type { Clock } from '../../clock.ts';
 import type { RequestState } from '../request-context.ts';
-import { hasNothing, usageOf } from '../plugins/results.ts';
+import { hasNothing } from '../plugins/results.ts';
+import { quotaHeaders } from './quota-headers.ts';
 
 /** On every response that does not say otherwise: no browser guesses a type, runs or frames it. */
 const SECURITY_HEADERS = {
@@ -32,10 +34,12 @@ export function withCommonHeaders(given: Readonly<Record<string, string>>, corsO
 }
 
 /** Returns what the headers say about the quota and the result; nothing where no operation ran. */
-export function momentaryHeaders({ context, result = {} }: Partial<RequestState>): Record<string, string> {
-  const usage = usageOf(result);
+export function momentaryHeaders(
+  { context, usage, result = {} }: Partial<RequestState>,
+  clock: Pick<Clock, 'now'>,
+): Record<string, string> {
   if (!usage) return {};
-  const headers: Record<string, string> = { ...context?.quotaHeaders() };
+  const headers = quotaHeaders(context?.latestQuota, clock.now());
   const retryAfterMs = maxRetryAfterMs(result);
   if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(retryAfterMs / 1000));
   // Whole seconds (RFC 9111, section 5.1).

@@ -17,7 +17,7 @@ import { maxCalls } from './query-limits.ts';
 const MAX_COERCION_ERRORS = 5;
 
 /** Executes operations. One that may cost too many calls is first executed without an upstream, to count them. */
-export function useExecution({ maxUpstreamCalls, introspection }: CheckedOptions): Plugin<ServerContext> {
+export function useExecution({ maxUpstreamCalls, introspection, clock }: CheckedOptions): Plugin<ServerContext> {
   const calls = new WeakMap<DocumentNode, number>();
   return {
     onExecute({ args, setExecuteFn }) {
@@ -31,15 +31,27 @@ export function useExecution({ maxUpstreamCalls, introspection }: CheckedOptions
 
   async function run(args: ExecutionArgs, state: RequestState): Promise<ExecutionResult> {
     const context = state.context as RequestContext;
-    if (!context.dryRun && maxCallsOf(args.document) <= maxUpstreamCalls) return withUsage(await execute(args), state);
+    const isCheap = maxCallsOf(args.document) <= maxUpstreamCalls;
+    if (isCheap && !context.isDryRun) return recordUsage(await execute(args), state);
+
     const { demands, result: dryResult } = await dryExecute(args);
     if (!('data' in dryResult)) return dryResult;
-    const upstreamCalls = context.worstCase(demands);
+    const upstreamCalls = context.maxCalls(demands);
     if (upstreamCalls > maxUpstreamCalls) {
       return { errors: [graphqlError(limitExceeded('upstreamCalls', maxUpstreamCalls, upstreamCalls))] };
     }
-    if (context.dryRun) return withDryRun(dryResult, demands, state);
-    return withUsage(await execute(args), state);
+
+    if (!context.isDryRun) return recordUsage(await execute(args), state);
+    const { reads, writes } = demands;
+    if (context.refusal && reads.length + writes > 0) return { errors: [graphqlError(context.refusal)] };
+    state.usage = { ...context.usage, dryRun: await dryRunOf(upstreamCalls, writes, context) };
+    return dryResult;
+  }
+
+  async function dryRunOf(upstreamCalls: number, writes: number, context: RequestContext): Promise<DryRun> {
+    const { waitMs, window } = await context.waitFor(upstreamCalls);
+    const fitsAt = new Date(clock.now() + waitMs).toISOString();
+    return { upstreamCalls, writes, fits: waitMs === 0, fitsAt, waitMs: Math.ceil(waitMs), window };
   }
 
   function maxCallsOf(document: DocumentNode): number {
@@ -79,22 +91,16 @@ async function dryExecute(args: ExecutionArgs): Promise<{ demands: Demands; resu
   return { demands: { reads, writes }, result };
 }
 
-async function withDryRun(result: ExecutionResult, demands: Demands, state: RequestState): Promise<ExecutionResult> {
-  const context = state.context as RequestContext;
-  const { reads, writes } = demands;
-  if (context.refusal && reads.length + writes > 0) return { errors: [graphqlError(context.refusal)] };
-  const upstreamCalls = context.worstCase(demands);
-  const dryRun: DryRun = { upstreamCalls, writes, ...(await context.fit(upstreamCalls)) };
-  return { ...result, extensions: { petql: { ...context.usage(), dryRun } } };
-}
-
-function withUsage(result: ExecutionResult, state: RequestState): ExecutionResult {
+/** Returns the result, or the error of a key that the upstream does not accept. */
+function recordUsage(result: ExecutionResult, state: RequestState): ExecutionResult {
   // The variables were wrong.
   if (!('data' in result)) return result;
+
   const context = state.context as RequestContext;
   if (context.refusal && isRefused(result, context.refusal)) return { errors: [graphqlError(context.refusal)] };
-  context.countSaved();
-  return { ...result, extensions: { petql: context.usage() } };
+  context.recordSavings();
+  state.usage = context.usage;
+  return result;
 }
 
 /** Whether nothing ran since the upstream does not accept the key: HTTP 401 then. */

@@ -1,8 +1,8 @@
 import type { ExecutionResult } from 'graphql';
 import { OperationTypeNode, getOperationAST } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
-import type { Usage } from '../../caller/usage.ts';
 import { finishedError, graphqlError, shownError } from '../errors.ts';
+import type { ResultExtensions } from '../operation.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import { stateOf } from '../request-context.ts';
 import type { ServerContext } from '../request-context.ts';
@@ -29,55 +29,55 @@ export function useResults(): Plugin<ServerContext> {
       const state = stateOf(hook.serverContext);
       // What a mutation has done is shown, however long it is.
       const maxBytes = state.operation?.type === OperationTypeNode.MUTATION ? Infinity : MAX_RESULT_BYTES;
-      const { shown, data, body } = writeResult(finishedResult(hook.result as ExecutionResult), maxBytes);
-      state.result = shown;
+      const finished = finishedResult(hook.result as ExecutionResult);
+      const { result, data, body } = writeResult(finished, state.usage, maxBytes);
+      state.result = result;
       state.data = data;
       hook.setResult({
         // Yoga needs errors for their HTTP status only, and would copy each with its stack and locations.
-        errors: shown.errors?.filter(({ extensions }) => extensions['http']) ?? [],
-        extensions: { http: isNotCached(shown) ? { status: 504 } : {} },
+        errors: result.errors?.filter(({ extensions }) => extensions['http']) ?? [],
+        extensions: { http: isNotCached(result) ? { status: 504 } : {} },
         stringify: () => body,
       });
     },
   };
 }
 
-/** Returns what an operation has cost; undefined where nothing ran. */
-export function usageOf({ extensions }: ExecutionResult): Usage | undefined {
-  return extensions?.['petql'] as Usage | undefined;
-}
-
-function finishedResult({ data, errors, extensions }: ExecutionResult): ExecutionResult {
-  const finished = { ...(errors && { errors: errors.map(finishedError) }), ...(extensions && { extensions }) };
+function finishedResult({ data, errors }: ExecutionResult): ExecutionResult {
+  const finished = errors && { errors: errors.map(finishedError) };
   // Only a 2xx may have data (GraphQL over HTTP, "Status Codes").
-  return data === undefined || isNotCached({ ...finished, data }) ? finished : { ...finished, data };
+  return data === undefined || isNotCached({ ...finished, data }) ? { ...finished } : { ...finished, data };
 }
 
 interface WrittenResult {
-  readonly shown: ExecutionResult;
-  /** JSON of its data, if it has any. */
+  readonly result: ExecutionResult;
+  /** The data as JSON, if there is any. */
   readonly data: string | undefined;
-  /** JSON of all of it. */
+  /** The whole response as JSON. */
   readonly body: string;
 }
 
 /** Writes a result as JSON; the LIMIT_EXCEEDED error instead where its data and errors are longer than `maxBytes`. */
-function writeResult(result: ExecutionResult, maxBytes: number): WrittenResult {
+function writeResult(
+  result: ExecutionResult,
+  usage: ResultExtensions['petql'] | undefined,
+  maxBytes: number,
+): WrittenResult {
   // JSON.stringify alone would write a hundred times as much before petql could reject it.
-  if (textLength(result.data) > maxBytes) return writeResult(tooLong(result, maxBytes), Infinity);
+  if (textLength(result.data) > maxBytes) return writeResult(tooLong(maxBytes), usage, Infinity);
+
   const data = result.data === undefined ? undefined : JSON.stringify(result.data);
   const errors = result.errors && JSON.stringify(result.errors.map(shownError));
   const bytes = Buffer.byteLength(data ?? '') + Buffer.byteLength(errors ?? '');
-  if (bytes > maxBytes) return writeResult(tooLong(result, maxBytes), Infinity);
+  if (bytes > maxBytes) return writeResult(tooLong(maxBytes), usage, Infinity);
 
-  const extensions = result.extensions && JSON.stringify(result.extensions);
+  const extensions = usage && JSON.stringify({ petql: usage });
   const members = Object.entries({ errors, data, extensions }).filter(([, json]) => json !== undefined);
-  return { shown: result, data, body: `{${members.map(([name, json]) => `"${name}":${json}`).join(',')}}` };
+  return { result, data, body: `{${members.map(([name, json]) => `"${name}":${json}`).join(',')}}` };
 }
 
-function tooLong({ extensions }: ExecutionResult, maxBytes: number): ExecutionResult {
-  const errors = [graphqlError(limitExceeded('resultBytes', maxBytes, undefined, 200))];
-  return finishedResult({ data: null, errors, ...(extensions && { extensions }) });
+function tooLong(maxBytes: number): ExecutionResult {
+  return finishedResult({ data: null, errors: [graphqlError(limitExceeded('resultBytes', maxBytes, undefined, 200))] });
 }
 
 /** Returns how long the texts and names of a result are together. */

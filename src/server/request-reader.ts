@@ -1,0 +1,66 @@
+import type { Callers } from '../caller/callers.ts';
+import type { PetqlError } from '../errors.ts';
+import { readFreshness } from '../reads/freshness.ts';
+import type { CheckedOptions } from '../settings.ts';
+import { givenApiKey, readApiKey } from './api-key.ts';
+import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
+import { RequestContext } from './request-context.ts';
+import type { RequestState } from './request-context.ts';
+
+/** Reads the headers of a request. Returns a promise only where a `petApiKey` function finds the key. */
+export type RequestReader = (
+  state: Pick<RequestState, 'id' | 'request' | 'span'>,
+) => Promise<RequestContext> | RequestContext;
+
+/** With a server-side key, the Authorization of requests is not read. */
+export function createRequestReader(settings: CheckedOptions, callers: Callers): RequestReader {
+  const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl } = settings;
+  const defaultFreshness = readFreshness(undefined, settings);
+
+  return (state) => {
+    const { request } = state;
+    if (request.inProcess) return withKey(state, request.inProcess.apiKey);
+    if (petApiKey === undefined) return withKey(state, readApiKey(request.headers['authorization']));
+    if (typeof petApiKey === 'string') return withKey(state, givenApiKey(petApiKey));
+    return findKey(petApiKey, request).then((apiKey) => withKey(state, apiKey));
+  };
+
+  async function findKey(
+    find: (request: Request) => unknown,
+    { toRequest }: HttpRequest,
+  ): Promise<string | PetqlError> {
+    const found = (await find(toRequest())) ?? undefined;
+    if (found === undefined || typeof found === 'string') return givenApiKey(found);
+    log.error({ got: typeof found }, 'petApiKey: expected its function to find a string, null or undefined');
+    return givenApiKey(undefined);
+  }
+
+  function withKey({ id, request, span }: Parameters<RequestReader>[0], apiKey: string | PetqlError): RequestContext {
+    const { waitMs = maxWaitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
+    const terms = {
+      id,
+      trace: span?.trace,
+      freshness: cacheControl ? readFreshness(cacheControl, settings) : defaultFreshness,
+      deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),
+      signal: () => request.signal(),
+    };
+    return new RequestContext({ callers, apiKey, terms, isDryRun: dryRun });
+  }
+
+  function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey'> {
+    const isHonored = petApiKey === undefined || allowClientCacheControl;
+    const dryRun = headers['petql-dry-run'];
+    return {
+      waitMs: preferredWaitMs(headers['prefer']),
+      cacheControl: isHonored ? headers['cache-control'] : undefined,
+      dryRun: dryRun !== undefined && dryRun.trim() !== '0',
+    };
+  }
+}
+
+/** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */
+function preferredWaitMs(prefer: string | undefined): number | undefined {
+  if (!prefer) return undefined;
+  const seconds = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i.exec(prefer)?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
+}
