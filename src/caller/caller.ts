@@ -11,7 +11,7 @@ import { createPetReads } from '../reads/pet-reads.ts';
 import { isList } from '../reads/read-key.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { ReadKey } from '../reads/read-key.ts';
-import { createReadQueue } from '../reads/read-queue.ts';
+import { ReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';
 import type { SharedLists } from '../reads/shared-lists.ts';
 import type { NameOf } from '../store/names.ts';
@@ -90,7 +90,7 @@ export function createCaller(
     onSend: (event) => events?.waited(event),
   });
   const cache = createPetCache(memory, clock);
-  const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.learn(snapshot));
+  const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
   const refreshBudget = createRefreshBudget(clock.elapsed, throttle, options.replicas);
   const parts: CallerParts = {
     ...shared,
@@ -107,7 +107,7 @@ export function createCaller(
     onRejected,
     onRetry: (key) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
   };
-  const queue = createReadQueue(parts);
+  const queue = new ReadQueue(parts);
   const reads = createPetReads(parts, queue);
   const writes = createWrites(parts, options.submits);
 

@@ -14,11 +14,11 @@ export interface PlannedRead {
 export interface PlanFacts {
   readonly size: StoreSize;
   /** Whether anything else was, or is being, called for. */
-  readonly hasCalledOther: (key: ReadKey) => boolean;
+  hasCalledOther(key: ReadKey): boolean;
   /** Whether a single pet may be called for. */
   readonly mayGet: boolean;
   /** Whether the list showed the pet when it was last called for; undefined where it never was. */
-  readonly hasShown: (list: ListName, id: Int64) => boolean | undefined;
+  hasShown(list: ListName, id: Int64): boolean | undefined;
 }
 
 export interface CallPlan<Read extends PlannedRead> {
@@ -81,10 +81,10 @@ export function planCalls<Read extends PlannedRead>(reads: readonly Read[], fact
 }
 
 /** Whether a list of all pets saves calls. That of a large store answers no other list, so it is called beside them. */
-function isAllWorthACall(reads: readonly PlannedRead[], { size, hasCalledOther }: PlanFacts): boolean {
+function isAllWorthACall(reads: readonly PlannedRead[], facts: PlanFacts): boolean {
   const [first, ...others] = reads.filter(({ tried }) => !tried.has('all'));
-  if (size === 'large' || !first) return false;
-  return size === 'small' || others.length > 0 || first.key === 'all' || hasCalledOther(first.key);
+  if (facts.size === 'large' || !first) return false;
+  return facts.size === 'small' || others.length > 0 || first.key === 'all' || facts.hasCalledOther(first.key);
 }
 
 /** The lists that are worth a call for the pets that they have shown, beside those that are called anyway. */

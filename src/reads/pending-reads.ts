@@ -10,33 +10,33 @@ import type { ReadKey } from './read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
 import { answerFrom } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
-
-/** One read of one request. */
-export interface Waiter {
-  readonly read: PendingRead;
-  readonly request: ReadRequest;
-  /** Generation at arrival … */
-  readonly generation: number;
-  /** … and the earliest moment at which a call may have been sent that answers it. */
-  readonly notBeforeMs: number;
-  /** Whether a stale answer would do: then it does not wait for the quota. */
-  readonly isRefresh: boolean;
-  /** When its deadline came, Infinity before. After that it waits only for calls that were sent before. */
-  lateSinceMs: number;
-  /** While it is not known whether the call that left for it has a connection, and so is billed to it. */
-  sending: Promise<void> | undefined;
-  /** The error of a call that it waited for. */
-  failed: PetqlError | undefined;
-  /** The first result counts. */
-  readonly settle: (result: ReadResult) => void;
-}
+import { StoreFacts } from './store-facts.ts';
 
 /** A read that waits for a call, and all requests that wait for it. */
 export interface PendingRead extends PlannedRead {
   readonly tried: Set<ReadKey>;
-  readonly waiters: Set<Waiter>;
+  readonly waiters: Set<ReadWaiter>;
   /** The latest generation of its waiters. */
   generation: number;
+}
+
+/** One read of one request. */
+export interface ReadWaiter {
+  readonly read: PendingRead;
+  readonly request: ReadRequest;
+  /** Generation at arrival. */
+  readonly generation: number;
+  /** Send time of the oldest call that may answer it. */
+  readonly notBeforeMs: number;
+  /** Whether the request accepts a stale entry that is cached: then the read does not wait for the quota. */
+  readonly isRefresh: boolean;
+  /** When its deadline came, Infinity before. After that it waits only for calls that were sent before. */
+  lateSinceMs: number;
+  /** Resolves once the call that may be billed to it is sent, or fails to be; undefined without such a call. */
+  sending: Promise<void> | undefined;
+  /** The error of a call that it waited for. */
+  failed: PetqlError | undefined;
+  readonly result: PromiseWithResolvers<ReadResult>;
 }
 
 /** A call in flight. */
@@ -46,198 +46,272 @@ export interface Flight {
   readonly generation: number;
   /** Whether it is an early retry (failed-calls.ts). */
   readonly isRetry: boolean;
-  readonly billedTo: Waiter | undefined;
-  /** Settles once the call has a connection, or has none. */
+  readonly billedTo: ReadWaiter | undefined;
+  /** Resolves once the call has a connection, or has none. */
   readonly sending: PromiseWithResolvers<void>;
+}
+
+/** Rule 3: read your writes, and no response from before the moment that the request names. */
+export function accepts(waiter: ReadWaiter, { sentAtMs, generation }: Flight): boolean {
+  return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;
 }
 
 /** Different reads that may wait at a time. */
 const MAX_PENDING = 1_000;
 
-/** Read your writes, and no answer from before the moment that the request names. */
-export function accepts(waiter: Waiter, { sentAtMs, generation }: Flight): boolean {
-  return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;
-}
+/** The reads of one caller that wait, its calls in flight, and every way in which a wait ends. */
+export class PendingReads {
+  readonly #options: CallerParts;
+  /** Called when reads have come or gone. */
+  readonly #onChange: () => void;
+  /** The reads that wait, in order of arrival. */
+  readonly #reads = new Map<ReadKey, PendingRead>();
+  /** The calls in flight, in order of departure. */
+  readonly #flights = new Set<Flight>();
+  /** What the planner goes by. */
+  readonly facts: PlanFacts;
 
-export type PendingReads = ReturnType<typeof createPendingReads>;
-
-/**
- * The reads of one caller that wait, its calls in flight, and every way in which a wait ends.
- *
- * @param onChange is called when reads have come or gone.
- */
-export function createPendingReads(parts: CallerParts, onChange: () => void) {
-  const { clock, log, cache, failedCalls, getRoute, throttle } = parts;
-  const reads = new Map<ReadKey, PendingRead>();
-  const flights = new Set<Flight>();
-  /** What is known of the store at the moment. */
-  const facts: PlanFacts = {
-    get size() {
-      return cache.size();
-    },
-    get mayGet() {
-      return getRoute.mayGet();
-    },
-    hasShown: cache.hasShown,
-    hasCalledOther: (key) => cache.hasOther(key) || [...flights].some((flight) => flight.key !== key),
-  };
-  const waits = { add, needsCall, isCovered, waitersFor, hasData, triedLists };
-  const ends = { settleFrom, serveStale, fail, refuse, refuseLate };
-  return { reads, flights, facts, ...waits, ...ends };
+  constructor(options: CallerParts, onChange: () => void) {
+    this.#options = options;
+    this.#onChange = onChange;
+    this.facts = new StoreFacts(options, this.#flights);
+  }
 
   /** Adds the reads of one request as one batch: one timer, one abort listener. Resolves once all are settled. */
-  async function add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+  async add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+    const { clock } = this.#options;
     const signal = request.signal();
-    const waiters: Waiter[] = [];
-    const results = keys.map((key) => {
-      const { promise, resolve } = Promise.withResolvers<ReadResult>();
-      const isCrowded = !reads.has(key) && reads.size >= MAX_PENDING;
-      const waiter = addWaiter(key, request, resolve);
-      waiters.push(waiter);
-      if (isCrowded) refuse(waiter, throttle.refusal('crowded'));
-      return promise;
-    });
-    const onAbort = () => {
-      for (const waiter of waiters) waiter.settle(throttle.refusal('aborted').error());
-      onChange();
-    };
-    const onDeadline = () => {
-      for (const waiter of waiters) waiter.lateSinceMs = clock.elapsed();
-      onChange();
-    };
+    const waiters = keys.map((key) => this.#addWaiter(key, request));
+
+    const onAbort = () => this.#abort(waiters);
+    const onDeadline = () => this.#recordDeadline(waiters);
     const timer = setTimeout(onDeadline, Math.max(0, graceLeftMs(request.deadlineMs, clock)));
     signal?.addEventListener('abort', onAbort, { once: true });
     if (signal?.aborted) onAbort();
-    else onChange();
-    const settled = await Promise.all(results);
+    else this.#onChange();
+
+    const results = await Promise.all(waiters.map(({ result }) => result.promise));
     clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
-    return settled;
+    return results;
   }
 
-  function addWaiter(key: ReadKey, request: ReadRequest, resolve: (result: ReadResult) => void): Waiter {
+  /** How many reads wait. */
+  get size(): number {
+    return this.#reads.size;
+  }
+
+  has(key: ReadKey): boolean {
+    return this.#reads.has(key);
+  }
+
+  /** Yields all waiters; they may be settled meanwhile. */
+  *waiters(): Generator<ReadWaiter> {
+    for (const { waiters } of this.#reads.values()) yield* waiters;
+  }
+
+  /** Returns the reads that the planner has to find calls for. */
+  readsToPlan(): PendingRead[] {
+    return [...this.#reads.values()].filter((read) => this.needsCall(read));
+  }
+
+  /** Whether a waiter before its deadline needs a call. */
+  needsCall({ waiters }: PendingRead): boolean {
+    for (const waiter of waiters) {
+      if (waiter.lateSinceMs === Infinity && !this.isCovered(waiter)) return true;
+    }
+    return false;
+  }
+
+  /** Whether a call in flight may answer it. */
+  isCovered(waiter: ReadWaiter): boolean {
+    for (const flight of this.#flights) {
+      const isInTime = flight.sentAtMs <= waiter.lateSinceMs;
+      if (isInTime && accepts(waiter, flight) && canAnswer(flight.key, waiter.read, this.facts)) return true;
+    }
+    return false;
+  }
+
+  /** Whether a cached entry would do if calls fail. */
+  hasData({ read, request }: ReadWaiter): boolean {
+    return this.#options.cache.findAccepted(read.key, request.freshness) !== undefined;
+  }
+
+  /** Returns a read as the planner would see it if it came now. */
+  unplannedRead(key: ReadKey, freshness: Freshness): PlannedRead {
+    return { key, tried: this.#triedLists(key, freshness) };
+  }
+
+  /** Records a call that is about to be sent. */
+  addFlight(flight: Flight): void {
+    this.#flights.add(flight);
+  }
+
+  /** Records that a call has ended: it covers no read any more. */
+  deleteFlight(flight: Flight): void {
+    this.#flights.delete(flight);
+  }
+
+  get hasFlights(): boolean {
+    return this.#flights.size > 0;
+  }
+
+  isInFlight(call: ReadKey): boolean {
+    for (const { key } of this.#flights) {
+      if (key === call) return true;
+    }
+    return false;
+  }
+
+  /** Whether a call in flight may answer a read that comes now. */
+  isOnItsWay(read: PlannedRead): boolean {
+    const generation = this.#options.cache.generation();
+    for (const flight of this.#flights) {
+      if (flight.generation === generation && canAnswer(flight.key, read, this.facts)) return true;
+    }
+    return false;
+  }
+
+  /** Returns the waiters that waited for this call, which has ended, and wait for no other one in flight. */
+  waitersFor(flight: Flight): ReadWaiter[] {
+    const answerable = this.#concernedBy(flight.key).filter((read) => canAnswer(flight.key, read, this.facts));
+    const waiters = answerable.flatMap((read) => [...read.waiters]);
+    return waiters.filter((waiter) => accepts(waiter, flight) && !this.isCovered(waiter));
+  }
+
+  /** Settles the waiters that a snapshot answers, if it is for them. A list that shows nothing of a read has been tried. */
+  settleFrom(snapshot: Snapshot, isFor: (waiter: ReadWaiter) => boolean): void {
+    const { key: call, asOfMs } = snapshot;
+    for (const read of this.#concernedBy(call)) {
+      const takers = [...read.waiters].filter(isFor);
+      const found = answerFrom(snapshot, read.key);
+      if (found === undefined) {
+        if (isList(call) && takers.length === read.waiters.size) read.tried.add(call);
+        continue;
+      }
+      for (const waiter of takers) this.settle(waiter, { found, asOfMs, staleReason: undefined, hasWaited: true });
+    }
+  }
+
+  /** Settles with the cached entry, and returns true, if the request accepts it. */
+  serveStale(waiter: ReadWaiter, reason: StaleReason): boolean {
+    const accepted = this.#options.cache.findAccepted(waiter.read.key, waiter.request.freshness);
+    if (!accepted) return false;
+    const staleReason = accepted.isStale ? reason : undefined;
+    this.settle(waiter, { ...accepted.answer, staleReason, hasWaited: true });
+    return true;
+  }
+
+  /** Settles with the cached entry, or else with the error. */
+  fail(waiter: ReadWaiter, error: Error, reason: StaleReason): void {
+    if (!this.serveStale(waiter, reason)) this.settle(waiter, error);
+  }
+
+  /** Settles all waiters in this way, after an error that concerns all calls of the key. */
+  failAll(error: unknown): void {
+    for (const waiter of this.waiters()) this.fail(waiter, error as Error, 'PAUSED');
+    this.#onChange();
+  }
+
+  /** Ends a wait for which the throttle lets no call through in time. */
+  refuse(waiter: ReadWaiter, refused: Refused): void {
+    const { failed, request, read } = waiter;
+    const { log, throttle } = this.#options;
+    log.debug?.(
+      { request: request.id, read: read.key, reason: refused.reason, window: refused.window },
+      'read refused',
+    );
+
+    const error = failed ?? refused.error(request.freshness.maxAgeMs < 0);
+    if (refused.reason === 'banned' || throttle.isPaused()) return this.fail(waiter, error, 'PAUSED');
+    this.fail(waiter, error, failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED');
+  }
+
+  /** Refuses the waiters past their deadline that no call in flight may answer. */
+  refuseLate(): void {
+    for (const waiter of this.waiters()) {
+      const isLate = waiter.lateSinceMs < Infinity;
+      if (isLate && !this.isCovered(waiter)) this.refuse(waiter, this.#options.throttle.outlook(0).refused);
+    }
+  }
+
+  /** Ends a wait. The first result counts. */
+  settle(waiter: ReadWaiter, result: ReadResult): void {
+    const { read, sending } = waiter;
+    read.waiters.delete(waiter);
+    if (read.waiters.size === 0 && this.#reads.get(read.key) === read) this.#reads.delete(read.key);
+
+    if (!sending) return waiter.result.resolve(result);
+    // The response to the client says how many calls it has cost.
+    void inTime(sending, MOMENT_MS).then(() => waiter.result.resolve(result));
+  }
+
+  #addWaiter(key: ReadKey, request: ReadRequest): ReadWaiter {
+    const { cache, clock, throttle } = this.#options;
     const { freshness } = request;
-    const generation = cache.generation();
+    const isCrowded = !this.#reads.has(key) && this.#reads.size >= MAX_PENDING;
     const notBeforeMs = clock.elapsed() - freshness.coalesceWithinMs;
-    const others = reads.get(key);
-    const read = others ?? createRead(key, freshness);
-    reads.set(key, read);
-    // A list that was tried before may answer a read that wants newer data.
-    if (others && (read.generation < generation || notBeforeMs > -Infinity)) read.tried.clear();
-    read.generation = generation;
-    const waiter: Waiter = {
+    const read = this.#openRead(key, freshness, notBeforeMs);
+    const waiter: ReadWaiter = {
       read,
       request,
-      generation,
+      generation: cache.generation(),
       notBeforeMs,
       isRefresh: freshness.mayServeStaleToSaveCalls && cache.findAccepted(key, freshness) !== undefined,
       lateSinceMs: Infinity,
-      failed: undefined,
       sending: undefined,
-      settle(result) {
-        read.waiters.delete(waiter);
-        if (read.waiters.size === 0 && reads.get(key) === read) reads.delete(key);
-        if (!waiter.sending) return resolve(result);
-        // The response tells what it has cost.
-        void inTime(waiter.sending, MOMENT_MS).then(() => resolve(result));
-      },
+      failed: undefined,
+      result: Promise.withResolvers<ReadResult>(),
     };
     read.waiters.add(waiter);
+    if (isCrowded) this.refuse(waiter, throttle.refusal('crowded'));
     return waiter;
   }
 
-  function createRead(key: ReadKey, freshness: Freshness): PendingRead {
-    return { key, tried: triedLists(key, freshness), waiters: new Set(), generation: cache.generation() };
+  /** Returns the read that waits already, or adds one. */
+  #openRead(key: ReadKey, freshness: Freshness, notBeforeMs: number): PendingRead {
+    const generation = this.#options.cache.generation();
+    const read = this.#reads.get(key);
+    if (!read) {
+      const added = { key, tried: this.#triedLists(key, freshness), waiters: new Set<ReadWaiter>(), generation };
+      this.#reads.set(key, added);
+      return added;
+    }
+
+    // A list that was tried before may answer a read that wants newer data.
+    if (read.generation < generation || notBeforeMs > -Infinity) read.tried.clear();
+    read.generation = generation;
+    return read;
   }
 
-  /** The lists that are no use for a read that comes now: they are fresh and came without it, or fail. */
-  function triedLists(key: ReadKey, freshness: Freshness): Set<ReadKey> {
+  /** Returns the lists that are no use for a read that comes now: they are fresh and came without it, or fail. */
+  #triedLists(key: ReadKey, freshness: Freshness): Set<ReadKey> {
+    const { cache, clock, failedCalls } = this.#options;
     const tried = new Set<ReadKey>(cache.freshLists(clock.elapsed() - freshness.maxAgeMs));
     if (!failedCalls.isEmpty) {
       const isStaleAccepted = cache.findAccepted(key, freshness) !== undefined;
-      for (const list of LISTS) if (failedCalls.isAvoided(list, isStaleAccepted)) tried.add(list);
+      for (const list of LISTS) {
+        if (failedCalls.isAvoided(list, isStaleAccepted)) tried.add(list);
+      }
     }
     tried.delete(key);
     return tried;
   }
 
-  /** Whether a waiter before its deadline needs a call. */
-  function needsCall({ waiters }: PendingRead): boolean {
-    for (const waiter of waiters) if (waiter.lateSinceMs === Infinity && !isCovered(waiter)) return true;
-    return false;
+  #abort(waiters: readonly ReadWaiter[]): void {
+    for (const waiter of waiters) this.settle(waiter, this.#options.throttle.refusal('aborted').error());
+    this.#onChange();
   }
 
-  /** Whether a call in flight may answer it. */
-  function isCovered(waiter: Waiter): boolean {
-    for (const flight of flights) {
-      const isInTime = flight.sentAtMs <= waiter.lateSinceMs;
-      if (isInTime && accepts(waiter, flight) && canAnswer(flight.key, waiter.read, facts)) return true;
-    }
-    return false;
+  #recordDeadline(waiters: readonly ReadWaiter[]): void {
+    for (const waiter of waiters) waiter.lateSinceMs = this.#options.clock.elapsed();
+    this.#onChange();
   }
 
-  /** The waiters that wait for this call, and for no other one in flight. */
-  function waitersFor(flight: Flight): Waiter[] {
-    const answerable = concernedBy(flight.key).filter((read) => canAnswer(flight.key, read, facts));
-    const waiters = answerable.flatMap((read) => [...read.waiters]);
-    return waiters.filter((waiter) => accepts(waiter, flight) && !isCovered(waiter));
-  }
-
-  /** Whether a cached answer would do if calls fail. */
-  function hasData({ read, request }: Waiter): boolean {
-    return cache.findAccepted(read.key, request.freshness) !== undefined;
-  }
-
-  /** The reads that a call may concern: its own, or for a list, all of them. */
-  function concernedBy(call: ReadKey): readonly PendingRead[] {
-    const read = reads.get(call);
-    if (isList(call)) return [...reads.values()];
+  /** Returns the reads that a call may concern: its own, or for a list, all of them. */
+  #concernedBy(call: ReadKey): readonly PendingRead[] {
+    if (isList(call)) return [...this.#reads.values()];
+    const read = this.#reads.get(call);
     return read ? [read] : [];
-  }
-
-  /** Settles the waiters that a snapshot answers, as far as it is for them; the others have tried its list. */
-  function settleFrom(snapshot: Snapshot, isFor: (waiter: Waiter) => boolean): void {
-    const { key: call, asOfMs } = snapshot;
-    for (const read of concernedBy(call)) {
-      const found = answerFrom(snapshot, read.key);
-      const takers = [...read.waiters].filter(isFor);
-      if (found === undefined && isList(call) && takers.length === read.waiters.size) read.tried.add(call);
-      if (found !== undefined)
-        for (const waiter of takers) waiter.settle({ found, asOfMs, staleReason: undefined, hasWaited: true });
-    }
-  }
-
-  /** Settles with the cached answer, if the request accepts it. */
-  function serveStale(waiter: Waiter, reason: StaleReason): boolean {
-    const accepted = cache.findAccepted(waiter.read.key, waiter.request.freshness);
-    if (accepted) {
-      waiter.settle({ ...accepted.answer, staleReason: accepted.isStale ? reason : undefined, hasWaited: true });
-    }
-    return accepted !== undefined;
-  }
-
-  function fail(waiters: Iterable<Waiter>, error: Error, reason: StaleReason): void {
-    for (const waiter of waiters) if (!serveStale(waiter, reason)) waiter.settle(error);
-  }
-
-  /** The throttle lets no call through for it in time. */
-  function refuse(waiter: Waiter, refused: Refused): void {
-    const { failed, request, read } = waiter;
-    log.debug?.(
-      { request: request.id, read: read.key, reason: refused.reason, window: refused.window },
-      'read refused',
-    );
-    const isPaused = refused.reason === 'banned' || throttle.isPaused();
-    const reason = isPaused ? 'PAUSED' : failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED';
-    fail([waiter], failed ?? refused.error(request.freshness.maxAgeMs < 0), reason);
-  }
-
-  /** Refuses the waiters past their deadline that no call in flight may answer. */
-  function refuseLate(): void {
-    for (const { waiters } of reads.values()) {
-      for (const waiter of waiters) {
-        if (waiter.lateSinceMs < Infinity && !isCovered(waiter)) refuse(waiter, throttle.outlook(0).refused);
-      }
-    }
   }
 }

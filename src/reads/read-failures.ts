@@ -2,7 +2,7 @@ import { PetqlError } from '../errors.ts';
 import type { UpstreamFailure } from '../upstream/pet-api.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { FailedCall } from './failed-calls.ts';
-import type { Flight, PendingRead, PendingReads, Waiter } from './pending-reads.ts';
+import type { Flight, PendingRead, PendingReads, ReadWaiter } from './pending-reads.ts';
 import { isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
 
@@ -17,112 +17,139 @@ interface ReceivedFailure {
 /**
  * Decides what becomes of the reads that wait for a call that failed: they wait for another try, get a call of their own, or are
  * served stale data or an error.
- *
- * @param onChange is called when reads have gone, or the backoff of a call is over.
  */
-export function createReadFailures(
-  { clock, cache, failedCalls, retryBudget }: CallerParts,
-  pending: PendingReads,
-  onChange: () => void,
-) {
-  let isClosed = false;
-  let wakeAtMs = Infinity;
-  let timer: NodeJS.Timeout | undefined;
+export class ReadFailures {
+  readonly #options: CallerParts;
+  readonly #pending: PendingReads;
+  /** Called when reads have gone, or the backoff of a call is over. */
+  readonly #onChange: () => void;
+  /** Ends the backoff that is over first, at `#wakeAtMs` by `clock.elapsed()`. */
+  #timer: NodeJS.Timeout | undefined;
+  #wakeAtMs = Infinity;
+  #isClosed = false;
 
-  return {
-    receive,
-    /** Whether the call is not sent yet, since it failed a short while ago. */
-    isHeld(call: ReadKey, reads: readonly PendingRead[]): boolean {
-      const failed = failedCalls.find(call);
-      if (!failed || isClosed || clock.elapsed() >= failed.retryAtMs) return false;
-      const own = reads.find(({ key }) => key === call);
-      if (!own) return true;
-      // A read of that very call that still waits came after the failure, or waits for an early retry.
-      return failed.isRetriedEarly && [...own.waiters].every((waiter) => canWait(waiter, failed));
-    },
-    /**
-     * Serves stale data to the reads of held calls. The others wait for the first try of a list that was to save them, and get
-     * calls of their own after the second failure.
-     */
-    reviewHeld(held: ReadonlyMap<ReadKey, readonly PendingRead[]>) {
-      for (const [call, reads] of held) {
-        const failed = failedCalls.find(call);
-        if (!failed) continue;
-        for (const { waiters } of reads) for (const waiter of waiters) hold(waiter, call, failed);
-        wakeAt(failed.retryAtMs);
-      }
-    },
-    /** Ends every backoff; from now on nothing is retried. */
-    close() {
-      isClosed = true;
-      clearTimeout(timer);
-      for (const { waiters } of pending.reads.values()) {
-        for (const waiter of waiters) {
-          if (waiter.failed && !pending.isCovered(waiter)) pending.fail([waiter], waiter.failed, 'UPSTREAM_FAILED');
-        }
-      }
-    },
-  };
+  constructor(options: CallerParts, pending: PendingReads, onChange: () => void) {
+    this.#options = options;
+    this.#pending = pending;
+    this.#onChange = onChange;
+  }
 
-  function receive(flight: Flight, { failure, error, retryAfterMs }: ReceivedFailure): void {
-    const { key, sentAtMs } = flight;
-    const waiting = pending.waitersFor(flight);
+  /** Records that a call failed, which has ended, and decides for each read that waited for it. */
+  receive(flight: Flight, received: ReceivedFailure): void {
+    const { failure } = received;
+    const { key } = flight;
+    const waiting = this.#pending.waitersFor(flight);
     if (failure.kind === 'route-gone' && !isList(key)) {
       for (const { read } of waiting) read.tried.add(key);
       return;
     }
 
-    const failed = failedCalls.record(key, {
+    const failed = this.#record(flight, received, waiting);
+    if (failure.kind === 'forbidden') this.#options.cache.drop(key);
+
+    for (const waiter of waiting) {
+      waiter.failed = received.error;
+      if (waiter.read.key === key) this.#failOwn(waiter, failure, failed);
+      else if (isForeign(failure)) this.#failOther(waiter, flight, received);
+      else if (!failed.isTransient) waiter.read.tried.add(key);
+    }
+  }
+
+  /** Whether the call is not sent yet, since it failed a short while ago. */
+  isPostponed(call: ReadKey, reads: readonly PendingRead[]): boolean {
+    const { clock, failedCalls } = this.#options;
+    const failed = failedCalls.find(call);
+    if (!failed || this.#isClosed || clock.elapsed() >= failed.retryAtMs) return false;
+    const own = reads.find(({ key }) => key === call);
+    if (!own) return true;
+    // A read of that very call that still waits came after the failure, or waits for an early retry.
+    return failed.isRetriedEarly && [...own.waiters].every((waiter) => canWait(waiter, failed));
+  }
+
+  /**
+   * Serves stale data to the reads of postponed calls. The others wait for the first try of a list that was to save them, and get
+   * calls of their own after the second failure.
+   */
+  reviewPostponed(calls: ReadonlyMap<ReadKey, readonly PendingRead[]>): void {
+    for (const [call, reads] of calls) {
+      const failed = this.#options.failedCalls.find(call);
+      if (!failed) continue;
+
+      for (const { waiters } of reads) {
+        for (const waiter of waiters) this.#postpone(waiter, call, failed);
+      }
+      this.#wakeAt(failed.retryAtMs);
+    }
+  }
+
+  /** Ends every backoff; from now on nothing is retried. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    for (const waiter of this.#pending.waiters()) {
+      const { failed } = waiter;
+      if (failed && !this.#pending.isCovered(waiter)) this.#pending.fail(waiter, failed, 'UPSTREAM_FAILED');
+    }
+  }
+
+  #record({ key, sentAtMs }: Flight, received: ReceivedFailure, waiting: readonly ReadWaiter[]): FailedCall {
+    const { failedCalls, retryBudget } = this.#options;
+    const { failure, error, retryAfterMs } = received;
+    return failedCalls.record(key, {
       error,
       isTransient: isTransient(failure),
       sentAtMs,
       retryAfterMs,
-      takeRetry: () => !isClosed && !waiting.every(pending.hasData) && retryBudget.take(),
+      takeRetry: () => {
+        const isWanted = !this.#isClosed && !waiting.every((waiter) => this.#pending.hasData(waiter));
+        return isWanted && retryBudget.take();
+      },
     });
-    if (failure.kind === 'forbidden') cache.drop(key);
-
-    for (const waiter of waiting) {
-      const { read } = waiter;
-      waiter.failed = error;
-      if (read.key === key && failure.kind === 'forbidden') waiter.settle(error);
-      else if (read.key === key) failOwn(waiter, failed);
-      else if (isForeign(failure)) {
-        failedCalls.record(read.key, { error, isTransient: false, sentAtMs, retryAfterMs, takeRetry: () => false });
-        pending.fail([waiter], error, 'UPSTREAM_FAILED');
-      } else if (!failed.isTransient) read.tried.add(key);
-    }
   }
 
   /** The call of the read itself failed: it is served stale data, waits for an early retry, or fails. */
-  function failOwn(waiter: Waiter, failed: FailedCall): void {
-    const isServed = pending.serveStale(waiter, 'UPSTREAM_FAILED');
-    if (!isServed && !(failed.isRetriedEarly && canWait(waiter, failed))) waiter.settle(failed.error);
+  #failOwn(waiter: ReadWaiter, failure: UpstreamFailure, failed: FailedCall): void {
+    if (failure.kind === 'forbidden') return this.#pending.settle(waiter, failed.error);
+    if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return;
+    if (failed.isRetriedEarly && canWait(waiter, failed)) return;
+    this.#pending.settle(waiter, failed.error);
   }
 
-  function hold(waiter: Waiter, call: ReadKey, failed: FailedCall): void {
-    if (pending.isCovered(waiter)) return;
+  /** A list that was to save calls failed in a way in which the call of the read would fail too. */
+  #failOther(waiter: ReadWaiter, { sentAtMs }: Flight, { error, retryAfterMs }: ReceivedFailure): void {
+    const { failedCalls } = this.#options;
+    const failure = { error, isTransient: false, sentAtMs, retryAfterMs, takeRetry: () => false };
+    failedCalls.record(waiter.read.key, failure);
+    this.#pending.fail(waiter, error, 'UPSTREAM_FAILED');
+  }
+
+  #postpone(waiter: ReadWaiter, call: ReadKey, failed: FailedCall): void {
+    if (this.#pending.isCovered(waiter)) return;
     waiter.failed ??= failed.error;
-    if (pending.serveStale(waiter, 'UPSTREAM_FAILED')) return onChange();
+    if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return this.#onChange();
+
     const isTooLong = !canWait(waiter, failed) || (failed.failures > 1 && !failed.isRetriedEarly);
     if (!isTooLong || waiter.read.key === call) return;
     waiter.read.tried.add(call);
-    onChange();
+    this.#onChange();
   }
 
-  function wakeAt(atMs: number): void {
-    if (atMs >= wakeAtMs) return;
-    clearTimeout(timer);
-    wakeAtMs = atMs;
-    const wake = () => {
-      wakeAtMs = Infinity;
-      failedCalls.endBackoffs(atMs);
-      onChange();
-    };
-    timer = setTimeout(wake, Math.max(0, Math.ceil(atMs - clock.elapsed())));
+  #wakeAt(atMs: number): void {
+    if (atMs >= this.#wakeAtMs) return;
+    clearTimeout(this.#timer);
+    this.#wakeAtMs = atMs;
+    const waitMs = Math.max(0, Math.ceil(atMs - this.#options.clock.elapsed()));
+    this.#timer = setTimeout(() => this.#wake(atMs), waitMs);
+  }
+
+  #wake(atMs: number): void {
+    this.#wakeAtMs = Infinity;
+    this.#options.failedCalls.endBackoffs(atMs);
+    this.#onChange();
   }
 }
 
-function canWait({ request }: Waiter, { retryAtMs }: FailedCall): boolean {
+function canWait({ request }: ReadWaiter, { retryAtMs }: FailedCall): boolean {
   return request.deadlineMs >= retryAtMs;
 }
 
@@ -139,7 +166,7 @@ function isForeign(failure: UpstreamFailure): boolean {
   return failure.kind === 'failed' && !isTransient(failure) && (failure.status < 400 || failure.status === 501);
 }
 
-/** The error of a read that no call can answer. */
+/** Returns the error of a read that no call can answer. */
 export function unprovableError(): PetqlError {
   return new PetqlError(
     'DOWNSTREAM_SERVICE_ERROR',

@@ -1,302 +1,250 @@
 import type { Refused } from '../throttle/refused.ts';
 import type { Call } from '../throttle/waiter.ts';
-import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
-import { readError } from '../upstream/upstream-errors.ts';
-import { canAnswer, planCalls } from './call-planner.ts';
-import type { CallPlan, PlannedRead } from './call-planner.ts';
+import { planCalls } from './call-planner.ts';
+import type { PlannedRead } from './call-planner.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { Freshness } from './freshness.ts';
-import { accepts, createPendingReads } from './pending-reads.ts';
-import type { Flight, PendingRead } from './pending-reads.ts';
-import { createReadFailures, unprovableError } from './read-failures.ts';
-import { isList } from './read-key.ts';
+import { PendingReads } from './pending-reads.ts';
+import type { PendingRead, ReadWaiter } from './pending-reads.ts';
+import { ReadFailures, unprovableError } from './read-failures.ts';
 import type { ReadKey } from './read-key.ts';
-import type { StaleReason } from './read-request.ts';
-import { listSnapshot, petSnapshot } from './snapshot.ts';
+import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
+import { ReadSender } from './read-sender.ts';
 import type { Snapshot } from './snapshot.ts';
 
+/** The calls that the waiting reads need. */
+interface CurrentPlan {
+  /** The calls to send, in this order, with the reads that wait for each. */
+  readonly calls: Map<ReadKey, readonly PendingRead[]>;
+  /** Calls that failed a short while ago, and are not sent yet. */
+  readonly postponed: ReadonlyMap<ReadKey, readonly PendingRead[]>;
+  /** Reads that no call can answer. */
+  readonly unprovable: readonly PendingRead[];
+  /** Since when each call is wanted, by `clock.elapsed()`. */
+  readonly wantedSinceMs: ReadonlyMap<ReadKey, number>;
+}
+
+const NO_CALLS: CurrentPlan = { calls: new Map(), postponed: new Map(), unprovable: [], wantedSinceMs: new Map() };
 /** Calls of a plan that a line of the log names. */
 const MAX_LOGGED = 10;
 
-export type ReadQueue = ReturnType<typeof createReadQueue>;
+/**
+ * The reads of one caller that wait for calls. Those of all requests merge until the throttle has a permit:
+ *
+ * 1. `add` takes the reads of a request, and `review` follows every change: once a turn of the event loop, for all changes in it.
+ * 2. A review plans the calls, ends the waits that no call can end in time, and lets the throttle pull.
+ * 3. The throttle takes `next` for each permit. ReadSender sends the call, and brings its response to the reads.
+ * 4. ReadFailures decides about the reads of a call that failed. Either way another review follows.
+ */
+export class ReadQueue {
+  readonly #options: CallerParts;
+  readonly #pending: PendingReads;
+  readonly #failures: ReadFailures;
+  readonly #sender: ReadSender;
+  #plan = NO_CALLS;
+  /** Whether the reads have changed since they were planned. */
+  #isPlanStale = false;
+  #isReviewScheduled = false;
 
-/** The reads of one caller that wait for calls: those of all requests merge until the throttle grants a call. */
-export function createReadQueue(parts: CallerParts) {
-  const { clock, log, cache, failedCalls, throttle, getRoute } = parts;
-  const { refreshBudget, retryBudget, rejectedKey, sharedLists } = parts;
-  const pending = createPendingReads(parts, onChange);
-  const { reads, flights, facts } = pending;
-  const readFailures = createReadFailures(parts, pending, onChange);
-  let plan: CallPlan<PendingRead> = { calls: new Map(), unprovable: [] };
-  /** Since when each call of the plan is wanted. */
-  let plannedAtMs = new Map<ReadKey, number>();
-  /** Calls of the plan that failed a short while ago, and are not sent yet. */
-  let held = new Map<ReadKey, readonly PendingRead[]>();
-  let isPlanStale = false;
-  let isReviewing = false;
+  constructor(options: CallerParts) {
+    const onChange = () => this.review();
+    this.#options = options;
+    this.#pending = new PendingReads(options, onChange);
+    this.#failures = new ReadFailures(options, this.#pending, onChange);
+    this.#sender = new ReadSender({ ...options, pending: this.#pending, failures: this.#failures, onChange });
+  }
 
-  return {
-    add: pending.add,
-    whyNotRefresh,
-    /** Returns the call that would answer this read if it came alone. */
-    callFor: (key: ReadKey, freshness: Freshness) => callFor(unplannedRead(key, freshness)),
-    isInFlight: (call: ReadKey) => [...flights].some(({ key }) => key === call),
-    /** Another replica has called for it: the reads that it answers need no call. */
-    learn(snapshot: Snapshot) {
-      cache.store(snapshot);
-      failedCalls.recordResponse(snapshot);
-      const ageMs = clock.elapsed() - snapshot.asOfMs;
-      pending.settleFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
-      onChange();
-    },
-    /** Returns how many calls wait for a permit, as planned last: the next review plans again, and pulls. */
-    wanted: () => plan.calls.size,
-    next,
-    refuse: refuseAll,
-    fail: failAll,
-    review: onChange,
-    close: () => readFailures.close(),
-  };
+  /** Resolves once all reads of the batch are settled; with an error in the place of each one that failed. */
+  add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+    return this.#pending.add(keys, request);
+  }
+
+  /** Returns the call that would answer this read if it came alone. */
+  callFor(key: ReadKey, freshness: Freshness): ReadKey | undefined {
+    return this.#callFor(this.#pending.unplannedRead(key, freshness));
+  }
+
+  isInFlight(call: ReadKey): boolean {
+    return this.#pending.isInFlight(call);
+  }
 
   /**
-   * Returns why a stale answer is not refreshed now; undefined where a call for it is in flight, or may be sent at once.
+   * Returns why a stale entry is not refreshed now; undefined where a call for it is in flight, or may be sent at once.
    *
    * @param ahead calls that the same request needs before this one.
    */
-  function whyNotRefresh(key: ReadKey, freshness: Freshness, ahead: number): StaleReason | undefined {
-    if (!failedCalls.isEmpty || flights.size > 0) {
-      const read = unplannedRead(key, freshness);
-      if (isFailing(read)) return 'UPSTREAM_FAILED';
-      for (const flight of flights) {
-        if (flight.generation === cache.generation() && canAnswer(flight.key, read, facts)) return undefined;
-      }
+  whyNotRefresh(key: ReadKey, freshness: Freshness, ahead: number): StaleReason | undefined {
+    const { failedCalls, refreshBudget, throttle } = this.#options;
+    // 1. A call for it has failed, or is in flight.
+    if (!failedCalls.isEmpty || this.#pending.hasFlights) {
+      const read = this.#pending.unplannedRead(key, freshness);
+      if (this.#isFailing(read)) return 'UPSTREAM_FAILED';
+      if (this.#pending.isOnItsWay(read)) return undefined;
     }
-    // A request that names its own age gets that age, while the upstream works.
+
+    // 2. A request that names its own age gets that age, while the upstream works.
     if (!freshness.mayServeStaleToSaveCalls) return undefined;
-    const planned = currentPlan().calls.size + ahead;
-    if (throttle.outlook(planned).waitMs > 0 || throttle.waitsForCalls(planned)) return whyNotNow();
-    return reads.has(key) || refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
+
+    // 3. A refresh waits for no quota and for no other call.
+    const planned = this.#currentPlan().calls.size + ahead;
+    if (throttle.outlook(planned).waitMs > 0 || throttle.waitsForCalls(planned)) return this.#whyNotNow();
+
+    // 4. The refresh budget pays for it, unless a read that waits already does.
+    return this.#pending.has(key) || refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
   }
 
-  /** Whether the call that would refresh it failed, and waits for its next try or is in it: nobody with stale data waits twice. */
-  function isFailing(read: PlannedRead): boolean {
-    if (failedCalls.isEmpty) return false;
-    const call = callFor(read);
-    if (call === undefined || !failedCalls.find(call)) return false;
-    return failedCalls.isBackingOff(call) || [...flights].some(({ key }) => key === call);
+  /** Takes a snapshot that another replica has called for: the reads that it answers need no call. */
+  receiveShared(snapshot: Snapshot): void {
+    const { cache, clock, failedCalls } = this.#options;
+    cache.store(snapshot);
+    failedCalls.recordResponse(snapshot);
+    const ageMs = clock.elapsed() - snapshot.asOfMs;
+    this.#pending.settleFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
+    this.review();
   }
 
-  function unplannedRead(key: ReadKey, freshness: Freshness): PlannedRead {
-    return { key, tried: pending.triedLists(key, freshness) };
+  /** Returns how many calls wait for a permit, as planned last: the next review plans again, and pulls. */
+  wanted(): number {
+    return this.#plan.calls.size;
   }
 
-  function callFor(read: PlannedRead): ReadKey | undefined {
-    const [call] = planCalls([read], facts).calls.keys();
-    return call;
-  }
-
-  /** Plans and reviews once a turn of the event loop, for all changes in it. */
-  function onChange(): void {
-    isPlanStale = true;
-    if (isReviewing) return;
-    isReviewing = true;
-    setImmediate(() => {
-      isReviewing = false;
-      review();
-    });
-  }
-
-  /** Fails at once what cannot be served in time, and lets the throttle pull the calls of the plan. */
-  function review(): void {
-    pending.refuseLate();
-    for (const { waiters } of currentPlan().unprovable) {
-      for (const waiter of waiters) pending.fail([waiter], waiter.failed ?? unprovableError(), 'UPSTREAM_FAILED');
-    }
-    readFailures.reviewHeld(held);
-    failHopeless();
-    serveBusy();
-    currentPlan();
-    throttle.pull();
-  }
-
-  function currentPlan(): CallPlan<PendingRead> {
-    if (!isPlanStale) return plan;
-    plan = planCalls([...reads.values()].filter(pending.needsCall), facts);
-    held = new Map([...plan.calls].filter(([call, waiting]) => readFailures.isHeld(call, waiting)));
-    for (const call of held.keys()) plan.calls.delete(call);
-    if (plan.calls.size > 0)
-      log.debug?.({ calls: [...plan.calls.keys()].slice(0, MAX_LOGGED), reads: reads.size }, 'call plan');
-    const nowMs = clock.elapsed();
-    plannedAtMs = new Map([...plan.calls.keys()].map((key) => [key, plannedAtMs.get(key) ?? nowMs]));
-    isPlanStale = false;
-    return plan;
-  }
-
-  function failHopeless(): void {
-    const { calls } = currentPlan();
-    // The last call waits longest.
-    if (calls.size === 0 || throttle.hasOldView() || throttle.outlook(calls.size - 1).waitMs === 0) return;
-    let position = 0;
-    for (const waiting of calls.values()) {
-      const { waitMs, refused } = throttle.outlook(position);
-      const untilMs = clock.elapsed() + waitMs;
-      for (const waiter of waiting.flatMap(({ waiters }) => [...waiters])) {
-        const isHopeless = waitMs > 0 && (waiter.isRefresh || untilMs > waiter.request.deadlineMs);
-        if (isHopeless && !pending.isCovered(waiter)) pending.refuse(waiter, refused);
-      }
-      if (waiting.some(pending.needsCall)) position += 1;
-    }
-    isPlanStale = true;
-  }
-
-  /** Serves stale data to the reads whose call would wait for another one to end. */
-  function serveBusy(): void {
-    const { calls } = currentPlan();
-    if (calls.size === 0 || !throttle.waitsForCalls(calls.size - 1)) return;
-    for (const [position, waiting] of [...calls.values()].entries()) {
-      if (!throttle.waitsForCalls(position)) continue;
-      for (const waiter of waiting.flatMap(({ waiters }) => [...waiters])) {
-        if (waiter.isRefresh && !pending.isCovered(waiter)) pending.serveStale(waiter, whyNotNow());
-      }
-    }
-    isPlanStale = true;
-  }
-
-  /** Why the throttle lets no call through: after a 429 it sends none, and then one at a time. */
-  function whyNotNow(): StaleReason {
-    return throttle.mayBeBanned() ? 'PAUSED' : 'QUOTA_EXHAUSTED';
-  }
-
-  /** Refuses the reads that wait for a permit; those of a call in flight get its response. */
-  function refuseAll(refused: Refused): void {
-    for (const waiting of currentPlan().calls.values()) {
-      for (const { waiters } of waiting) for (const waiter of waiters) pending.refuse(waiter, refused);
-    }
-    onChange();
-  }
-
-  /** Takes the call that leaves with a permit; undefined where none is wanted any more. */
-  function next(): Call<Snapshot> | undefined {
-    const flight = nextFlight();
-    if (!flight) return undefined;
-    return {
-      kind: 'read',
-      name: String(flight.key),
-      requestId: flight.billedTo?.request.id,
-      isRetry: flight.isRetry,
-      waitingSinceMs: plannedAtMs.get(flight.key) ?? flight.sentAtMs,
-      send: () => sendRead(flight, parts),
-      receive: (answer) => receive(flight, answer),
-      fail(error) {
-        flights.delete(flight);
-        endSending(flight);
-        failAll(error);
-      },
-    };
-  }
-
-  function nextFlight(): Flight | undefined {
+  /** Takes the call that is sent with a permit; undefined where none is wanted any more. */
+  next(): Call<Snapshot> | undefined {
     // The upstream may have rejected the key in another call meanwhile.
-    const rejected = rejectedKey.error();
-    if (rejected) failAll(rejected);
-    const { calls } = currentPlan();
+    const rejected = this.#options.rejectedKey.error();
+    if (rejected) this.#pending.failAll(rejected);
+
+    const { calls, wantedSinceMs } = this.#currentPlan();
     for (const [key, planned] of calls) {
       calls.delete(key);
-      const waiting = planned.filter(pending.needsCall);
-      if (waiting.length > 0) return depart(key, waiting);
+      const reads = planned.filter((read) => this.#pending.needsCall(read));
+      if (reads.length > 0) return this.#sender.depart(key, reads, wantedSinceMs.get(key));
     }
     return undefined;
   }
 
-  function depart(key: ReadKey, waiting: readonly PendingRead[]): Flight {
-    const failed = failedCalls.find(key);
-    const isRetry = failed?.isRetriedEarly ?? false;
-    if (isRetry) parts.onRetry(key);
-    // A call that saves others is billed to the read that it answers.
-    const payer = waiting.find((read) => read.key === key) ?? waiting[0];
-    const billedTo = payer && [...payer.waiters].find((waiter) => !pending.isCovered(waiter));
-    if (!isRetry) billedTo?.request.onPermit();
-    refreshBudget.spend();
-    const sending = Promise.withResolvers<void>();
-    if (billedTo) billedTo.sending = sending.promise;
-    const flight = { key, sentAtMs: clock.elapsed(), generation: cache.generation(), isRetry, billedTo, sending };
-    flights.add(flight);
-    // Nobody who accepts stale data waits for a call that failed before.
-    if (failed) {
-      for (const { waiters } of waiting) for (const waiter of waiters) pending.serveStale(waiter, 'UPSTREAM_FAILED');
+  /** Refuses the reads that wait for a permit; those of a call in flight get its response. */
+  refuse(refused: Refused): void {
+    for (const reads of this.#currentPlan().calls.values()) {
+      for (const waiter of waitersOf(reads)) this.#pending.refuse(waiter, refused);
     }
-    // While the circuit is open, the probe is the only get.
-    if (!isList(key) && !getRoute.isHealthy()) onChange();
-    return flight;
+    this.review();
   }
 
-  function receive(flight: Flight, answer: UpstreamAnswer<Snapshot>): void {
-    const { outcome, sent, status, rateLimit } = answer;
-    flights.delete(flight);
-    endSending(flight);
-    if (!sent) refreshBudget.refund();
-    else if (!flight.isRetry) retryBudget.called();
-    if (outcome.kind === 'ok') land(flight, outcome.value);
-    else fail(flight, outcome, status === 503 ? rateLimit?.retryAfterMs : undefined);
-    onChange();
+  /** Ends all waits, by an error that concerns all calls of the key. */
+  fail(error: unknown): void {
+    this.#pending.failAll(error);
   }
 
-  function land(flight: Flight, snapshot: Snapshot): void {
-    rejectedKey.accept();
-    failedCalls.recordResponse(snapshot);
-    if (flight.generation === cache.generation()) {
-      cache.store(snapshot);
-      void sharedLists?.share(snapshot);
+  /** Reviews the reads at the end of this turn of the event loop, for all changes in it. */
+  review(): void {
+    this.#isPlanStale = true;
+    if (this.#isReviewScheduled) return;
+    this.#isReviewScheduled = true;
+    setImmediate(() => {
+      this.#isReviewScheduled = false;
+      this.#review();
+    });
+  }
+
+  /** Ends the wait for further tries of calls that failed. */
+  close(): void {
+    this.#failures.close();
+  }
+
+  /** Ends the waits that no call can end in time, and lets the throttle pull the calls of the plan. */
+  #review(): void {
+    this.#pending.refuseLate();
+    this.#failUnprovable();
+    this.#failures.reviewPostponed(this.#plan.postponed);
+    this.#refuseHopeless();
+    this.#serveBusy();
+    this.#currentPlan();
+    this.#options.throttle.pull();
+  }
+
+  #failUnprovable(): void {
+    for (const waiter of waitersOf(this.#currentPlan().unprovable)) {
+      this.#pending.fail(waiter, waiter.failed ?? unprovableError(), 'UPSTREAM_FAILED');
     }
-    pending.settleFrom(snapshot, (waiter) => accepts(waiter, flight));
   }
 
-  function fail(flight: Flight, failure: UpstreamFailure, retryAfterMs: number | undefined): void {
-    // The throttle pauses the key, and the reads wait for it or fail with that.
-    if (failure.kind === 'rate-limited') return;
-    const mayBeBanned = throttle.mayBeBanned();
-    const error = readError(failure, mayBeBanned);
-    const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
-    if (!isRejected) return readFailures.receive(flight, { failure, error, retryAfterMs });
-    // A key that may be banned is served from the cache, and the throttle pauses it.
-    if (!mayBeBanned) parts.onRejected();
-    failAll(error);
+  /** Refuses the reads whose call cannot be sent before their deadline. Refreshes do not wait at all. */
+  #refuseHopeless(): void {
+    const { clock, throttle } = this.#options;
+    const { calls } = this.#currentPlan();
+    // The last call waits longest.
+    if (calls.size === 0 || throttle.hasOldView() || throttle.outlook(calls.size - 1).waitMs === 0) return;
+
+    let position = 0;
+    for (const reads of calls.values()) {
+      const { waitMs, refused } = throttle.outlook(position);
+      const untilMs = clock.elapsed() + waitMs;
+      for (const waiter of waitersOf(reads)) {
+        const isHopeless = waitMs > 0 && (waiter.isRefresh || untilMs > waiter.request.deadlineMs);
+        if (isHopeless && !this.#pending.isCovered(waiter)) this.#pending.refuse(waiter, refused);
+      }
+      if (reads.some((read) => this.#pending.needsCall(read))) position += 1;
+    }
+    this.#isPlanStale = true;
   }
 
-  function failAll(error: unknown): void {
-    for (const { waiters } of reads.values()) pending.fail(waiters, error as Error, 'PAUSED');
-    onChange();
+  /** Serves stale data to the reads whose call would wait for another one to end. */
+  #serveBusy(): void {
+    const { throttle } = this.#options;
+    const { calls } = this.#currentPlan();
+    if (calls.size === 0 || !throttle.waitsForCalls(calls.size - 1)) return;
+
+    for (const [position, reads] of [...calls.values()].entries()) {
+      if (!throttle.waitsForCalls(position)) continue;
+      for (const waiter of waitersOf(reads)) {
+        if (waiter.isRefresh && !this.#pending.isCovered(waiter)) this.#pending.serveStale(waiter, this.#whyNotNow());
+      }
+    }
+    this.#isPlanStale = true;
+  }
+
+  /** Returns the call plan; plans again after a change. */
+  #currentPlan(): CurrentPlan {
+    if (!this.#isPlanStale) return this.#plan;
+    const { clock, log } = this.#options;
+    const { calls, unprovable } = planCalls(this.#pending.readsToPlan(), this.#pending.facts);
+
+    const postponed = new Map([...calls].filter(([call, reads]) => this.#failures.isPostponed(call, reads)));
+    for (const call of postponed.keys()) calls.delete(call);
+    if (calls.size > 0) {
+      log.debug?.({ calls: [...calls.keys()].slice(0, MAX_LOGGED), reads: this.#pending.size }, 'call plan');
+    }
+
+    const nowMs = clock.elapsed();
+    const before = this.#plan.wantedSinceMs;
+    const wantedSinceMs = new Map([...calls.keys()].map((call) => [call, before.get(call) ?? nowMs]));
+    this.#isPlanStale = false;
+    this.#plan = { calls, postponed, unprovable, wantedSinceMs };
+    return this.#plan;
+  }
+
+  /** Returns why the throttle lets no call through: after a 429 it sends none, and then one at a time. */
+  #whyNotNow(): StaleReason {
+    return this.#options.throttle.mayBeBanned() ? 'PAUSED' : 'QUOTA_EXHAUSTED';
+  }
+
+  /** Whether the call that would refresh it failed, and waits for its next try or is in it: no stale entry is waited for twice. */
+  #isFailing(read: PlannedRead): boolean {
+    const { failedCalls } = this.#options;
+    if (failedCalls.isEmpty) return false;
+    const call = this.#callFor(read);
+    if (call === undefined || !failedCalls.find(call)) return false;
+    return failedCalls.isBackingOff(call) || this.#pending.isInFlight(call);
+  }
+
+  #callFor(read: PlannedRead): ReadKey | undefined {
+    const [call] = planCalls([read], this.#pending.facts).calls.keys();
+    return call;
   }
 }
 
-/** Sends the call of a flight, and makes a snapshot of its response. */
-async function sendRead(
-  flight: Flight,
-  { apiKey, petApi, getRoute, cache: { known } }: CallerParts,
-): Promise<UpstreamAnswer<Snapshot>> {
-  const { key, sentAtMs, billedTo } = flight;
-  const onSent = () => {
-    billedTo?.request.onBilled(billedTo.read.key);
-    endSending(flight);
-  };
-  // The call belongs to the trace of the request that it is billed to.
-  const call = { apiKey, trace: billedTo?.request.trace, onSent };
-  if (isList(key)) {
-    const answer = await petApi.listPets(key === 'all' ? undefined : key, call);
-    return { ...answer, outcome: mapped(answer.outcome, (list) => listSnapshot(key, list, sentAtMs, known)) };
-  }
-  getRoute.sending();
-  const answer = await petApi.getPet(key, call);
-  const outcome = getRoute.judge(answer.outcome, key);
-  return { ...answer, outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, known)) };
-}
-
-/** It is known whether the call is billed: its request may be answered. */
-function endSending({ billedTo, sending }: Flight): void {
-  if (billedTo) billedTo.sending = undefined;
-  sending.resolve();
-}
-
-function mapped<T, U>(outcome: UpstreamOutcome<T>, map: (value: T) => U): UpstreamOutcome<U> {
-  return outcome.kind === 'ok' ? { kind: 'ok', value: map(outcome.value) } : outcome;
+/** Returns the waiters at this moment: some may be settled meanwhile. */
+function waitersOf(reads: readonly PendingRead[]): ReadWaiter[] {
+  return reads.flatMap(({ waiters }) => [...waiters]);
 }

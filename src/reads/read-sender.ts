@@ -1,0 +1,152 @@
+import type { Call } from '../throttle/waiter.ts';
+import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
+import { readError } from '../upstream/upstream-errors.ts';
+import type { CallerParts } from './caller-parts.ts';
+import { accepts } from './pending-reads.ts';
+import type { Flight, PendingRead, PendingReads } from './pending-reads.ts';
+import type { ReadFailures } from './read-failures.ts';
+import { isList } from './read-key.ts';
+import type { ReadKey } from './read-key.ts';
+import { listSnapshot, petSnapshot } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
+
+interface ReadSenderParts extends CallerParts {
+  readonly pending: PendingReads;
+  readonly failures: ReadFailures;
+  /** Called when the reads need another plan. */
+  readonly onChange: () => void;
+}
+
+/** Sends the calls of one caller's reads, and brings each response to the cache and to the reads that it answers. */
+export class ReadSender {
+  readonly #parts: ReadSenderParts;
+
+  constructor(parts: ReadSenderParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Returns the call for these reads, which has a permit and is sent at once.
+   *
+   * @param waitingSinceMs by `clock.elapsed()`; undefined where it did not wait.
+   */
+  depart(key: ReadKey, reads: readonly PendingRead[], waitingSinceMs: number | undefined): Call<Snapshot> {
+    const { failedCalls, getRoute, pending, onChange } = this.#parts;
+    const failed = failedCalls.find(key);
+    const flight = this.#createFlight(key, reads, failed?.isRetriedEarly ?? false);
+    pending.addFlight(flight);
+
+    // No request that accepts stale data waits for a call that failed before.
+    if (failed) {
+      for (const { waiters } of reads) {
+        for (const waiter of waiters) pending.serveStale(waiter, 'UPSTREAM_FAILED');
+      }
+    }
+    // While the circuit is open, the probe is the only get.
+    if (!isList(key) && !getRoute.isHealthy()) onChange();
+
+    return {
+      kind: 'read',
+      name: String(key),
+      requestId: flight.billedTo?.request.id,
+      isRetry: flight.isRetry,
+      waitingSinceMs: waitingSinceMs ?? flight.sentAtMs,
+      send: () => this.#send(flight),
+      receive: (response) => this.#receive(flight, response),
+      fail: (error) => this.#fail(flight, error),
+    };
+  }
+
+  #createFlight(key: ReadKey, reads: readonly PendingRead[], isRetry: boolean): Flight {
+    const { cache, clock, pending, refreshBudget, onRetry } = this.#parts;
+    // A call that saves others is billed to the read that it answers.
+    const payer = reads.find((read) => read.key === key) ?? reads[0];
+    const billedTo = payer && [...payer.waiters].find((waiter) => !pending.isCovered(waiter));
+    if (isRetry) onRetry(key);
+    else billedTo?.request.onPermit();
+    refreshBudget.spend();
+
+    const sending = Promise.withResolvers<void>();
+    if (billedTo) billedTo.sending = sending.promise;
+    return { key, sentAtMs: clock.elapsed(), generation: cache.generation(), isRetry, billedTo, sending };
+  }
+
+  /** Makes a snapshot of the response. */
+  async #send(flight: Flight): Promise<UpstreamAnswer<Snapshot>> {
+    const { apiKey, petApi, getRoute, cache } = this.#parts;
+    const { key, sentAtMs, billedTo } = flight;
+    const onSent = () => {
+      billedTo?.request.onBilled(billedTo.read.key);
+      endSending(flight);
+    };
+    // The call belongs to the trace of the request that it is billed to.
+    const call = { apiKey, trace: billedTo?.request.trace, onSent };
+
+    if (isList(key)) {
+      const response = await petApi.listPets(key === 'all' ? undefined : key, call);
+      const outcome = mapped(response.outcome, (list) => listSnapshot(key, list, sentAtMs, cache.known));
+      return { ...response, outcome };
+    }
+
+    getRoute.sending();
+    const response = await petApi.getPet(key, call);
+    const outcome = getRoute.judge(response.outcome, key);
+    return { ...response, outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, cache.known)) };
+  }
+
+  #receive(flight: Flight, { outcome, sent, status, rateLimit }: UpstreamAnswer<Snapshot>): void {
+    const { pending, refreshBudget, retryBudget, onChange } = this.#parts;
+    pending.deleteFlight(flight);
+    endSending(flight);
+    if (!sent) refreshBudget.refund();
+    else if (!flight.isRetry) retryBudget.called();
+
+    if (outcome.kind === 'ok') this.#receiveSnapshot(flight, outcome.value);
+    else this.#receiveFailure(flight, outcome, status === 503 ? rateLimit?.retryAfterMs : undefined);
+    onChange();
+  }
+
+  #receiveSnapshot(flight: Flight, snapshot: Snapshot): void {
+    const { cache, failedCalls, pending, rejectedKey, sharedLists } = this.#parts;
+    rejectedKey.accept();
+    failedCalls.recordResponse(snapshot);
+    // Rule 2: a write came after the call was sent, so its response is not stored.
+    if (flight.generation === cache.generation()) {
+      cache.store(snapshot);
+      void sharedLists?.share(snapshot);
+    }
+    pending.settleFrom(snapshot, (waiter) => accepts(waiter, flight));
+  }
+
+  #receiveFailure(flight: Flight, failure: UpstreamFailure, retryAfterMs: number | undefined): void {
+    const { failures, pending, throttle, onRejected } = this.#parts;
+    // The throttle pauses the key, and the reads wait for it or fail with that.
+    if (failure.kind === 'rate-limited') return;
+
+    const mayBeBanned = throttle.mayBeBanned();
+    const error = readError(failure, mayBeBanned);
+    const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
+    if (!isRejected) return failures.receive(flight, { failure, error, retryAfterMs });
+
+    // A key that may be banned is served from the cache, and the throttle pauses it.
+    if (!mayBeBanned) onRejected();
+    pending.failAll(error);
+  }
+
+  /** A defect of petql concerns all reads. */
+  #fail(flight: Flight, error: unknown): void {
+    this.#parts.pending.deleteFlight(flight);
+    endSending(flight);
+    this.#parts.pending.failAll(error);
+  }
+}
+
+/** Whether the call is billed is decided: its request may get its response. */
+function endSending({ billedTo, sending }: Flight): void {
+  if (billedTo) billedTo.sending = undefined;
+  sending.resolve();
+}
+
+function mapped<T, U>(outcome: UpstreamOutcome<T>, map: (value: T) => U): UpstreamOutcome<U> {
+  return outcome.kind === 'ok' ? { kind: 'ok', value: map(outcome.value) } : outcome;
+}

@@ -1,0 +1,37 @@
+import type { Int64 } from '../int64.ts';
+import type { PlanFacts } from './call-planner.ts';
+import type { GetRoute } from './get-route.ts';
+import type { PetCache, StoreSize } from './pet-cache.ts';
+import type { ListName, ReadKey } from './read-key.ts';
+
+interface StoreFactsOptions {
+  readonly cache: PetCache;
+  readonly getRoute: GetRoute;
+}
+
+/** What the cache, the get route and the calls in flight say of the pet store at the moment. */
+export class StoreFacts implements PlanFacts {
+  readonly #options: StoreFactsOptions;
+  readonly #flights: ReadonlySet<{ readonly key: ReadKey }>;
+
+  constructor(options: StoreFactsOptions, flights: ReadonlySet<{ readonly key: ReadKey }>) {
+    this.#options = options;
+    this.#flights = flights;
+  }
+
+  get size(): StoreSize {
+    return this.#options.cache.size();
+  }
+
+  get mayGet(): boolean {
+    return this.#options.getRoute.mayGet();
+  }
+
+  hasShown(list: ListName, id: Int64): boolean | undefined {
+    return this.#options.cache.hasShown(list, id);
+  }
+
+  hasCalledOther(key: ReadKey): boolean {
+    return this.#options.cache.hasOther(key) || [...this.#flights].some((flight) => flight.key !== key);
+  }
+}
