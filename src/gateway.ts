@@ -29,7 +29,7 @@ import { Replicas } from './store/replicas.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { SharedStore, Store } from './store/store.ts';
 import { timedConnection } from './store/timed-connection.ts';
-import { createAccounts } from './throttle/accounts.ts';
+import { Accounts } from './throttle/accounts.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
@@ -140,7 +140,7 @@ function assemble(
   async function close(): Promise<void> {
     await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
     await records.close();
-    await Promise.race([accounts.flush(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+    await Promise.race([accounts.endOffline(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
     await stores.close();
     await transport.close();
   }
@@ -190,7 +190,7 @@ function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: 
   replicas?.onBeat(() => sharedLists?.flush());
   const openedAtMs = store.nowMs();
   return {
-    accounts: createAccounts({
+    accounts: new Accounts({
       store,
       nameOf,
       rules: {

@@ -4,8 +4,6 @@ import type { WindowName } from './format.ts';
 import { knownPlanName, knownWindows, limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
 
-export type QuotaState = ReturnType<typeof quotaStateOf>;
-
 export interface MinWait {
   readonly waitMs: number;
   /** The window that causes the longest wait. */
@@ -14,38 +12,62 @@ export interface MinWait {
   readonly cause?: 'no-contact' | 'share' | undefined;
 }
 
-/** The quota of a key, as this process saw it last. Durations are milliseconds from now. */
-export function quotaStateOf(account: Account, nowMs: number, rules: AccountRules) {
-  const { pause } = account;
-  const windowState = (name: WindowName) => {
-    const limit = limitsOf(account, rules.plan)[name];
+interface WindowState {
+  /** Whether the limit is known rather than assumed. */
+  readonly isKnown: boolean;
+  readonly limit: number;
+  readonly used: number;
+  readonly remaining: number;
+  /** Until the known reset, else until a call is free again; 0 where no call is used. */
+  readonly resetInMs: number;
+}
+
+/** The quota of a key, as this process saw it last. Durations are milliseconds from now; windows are computed when they are read. */
+export class QuotaState {
+  /** How long the key is paused after a 429; 0 where it is not, as where a share ends for a while. */
+  readonly pausedForMs: number;
+  /** Whether the pause is for a probable ban. */
+  readonly banned: boolean;
+  /** Refusals in a row. */
+  readonly incidents: number;
+  /** Whether the last response was a refusal: a 401 or 403 now may be a ban. */
+  readonly refusedLately: boolean;
+  readonly #account: Account;
+  readonly #nowMs: number;
+  readonly #rules: AccountRules;
+
+  constructor(account: Account, nowMs: number, rules: AccountRules) {
+    this.#account = account;
+    this.#nowMs = nowMs;
+    this.#rules = rules;
+    const { incidents, isBan, untilMs } = account.pause;
+    this.incidents = incidents;
+    this.pausedForMs = incidents > 0 ? Math.max(0, untilMs - nowMs) : 0;
+    this.banned = isBan;
+    this.refusedLately = incidents > 0;
+  }
+
+  /** The plan's name; undefined while the plan is a guess. */
+  get plan(): string | undefined {
+    return knownPlanName(this.#account, this.#rules.plan);
+  }
+
+  get minute(): WindowState {
+    return this.#windowState('minute');
+  }
+
+  get day(): WindowState {
+    return this.#windowState('day');
+  }
+
+  #windowState(name: WindowName): WindowState {
+    const [account, nowMs] = [this.#account, this.#nowMs];
+    const limit = limitsOf(account, this.#rules.plan)[name];
     const total = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : account[name].total;
     const used = Math.min(limit, total);
-    // Until the known reset, else until a call is free again; 0 where no call is used.
     const resetMs = resetInMs(account, name, nowMs) || (used > 0 ? freeInMs(account, name, nowMs, 0) : 0);
     return { isKnown: knownWindows(account)[name], limit, used, remaining: limit - used, resetInMs: resetMs };
-  };
-  // Most callers read one of these.
-  return {
-    /** The plan's name; undefined while the plan is a guess. */
-    get plan() {
-      return knownPlanName(account, rules.plan);
-    },
-    get minute() {
-      return windowState('minute');
-    },
-    get day() {
-      return windowState('day');
-    },
-    /** How long the key is paused after a 429; 0 where it is not, as where a share ends for a while. */
-    pausedForMs: pause.incidents > 0 ? Math.max(0, pause.untilMs - nowMs) : 0,
-    /** Whether the pause is for a probable ban. */
-    banned: pause.isBan,
-    /** Refusals in a row. */
-    incidents: pause.incidents,
-    /** Whether the last response was a refusal: a 401 or 403 now may be a ban. */
-    refusedLately: pause.incidents > 0,
-  };
+  }
 }
 
 /** Returns the minimum wait of a call with `ahead` others before it: what is not known counts as free. */

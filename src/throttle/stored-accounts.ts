@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto';
+import type { Log } from '../log.ts';
+import type { NameOf } from '../store/names.ts';
+import { createDocumentReader } from '../store/read-document.ts';
+import type { ReadDocument } from '../store/read-document.ts';
+import type { Changed, Store } from '../store/store.ts';
+import { newAccount } from './account/account.ts';
+import { isBlank, isWorthKeeping } from './account/call-end.ts';
+import type { CallEnd } from './account/call-end.ts';
+import { ACCOUNT } from './account/format.ts';
+import type { Account } from './account/format.ts';
+import type { AccountRules } from './account/limits.ts';
+import { restore } from './account/merge.ts';
+import { passTime } from './account/windows.ts';
+import { ProvenFirst } from './proven-first.ts';
+
+export interface StoredAccountsOptions {
+  readonly store: Store;
+  readonly nameOf: NameOf;
+  readonly rules: AccountRules;
+  readonly log: Log;
+}
+
+/** Changes an account in place. Over Redis it runs again when another replica wrote first. */
+export type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
+
+/** An account as this process saw it last. */
+interface SeenAccount {
+  readonly account: Account;
+  /** Its text in the store; undefined if the store does not keep it. */
+  readonly text: string | undefined;
+  /** By the store's clock. */
+  readonly atMs: number;
+}
+
+/** The version in a document's name is raised with its format. */
+const NAME = 'account:3';
+/** All permits of an account are free again after this. */
+const ACCOUNT_TTL_MS = 93_600_000;
+/** Another replica may have got permits back since. */
+const OLD_VIEW_MS = 1_000;
+
+/**
+ * The accounts of all keys in the store, one document each, changed by compare-and-set. It remembers each account as this process
+ * saw it last: to read the quota without the store, and to restore what Redis has lost.
+ */
+export class StoredAccounts {
+  readonly #options: StoredAccountsOptions;
+  readonly #parse: ReadDocument<Account>;
+  readonly #seen = new ProvenFirst<SeenAccount>();
+
+  constructor(options: StoredAccountsOptions) {
+    this.#options = options;
+    this.#parse = createDocumentReader('account', ACCOUNT, options.store, options.log);
+  }
+
+  /** Returns the account as this process saw it last; undefined if it never did. */
+  seen(apiKey: string): Account | undefined {
+    return this.#seen.get(apiKey)?.account;
+  }
+
+  /** Whether this process saw the account so long ago that another replica may have changed it since. */
+  isViewOld(apiKey: string): boolean {
+    const seen = this.#seen.get(apiKey);
+    return seen !== undefined && this.#options.store.nowMs() - seen.atMs > OLD_VIEW_MS;
+  }
+
+  /** Returns how many of the seen accounts meet the condition. */
+  count(isCounted: (account: Account) => boolean): number {
+    return this.#seen.count(({ account }) => isCounted(account));
+  }
+
+  /**
+   * Changes the account in the store.
+   *
+   * @param end of the call that the change settles.
+   * @throws StoreUnavailableError when it may be changed or not.
+   */
+  async update<Result>(apiKey: string, change: AccountChange<Result>, end?: CallEnd): Promise<Result> {
+    const { store, rules } = this.#options;
+    const { result, seen } = await store.update(
+      this.#documentOf(apiKey),
+      (found, nowMs): Changed<{ result: Result; seen: SeenAccount }> => {
+        const account = this.#open(apiKey, found, nowMs);
+        const changed = change(account, nowMs, rules);
+
+        const text = isWorthKeeping(account, end, nowMs) ? JSON.stringify(account) : undefined;
+        const ttlMs = isBlank(account) ? rules.leaseMs : ACCOUNT_TTL_MS;
+        return { text, ttlMs, result: { result: changed, seen: { account, text, atMs: nowMs } } };
+      },
+    );
+    if (seen.account.granted > 0) this.#seen.set(apiKey, seen);
+    return result;
+  }
+
+  /**
+   * Reads the account, and stores nothing.
+   *
+   * @throws StoreUnavailableError
+   */
+  async read(apiKey: string): Promise<void> {
+    const seen = await this.#options.store.update(this.#documentOf(apiKey), (text, nowMs) => {
+      const account = text === undefined ? undefined : this.#open(apiKey, text, nowMs);
+      return { text, ttlMs: 0, result: account && { account, text, atMs: nowMs } };
+    });
+    if (seen) this.#seen.set(apiKey, seen);
+  }
+
+  /**
+   * Restores all seen accounts after Redis lost its data, so that other replicas see them; the last used key first.
+   *
+   * @throws StoreUnavailableError
+   */
+  async restore(): Promise<void> {
+    const { store, rules } = this.#options;
+    for (const [apiKey, { account }] of this.#seen.entries()) {
+      const nowMs = store.nowMs();
+      passTime(account, nowMs, rules);
+      // Opening the document restores it.
+      if (account.day.total > 0 || account.pause.untilMs > nowMs) await this.update(apiKey, () => {});
+    }
+  }
+
+  #documentOf(apiKey: string): string {
+    return `${NAME}:${this.#options.nameOf(apiKey)}`;
+  }
+
+  /** Returns the account in a document, with what this process saw of it if Redis has lost some. */
+  #open(apiKey: string, found: string | undefined, nowMs: number): Account {
+    const seen = this.#seen.get(apiKey);
+    const isOwnText = found !== undefined && found === seen?.text;
+    const stored = isOwnText ? (JSON.parse(found) as Account) : this.#parse(found);
+    // An offline account continues from it if the change cannot be written.
+    if (stored && !seen) {
+      this.#seen.set(apiKey, { account: structuredClone(stored), text: JSON.stringify(stored), atMs: nowMs });
+    }
+
+    const account = stored ?? newAccount(randomUUID(), true);
+    if (seen && hasLost(account, seen.account)) restore(account, seen.account);
+    return account;
+  }
+}
+
+/** Whether the stored account is older than the seen one: Redis lost a write or all data, or another replica restored less. */
+function hasLost(found: Account, seen: Account): boolean {
+  return found.granted < seen.granted || found.epoch !== seen.epoch || found.pause.untilMs < seen.pause.untilMs;
+}
