@@ -44,3 +44,17 @@ export class PetqlError extends Error {
     this.httpHeaders = options.httpHeaders ?? {};
   }
 }
+
+/** The value of a setting cannot be used, which only its use shows. */
+export class SettingError extends TypeError {
+  readonly setting: string;
+  /** Returns the message with the name that the user gave the setting. */
+  readonly describe: (name: string) => string;
+
+  /** @param describe takes the name of the setting, and returns what is wrong with it. */
+  constructor(setting: string, describe: (name: string) => string, options?: ErrorOptions) {
+    super(`createGateway: ${describe(setting)}`, options);
+    this.setting = setting;
+    this.describe = describe;
+  }
+}

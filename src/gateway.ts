@@ -6,6 +6,7 @@ import { createMetrics } from './admin/metrics.ts';
 import { Callers } from './caller/callers.ts';
 import { steadyTime } from './clock.ts';
 import type { Events } from './events.ts';
+import { withLevel } from './log.ts';
 import { SharedLists } from './reads/shared-lists.ts';
 import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
@@ -78,11 +79,19 @@ const LEASE_BEYOND_CALL_MS = 2_000;
 /**
  * Creates a gateway. Two gateways share nothing.
  *
- * @throws TypeError that names every wrong option.
- * @throws Error when the state file cannot be used. Nothing stays open in either case.
+ * @throws TypeError that names every wrong option, or the file or documents that cannot be used. Nothing stays open then.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const checked = checkedOptions(options);
+  return openGateway(checkedOptions(options));
+}
+
+/**
+ * Creates a gateway with options that were checked.
+ *
+ * @throws SettingError when the trusted documents or the state file cannot be used. Nothing stays open.
+ */
+export function openGateway(options: CheckedOptions): Gateway {
+  const checked = { ...options, log: withLevel(options.log, options.logLevel) };
   const trusted = readTrustedDocuments(checked);
   const opened = new DisposableStack();
   try {

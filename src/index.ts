@@ -7,7 +7,6 @@ export type { Gateway } from './gateway.ts';
 export type { GatewayOptions } from './settings.ts';
 export type { PlanText, ServerKey } from './setting-shapes.ts';
 export type { Log } from './log.ts';
-export type { AssumedPlan } from './plan.ts';
 export type {
   Execute,
   Operation,

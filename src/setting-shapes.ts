@@ -31,7 +31,9 @@ export const serverKey = z.union(
   [z.custom<ServerKey>((given) => typeof given === 'function'), key],
   `${NO_KEY}, or a function that returns them`,
 );
-export const plan = parsed<AssumedPlan | PlanText, AssumedPlan>(NO_PLAN, planOf);
+export const plan = parsed<PlanText, AssumedPlan>(NO_PLAN, (text) =>
+  typeof text === 'string' ? parsePlan(text) : undefined,
+);
 export const redisUrl = parsed<string, string>(NO_REDIS, (text) => redisUrls(text) && text);
 export const file = z.string(NO_FILE).min(1, NO_FILE);
 export const secret = z.string(NO_SECRET).min(16, NO_SECRET);
@@ -91,12 +93,6 @@ function baseUrl(given: URL | string): URL | undefined {
   const isPlain = base && !(base.username || base.password || base.search || base.hash);
   return isPlain && /^https?:$/.test(base.protocol) ? base : undefined;
 }
-
-function planOf(given: AssumedPlan | PlanText): AssumedPlan | undefined {
-  return typeof given === 'string' ? parsePlan(given) : PLAN.safeParse(given).data;
-}
-
-const PLAN = z.object({ perMinute: z.int().positive(), perDay: z.int().positive(), known: z.boolean() });
 
 function withoutSlash(origin: string): string {
   return origin.replace(/\/$/, '');

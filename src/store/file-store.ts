@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { SettingError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { StoreUnavailableError } from './store.ts';
 import type { Store } from './store.ts';
@@ -30,17 +31,17 @@ export function openFileStore(path: string, nowMs: () => number, log: Log): Stor
     return storeIn(database, nowMs, log);
   } catch (error) {
     database?.close();
-    throw unusableFile('createGateway: stateFile', path, error);
+    throw new SettingError('stateFile', (name) => `${name}: ${fileProblem(path, error)}`, { cause: error });
   }
 }
 
-/** Returns the error of a file that SQLite could not open: with the system's reason, and what a file must be. */
-export function unusableFile(setting: string, path: string, error: unknown): Error {
-  const reason = (error as Error).message;
-  const advice =
-    'Name a new file, or one of petql: in a folder that it may write, on a disk with room, used by no other';
-  return new Error(`${setting}: cannot use ${path}: ${reason}. ${advice} process.`, { cause: error });
+/** Returns why SQLite could not open a file, and what the file must be. */
+export function fileProblem(path: string, error: unknown): string {
+  return `cannot use ${path}: ${(error as Error).message}. ${ADVICE}`;
 }
+
+const ADVICE =
+  'Name a new file, or one of petql: in a folder that it may write, on a disk with room, used by no other process.';
 
 function prepareFile(database: DatabaseSync): void {
   database.exec('PRAGMA locking_mode = EXCLUSIVE');

@@ -1,3 +1,4 @@
+import { SettingError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { fingerprintOf } from './names.ts';
 import { StoreUnavailableError } from './store.ts';
@@ -11,7 +12,7 @@ export interface KeySecret {
   /** The store, whose updates fail where it has another key secret. */
   readonly store: Store;
   /**
-   * @throws Error with what to do, where the store has another key secret: the quota would be used twice.
+   * @throws SettingError with what to do, where the store has another key secret: the quota would be used twice.
    * @throws StoreUnavailableError
    */
   readonly check: () => Promise<void>;
@@ -47,8 +48,9 @@ export function withKeySecret(store: Store, secret: string | undefined, log: Log
         throw error;
       });
     if (found === fingerprint) return;
-    const problem = 'the store has another key secret; start with that one, or rotate it as README.md says';
-    log.error({}, problem);
-    throw new Error(problem);
+    log.error({}, OTHER_SECRET);
+    throw new SettingError('keySecret', (name) => `${name}: ${OTHER_SECRET}`);
   }
 }
+
+const OTHER_SECRET = 'the store has another key secret; start with that one, or rotate it as README.md says';

@@ -1,4 +1,5 @@
 import { Cluster, Redis as Client } from 'ioredis';
+import { SettingError } from '../errors.ts';
 import { redisUrls } from '../redis-urls.ts';
 import { StoreUnavailableError } from './store.ts';
 
@@ -51,7 +52,6 @@ const CONNECTION = {
   socketTimeout: SILENCE_TIMEOUT_MS,
 };
 
-const ONE_OF_MANY = 'redisUrl names one node of a Redis Cluster; name several, with commas between their URLs';
 /** Keys of so many slots are on several nodes of a Cluster. */
 const PROBES = Array.from({ length: 16 }, (_, index) => `petql:probe:${index}`);
 
@@ -77,12 +77,12 @@ export function connectRedis(url: string): RedisConnection {
   return {
     async compareAndSet(...args) {
       await firstContact;
-      if (isOneOfMany) throw new Error(ONE_OF_MANY);
+      if (isOneOfMany) throw oneOfMany();
       try {
         return await (redis as unknown as RedisConnection).compareAndSet(...args);
       } catch (error) {
         isOneOfMany ||= !redis.isCluster && isMoved(error as Error);
-        throw isOneOfMany ? new Error(ONE_OF_MANY) : new StoreUnavailableError(reasonOf(error as RedisError));
+        throw isOneOfMany ? oneOfMany() : new StoreUnavailableError(reasonOf(error as RedisError));
       }
     },
     close: () => redis.disconnect(),
@@ -111,6 +111,13 @@ export function connectRedis(url: string): RedisConnection {
 /** Whether a document is on a node of a Cluster that this connection does not know. */
 function isMoved({ message }: Error): boolean {
   return message.startsWith('MOVED ');
+}
+
+function oneOfMany(): SettingError {
+  return new SettingError(
+    'redisUrl',
+    (name) => `${name} names one node of a Redis Cluster; name several, with commas between their URLs`,
+  );
 }
 
 function retryAfterMs(attempt: number): number {

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import type { Config } from '../../settings.ts';
 import type { RequestHandler } from '../listener.ts';
 
 /**
@@ -16,14 +15,16 @@ const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127\.|::1$)/;
 /** No name below `localhost` resolves to anything else (RFC 6761, section 6.3). */
 const LOOPBACK_NAME = /^(?:(?:[\w-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d*)?$/i;
 
+interface HostSettings {
+  readonly allowedHosts: readonly string[];
+  readonly corsOrigins: readonly string[];
+}
+
 /**
  * Rejects requests under names that a page of any site can have, where all clients spend the server's key. It listens on any
  * address: a published port of a container is on the laptop's loopback too.
  */
-export function withHostCheck(
-  handler: RequestHandler,
-  { allowedHosts, corsOrigins }: Pick<Config, 'allowedHosts' | 'corsOrigins'>,
-): RequestHandler {
+export function withHostCheck(handler: RequestHandler, { allowedHosts, corsOrigins }: HostSettings): RequestHandler {
   if ([...allowedHosts, ...corsOrigins].includes('*')) return handler;
   const origins = corsOrigins.map((origin) => new URL(origin).host);
   const allowed = new Set([...allowedHosts, ...origins].map(hostName));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { PetqlError } from '../../errors.ts';
+import { PetqlError, SettingError } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import { badRequest, graphqlError } from '../errors.ts';
@@ -16,7 +16,7 @@ export type TrustedDocuments = ReadonlyMap<string, string>;
  * Reads a manifest as build tools write it: an object of texts by their ids (GraphQL Code Generator, Relay), or Apollo's
  * list of operations. Each text is known by its id there, and by `sha256:` and its hash (GraphQL over HTTP, "Persisted Documents").
  *
- * @throws TypeError that names the first document that is invalid or exceeds a limit, or says why this is no manifest.
+ * @throws SettingError that names the first document that is invalid or exceeds a limit, or says why this is no manifest.
  */
 export function readTrustedDocuments(settings: CheckedOptions): TrustedDocuments | undefined {
   const { trustedDocuments } = settings;
@@ -118,6 +118,6 @@ function isHashOf(id: string, hash: string): boolean {
   return !id.startsWith('sha256:') || id === `sha256:${hash}`;
 }
 
-function unusable(problem: string): TypeError {
-  return new TypeError(`createGateway: trustedDocuments: ${problem}`);
+function unusable(problem: string): SettingError {
+  return new SettingError('trustedDocuments', (name) => `${name}: ${problem}`);
 }

@@ -1,0 +1,137 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import type { SettingTable, ValueKind } from '../check-settings.ts';
+import { bothNames, flagSettings } from './flags.ts';
+import type { FlagSetting } from './flags.ts';
+
+/** Options as the user gave them, before their check. */
+export interface GivenOptions {
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Returns how the user gave a setting: `--port`, `PORT`, `KEY_SECRET_FILE`; and both names where it was not given. */
+  readonly nameOf: (setting: string) => string;
+  /** Returns the text that the user gave. */
+  readonly givenOf: (setting: string) => string | undefined;
+}
+
+/** The text of a setting, and where it comes from. */
+interface GivenText {
+  readonly source: string;
+  readonly text: string;
+}
+
+/** Turns the text of a setting into an option, by the kind of its value. Other kinds stay text, and so do wrong values. */
+const FROM_TEXT: Readonly<Partial<Record<ValueKind, (given: GivenText) => unknown>>> = {
+  BOOLEAN: booleanOf,
+  HOSTS: listOf,
+  MANIFEST: manifestOf,
+  MS: numberOf,
+  N: numberOf,
+  ORIGINS: listOf,
+};
+
+/**
+ * Reads options from flags and the environment: a flag wins over its variable. An empty variable is none, and one that ends in
+ * `_FILE` names the file of a secret.
+ *
+ * @throws Error that names the flags that do not exist, or all variables and files that cannot be read.
+ */
+export function readOptions(table: SettingTable, args: readonly string[], env: NodeJS.ProcessEnv): GivenOptions {
+  const settings = flagSettings(table);
+  const flags = readFlags(settings, args);
+  const options: Record<string, unknown> = {};
+  const texts = new Map<string, GivenText>();
+  const problems: string[] = [];
+
+  for (const setting of settings) {
+    const { name, flagName, value = 'BOOLEAN' } = setting;
+    try {
+      const flag = flags[flagName];
+      const given = flag === undefined ? readVariable(setting, env) : { source: `--${flagName}`, text: flag };
+      if (!given) continue;
+
+      texts.set(name, given);
+      options[name] = FROM_TEXT[value]?.(given) ?? given.text;
+    } catch (error) {
+      problems.push((error as Error).message);
+    }
+  }
+  if (problems.length > 0) throw new Error(problems.join('; '));
+  return {
+    options,
+    nameOf: (setting) => texts.get(setting)?.source ?? bothNames(setting),
+    givenOf: (setting) => texts.get(setting)?.text,
+  };
+}
+
+/** Returns the text of each flag that is given. */
+function readFlags(settings: readonly FlagSetting[], args: readonly string[]): Readonly<Record<string, string>> {
+  const options = settings.map(({ flagName, value }) => [flagName, { type: value ? 'string' : 'boolean' }] as const);
+  try {
+    const { values } = parseArgs({ args: [...args], options: Object.fromEntries(options) });
+    const empty = Object.keys(values).find((flag) => values[flag] === '');
+    if (empty) throw new Error(`--${empty} needs a value`);
+    return Object.fromEntries(Object.entries(values).map(([flag, value]) => [flag, String(value)]));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // Node's message repeats the argument, which may be a part of a secret.
+    const isArgument = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
+    const problem = isArgument ? 'Unexpected argument: each option starts with --' : message.replace(/\.?\n.*/s, '');
+    throw new Error(`${problem}; petql --help lists the options`, { cause: error });
+  }
+}
+
+function readVariable({ variable, isSecret, value }: FlagSetting, env: NodeJS.ProcessEnv): GivenText | undefined {
+  const text = env[variable];
+  const file = isSecret ? env[`${variable}_FILE`] : undefined;
+  if (file) {
+    if (text) throw new Error(`${variable} and ${variable}_FILE cannot both be set`);
+    return readSecret(`${variable}_FILE`, file);
+  }
+  if (!text) return undefined;
+
+  if (value === 'N' && text.startsWith('tcp://')) {
+    const service = variable.replace(/_PORT$/, '').toLowerCase();
+    throw new Error(
+      `${variable} is what Kubernetes sets for a Service named ${service}: give the pod enableServiceLinks: false`,
+    );
+  }
+  return { source: variable, text };
+}
+
+function readSecret(source: string, file: string): GivenText {
+  // Editors and echo end a file with a line break.
+  const text = textOf(file, `${source} cannot be read`).trimEnd();
+  if (text === '') throw new Error(`${source} names an empty file`);
+  return { source, text };
+}
+
+function textOf(file: string, problem: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`${problem}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function manifestOf({ source, text: file }: GivenText): unknown {
+  const problem = `${source}: cannot read ${file}`;
+  const text = textOf(file, problem);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`${problem}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function booleanOf({ text }: GivenText): unknown {
+  return z.stringbool().safeParse(text).data;
+}
+
+function listOf({ text }: GivenText): string[] {
+  return text.split(',').flatMap((item) => item.trim() || []);
+}
+
+function numberOf({ text }: GivenText): unknown {
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
