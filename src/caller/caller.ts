@@ -5,8 +5,7 @@ import type { Log } from '../log.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { Freshness } from '../reads/freshness.ts';
 import { FailedCalls } from '../reads/failed-calls.ts';
-import { createPetCache } from '../reads/pet-cache.ts';
-import type { SnapshotMemory } from '../reads/pet-cache.ts';
+import { PetCache } from '../reads/pet-cache.ts';
 import { createPetReads } from '../reads/pet-reads.ts';
 import { isList } from '../reads/read-key.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
@@ -14,6 +13,7 @@ import type { ReadKey } from '../reads/read-key.ts';
 import { ReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';
 import type { SharedLists } from '../reads/shared-lists.ts';
+import type { SnapshotMemory } from '../reads/snapshot-memory.ts';
 import type { NameOf } from '../store/names.ts';
 import type { Accounts } from '../throttle/accounts.ts';
 import { Throttle } from '../throttle/throttle.ts';
@@ -89,7 +89,7 @@ export function createCaller(
     onChange: () => queue.review(),
     onSend: (event) => events?.waited(event),
   });
-  const cache = createPetCache(memory, clock);
+  const cache = new PetCache(memory, clock);
   const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
   const refreshBudget = createRefreshBudget(clock.elapsed, throttle, options.replicas);
   const parts: CallerParts = {

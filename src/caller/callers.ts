@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache';
 import type { PetqlError } from '../errors.ts';
 import { heapShare } from '../heap.ts';
 import { createGetRoute } from '../reads/get-route.ts';
-import { createSnapshotMemory } from '../reads/pet-cache.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
+import { SnapshotMemory } from '../reads/snapshot-memory.ts';
 import { RejectedKeys } from './rejected-keys.ts';
 import { createCaller } from './caller.ts';
 import type { Caller, CallerView, CallersOptions } from './caller.ts';
@@ -43,7 +43,7 @@ export class Callers {
     this.getRoute = createGetRoute(clock, log);
     this.#rejectedKeys = new RejectedKeys(clock, nameOf);
     const { getRoute } = this;
-    const [memory, retryBudget] = [createSnapshotMemory(), createRetryBudget()];
+    const [memory, retryBudget] = [new SnapshotMemory(), createRetryBudget()];
     this.#shared = { getRoute, retryBudget, memory, rejectedKeys: this.#rejectedKeys };
 
     const max = Math.floor(heapShare(HEAP_SHARE, MAX_CALLERS * CALLER_BYTES) / CALLER_BYTES);

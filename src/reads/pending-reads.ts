@@ -165,7 +165,7 @@ export class PendingReads {
 
   /** Whether a call in flight may answer a read that comes now. */
   isOnItsWay(read: PlannedRead): boolean {
-    const generation = this.#options.cache.generation();
+    const generation = this.#options.cache.generation;
     for (const flight of this.#flights) {
       if (flight.generation === generation && canAnswer(flight.key, read, this.facts)) return true;
     }
@@ -198,7 +198,7 @@ export class PendingReads {
     const accepted = this.#options.cache.findAccepted(waiter.read.key, waiter.request.freshness);
     if (!accepted) return false;
     const staleReason = accepted.isStale ? reason : undefined;
-    this.settle(waiter, { ...accepted.answer, staleReason, hasWaited: true });
+    this.settle(waiter, { ...accepted.entry, staleReason, hasWaited: true });
     return true;
   }
 
@@ -255,7 +255,7 @@ export class PendingReads {
     const waiter: ReadWaiter = {
       read,
       request,
-      generation: cache.generation(),
+      generation: cache.generation,
       notBeforeMs,
       isRefresh: freshness.mayServeStaleToSaveCalls && cache.findAccepted(key, freshness) !== undefined,
       lateSinceMs: Infinity,
@@ -270,7 +270,7 @@ export class PendingReads {
 
   /** Returns the read that waits already, or adds one. */
   #openRead(key: ReadKey, freshness: Freshness, notBeforeMs: number): PendingRead {
-    const generation = this.#options.cache.generation();
+    const generation = this.#options.cache.generation;
     const read = this.#reads.get(key);
     if (!read) {
       const added = { key, tried: this.#triedLists(key, freshness), waiters: new Set<ReadWaiter>(), generation };

@@ -1,12 +1,11 @@
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import { heapShare } from '../heap.ts';
 import type { Int64 } from '../int64.ts';
 import { LISTS, isList } from './read-key.ts';
 import type { Freshness } from './freshness.ts';
 import type { ListName, ReadKey } from './read-key.ts';
 import { answerFrom } from './snapshot.ts';
 import type { Found, Snapshot } from './snapshot.ts';
+import type { SnapshotMemory } from './snapshot-memory.ts';
 
 export interface CachedEntry {
   readonly found: Found;
@@ -14,113 +13,134 @@ export interface CachedEntry {
   readonly asOfMs: number;
 }
 
+/** An entry that a request accepts. */
+export interface AcceptedEntry {
+  readonly entry: CachedEntry;
+  /** Whether it is older than the `maxAgeMs` of the request. */
+  readonly isStale: boolean;
+}
+
 /** Whether one list shows the whole store, as the last list of all pets showed it. */
 export type StoreSize = 'large' | 'small' | 'unknown';
 
-/** Bounds the memory that the snapshots of all callers take together; the least recently used go first. */
-export type SnapshotMemory = LRUCache<Snapshot, () => void>;
-
-const MAX_BYTES = 200_000_000;
-const HEAP_SHARE = 0.25;
-const SNAPSHOT_BYTES = 500;
-/** A pet with its ids, a short name and its places in a list and a map. */
-const PET_BYTES = 250;
-const CHARACTER_BYTES = 2;
-
-export function createSnapshotMemory(): SnapshotMemory {
-  return new LRUCache<Snapshot, () => void>({
-    maxSize: heapShare(HEAP_SHARE, MAX_BYTES),
-    sizeCalculation: (_remove, { pets }) =>
-      pets.reduce((sum, { name }) => sum + PET_BYTES + CHARACTER_BYTES * name.length, SNAPSHOT_BYTES),
-    dispose: (remove) => remove(),
-  });
+interface StoredSnapshot {
+  readonly snapshot: Snapshot;
+  /** That of the cache when it was stored. */
+  readonly generation: number;
 }
 
-export type PetCache = ReturnType<typeof createPetCache>;
+/** The snapshots of one caller: the latest of each list and of each pet, while the memory of all callers allows them. */
+export class PetCache {
+  readonly #memory: SnapshotMemory;
+  readonly #elapsed: Clock['elapsed'];
+  /** The latest snapshot of each call. */
+  readonly #snapshots = new Map<ReadKey, StoredSnapshot>();
+  #generation = 0;
 
-/** The snapshots of one caller: the latest of each list and of each pet, as far as the memory of all callers allows. */
-export function createPetCache(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>) {
-  const snapshots = new Map<ReadKey, { readonly snapshot: Snapshot; readonly generation: number }>();
-  let generation = 0;
-
-  return {
-    /** Raised by each write. A snapshot of an earlier generation is never served. */
-    generation: () => generation,
-    /** The latest answer of this generation, however old. */
-    find,
-    /** The latest answer that the request accepts, and whether it is only accepted as a stale one. */
-    findAccepted(key: ReadKey, { maxAgeMs, maxStaleMs }: Freshness) {
-      const answer = find(key);
-      if (!answer) return undefined;
-      const ageMs = elapsed() - answer.asOfMs;
-      return ageMs <= Math.max(maxAgeMs, maxStaleMs) ? { answer, isStale: ageMs > maxAgeMs } : undefined;
-    },
-    /** What is known in any generation. */
-    known: (key: ReadKey) => latest(key, 0)?.found,
-    store(snapshot: Snapshot) {
-      const { key } = snapshot;
-      const before = snapshots.get(key);
-      if (before?.generation === generation && before.snapshot.asOfMs > snapshot.asOfMs) return;
-      drop(key);
-      snapshots.set(key, { snapshot, generation });
-      memory.set(snapshot, () => {
-        if (snapshots.get(key)?.snapshot === snapshot) snapshots.delete(key);
-      });
-    },
-    /** A write may have changed the store. */
-    invalidate() {
-      generation += 1;
-    },
-    drop,
-    clear() {
-      generation += 1;
-      for (const key of snapshots.keys()) drop(key);
-    },
-    size,
-    /** Whether the list showed the pet when it was last called for, writes or not; undefined where it never was. */
-    hasShown: (list: ListName, id: Int64) => snapshots.get(list)?.snapshot.byId.has(id),
-    /** Whether anything else was called for. */
-    hasOther: (key: ReadKey) => snapshots.size > (snapshots.has(key) ? 1 : 0),
-    /** The lists that are known as of this moment or a later one. */
-    freshLists(sinceMs: number): Set<ListName> {
-      const isFresh = (list: ListName) => {
-        const entry = snapshots.get(list);
-        return entry?.generation === generation && entry.snapshot.asOfMs >= sinceMs;
-      };
-      return new Set(LISTS.filter(isFresh));
-    },
-  };
-
-  function find(key: ReadKey): CachedEntry | undefined {
-    return latest(key, generation);
+  constructor(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>) {
+    this.#memory = memory;
+    this.#elapsed = elapsed;
   }
 
-  function latest(key: ReadKey, fromGeneration: number): CachedEntry | undefined {
-    let best: Snapshot | undefined;
-    let found: Found | undefined;
-    for (const call of isList(key) ? [key, 'all' as const] : [key, ...LISTS]) {
-      const entry = snapshots.get(call);
-      if (!entry || entry.generation < fromGeneration || (best && best.asOfMs >= entry.snapshot.asOfMs)) continue;
-      const answer = answerFrom(entry.snapshot, key);
-      if (answer === undefined) continue;
-      best = entry.snapshot;
-      found = answer;
-    }
-    if (!best || found === undefined) return undefined;
-    // Counts as a use, so that the least recently used are evicted.
-    memory.get(best);
-    return { found, asOfMs: best.asOfMs };
+  /** Rule 2: each write raises this number. A snapshot of an earlier generation is never served. */
+  get generation(): number {
+    return this.#generation;
   }
 
-  function size(): StoreSize {
-    const all = snapshots.get('all');
+  /** The size of the pet store. */
+  get storeSize(): StoreSize {
+    const all = this.#snapshots.get('all');
     if (!all) return 'unknown';
     return all.snapshot.isComplete ? 'small' : 'large';
   }
 
-  function drop(key: ReadKey): void {
-    const entry = snapshots.get(key);
-    snapshots.delete(key);
-    if (entry) memory.delete(entry.snapshot);
+  /** Returns the latest entry of this generation, however old. */
+  find(key: ReadKey): CachedEntry | undefined {
+    return this.#latest(key, this.#generation);
+  }
+
+  /** Returns the latest entry if the request accepts it, fresh or stale. */
+  findAccepted(key: ReadKey, { maxAgeMs, maxStaleMs }: Freshness): AcceptedEntry | undefined {
+    const entry = this.find(key);
+    if (!entry) return undefined;
+    const ageMs = this.#elapsed() - entry.asOfMs;
+    return ageMs <= Math.max(maxAgeMs, maxStaleMs) ? { entry, isStale: ageMs > maxAgeMs } : undefined;
+  }
+
+  /** Returns the newest data for the key, from before writes too. */
+  findEarlier(key: ReadKey): Found | undefined {
+    return this.#latest(key, 0)?.found;
+  }
+
+  /** Whether the list showed the pet when it was last called for, writes or not; undefined where it never was. */
+  hasShown(list: ListName, id: Int64): boolean | undefined {
+    return this.#snapshots.get(list)?.snapshot.byId.has(id);
+  }
+
+  /** Whether anything but this was called for. */
+  hasOther(key: ReadKey): boolean {
+    return this.#snapshots.size > (this.#snapshots.has(key) ? 1 : 0);
+  }
+
+  /** Returns the lists of this generation that were called for at this moment or later. */
+  freshLists(sinceMs: number): Set<ListName> {
+    const isFresh = (list: ListName) => {
+      const stored = this.#snapshots.get(list);
+      return stored?.generation === this.#generation && stored.snapshot.asOfMs >= sinceMs;
+    };
+    return new Set(LISTS.filter(isFresh));
+  }
+
+  /** Stores a snapshot of this generation, unless a newer one is there. */
+  store(snapshot: Snapshot): void {
+    const { key } = snapshot;
+    const before = this.#snapshots.get(key);
+    if (before?.generation === this.#generation && before.snapshot.asOfMs > snapshot.asOfMs) return;
+    this.drop(key);
+    this.#snapshots.set(key, { snapshot, generation: this.#generation });
+    this.#memory.add(snapshot, this);
+  }
+
+  /** Raises the generation: a write may have changed the store. */
+  invalidate(): void {
+    this.#generation += 1;
+  }
+
+  /** Deletes what this call showed. */
+  drop(key: ReadKey): void {
+    const stored = this.#snapshots.get(key);
+    this.#snapshots.delete(key);
+    if (stored) this.#memory.delete(stored.snapshot);
+  }
+
+  /** Deletes everything. */
+  clear(): void {
+    this.#generation += 1;
+    for (const key of this.#snapshots.keys()) this.drop(key);
+  }
+
+  /** Deletes a snapshot that the memory has evicted. */
+  forget(snapshot: Snapshot): void {
+    const { key } = snapshot;
+    if (this.#snapshots.get(key)?.snapshot === snapshot) this.#snapshots.delete(key);
+  }
+
+  #latest(key: ReadKey, fromGeneration: number): CachedEntry | undefined {
+    let best: Snapshot | undefined;
+    let found: Found | undefined;
+    for (const call of isList(key) ? [key, 'all' as const] : [key, ...LISTS]) {
+      const stored = this.#snapshots.get(call);
+      if (!stored || stored.generation < fromGeneration) continue;
+      if (best && best.asOfMs >= stored.snapshot.asOfMs) continue;
+
+      const shown = answerFrom(stored.snapshot, key);
+      if (shown === undefined) continue;
+      best = stored.snapshot;
+      found = shown;
+    }
+    if (!best || found === undefined) return undefined;
+
+    this.#memory.recordUse(best);
+    return { found, asOfMs: best.asOfMs };
   }
 }

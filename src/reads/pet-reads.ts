@@ -47,7 +47,7 @@ export function createPetReads({ cache, failedCalls, sharedLists }: CallerParts,
     const served = new Map<ReadKey, ReadResult>();
     for (const [index, key] of keys.entries()) {
       // In a small store one call answers all of them.
-      const answer = fromCache(key, freshness, cache.size() === 'small' ? 0 : index - served.size);
+      const answer = fromCache(key, freshness, cache.storeSize === 'small' ? 0 : index - served.size);
       const result = answer ?? (freshness.mayCall ? failedCalls.errorOf(key, freshness.maxAgeMs) : undefined);
       if (result) served.set(key, result);
     }
@@ -57,11 +57,11 @@ export function createPetReads({ cache, failedCalls, sharedLists }: CallerParts,
   function fromCache(key: ReadKey, freshness: Freshness, ahead: number): ServedResult | undefined {
     const accepted = cache.findAccepted(key, freshness);
     if (!accepted) return undefined;
-    const { answer, isStale } = accepted;
-    if (!isStale) return { ...answer, staleReason: undefined, hasWaited: false };
-    if (!freshness.mayCall) return { ...answer, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
+    const { entry, isStale } = accepted;
+    if (!isStale) return { ...entry, staleReason: undefined, hasWaited: false };
+    if (!freshness.mayCall) return { ...entry, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
     const staleReason = queue.whyNotRefresh(key, freshness, ahead) ?? whyNotHere(key, freshness);
-    return staleReason && { ...answer, staleReason, hasWaited: false };
+    return staleReason && { ...entry, staleReason, hasWaited: false };
   }
 
   function whyNotHere(key: ReadKey, freshness: Freshness): StaleReason | undefined {

@@ -68,7 +68,7 @@ export class ReadSender {
 
     const sending = Promise.withResolvers<void>();
     if (billedTo) billedTo.sending = sending.promise;
-    return { key, sentAtMs: clock.elapsed(), generation: cache.generation(), isRetry, billedTo, sending };
+    return { key, sentAtMs: clock.elapsed(), generation: cache.generation, isRetry, billedTo, sending };
   }
 
   /** Makes a snapshot of the response. */
@@ -79,19 +79,20 @@ export class ReadSender {
       billedTo?.request.onBilled(billedTo.read.key);
       endSending(flight);
     };
+    const findEarlier = (earlier: ReadKey) => cache.findEarlier(earlier);
     // The call belongs to the trace of the request that it is billed to.
     const call = { apiKey, trace: billedTo?.request.trace, onSent };
 
     if (isList(key)) {
       const response = await petApi.listPets(key === 'all' ? undefined : key, call);
-      const outcome = mapped(response.outcome, (list) => listSnapshot(key, list, sentAtMs, cache.known));
+      const outcome = mapped(response.outcome, (list) => listSnapshot(key, list, sentAtMs, findEarlier));
       return { ...response, outcome };
     }
 
     getRoute.sending();
     const response = await petApi.getPet(key, call);
     const outcome = getRoute.judge(response.outcome, key);
-    return { ...response, outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, cache.known)) };
+    return { ...response, outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, findEarlier)) };
   }
 
   #receive(flight: Flight, { outcome, sent, status, rateLimit }: UpstreamAnswer<Snapshot>): void {
@@ -111,7 +112,7 @@ export class ReadSender {
     rejectedKey.accept();
     failedCalls.recordResponse(snapshot);
     // Rule 2: a write came after the call was sent, so its response is not stored.
-    if (flight.generation === cache.generation()) {
+    if (flight.generation === cache.generation) {
       cache.store(snapshot);
       void sharedLists?.share(snapshot);
     }

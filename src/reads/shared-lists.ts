@@ -273,7 +273,7 @@ export class CallerLists {
     const shared = readList(await store.read(this.#listName(list)));
     // It may be from before a write.
     if (shared?.version !== this.#version || !this.#isNews(list, shared.asOfMs)) return;
-    learn(listSnapshot(list, shared, this.#sentAtMs(shared.asOfMs), cache.known));
+    learn(listSnapshot(list, shared, this.#sentAtMs(shared.asOfMs), (key) => cache.findEarlier(key)));
   }
 
   /** Resolves also where the store is unavailable. */

@@ -20,7 +20,7 @@ export class StoreFacts implements PlanFacts {
   }
 
   get size(): StoreSize {
-    return this.#options.cache.size();
+    return this.#options.cache.storeSize;
   }
 
   get mayGet(): boolean {

@@ -123,7 +123,9 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     // Before the throttle lets anything else through, so that every read that comes now sees the write.
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {
       const announced = invalidate(outcome.kind === 'ok' || throttle.isProven());
-      if (outcome.kind === 'ok') cache.store(petSnapshot(outcome.value.id, outcome.value, sentAtMs, cache.known));
+      if (outcome.kind === 'ok') {
+        cache.store(petSnapshot(outcome.value.id, outcome.value, sentAtMs, (key) => cache.findEarlier(key)));
+      }
       await inTime(announced, ANNOUNCING_MS);
     }
     return answer;

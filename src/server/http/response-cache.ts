@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { heapShare } from '../../heap.ts';
 import type { CachedRead } from '../../caller/request-pets.ts';
+import { petBytes } from '../../pet.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import type { OperationName } from '../request-context.ts';
 import type { HttpRequest } from './http-message.ts';
@@ -17,9 +18,8 @@ export interface CachedResponse {
   readonly operation: OperationName;
 }
 
-/** An entry without its texts, and each pet that its reads keep in memory. */
+/** An entry without its texts and the pets that its reads keep in memory. */
 const ENTRY_BYTES = 500;
-const PET_BYTES = 100;
 const MAX_CACHE_BYTES = 67_108_864;
 const HEAP_SHARE = 0.1;
 
@@ -28,8 +28,8 @@ export function createResponseCache(): LRUCache<string, CachedResponse> {
   return new LRUCache({
     maxSize: heapShare(HEAP_SHARE, MAX_CACHE_BYTES),
     sizeCalculation({ data, reads }, key) {
-      const pets = reads.reduce((sum, [, found]) => sum + (Array.isArray(found) ? found.length : 1), 0);
-      return 2 * (data.length + key.length) + ENTRY_BYTES + PET_BYTES * pets;
+      const pets = reads.flatMap(([, found]) => found ?? []);
+      return 2 * (data.length + key.length) + pets.reduce((sum, pet) => sum + petBytes(pet), ENTRY_BYTES);
     },
   });
 }

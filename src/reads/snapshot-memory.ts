@@ -1,0 +1,38 @@
+import { LRUCache } from 'lru-cache';
+import { heapShare } from '../heap.ts';
+import { petBytes } from '../pet.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** A cache that loses a snapshot by an eviction. */
+export interface SnapshotOwner {
+  forget(snapshot: Snapshot): void;
+}
+
+const MAX_BYTES = 200_000_000;
+const HEAP_SHARE = 0.25;
+/** A snapshot without its pets. */
+const SNAPSHOT_BYTES = 500;
+/** The places of a pet in a list and a map. */
+const PLACE_BYTES = 120;
+
+/** Bounds the memory that the snapshots of all callers take together: the least recently used go first. */
+export class SnapshotMemory {
+  readonly #owners = new LRUCache<Snapshot, SnapshotOwner>({
+    maxSize: heapShare(HEAP_SHARE, MAX_BYTES),
+    sizeCalculation: (_owner, { pets }) => pets.reduce((sum, pet) => sum + petBytes(pet) + PLACE_BYTES, SNAPSHOT_BYTES),
+    dispose: (owner, snapshot) => owner.forget(snapshot),
+  });
+
+  add(snapshot: Snapshot, owner: SnapshotOwner): void {
+    this.#owners.set(snapshot, owner);
+  }
+
+  /** Records that the snapshot was used. */
+  recordUse(snapshot: Snapshot): void {
+    this.#owners.get(snapshot);
+  }
+
+  delete(snapshot: Snapshot): void {
+    this.#owners.delete(snapshot);
+  }
+}
