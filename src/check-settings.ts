@@ -12,6 +12,7 @@ export type ValueKind =
   | 'MANIFEST'
   | 'MS'
   | 'N'
+  | 'NAME'
   | 'ORIGINS'
   | 'PLAN'
   | 'SECRET'

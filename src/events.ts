@@ -10,6 +10,8 @@ export interface Events {
   readonly waited: (event: WaitEvent) => void;
   /** A read is sent again after a failure, beside its `upstreamCall`. */
   readonly retried: (event: { readonly operation: 'getPet' | 'listPets' }) => void;
+  /** A read or a create is refused since its visitor has used its share. */
+  readonly visitorRefused: (event: { readonly kind: 'read' | 'write' }) => void;
   readonly storeUpdate: (event: StoreUpdateEvent) => void;
 }
 

@@ -22,6 +22,7 @@ const NO_REDIS =
   'with commas between them, with % as %25 in its password, and with no parameters but keyPrefix and family';
 const NO_FILE = 'must be the path of a file';
 const NO_SECRET = 'must have at least 16 characters';
+const NO_HEADER = 'must be the name of a header such as x-forwarded-for';
 const NO_HOSTS = 'must be host names without a port, such as pets.example, or * for any';
 const NO_ORIGINS = 'must be origins such as https://pets.example, or * for any';
 
@@ -39,6 +40,10 @@ export const file = z.string(NO_FILE).min(1, NO_FILE);
 export const secret = z.string(NO_SECRET).min(16, NO_SECRET);
 export const origins = z.array(z.string().transform(withoutSlash).refine(isOrigin, NO_ORIGINS), NO_ORIGINS).readonly();
 export const hosts = z.array(z.string().regex(/^(?:\*|[\w-]+(?:\.[\w-]+)*)$/, NO_HOSTS), NO_HOSTS).readonly();
+export const headerName = z
+  .string(NO_HEADER)
+  .regex(/^[\w.~!#$%&'*+^`|-]+$/, NO_HEADER)
+  .toLowerCase();
 export const logLevel = z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`);
 export const manifest = z.custom<Readonly<Record<string, unknown>>>(
   (given) => typeof given === 'object' && given !== null && !Array.isArray(given),

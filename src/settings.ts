@@ -4,7 +4,7 @@ import { systemClock } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { silentLog } from './log.ts';
 import type { Log } from './log.ts';
-import { boolean, file, functions, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
+import { boolean, file, functions, headerName, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
 import { path, plan, redisUrl, secret, serverKey, url } from './setting-shapes.ts';
 // oxlint-disable-next-line no-restricted-imports -- types, of options that only tests use
 import type { RedisConnection } from './store/redis.ts';
@@ -54,6 +54,14 @@ export const OPTIONS = {
   allowClientCacheControl: {
     schema: boolean(false),
     flag: { help: 'Cache-Control of clients honored with --pet-api-key' },
+  },
+  /**
+   * The request header that names the visitor behind a request, such as `x-forwarded-for`: its last entry counts, an IPv6 address by
+   * its /64. No visitor uses more calls of an API key than it leaves to the others. Default: none, visitors are not told apart.
+   */
+  visitorHeader: {
+    schema: headerName.optional(),
+    flag: { value: 'NAME', help: 'Header that names visitors, who share a key fairly (off)' },
   },
   /**
    * The Redis in which replicas share quota and idempotency records: its URL, or those of nodes of a Cluster with commas between

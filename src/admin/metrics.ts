@@ -36,6 +36,7 @@ export function createMetrics({ views, health, replicas, clock }: AdminSources) 
   const retries = counter('petql_upstream_retries_total', 'Upstream calls that repeat a failed read.', ['operation']);
   const callSeconds = histogram('petql_upstream_call_duration_seconds', 'Duration of upstream calls.', ['operation']);
   const waitSeconds = histogram('petql_wait_seconds', 'Wait of upstream calls for the quota.', ['kind']);
+  const unfair = counter('petql_visitor_refusals_total', 'Reads and creates over the share of a visitor.', ['kind']);
   const storeSeconds = histogram('petql_store_update_seconds', 'Duration of updates in Redis.', ['result']);
   const queued = gauge('petql_queued_calls', 'Upstream calls that wait for the quota.');
   const callers = gauge('petql_callers', 'API keys in use, by plan.', ['plan']);
@@ -68,6 +69,7 @@ export function createMetrics({ views, health, replicas, clock }: AdminSources) 
     },
     waited: ({ kind, waitedMs }) => waitSeconds.observe({ kind }, waitedMs / 1000),
     retried: ({ operation }) => retries.inc({ operation }),
+    visitorRefused: ({ kind }) => unfair.inc({ kind }),
     storeUpdate: ({ result, tookMs }) => storeSeconds.observe({ result }, tookMs / 1000),
   };
 

@@ -2,9 +2,9 @@ import type { Clock } from '../clock.ts';
 import type { Events } from '../events.ts';
 import { keyLog } from '../log.ts';
 import type { Log } from '../log.ts';
+import type { CallerParts } from '../reads/caller-parts.ts';
 import type { Freshness } from '../reads/freshness.ts';
 import { FailedCalls } from '../reads/failed-calls.ts';
-import type { GetRoute } from '../reads/get-route.ts';
 import { PetCache } from '../reads/pet-cache.ts';
 import { createPetReads } from '../reads/pet-reads.ts';
 import { isList } from '../reads/read-key.ts';
@@ -12,13 +12,14 @@ import type { RequestTerms } from '../reads/read-request.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import { ReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';
-import type { RetryBudget } from '../reads/retry-budget.ts';
 import type { SharedLists } from '../reads/shared-lists.ts';
 import type { SnapshotMemory } from '../reads/snapshot-memory.ts';
 import type { NameOf } from '../store/names.ts';
 import type { Accounts } from '../throttle/accounts.ts';
 import { Throttle } from '../throttle/throttle.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
+import { VisitorShares } from '../throttle/visitor-shares.ts';
+import type { Visitor } from '../throttle/visitor-shares.ts';
 import type { Spans } from '../tracing.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import type { RejectedKeys } from './rejected-keys.ts';
@@ -50,12 +51,10 @@ export interface CallersOptions {
 }
 
 /** What all callers share. */
-interface SharedParts {
-  readonly getRoute: GetRoute;
-  readonly retryBudget: RetryBudget;
+type SharedParts = Pick<CallerParts, 'getRoute' | 'retryBudget'> & {
   readonly memory: SnapshotMemory;
   readonly rejectedKeys: RejectedKeys;
-}
+};
 
 export type Caller = ReturnType<typeof createCaller>;
 /** How long the quota makes a call wait. */
@@ -94,27 +93,27 @@ export function createCaller(
   });
   const cache = new PetCache(memory, clock);
   const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
+  const visitorShares = new VisitorShares({ throttle, clock, replicas: options.replicas });
   const refreshBudget = createRefreshBudget(clock.elapsed, throttle, options.replicas);
-  const parts = {
+  const parts: CallerParts = {
     ...shared,
     apiKey,
     petApi,
     clock,
     log,
     throttle,
+    visitorShares,
     cache,
     failedCalls: new FailedCalls(clock),
     refreshBudget,
-    rejectedKey: {
-      error: () => rejectedKeys.error(apiKey),
-      accept: () => rejectedKeys.accept(apiKey),
-      reject: onRejected,
-    },
+    rejectedKey: { error: () => rejectedKeys.error(apiKey), accept: () => rejectedKeys.accept(apiKey) },
     sharedLists,
-    onRetry: (key: ReadKey) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
+    onRejected,
+    onVisitorRefused: (kind) => events?.visitorRefused({ kind }),
+    onRetry: (key) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
   };
   const queue = new ReadQueue(parts);
-  const reads = createPetReads({ ...parts, queue });
+  const reads = createPetReads(parts, queue);
   const writes = createWrites(parts, options.submits);
 
   return {
@@ -127,7 +126,7 @@ export function createCaller(
     pets: (request: RequestTerms) => createRequestPets({ reads, writes, clock, spans, request }),
     latestQuota,
     /** The same, with what other replicas have used. */
-    readQuota: async () => viewOf(await throttle.refreshed()),
+    readQuota: async (visitor: Visitor) => viewOf(await throttle.refreshed(), visitor),
     /** Returns the maximum of calls that these reads can cost now, retries aside. */
     maxCalls(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
       return mayCall ? estimateCalls(keys, clock.elapsed() - maxAgeMs, parts) : 0;
@@ -136,9 +135,11 @@ export function createCaller(
      * Returns how long until the last of so many calls can be sent, as far as is known, behind those that wait. Reads the
      * account from the store.
      */
-    async waitFor(calls: number): Promise<ExpectedWait> {
-      await throttle.refreshed();
+    async waitFor(calls: number, visitor: Visitor): Promise<ExpectedWait> {
+      const state = await throttle.refreshed();
       const { waitMs, refused } = throttle.outlook(queue.wanted() + calls - 1);
+      const share = visitorShares.minWait(visitor, calls, state);
+      if (calls > 0 && share.waitMs > waitMs) return share;
       return calls > 0 && waitMs > 0 ? { waitMs, window: refused.window } : { waitMs: 0, window: undefined };
     },
     /** Counts what an operation has saved. */
@@ -187,12 +188,13 @@ export function createCaller(
   }
 
   /** The quota as this process knows it, for the headers of a response; undefined before the first call. */
-  function latestQuota(): QuotaView | undefined {
+  function latestQuota(visitor?: Visitor): QuotaView | undefined {
     const quotaState = throttle.quotaState();
-    return quotaState && viewOf(quotaState);
+    return quotaState && viewOf(quotaState, visitor);
   }
 
-  function viewOf(quotaState: QuotaState): QuotaView {
-    return quotaViewOf(quotaState, throttle.waitingWrites() + queue.wanted(), clock.now());
+  function viewOf(quotaState: QuotaState, visitor: Visitor): QuotaView {
+    const shown = visitorShares.quotaOf(visitor, quotaState);
+    return quotaViewOf(shown, throttle.waitingWrites() + queue.wanted(), clock.now());
   }
 }

@@ -1,6 +1,5 @@
 import type { Int64 } from '../int64.ts';
-import type { GetRoute } from '../reads/get-route.ts';
-import type { PetCache } from '../reads/pet-cache.ts';
+import type { CallerParts } from '../reads/caller-parts.ts';
 import { LISTS, isList } from '../reads/read-key.ts';
 import type { ListName, ReadKey } from '../reads/read-key.ts';
 
@@ -19,7 +18,7 @@ export interface Demands {
 export function estimateCalls(
   keys: readonly ReadKey[],
   sinceMs: number,
-  { cache, getRoute }: { readonly cache: PetCache; readonly getRoute: GetRoute },
+  { cache, getRoute }: Pick<CallerParts, 'cache' | 'getRoute'>,
 ): number {
   const needed = new Set(keys.filter((key) => (cache.find(key)?.asOfMs ?? -Infinity) < sinceMs));
   const pets = [...needed].filter((key): key is Int64 => !isList(key));

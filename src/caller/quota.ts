@@ -1,4 +1,5 @@
 import type { QuotaState } from '../throttle/account/quota-state.ts';
+import type { ShownQuota } from '../throttle/visitor-shares.ts';
 
 export type QuotaView = ReturnType<typeof quotaViewOf>;
 export type QuotaWindow = ReturnType<typeof windowOf>;
@@ -11,7 +12,7 @@ const MAX_SHOWN = 2 ** 31 - 1;
  *
  * @param queued how many calls wait.
  */
-export function quotaViewOf(quotaState: QuotaState, queued: number, nowMs: number) {
+export function quotaViewOf(quotaState: ShownQuota, queued: number, nowMs: number) {
   const { minute, day, pausedForMs } = quotaState;
   return {
     /** "Free", or the figures of a plan without a name: "500/20000"; undefined while it is not known. */

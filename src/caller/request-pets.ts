@@ -87,7 +87,7 @@ export function createRequestPets({ reads, writes, clock, spans, request }: Requ
     repeat(repeated: readonly CachedRead[]): boolean {
       const answers: ServedResult[] = [];
       for (const [key, before] of repeated) {
-        const answer = reads.peek(key, request.freshness);
+        const answer = reads.peek(key, request);
         if (answer?.found !== before) return false;
         answers.push(answer);
       }

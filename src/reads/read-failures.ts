@@ -1,20 +1,10 @@
-import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { UpstreamFailure } from '../upstream/pet-api.ts';
-import type { FailedCall, FailedCalls } from './failed-calls.ts';
+import type { CallerParts } from './caller-parts.ts';
+import type { FailedCall } from './failed-calls.ts';
 import type { Flight, PendingRead, PendingReads, ReadWaiter } from './pending-reads.ts';
-import type { PetCache } from './pet-cache.ts';
 import { isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
-import type { RetryBudget } from './retry-budget.ts';
-
-export interface ReadFailuresOptions {
-  readonly clock: Clock;
-  readonly cache: PetCache;
-  readonly failedCalls: FailedCalls;
-  /** Shared by all callers. */
-  readonly retryBudget: RetryBudget;
-}
 
 interface ReceivedFailure {
   readonly failure: UpstreamFailure;
@@ -29,7 +19,7 @@ interface ReceivedFailure {
  * served stale data or an error.
  */
 export class ReadFailures {
-  readonly #options: ReadFailuresOptions;
+  readonly #options: CallerParts;
   readonly #pending: PendingReads;
   /** Called when reads have gone, or the backoff of a call is over. */
   readonly #onChange: () => void;
@@ -38,7 +28,7 @@ export class ReadFailures {
   #wakeAtMs = Infinity;
   #isClosed = false;
 
-  constructor(options: ReadFailuresOptions, pending: PendingReads, onChange: () => void) {
+  constructor(options: CallerParts, pending: PendingReads, onChange: () => void) {
     this.#options = options;
     this.#pending = pending;
     this.#onChange = onChange;

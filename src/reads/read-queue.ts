@@ -1,22 +1,19 @@
 import type { Refused } from '../throttle/refused.ts';
-import type { Throttle } from '../throttle/throttle.ts';
+import type { Visitor } from '../throttle/visitor-shares.ts';
 import type { Call } from '../throttle/waiter.ts';
 import { planCalls } from './call-planner.ts';
 import type { PlannedRead } from './call-planner.ts';
+import type { CallerParts } from './caller-parts.ts';
 import type { Freshness } from './freshness.ts';
+import { NO_PAYERS, findPayers } from './payers.ts';
+import type { Payers } from './payers.ts';
 import { PendingReads } from './pending-reads.ts';
-import type { PendingRead, PendingReadsOptions, ReadWaiter } from './pending-reads.ts';
+import type { PendingRead, ReadWaiter } from './pending-reads.ts';
 import { ReadFailures, unprovableError } from './read-failures.ts';
-import type { ReadFailuresOptions } from './read-failures.ts';
 import type { ReadKey } from './read-key.ts';
-import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
+import type { ReadRequest, ReadResult, RequestTerms, StaleReason } from './read-request.ts';
 import { ReadSender } from './read-sender.ts';
-import type { ReadSenderOptions } from './read-sender.ts';
 import type { Snapshot } from './snapshot.ts';
-
-interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions {
-  readonly throttle: Throttle;
-}
 
 /** The calls that the waiting reads need. */
 interface CurrentPlan {
@@ -26,11 +23,19 @@ interface CurrentPlan {
   readonly postponed: ReadonlyMap<ReadKey, readonly PendingRead[]>;
   /** Reads that no call can answer. */
   readonly unprovable: readonly PendingRead[];
+  /** Who pays for the calls, where visitors share the quota; and the calls that nobody may make. */
+  readonly payers: Payers;
   /** Since when each call is wanted, by `clock.elapsed()`. */
   readonly wantedSinceMs: ReadonlyMap<ReadKey, number>;
 }
 
-const NO_CALLS: CurrentPlan = { calls: new Map(), postponed: new Map(), unprovable: [], wantedSinceMs: new Map() };
+const NO_CALLS: CurrentPlan = {
+  calls: new Map(),
+  postponed: new Map(),
+  unprovable: [],
+  payers: NO_PAYERS,
+  wantedSinceMs: new Map(),
+};
 /** Calls of a plan that a line of the log names. */
 const MAX_LOGGED = 10;
 
@@ -43,7 +48,7 @@ const MAX_LOGGED = 10;
  * 4. ReadFailures decides about the reads of a call that failed. Either way another review follows.
  */
 export class ReadQueue {
-  readonly #options: ReadQueueOptions;
+  readonly #options: CallerParts;
   readonly #pending: PendingReads;
   readonly #failures: ReadFailures;
   readonly #sender: ReadSender;
@@ -51,8 +56,10 @@ export class ReadQueue {
   /** Whether the reads have changed since they were planned. */
   #isPlanStale = false;
   #isReviewScheduled = false;
+  /** Whether any request has named its visitor. */
+  #hasVisitors = false;
 
-  constructor(options: ReadQueueOptions) {
+  constructor(options: CallerParts) {
     const onChange = () => this.review();
     this.#options = options;
     this.#pending = new PendingReads(options, onChange);
@@ -62,6 +69,7 @@ export class ReadQueue {
 
   /** Resolves once all reads of the batch are settled; with an error in the place of each one that failed. */
   add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+    this.#hasVisitors ||= request.visitor !== undefined;
     return this.#pending.add(keys, request);
   }
 
@@ -79,8 +87,12 @@ export class ReadQueue {
    *
    * @param ahead calls that the same request needs before this one.
    */
-  whyNotRefresh(key: ReadKey, freshness: Freshness, ahead: number): StaleReason | undefined {
-    const { failedCalls, refreshBudget, throttle } = this.#options;
+  whyNotRefresh(
+    key: ReadKey,
+    { freshness, visitor }: Pick<RequestTerms, 'freshness' | 'visitor'>,
+    ahead: number,
+  ): StaleReason | undefined {
+    const { failedCalls, refreshBudget, throttle, visitorShares } = this.#options;
     // 1. A call for it has failed, or is in flight.
     if (!failedCalls.isEmpty || this.#pending.hasFlights) {
       const read = this.#pending.unplannedRead(key, freshness);
@@ -95,8 +107,11 @@ export class ReadQueue {
     const planned = this.#currentPlan().calls.size + ahead;
     if (throttle.outlook(planned).waitMs > 0 || throttle.waitsForCalls(planned)) return this.#whyNotNow();
 
-    // 4. The refresh budget pays for it, unless a read that waits already does.
-    return this.#pending.has(key) || refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
+    // 4. A read that waits already pays for it, or else the refresh budget and the share of its visitor.
+    if (this.#pending.has(key)) return undefined;
+    const own = this.#plannedFor(visitor) + ahead;
+    if (!visitorShares.hasShare(visitor, { own, ahead: planned })) return 'QUOTA_EXHAUSTED';
+    return refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
   }
 
   /** Takes a snapshot that another replica has called for: the reads that it answers need no call. */
@@ -120,11 +135,12 @@ export class ReadQueue {
     const rejected = this.#options.rejectedKey.error();
     if (rejected) this.#pending.failAll(rejected);
 
-    const { calls, wantedSinceMs } = this.#currentPlan();
+    const { calls, payers, wantedSinceMs } = this.#currentPlan();
     for (const [key, planned] of calls) {
       calls.delete(key);
       const reads = planned.filter((read) => this.#pending.needsCall(read));
-      if (reads.length > 0) return this.#sender.depart(key, reads, wantedSinceMs.get(key));
+      if (reads.length === 0) continue;
+      return this.#sender.depart(key, reads, { payer: payers.payers.get(key), waitingSinceMs: wantedSinceMs.get(key) });
     }
     return undefined;
   }
@@ -163,6 +179,7 @@ export class ReadQueue {
     this.#pending.refuseLate();
     this.#failUnprovable();
     this.#failures.reviewPostponed(this.#plan.postponed);
+    this.#refuseUnpaid();
     this.#refuseHopeless();
     this.#serveBusy();
     this.#currentPlan();
@@ -173,6 +190,24 @@ export class ReadQueue {
     for (const waiter of waitersOf(this.#currentPlan().unprovable)) {
       this.#pending.fail(waiter, waiter.failed ?? unprovableError(), 'UPSTREAM_FAILED');
     }
+  }
+
+  /** Refuses the reads whose visitors have all used their shares. */
+  #refuseUnpaid(): void {
+    const { visitorShares, onVisitorRefused } = this.#options;
+    const { unpaid } = this.#currentPlan().payers;
+    if (unpaid.size === 0) return;
+
+    const refusals = new Map<Visitor, Refused>();
+    for (const waiter of waitersOf([...unpaid.values()].flat())) {
+      if (!this.#pending.isInNeed(waiter)) continue;
+      const { visitor } = waiter.request;
+      const refused = refusals.get(visitor) ?? visitorShares.refusal(visitor);
+      refusals.set(visitor, refused);
+      this.#pending.refuse(waiter, refused);
+      onVisitorRefused('read');
+    }
+    this.#isPlanStale = true;
   }
 
   /** Refuses the reads whose call cannot be sent before their deadline. Refreshes do not wait at all. */
@@ -213,11 +248,13 @@ export class ReadQueue {
   /** Returns the call plan; plans again after a change. */
   #currentPlan(): CurrentPlan {
     if (!this.#isPlanStale) return this.#plan;
-    const { clock, log } = this.#options;
+    const { clock, log, visitorShares } = this.#options;
     const { calls, unprovable } = planCalls(this.#pending.readsToPlan(), this.#pending.facts);
 
     const postponed = new Map([...calls].filter(([call, reads]) => this.#failures.isPostponed(call, reads)));
     for (const call of postponed.keys()) calls.delete(call);
+    const payers = this.#hasVisitors ? findPayers(calls, this.#pending, visitorShares) : NO_PAYERS;
+    for (const call of payers.unpaid.keys()) calls.delete(call);
     if (calls.size > 0) {
       log.debug?.({ calls: [...calls.keys()].slice(0, MAX_LOGGED), reads: this.#pending.size }, 'call plan');
     }
@@ -226,8 +263,14 @@ export class ReadQueue {
     const before = this.#plan.wantedSinceMs;
     const wantedSinceMs = new Map([...calls.keys()].map((call) => [call, before.get(call) ?? nowMs]));
     this.#isPlanStale = false;
-    this.#plan = { calls, postponed, unprovable, wantedSinceMs };
+    this.#plan = { calls, postponed, unprovable, payers, wantedSinceMs };
     return this.#plan;
+  }
+
+  /** Returns how many calls of the plan this visitor pays for. */
+  #plannedFor(visitor: Visitor): number {
+    const { calls, payers } = this.#currentPlan();
+    return [...calls.keys()].filter((call) => payers.payers.get(call)?.request.visitor === visitor).length;
   }
 
   /** Returns why the throttle lets no call through: after a 429 it sends none, and then one at a time. */

@@ -1,3 +1,4 @@
+import type { Visitor } from '../throttle/visitor-shares.ts';
 import type { TraceContext } from '../tracing.ts';
 import type { Freshness } from './freshness.ts';
 import type { CachedEntry } from './pet-cache.ts';
@@ -14,6 +15,8 @@ export interface RequestTerms {
   readonly signal: () => AbortSignal | undefined;
   /** The trace that its calls belong to. */
   readonly trace: TraceContext | undefined;
+  /** Whose share of the quota pays for its calls. */
+  readonly visitor: Visitor;
 }
 
 export interface ReadRequest extends RequestTerms {

@@ -1,43 +1,24 @@
-import type { Clock } from '../clock.ts';
-import type { Throttle } from '../throttle/throttle.ts';
 import type { Call } from '../throttle/waiter.ts';
-import type { PetApi, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
+import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';
-import type { FailedCalls } from './failed-calls.ts';
-import type { GetRoute } from './get-route.ts';
+import type { CallerParts } from './caller-parts.ts';
 import { accepts } from './pending-reads.ts';
-import type { Flight, PendingRead, PendingReads } from './pending-reads.ts';
-import type { PetCache } from './pet-cache.ts';
+import type { Flight, PendingRead, PendingReads, ReadWaiter } from './pending-reads.ts';
 import type { ReadFailures } from './read-failures.ts';
 import { isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
-import type { RefreshBudget } from './refresh-budget.ts';
-import type { RejectedKey } from './rejected-key.ts';
-import type { RetryBudget } from './retry-budget.ts';
-import type { CallerLists } from './shared-lists.ts';
 import { listSnapshot, petSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 
-export interface ReadSenderOptions {
-  readonly apiKey: string;
-  readonly petApi: PetApi;
-  readonly clock: Clock;
-  readonly throttle: Pick<Throttle, 'mayBeBanned'>;
-  readonly cache: PetCache;
-  readonly failedCalls: FailedCalls;
-  /** Shared by all callers. */
-  readonly getRoute: GetRoute;
-  readonly refreshBudget: RefreshBudget;
-  /** Shared by all callers. */
-  readonly retryBudget: RetryBudget;
-  readonly rejectedKey: RejectedKey;
-  /** Undefined without Redis. */
-  readonly sharedLists: CallerLists | undefined;
-  /** Called when a retry is sent. */
-  readonly onRetry: (key: ReadKey) => void;
+/** How a call is sent. */
+interface Departure {
+  /** The waiter that it is billed to, where the plan has found one. */
+  readonly payer: ReadWaiter | undefined;
+  /** By `clock.elapsed()`; undefined where it did not wait. */
+  readonly waitingSinceMs: number | undefined;
 }
 
-interface ReadSenderParts extends ReadSenderOptions {
+interface ReadSenderParts extends CallerParts {
   readonly pending: PendingReads;
   readonly failures: ReadFailures;
   /** Called when the reads need another plan. */
@@ -54,13 +35,11 @@ export class ReadSender {
 
   /**
    * Returns the call for these reads, which has a permit and is sent at once.
-   *
-   * @param waitingSinceMs by `clock.elapsed()`; undefined where it did not wait.
    */
-  depart(key: ReadKey, reads: readonly PendingRead[], waitingSinceMs: number | undefined): Call<Snapshot> {
+  depart(key: ReadKey, reads: readonly PendingRead[], { payer, waitingSinceMs }: Departure): Call<Snapshot> {
     const { failedCalls, getRoute, pending, onChange } = this.#parts;
     const failed = failedCalls.find(key);
-    const flight = this.#createFlight(key, reads, failed?.isRetriedEarly ?? false);
+    const flight = this.#createFlight(key, this.#payerOf(key, reads, payer), failed?.isRetriedEarly ?? false);
     pending.addFlight(flight);
 
     // No request that accepts stale data waits for a call that failed before.
@@ -84,18 +63,26 @@ export class ReadSender {
     };
   }
 
-  #createFlight(key: ReadKey, reads: readonly PendingRead[], isRetry: boolean): Flight {
-    const { cache, clock, pending, refreshBudget, onRetry } = this.#parts;
-    // A call that saves others is billed to the read that it answers.
-    const payer = reads.find((read) => read.key === key) ?? reads[0];
-    const billedTo = payer && [...payer.waiters].find((waiter) => !pending.isCovered(waiter));
+  #createFlight(key: ReadKey, billedTo: ReadWaiter | undefined, isRetry: boolean): Flight {
+    const { cache, clock, refreshBudget, visitorShares, onRetry } = this.#parts;
+    const sentAtMs = clock.elapsed();
     if (isRetry) onRetry(key);
     else billedTo?.request.onPermit();
     refreshBudget.spend();
+    visitorShares.charge(billedTo?.request.visitor, sentAtMs);
 
     const sending = Promise.withResolvers<void>();
     if (billedTo) billedTo.sending = sending.promise;
-    return { key, sentAtMs: clock.elapsed(), generation: cache.generation, isRetry, billedTo, sending };
+    return { key, sentAtMs, generation: cache.generation, isRetry, billedTo, sending };
+  }
+
+  /** Returns the waiter that the plan has found, or else the first one. */
+  #payerOf(key: ReadKey, reads: readonly PendingRead[], payer: ReadWaiter | undefined): ReadWaiter | undefined {
+    const { pending } = this.#parts;
+    if (payer?.read.waiters.has(payer) && pending.isInNeed(payer)) return payer;
+    // A call that saves others is billed to the read that it answers.
+    const read = reads.find((each) => each.key === key) ?? reads[0];
+    return read && [...read.waiters].find((waiter) => !pending.isCovered(waiter));
   }
 
   /** Makes a snapshot of the response. */
@@ -123,11 +110,13 @@ export class ReadSender {
   }
 
   #receive(flight: Flight, { outcome, sent, status, rateLimit }: UpstreamAnswer<Snapshot>): void {
-    const { pending, refreshBudget, retryBudget, onChange } = this.#parts;
+    const { pending, refreshBudget, retryBudget, visitorShares, onChange } = this.#parts;
     pending.deleteFlight(flight);
     endSending(flight);
-    if (!sent) refreshBudget.refund();
-    else if (!flight.isRetry) retryBudget.called();
+    if (!sent) {
+      refreshBudget.refund();
+      visitorShares.refund(flight.billedTo?.request.visitor, flight.sentAtMs);
+    } else if (!flight.isRetry) retryBudget.called();
 
     if (outcome.kind === 'ok') this.#receiveSnapshot(flight, outcome.value);
     else this.#receiveFailure(flight, outcome, status === 503 ? rateLimit?.retryAfterMs : undefined);
@@ -147,7 +136,7 @@ export class ReadSender {
   }
 
   #receiveFailure(flight: Flight, failure: UpstreamFailure, retryAfterMs: number | undefined): void {
-    const { failures, pending, rejectedKey, throttle } = this.#parts;
+    const { failures, pending, throttle, onRejected } = this.#parts;
     // The throttle pauses the key, and the reads wait for it or fail with that.
     if (failure.kind === 'rate-limited') return;
 
@@ -157,7 +146,7 @@ export class ReadSender {
     if (!isRejected) return failures.receive(flight, { failure, error, retryAfterMs });
 
     // A key that may be banned is served from the cache, and the throttle pauses it.
-    if (!mayBeBanned) rejectedKey.reject();
+    if (!mayBeBanned) onRejected();
     pending.failAll(error);
   }
 

@@ -35,7 +35,8 @@ const rateLimitWindow = builder.objectRef<QuotaWindow>('RateLimitWindow').implem
 
 export const rateLimit = builder.objectRef<QuotaView>('RateLimit').implement({
   description:
-    "What is left of the quota of the API key by petql's own count, which the headers of the pet API correct.",
+    "What is left of the quota of the API key by petql's own count, which the headers of the pet API correct. Where visitors share " +
+    'the key, each sees its own share of it, and no plan.',
   fields: (t) => ({
     plan: t.exposeString('plan', {
       nullable: true,

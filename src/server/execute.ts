@@ -12,7 +12,7 @@ type AnyOperation = Operation<unknown, Record<string, unknown>>;
 export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBytes }: CheckedOptions): Execute {
   const texts = new WeakMap<object, string>();
   return async <TData>(operation: unknown) => {
-    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun, traceparent, apiKey } =
+    const { document, variables, operationName, waitMs, signal, cacheControl, dryRun, traceparent, apiKey, visitor } =
       operation as AnyOperation;
     signal?.throwIfAborted();
     const key = apiKey === undefined && typeof petApiKey === 'string' ? petApiKey : apiKey;
@@ -29,6 +29,7 @@ export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBy
         waitMs: waitMs ?? undefined,
         cacheControl: cacheControl ?? undefined,
         dryRun: dryRun ?? false,
+        visitor: visitor ?? undefined,
       },
     });
     signal?.throwIfAborted();

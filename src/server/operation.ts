@@ -59,6 +59,11 @@ export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
    * no key, which is UNAUTHENTICATED.
    */
   readonly apiKey?: string | null | undefined;
+  /**
+   * The end user whom it serves, such as a user's id: no visitor uses more calls of the API key than it leaves to the others.
+   * Default: none, or with the option `visitorHeader`, one visitor for all operations without it.
+   */
+  readonly visitor?: string | null | undefined;
   /** How long it may wait for the quota, in milliseconds. Default and maximum: the gateway's `maxWaitMs`. */
   readonly waitMs?: number | null | undefined;
   /** Aborts the operation: reads and writes that still wait make no call. A write that was sent may have happened. */

@@ -103,7 +103,7 @@ export class RequestContext {
   get latestQuota(): QuotaView | undefined {
     const { apiKey, callers } = this.#options;
     const caller = this.#caller ?? (apiKey instanceof PetqlError ? undefined : callers.find(apiKey));
-    return caller?.latestQuota();
+    return caller?.latestQuota(this.#options.terms.visitor);
   }
 
   /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */
@@ -115,7 +115,7 @@ export class RequestContext {
   /** Returns how long the quota makes the last of so many calls wait. */
   async waitFor(calls: number): Promise<ExpectedWait> {
     if (this.#options.apiKey instanceof PetqlError) return { waitMs: 0, window: undefined };
-    return this.#useCaller().waitFor(calls);
+    return this.#useCaller().waitFor(calls, this.#options.terms.visitor);
   }
 
   /** What the request has read; undefined where its response depends on anything else. */
@@ -140,7 +140,7 @@ export class RequestContext {
     // Resolvers run in one turn, so the reads after this field count too.
     await Promise.resolve();
     await this.#pets?.settled();
-    return caller.readQuota();
+    return caller.readQuota(this.#options.terms.visitor);
   }
 
   /** @throws PetqlError where nothing can be read or written. */

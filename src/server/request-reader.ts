@@ -6,6 +6,7 @@ import { givenApiKey, readApiKey } from './api-key.ts';
 import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
 import { RequestContext } from './request-context.ts';
 import type { RequestState } from './request-context.ts';
+import { visitorOf } from './visitor.ts';
 
 /** Reads the headers of a request. Returns a promise only where a `petApiKey` function finds the key. */
 export type RequestReader = (
@@ -14,7 +15,7 @@ export type RequestReader = (
 
 /** With a server-side key, the Authorization of requests is not read. */
 export function createRequestReader(settings: CheckedOptions, callers: Callers): RequestReader {
-  const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl } = settings;
+  const { clock, log, maxWaitMs, petApiKey, allowClientCacheControl, visitorHeader } = settings;
   const defaultFreshness = readFreshness(undefined, settings);
 
   return (state) => {
@@ -43,11 +44,12 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
       freshness: cacheControl ? readFreshness(cacheControl, settings) : defaultFreshness,
       deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),
       signal: () => request.signal(),
+      visitor: visitorOf(request, visitorHeader),
     };
     return new RequestContext({ callers, apiKey, terms, isDryRun: dryRun });
   }
 
-  function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey'> {
+  function readHeaders({ headers }: HttpRequest): Pick<InProcessOptions, 'cacheControl' | 'dryRun' | 'waitMs'> {
     const isHonored = petApiKey === undefined || allowClientCacheControl;
     const dryRun = headers['petql-dry-run'];
     return {

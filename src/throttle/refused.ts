@@ -5,8 +5,11 @@ import type { MinWait, QuotaState } from './account/quota-state.ts';
 /** A call that the throttle does not let through. */
 export interface Refused {
   readonly kind: 'refused';
-  /** `plan`: the plan allows no call before the deadline; `crowded`: the queue is full; `late`: the deadline passed. */
-  readonly reason: 'aborted' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping';
+  /**
+   * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: the
+   * queue is full; `late`: the deadline passed.
+   */
+  readonly reason: 'aborted' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping' | 'visitor-share';
   readonly window: 'DAY' | 'MINUTE';
   /** Returns the client's error, which says when to retry. A request with no-cache has one more way out. */
   readonly error: (hasNoCache?: boolean) => PetqlError;
@@ -20,6 +23,7 @@ const WHY_REFUSED = {
   crowded: 'The queue of this API key is full, and nothing was sent',
   late: 'The request timed out in the queue, and nothing was sent',
   stopping: 'petql is stopping, and nothing was sent',
+  'visitor-share': 'Your share of the quota is used, and the rest is for other visitors',
 } as const;
 
 /**
@@ -46,7 +50,8 @@ export function createRefused(
       const retryAt = new Date(nowMs + retryAfterMs).toISOString();
       const why = reason === 'plan' ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
       const retry = retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${retryAt}`;
-      const orElse = reason === 'plan' && hasNoCache ? ', or drop no-cache to allow cached data' : '';
+      const isQuota = reason === 'plan' || reason === 'visitor-share';
+      const orElse = isQuota && hasNoCache ? ', or drop no-cache to allow cached data' : '';
       const details = { retryAfterMs, retryAt, window };
       return new PetqlError(isBan ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}${orElse}.`, { details });
     },

@@ -155,9 +155,14 @@ export class Throttle {
     return this.#source.taking !== undefined || this.#options.accounts.isViewOld(this.#options.apiKey);
   }
 
+  /** Returns how many calls get their permits before a read with so many others before it; below 0 where it has one. */
+  callsBefore(ahead: number): number {
+    return ahead + this.#writes.size - this.#permits.length;
+  }
+
   /** Returns the minimum wait of a read with so many others before it, and its refusal if it cannot wait so long. */
   outlook(ahead: number): { readonly waitMs: number; readonly refused: Refused } {
-    const before = ahead + this.#writes.size - this.#permits.length;
+    const before = this.callsBefore(ahead);
     return {
       waitMs: before < 0 ? 0 : this.#minWaitMs(before),
       refused: this.refusal('plan', Math.max(0, before)),
@@ -166,7 +171,7 @@ export class Throttle {
 
   /** Whether a read with so many others before it waits for a call in flight: too many are, or one is the probe after a pause. */
   waitsForCalls(ahead: number): boolean {
-    const before = ahead + this.#writes.size - this.#permits.length;
+    const before = this.callsBefore(ahead);
     if (before < 0) return false;
     if (this.#running + ahead + this.#writes.size >= MAX_CONCURRENT) return true;
     // While permits are taken, the probe may be the call of this read.

@@ -70,6 +70,8 @@ export interface OperationOptions {
   readonly key?: string;
   readonly waitMs?: number;
   readonly signal?: AbortSignal;
+  /** The end user behind the key. */
+  readonly visitor?: string;
   readonly cacheControl?: string;
   readonly variables?: Record<string, unknown>;
 }

@@ -1,3 +1,4 @@
+import type { Moment } from './account.ts';
 import type { Account } from './format.ts';
 import { WINDOWS, WINDOW_NAMES, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './windows.ts';
 import type { WindowName } from './format.ts';
@@ -60,6 +61,11 @@ export class QuotaState {
     return this.#windowState('day');
   }
 
+  /** Returns the minimum time until more than `needed` calls of a window are left. */
+  minWaitMs(name: WindowName, needed: number): number {
+    return minWindowWaitMs(this.#account, name, needed, { nowMs: this.#nowMs, rules: this.#rules });
+  }
+
   #windowState(name: WindowName): WindowState {
     const [account, nowMs] = [this.#account, this.#nowMs];
     const limit = limitsOf(account, this.#rules.plan)[name];
@@ -73,18 +79,22 @@ export class QuotaState {
 /** Returns the minimum wait of a call with `ahead` others before it: what is not known counts as free. */
 export function minWait(account: Account, ahead: number, nowMs: number, rules: AccountRules): MinWait {
   const pausedMs = Math.max(0, account.pause.untilMs - nowMs);
-  const limits = rules.limits ?? limitsOf(account, rules.plan);
   const left = leftOf(account, rules);
   let wait: MinWait = { waitMs: pausedMs, window: pausedMs === 0 ? undefined : left.day > 0 ? 'MINUTE' : 'DAY' };
-  const known = knownWindows(account);
   for (const name of WINDOW_NAMES) {
-    // The first response may show a larger plan than the assumed one.
-    const isUntried = !known[name] && account.successes.count === 0;
-    if (ahead < left[name] || isUntried || hasReset(account, name, nowMs)) continue;
-    const waitMs = windowWait(account, name, nowMs, { ahead, limit: Math.max(1, limits[name]) });
+    const waitMs = minWindowWaitMs(account, name, ahead, { nowMs, rules });
     if (waitMs > wait.waitMs) wait = { waitMs, window: name === 'minute' ? 'MINUTE' : 'DAY' };
   }
   return wait;
+}
+
+/** Returns the minimum wait of a call with `ahead` others before it for one window. */
+export function minWindowWaitMs(account: Account, name: WindowName, ahead: number, { nowMs, rules }: Moment): number {
+  // The first response may show a larger plan than the assumed one.
+  const isUntried = !knownWindows(account)[name] && account.successes.count === 0;
+  const left = leftOf(account, rules)[name];
+  if (ahead < left || isUntried || hasReset(account, name, nowMs)) return 0;
+  return windowWait(account, name, nowMs, { ahead, limit: Math.max(1, left + account[name].total) });
 }
 
 /** Returns the time until enough permits are free again, or the known reset; each later window frees a whole limit. */

@@ -19,9 +19,9 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
   adoptConfigured(account, rules);
   for (const name of WINDOW_NAMES) {
     const window = account[name];
-    const { slotMs, lengthMs } = WINDOWS[name];
+    const { lengthMs } = WINDOWS[name];
     const latest = freeSlot(name, nowMs + rules.leaseMs);
-    while (first(window) * slotMs <= nowMs) add(window, first(window), -Infinity);
+    dropEnded(window, name, nowMs);
     if (nowMs < account.lastGrantAtMs) moveBack(window, latest);
     if (window.reset && window.reset.byMs > nowMs + lengthMs + rules.leaseMs) window.reset = undefined;
   }
@@ -118,6 +118,12 @@ export function newWindow(): WindowCount {
 export function freeSlot(name: WindowName, atMs: number): number {
   const { lengthMs, slotMs } = WINDOWS[name];
   return Math.ceil((atMs + lengthMs + GUARD_MS) / slotMs);
+}
+
+/** Drops the permits that are free again. */
+export function dropEnded(window: WindowCount, name: WindowName, nowMs: number): void {
+  const { slotMs } = WINDOWS[name];
+  while (first(window) * slotMs <= nowMs) add(window, first(window), -Infinity);
 }
 
 /** Adds permits to a slot, or removes up to as many as it has. */

@@ -1,0 +1,44 @@
+import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
+import type { PendingRead, PendingReads, ReadWaiter } from './pending-reads.ts';
+import type { ReadKey } from './read-key.ts';
+
+type PlannedCalls = ReadonlyMap<ReadKey, readonly PendingRead[]>;
+
+/** Who pays for the calls of a plan, where visitors share the quota. */
+export interface Payers {
+  /** The waiter that pays for each call, from the share of its visitor. */
+  readonly payers: ReadonlyMap<ReadKey, ReadWaiter>;
+  /** Calls for visitors that have no share left. */
+  readonly unpaid: PlannedCalls;
+}
+
+/** Without visitors, the first waiter pays. */
+export const NO_PAYERS: Payers = { payers: new Map(), unpaid: new Map() };
+
+/** Finds a waiter for each call whose visitor may make it, after the calls before it in the plan. */
+export function findPayers(calls: PlannedCalls, pending: PendingReads, shares: VisitorShares): Payers {
+  const payers = new Map<ReadKey, ReadWaiter>();
+  const unpaid = new Map<ReadKey, readonly PendingRead[]>();
+  const planned = new Map<Visitor, number>();
+  for (const [call, reads] of calls) {
+    const payer = possiblePayers(call, reads).find((waiter) => {
+      const own = planned.get(waiter.request.visitor) ?? 0;
+      return pending.isInNeed(waiter) && shares.hasShare(waiter.request.visitor, { own, ahead: payers.size });
+    });
+    if (!payer) {
+      unpaid.set(call, reads);
+      continue;
+    }
+    const { visitor } = payer.request;
+    planned.set(visitor, (planned.get(visitor) ?? 0) + 1);
+    payers.set(call, payer);
+  }
+  return { payers, unpaid };
+}
+
+/** Returns the waiters of the read that the call is for before those that it saves a call. */
+function possiblePayers(call: ReadKey, reads: readonly PendingRead[]): ReadWaiter[] {
+  const own = reads.filter(({ key }) => key === call);
+  const others = reads.filter(({ key }) => key !== call);
+  return [...own, ...others].flatMap(({ waiters }) => [...waiters]);
+}

@@ -1,0 +1,75 @@
+import { WINDOW_NAMES, WINDOWS, add, dropEnded, freeSlot, newWindow } from './windows.ts';
+import type { WindowCount, WindowName } from './format.ts';
+
+/**
+ * The share of one visitor in the quota of a key: it may use as many calls of a window as it leaves in it. So n greedy visitors
+ * get 1/(n + 1) of the window each, and the next one finds as much; nobody counts the visitors. It is the dynamic threshold of
+ * Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
+ *
+ * The functions are pure but for the calls that they change in place. Times are milliseconds of one clock that never goes back.
+ */
+
+/** The calls that a visitor has used in this process, by the slot of time in which they are free again. */
+export type VisitorCalls = Readonly<Record<WindowName, WindowCount>>;
+
+/** What a visitor shares a window with. */
+export interface SharedWindow {
+  /** Calls that are left of it. */
+  readonly remaining: number;
+  /** Processes that share it: each counts the visitors that it sees, and expects the others to see as much of them. */
+  readonly replicas: number;
+}
+
+export function newVisitorCalls(): VisitorCalls {
+  return { minute: newWindow(), day: newWindow() };
+}
+
+export function charge(calls: VisitorCalls, atMs: number): void {
+  for (const name of WINDOW_NAMES) add(calls[name], freeSlot(name, atMs), 1);
+}
+
+/** Takes back a call that was charged at this time. */
+export function refund(calls: VisitorCalls, atMs: number): void {
+  for (const name of WINDOW_NAMES) add(calls[name], freeSlot(name, atMs), -1);
+}
+
+/** Drops the calls that are free again. */
+export function dropFree(calls: VisitorCalls, nowMs: number): void {
+  for (const name of WINDOW_NAMES) dropEnded(calls[name], name, nowMs);
+}
+
+/** Whether a visitor that has used so many calls may make one more. The first one waits for the quota as all do. */
+export function hasShare(used: number, { remaining, replicas }: SharedWindow): boolean {
+  return used === 0 || used * replicas < remaining;
+}
+
+/** Returns how many more calls a visitor may make that has used so many. */
+export function allowance(used: number, { remaining, replicas }: SharedWindow): number {
+  return Math.max(0, Math.ceil((remaining - used * replicas) / (replicas + 1)));
+}
+
+/**
+ * Returns the minimum time until a visitor may make so many more calls of a window: enough of its own are free again by then, or
+ * enough of all.
+ *
+ * @param keyWaitMs returns the time until more than `needed` calls of the window are left.
+ */
+export function shareWaitMs(
+  calls: VisitorCalls,
+  name: WindowName,
+  nowMs: number,
+  { more, replicas, keyWaitMs }: { more: number; replicas: number; keyWaitMs: (needed: number) => number },
+): number {
+  const { slots, counts, total } = calls[name];
+  let used = total + more - 1;
+  let minMs = Infinity;
+  for (let index = 0; ; index += 1) {
+    const freed = slots[index - 1];
+    const freeInMs = freed === undefined ? 0 : freed * WINDOWS[name].slotMs - nowMs;
+    if (freeInMs >= minMs) return minMs;
+    used -= counts[index - 1] ?? 0;
+    const needed = used === 0 ? 0 : used * replicas + more - 1;
+    minMs = Math.min(minMs, Math.max(freeInMs, keyWaitMs(needed)));
+    if (index === slots.length) return minMs;
+  }
+}
