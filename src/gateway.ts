@@ -24,18 +24,21 @@ import { openFileStore } from './store/file-store.ts';
 import { withKeySecret } from './store/key-secret.ts';
 import { createMemoryStore } from './store/memory-store.ts';
 import { createNames } from './store/names.ts';
-import { createRedisStore } from './store/redis-store.ts';
+import type { NameOf } from './store/names.ts';
+import { RedisStore } from './store/redis-store.ts';
 import { connectRedis } from './store/redis.ts';
 import { Replicas } from './store/replicas.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { SharedStore, Store } from './store/store.ts';
 import { timedConnection } from './store/timed-connection.ts';
+import type { AccountRules } from './throttle/account/limits.ts';
 import { Accounts } from './throttle/accounts.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
 import { createPetApi } from './upstream/pet-api.ts';
 import { createRecords } from './writes/records.ts';
+import type { Records } from './writes/records.ts';
 
 export interface Gateway {
   /** Answers GraphQL over HTTP: a standard fetch handler, for frameworks and for tests. */
@@ -110,14 +113,15 @@ function assemble(
   opened: DisposableStack,
   spans: Spans,
 ): Gateway {
-  const { petApiUrl, upstreamTimeoutMs, maxStaleMs, log, clock } = checked;
+  const { petApiUrl, upstreamTimeoutMs, maxStaleMs, log, clock, dispatcher, admin } = checked;
+  let isDraining = false;
+  let closing: Promise<void> | undefined;
+
   const stores = openStores(checked, opened, (update) => metrics?.storeUpdate(update));
   const { accounts, replicas, sharedLists, records, nameOf, redis } = stores;
-  const { dispatcher, admin } = checked;
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, dispatcher });
   opened.defer(() => void transport.close());
-  let draining = false;
-  let closing: Promise<void> | undefined;
+
   const sources = { views: () => callers.views(), health, replicas, clock };
   const metrics = admin ? createMetrics(sources) : undefined;
   const callers = new Callers({
@@ -134,6 +138,7 @@ function assemble(
     spans,
   });
   opened.defer(() => void callers.close());
+
   const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events: metrics, spans });
   return {
     fetch: createFetchHandler(respond, checked.maxBodyBytes),
@@ -155,14 +160,14 @@ function assemble(
   }
 
   async function drain(delayMs = 0): Promise<void> {
-    draining = true;
+    isDraining = true;
     if (delayMs > 0) await setTimeout(delayMs);
     await callers.close();
   }
 
   function health(): Health {
     return {
-      draining,
+      isDraining,
       redis: redis(),
       pausedKeys: accounts.pausedKeys(),
       isGetRouteWorking: callers.getRoute.isHealthy(),
@@ -171,23 +176,41 @@ function assemble(
   }
 }
 
+interface Stores {
+  readonly accounts: Accounts;
+  /** Idempotency records. */
+  readonly records: Records;
+  readonly nameOf: NameOf;
+  /** Returns how many processes share the store. */
+  readonly replicas: () => number;
+  /** Shares lists between replicas; undefined without Redis. */
+  readonly sharedLists: SharedLists | undefined;
+  /** Returns whether Redis works; undefined without Redis. */
+  readonly redis: () => Health['redis'];
+  /** @throws SettingError when the store has another key secret. */
+  readonly ready: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
 /** Opens the store, in Redis for many replicas, in a file or in memory for one process, and what is built on it. */
-function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: Events['storeUpdate']) {
-  const { petApiUrl, keySecret, clock, log, plan, upstreamTimeoutMs } = options;
+function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: Events['storeUpdate']): Stores {
+  const { petApiUrl, keySecret, clock, log } = options;
+  const nameOf = createNames(petApiUrl, keySecret);
+  const replica = randomUUID();
+
   const redis = openRedis(options, onUpdate);
   const opening = redis ?? openLocal(options);
   opened.defer(() => void opening.close());
-  const nameOf = createNames(petApiUrl, keySecret);
-  const replica = randomUUID();
   const replicas = redis && new Replicas({ store: redis, nameOf, replica, log });
   opened.defer(() => replicas?.close());
+
   const { store, check } = withKeySecret(opening, keySecret, log);
   void check().catch(() => {});
   const sharedLists =
     redis &&
     replicas &&
     new SharedLists({
-      store: { ...redis, ...store },
+      store: sharedStoreOf(redis, store),
       nameOf,
       log,
       replica,
@@ -197,43 +220,54 @@ function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: 
       replicaCount: () => replicas.count,
     });
   replicas?.onBeat(() => sharedLists?.flush());
-  const openedAtMs = store.nowMs();
+
   return {
-    accounts: new Accounts({
-      store,
-      nameOf,
-      rules: {
-        plan,
-        /** By the clock of Redis, which only a reply has. */
-        get startedAtMs() {
-          return replicas ? (replicas.startedAtMs ?? store.nowMs()) : openedAtMs;
-        },
-        // A call may wait for its connection as long as for its response.
-        leaseMs: 2 * upstreamTimeoutMs + LATE_COUNT_MS,
-        probeMs: 2 * upstreamTimeoutMs,
-      },
-      log,
-      replicas,
-    }),
-    /** Idempotency records. */
+    accounts: new Accounts({ store, nameOf, rules: accountRules(options, store, replicas), log, replicas }),
     records: createRecords(store, nameOf, log),
     nameOf,
-    /** Returns how many processes share the store. */
     replicas: () => replicas?.count ?? 1,
-    /** Shares lists between replicas; undefined without Redis. */
     sharedLists,
-    /** Returns whether Redis works; undefined without Redis. */
     redis: () => replicas && redisStateOf(replicas),
-    /** @throws Error when the store has another key secret. */
+
     async ready() {
       await check().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailableError)) throw error;
       });
     },
+
     async close() {
       replicas?.close();
       await store.close();
     },
+  };
+}
+
+function accountRules(
+  { plan, upstreamTimeoutMs }: CheckedOptions,
+  store: Store,
+  replicas: Replicas | undefined,
+): AccountRules {
+  const openedAtMs = store.nowMs();
+  return {
+    plan,
+    /** By the clock of Redis, which only a reply has. */
+    get startedAtMs() {
+      return replicas ? (replicas.startedAtMs ?? store.nowMs()) : openedAtMs;
+    },
+    // A call may wait for its connection as long as for its response.
+    leaseMs: 2 * upstreamTimeoutMs + LATE_COUNT_MS,
+    probeMs: 2 * upstreamTimeoutMs,
+  };
+}
+
+/** Returns the shared store, whose updates check the key secret. Whole documents need no check, since updates lead to them. */
+function sharedStoreOf(redis: SharedStore, checked: Store): SharedStore {
+  return {
+    update: (name, change) => checked.update(name, change),
+    read: (name) => redis.read(name),
+    write: (name, text, ttlMs) => redis.write(name, text, ttlMs),
+    nowMs: () => redis.nowMs(),
+    close: () => redis.close(),
   };
 }
 
@@ -247,7 +281,7 @@ function openRedis(options: CheckedOptions, onUpdate: Events['storeUpdate']): Sh
   if (redisUrl === undefined) return undefined;
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
   const { redisConnection = connectRedis(redisUrl) } = options;
-  return createRedisStore(timedConnection(redisConnection, onUpdate), clock.elapsed);
+  return new RedisStore(timedConnection(redisConnection, onUpdate), clock.elapsed);
 }
 
 function openLocal({ stateFile, clock, log }: CheckedOptions): Store {

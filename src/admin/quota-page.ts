@@ -110,9 +110,9 @@ function charts(lastHour: readonly Minute[]): string {
   ].join('\n      ');
 }
 
-function stateOf({ draining, redis, pausedKeys, isGetRouteWorking }: Health, replicas: number): string {
+function stateOf({ isDraining, redis, pausedKeys, isGetRouteWorking }: Health, replicas: number): string {
   const parts = [
-    draining ? 'Stopping.' : 'Running.',
+    isDraining ? 'Stopping.' : 'Running.',
     redis === undefined ? 'No Redis: one replica.' : `Redis ${redis}.`,
     ...(redis === undefined ? [] : [`Replicas: ${replicas}.`]),
     ...(pausedKeys > 0 ? [`Paused keys: ${count(pausedKeys)}.`] : []),

@@ -15,7 +15,7 @@ const MAX_SWEPT = 1_000;
  * Keeps documents in an SQLite file, for one process. An update is in the file when it returns, and survives kill -9. A power
  * cut may lose the last moments.
  *
- * @param path a file, also where SQLite gives the name another meaning, such as `:memory:`.
+ * @param path a file, even with a name that has another meaning in SQLite, such as `:memory:`.
  * @param nowMs milliseconds since the Unix epoch, never going back.
  * @param log gets one line when writing fails, and one when it works again.
  * @throws Error with the reason and what to do, where the file cannot be used. The file stays unchanged.
@@ -47,6 +47,7 @@ function prepareFile(database: DatabaseSync): void {
   database.exec('PRAGMA locking_mode = EXCLUSIVE');
   const format = Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
   if (format > FORMAT) throw new Error(`it has the newer format ${format}; this petql reads format ${FORMAT}`);
+
   // NORMAL: no fsync per write. The transaction takes the lock.
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -55,11 +56,13 @@ function prepareFile(database: DatabaseSync): void {
     CREATE INDEX IF NOT EXISTS documents_by_expiry ON documents (expires_at);
     COMMIT;
   `);
+
   // Finds damage now, in one clear line, rather than in single requests later.
   const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
   if (found !== 'ok') throw new Error(`it is damaged (${String(found).replaceAll('\n', ' ')})`);
   if (format === FORMAT) return;
-  // The tables of format 1.
+
+  // These are the tables of format 1.
   database.exec(`DROP TABLE IF EXISTS state; DROP TABLE IF EXISTS records; PRAGMA user_version = ${FORMAT}`);
 }
 
@@ -81,11 +84,13 @@ function storeIn(database: DatabaseSync, nowMs: () => number, log: Log): Store {
       const now = nowMs();
       const found = attempt(() => select.get(name, now)?.['text'] as string | undefined);
       const { text, ttlMs, result } = change(found, now);
-      if (text !== found)
-        write(() => (text === undefined ? remove.run(name) : upsert.run(name, text, now + ttlMs)), now);
+      if (text === undefined && found !== undefined) write(() => remove.run(name), now);
+      else if (text !== undefined && text !== found) write(() => upsert.run(name, text, now + ttlMs), now);
       return result;
     },
+
     nowMs,
+
     async close() {
       if (database.isOpen) database.close();
     },
@@ -100,6 +105,7 @@ function storeIn(database: DatabaseSync, nowMs: () => number, log: Log): Store {
         }
         run();
       });
+
       if (!isWritable) log.info({}, 'writing the state file works again');
       isWritable = true;
     } catch (error) {
@@ -111,6 +117,7 @@ function storeIn(database: DatabaseSync, nowMs: () => number, log: Log): Store {
   }
 }
 
+/** @throws StoreUnavailableError */
 function attempt<Result>(step: () => Result): Result {
   try {
     return step();

@@ -8,7 +8,7 @@ interface Document {
 const SWEEP_INTERVAL_MS = 60_000;
 
 /**
- * Keeps documents for as long as the process runs.
+ * Keeps documents until the process ends.
  *
  * @param nowMs milliseconds since the Unix epoch, never going back.
  */
@@ -17,10 +17,11 @@ export function createMemoryStore(nowMs: () => number): Store {
   let sweepAtMs = -Infinity;
 
   return {
-    // Async: what a change throws becomes a rejection.
+    // Async, so that an error of a change is a rejection.
     async update(name, change) {
       const now = nowMs();
       if (now >= sweepAtMs) sweep(now);
+
       const document = documents.get(name);
       const found = document && document.expiresAtMs > now ? document.text : undefined;
       const { text, ttlMs, result } = change(found, now);
@@ -28,12 +29,16 @@ export function createMemoryStore(nowMs: () => number): Store {
       else if (text !== found) documents.set(name, { text, expiresAtMs: now + ttlMs });
       return result;
     },
+
     nowMs,
+
     async close() {},
   };
 
   function sweep(now: number): void {
     sweepAtMs = now + SWEEP_INTERVAL_MS;
-    for (const [name, { expiresAtMs }] of documents) if (expiresAtMs <= now) documents.delete(name);
+    for (const [name, { expiresAtMs }] of documents) {
+      if (expiresAtMs <= now) documents.delete(name);
+    }
   }
 }

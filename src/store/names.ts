@@ -1,6 +1,6 @@
 import { createHmac, hash } from 'node:crypto';
 
-/** Names an API key, or a text that begins with one, where it is stored or shown. Pure; it never fails. */
+/** Returns the name under which an API key, or a text that begins with one, is stored or shown. It is pure and never fails. */
 export type NameOf = (text: string) => string;
 
 /**
@@ -14,7 +14,7 @@ export function createNames({ origin, pathname }: URL, secret: string | undefine
   return (text) => hashOf(`${baseUrl} ${text}`, secret);
 }
 
-/** Names the secret itself, the same for all pet APIs: no API key has this name. */
+/** Returns the fingerprint of the secret, the same for all pet APIs: the hash of a text that is no API key. */
 export function fingerprintOf(secret: string | undefined): string {
   return hashOf('nobody has this key', secret);
 }

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Log } from '../log.ts';
 import type { Store } from './store.ts';
 
-/** Reads the text of a document. Undefined where there is none, and for one that cannot be read. */
+/** Returns the document in a text; undefined where there is no text, or petql cannot read it. */
 export type ReadDocument<T> = (text: string | undefined) => T | undefined;
 
 const WARN_EVERY_MS = 60_000;
@@ -15,7 +15,7 @@ const WARN_EVERY_MS = 60_000;
 export function createDocumentReader<T>(
   kind: string,
   schema: z.ZodType<T>,
-  { nowMs }: Pick<Store, 'nowMs'>,
+  store: Pick<Store, 'nowMs'>,
   log: Log,
 ): ReadDocument<T> {
   let warnedAtMs = -Infinity;
@@ -23,8 +23,10 @@ export function createDocumentReader<T>(
     if (text === undefined) return undefined;
     const { success, data } = schema.safeParse(parseJson(text));
     if (success) return data;
-    if (nowMs() - warnedAtMs >= WARN_EVERY_MS) {
-      warnedAtMs = nowMs();
+
+    const nowMs = store.nowMs();
+    if (nowMs - warnedAtMs >= WARN_EVERY_MS) {
+      warnedAtMs = nowMs;
       log.warn({ kind }, 'a document in the store cannot be read, and counts as absent');
     }
     return undefined;

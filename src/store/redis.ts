@@ -7,10 +7,10 @@ import { StoreUnavailableError } from './store.ts';
 export interface RedisConnection {
   /**
    * Carries out the action if the stored text begins with the version, or the version is `*`, in one atomic step. A compare that
-   * is won reads 36 characters, however long the text is.
+   * wins reads 36 characters, however long the text is.
    *
    * @returns `won` or `lost`, Redis's time in milliseconds, and after a lost compare the stored text: separated by spaces.
-   * @throws StoreUnavailableError when Redis is not reachable, too slow, or refuses to write.
+   * @throws StoreUnavailableError when Redis is not reachable, too slow, or rejects the write.
    */
   readonly compareAndSet: (
     key: string,
@@ -28,7 +28,7 @@ const COMMAND_TIMEOUT_MS = 500;
 const CONNECT_TIMEOUT_MS = 2_000;
 /** Closes a connection without replies: a firewall may have dropped it, and TCP would take a quarter of an hour. */
 const SILENCE_TIMEOUT_MS = 3_000;
-/** Errors of a demoted master: it keeps its connections and refuses writes, and a new connection leads to the new master. */
+/** Errors of a demoted master: it keeps its connections and rejects writes, and a new connection leads to the new master. */
 const DEMOTED = /^(?:READONLY|MASTERDOWN)\b/;
 
 const COMPARE_AND_SET = `
@@ -52,25 +52,26 @@ const CONNECTION = {
   socketTimeout: SILENCE_TIMEOUT_MS,
 };
 
-/** Keys of so many slots are on several nodes of a Cluster. */
+/** Names in many slots, so that a Cluster has them on several nodes. */
 const PROBES = Array.from({ length: 16 }, (_, index) => `petql:probe:${index}`);
 
 /** Connects in the background. Calls before the first connection wait for it, two seconds at most. */
 export function connectRedis(url: string): RedisConnection {
   const redis = openClient(url);
-  /** Why there is no connection; undefined while not known. */
+  /** Why there is no connection; undefined before the first error. */
   let trouble: string | undefined;
+  /** Whether other nodes have some of the documents, which this connection cannot reach. */
+  let isOneOfMany = false;
+
   redis.on('ready', () => {
     trouble = undefined;
   });
   redis.on('error', (error: RedisError) => {
     const cause = error.lastNodeError ?? error;
-    trouble = refusalOf(cause) ?? cause.code ?? trouble;
+    trouble = rejectionOf(cause) ?? cause.code ?? trouble;
     // ioredis would continue in database 0, which may be another deployment's.
     if (error.command?.name === 'select') redis.disconnect(true);
   });
-  /** Whether documents are elsewhere, on nodes that this connection does not know. */
-  let isOneOfMany = false;
   redis.defineCommand('compareAndSet', { lua: COMPARE_AND_SET, numberOfKeys: 1 });
   const firstContact = contact();
 
@@ -97,18 +98,19 @@ export function connectRedis(url: string): RedisConnection {
       setTimeout(resolve, CONNECT_TIMEOUT_MS).unref();
     });
     if (redis.isCluster || redis.status !== 'ready') return;
+
     const probe = (key: string) => redis.get(key).then(() => false, isMoved);
     isOneOfMany = (await Promise.all(PROBES.map(probe))).includes(true);
   }
 
   function reasonOf(error: RedisError): string {
-    const refusal = refusalOf(error);
-    if (refusal || redis.status === 'ready') return refusal ?? error.code ?? error.message;
+    const rejection = rejectionOf(error);
+    if (rejection || redis.status === 'ready') return rejection ?? error.code ?? error.message;
     return trouble ?? 'there is no connection';
   }
 }
 
-/** Whether a document is on a node of a Cluster that this connection does not know. */
+/** Whether another node of a Cluster has the document. */
 function isMoved({ message }: Error): boolean {
   return message.startsWith('MOVED ');
 }
@@ -132,6 +134,7 @@ function openClient(url: string): Client | Cluster {
     const reconnectOnError = ({ message }: Error) => DEMOTED.test(message);
     return new Client(url, { ...CONNECTION, ...options, retryStrategy: retryAfterMs, reconnectOnError });
   }
+
   const { protocol, username, password, searchParams } = first;
   const isSecure = protocol === 'rediss:';
   return new Cluster(
@@ -168,11 +171,8 @@ interface RedisError extends Error {
   readonly lastNodeError?: RedisError;
 }
 
-/**
- * Returns why Redis refused a command: the code and the first words, without any part of the command. Undefined where the
- * error is not Redis's.
- */
-function refusalOf({ name, message }: RedisError): string | undefined {
+/** Returns why Redis rejected a command: the code and the first words, no part of the command. Undefined for other errors. */
+function rejectionOf({ name, message }: RedisError): string | undefined {
   if (name !== 'ReplyError') return undefined;
-  return /^[A-Z]+(?: [\w'-]{1,20}(?![\w'-])){0,11}/.exec(message)?.[0] ?? 'refused';
+  return /^[A-Z]+(?: [\w'-]{1,20}(?![\w'-])){0,11}/.exec(message)?.[0] ?? 'rejected';
 }

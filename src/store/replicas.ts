@@ -12,9 +12,9 @@ const HEARTBEAT_MS = 1_000;
 const COUNTED_BEATS = 10;
 /** A replica that stopped for a moment may return while Redis is unavailable. */
 const REMEMBERED_BEATS = 600;
-/** A replica without a heartbeat for so long has stopped. */
-const GONE_MS = 10_000;
-const KEPT_MS = 60_000;
+/** After this time without a heartbeat a replica has stopped. */
+const STOPPED_MS = 10_000;
+const EXPIRES_MS = 60_000;
 const MIN_DIVISOR = 2;
 
 /** When each replica had its last heartbeat, by the store's clock. */
@@ -29,7 +29,7 @@ interface ReplicasOptions {
   readonly log: Log;
 }
 
-/** The replicas that share a Redis, counted by their heartbeats; and with that, whether Redis works. */
+/** Counts the replicas that share a Redis by their heartbeats, which also show whether Redis works. */
 export class Replicas {
   readonly #options: ReplicasOptions;
   readonly #read: ReadDocument<z.infer<typeof BEATS>>;
@@ -70,7 +70,7 @@ export class Replicas {
     return this.#isWorking;
   }
 
-  /** Whether a look at Redis takes but a moment. */
+  /** Whether Redis works, and took at most `MOMENT_MS` for the last heartbeat. */
   get isRedisFast(): boolean {
     return this.#isWorking && this.#tookMs <= MOMENT_MS;
   }
@@ -99,10 +99,11 @@ export class Replicas {
   async #beat(): Promise<void> {
     const sentAtMs = performance.now();
     try {
-      const { count, isKnown, nowMs } = await this.#write();
+      const { count, hadBeat, nowMs } = await this.#write();
       this.#tookMs = performance.now() - sentAtMs;
       this.#startedAtMs ??= nowMs;
-      const isEmptied = this.#counts.length > 0 && !isKnown;
+
+      const isEmptied = this.#counts.length > 0 && !hadBeat;
       this.#counts = [count, ...this.#counts].slice(0, REMEMBERED_BEATS);
       if (!this.#isWorking && !this.#isClosed) this.#options.log.info({}, 'Redis is available');
       this.#isWorking = true;
@@ -113,15 +114,15 @@ export class Replicas {
   }
 
   /** Adds the heartbeat of this replica to those of the others, and drops those of replicas that have stopped. */
-  #write(): Promise<{ count: number; isKnown: boolean; nowMs: number }> {
+  #write(): Promise<{ count: number; hadBeat: boolean; nowMs: number }> {
     const { store, nameOf, replica } = this.#options;
     // The name without an API key: replicas of one pet API share its plans.
     return store.update(`${NAME}:${nameOf('')}`, (found, nowMs) => {
       const before = this.#read(found) ?? {};
-      const isThere = ([, atMs]: [string, number]) => atMs > nowMs - GONE_MS && atMs < nowMs + GONE_MS;
-      const beats = { ...Object.fromEntries(Object.entries(before).filter(isThere)), [replica]: nowMs };
-      const result = { count: Object.keys(beats).length, isKnown: replica in before, nowMs };
-      return { text: JSON.stringify(beats), ttlMs: KEPT_MS, result };
+      const isRunning = ([, atMs]: [string, number]) => atMs > nowMs - STOPPED_MS && atMs < nowMs + STOPPED_MS;
+      const beats = { ...Object.fromEntries(Object.entries(before).filter(isRunning)), [replica]: nowMs };
+      const result = { count: Object.keys(beats).length, hadBeat: replica in before, nowMs };
+      return { text: JSON.stringify(beats), ttlMs: EXPIRES_MS, result };
     });
   }
 }

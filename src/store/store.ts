@@ -7,27 +7,27 @@ export interface Store {
    * @param change is pure: over Redis it runs again when another replica wrote first.
    * @throws StoreUnavailableError when the store could not be read or written; whether the change was written is not known.
    */
-  readonly update: <Result>(name: string, change: Change<Result>) => Promise<Result>;
+  update<Result>(name: string, change: Change<Result>): Promise<Result>;
   /** The store's clock, in milliseconds since the Unix epoch: Redis's own as last seen, so that replicas agree. */
-  readonly nowMs: () => number;
+  nowMs(): number;
   /** Closes file or connection. */
-  readonly close: () => Promise<void>;
+  close(): Promise<void>;
 }
 
 /** A store that other processes write too. */
 export interface SharedStore extends Store {
   /**
-   * Returns the text of a document, and keeps no copy of it, as `update` does: for large documents.
+   * Returns the text of a document. It keeps no copy, as `update` does, so it is for large documents.
    *
    * @throws StoreUnavailableError
    */
-  readonly read: (name: string) => Promise<string | undefined>;
+  read(name: string): Promise<string | undefined>;
   /**
    * Writes a document, whatever it was.
    *
    * @throws StoreUnavailableError when it may be written or not.
    */
-  readonly write: (name: string, text: string, ttlMs: number) => Promise<void>;
+  write(name: string, text: string, ttlMs: number): Promise<void>;
 }
 
 /** @param found the document's text; undefined where there is none, or it has expired. */

@@ -1,7 +1,7 @@
 import type { Events, StoreUpdateEvent } from '../events.ts';
 import type { RedisConnection } from './redis.ts';
 
-/** Reports how long each command takes, and whether it won its compare. */
+/** Reports the duration of each command, and whether its compare won. */
 export function timedConnection(connection: RedisConnection, onUpdate: Events['storeUpdate']): RedisConnection {
   return {
     async compareAndSet(key, version, action, ...textAndTtl) {
@@ -15,6 +15,7 @@ export function timedConnection(connection: RedisConnection, onUpdate: Events['s
         onUpdate({ result, tookMs: performance.now() - startedMs });
       }
     },
+
     close: () => connection.close(),
     hasManyClocks: connection.hasManyClocks,
   };

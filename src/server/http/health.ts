@@ -3,7 +3,7 @@ import type { HttpResponse } from './http-message.ts';
 /** The state of a process for operators and load balancers. */
 export interface Health {
   /** Whether petql takes no new operations, since it is about to stop. */
-  readonly draining: boolean;
+  readonly isDraining: boolean;
   /** `connecting`: it was not reached since the start. Undefined where none is configured. */
   readonly redis: 'unavailable' | 'connected' | 'connecting' | undefined;
   /** API keys that are paused at the moment, after a 429. */
@@ -24,8 +24,8 @@ export interface Health {
 export function healthResponse(path: string, health: () => Health): HttpResponse | undefined {
   if (path === '/health/live') return json(200, { status: 'ok' });
   if (path !== '/health/ready') return undefined;
-  const { draining, redis, pausedKeys, isGetRouteWorking, nearSunsetMs } = health();
-  const status = draining ? 'draining' : STATUS[redis ?? 'none'];
+  const { isDraining, redis, pausedKeys, isGetRouteWorking, nearSunsetMs } = health();
+  const status = isDraining ? 'draining' : STATUS[redis ?? 'none'];
   return json(status === 'ok' || status === 'degraded' ? 200 : 503, {
     status,
     redis: redis ?? 'none',
