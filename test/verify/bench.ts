@@ -13,7 +13,7 @@ import type { Workload } from './bench/workloads.ts';
 import type { Check, Suite } from './suite.ts';
 
 export const bench: Suite = {
-  about: 'CPU time beside plain graphql-yoga and node:http, with the goals',
+  about: 'CPU time beside graphql-yoga over undici and beside node:http, with the goals',
   minutes: 0.3,
   checks: WORKLOADS.map((workload): Check => {
     const { name, work, rival, maxRatio } = workload;
@@ -25,7 +25,7 @@ export const bench: Suite = {
 const CONNECTIONS = 64;
 const ROUND_MS = 500;
 const WARM_UP_MS = 1_500;
-const MIN_ROUNDS = 3;
+const MIN_ROUNDS = 5;
 const ROOT = join(import.meta.dirname, '../..');
 const SERVERS = join(import.meta.dirname, 'bench');
 
