@@ -2,9 +2,9 @@ import type { Clock } from '../clock.ts';
 import type { Events } from '../events.ts';
 import { keyLog } from '../log.ts';
 import type { Log } from '../log.ts';
-import type { CallerParts } from '../reads/caller-parts.ts';
 import type { Freshness } from '../reads/freshness.ts';
 import { FailedCalls } from '../reads/failed-calls.ts';
+import type { GetRoute } from '../reads/get-route.ts';
 import { PetCache } from '../reads/pet-cache.ts';
 import { createPetReads } from '../reads/pet-reads.ts';
 import { isList } from '../reads/read-key.ts';
@@ -12,6 +12,7 @@ import type { RequestTerms } from '../reads/read-request.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import { ReadQueue } from '../reads/read-queue.ts';
 import { createRefreshBudget } from '../reads/refresh-budget.ts';
+import type { RetryBudget } from '../reads/retry-budget.ts';
 import type { SharedLists } from '../reads/shared-lists.ts';
 import type { SnapshotMemory } from '../reads/snapshot-memory.ts';
 import type { NameOf } from '../store/names.ts';
@@ -51,10 +52,12 @@ export interface CallersOptions {
 }
 
 /** What all callers share. */
-type SharedParts = Pick<CallerParts, 'getRoute' | 'retryBudget'> & {
+interface SharedParts {
+  readonly getRoute: GetRoute;
+  readonly retryBudget: RetryBudget;
   readonly memory: SnapshotMemory;
   readonly rejectedKeys: RejectedKeys;
-};
+}
 
 export type Caller = ReturnType<typeof createCaller>;
 /** How long the quota makes a call wait. */
@@ -95,7 +98,7 @@ export function createCaller(
   const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
   const visitorShares = new VisitorShares({ throttle, clock, replicas: options.replicas });
   const refreshBudget = createRefreshBudget(clock.elapsed, throttle, options.replicas);
-  const parts: CallerParts = {
+  const parts = {
     ...shared,
     apiKey,
     petApi,
@@ -106,14 +109,17 @@ export function createCaller(
     cache,
     failedCalls: new FailedCalls(clock),
     refreshBudget,
-    rejectedKey: { error: () => rejectedKeys.error(apiKey), accept: () => rejectedKeys.accept(apiKey) },
+    rejectedKey: {
+      error: () => rejectedKeys.error(apiKey),
+      accept: () => rejectedKeys.accept(apiKey),
+      reject: onRejected,
+    },
     sharedLists,
-    onRejected,
-    onVisitorRefused: (kind) => events?.visitorRefused({ kind }),
-    onRetry: (key) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
+    onVisitorRefused: (kind: 'read' | 'write') => events?.visitorRefused({ kind }),
+    onRetry: (key: ReadKey) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
   };
   const queue = new ReadQueue(parts);
-  const reads = createPetReads(parts, queue);
+  const reads = createPetReads({ ...parts, queue });
   const writes = createWrites(parts, options.submits);
 
   return {

@@ -34,7 +34,9 @@ export class Callers {
   readonly #provisional: LRUCache<string, Caller>;
   /** Evicted while they are in use: a second caller of the key would not see the writes of the first. */
   readonly #leaving = new Map<string, Caller>();
-  readonly #timers: readonly NodeJS.Timeout[];
+  readonly #purging: NodeJS.Timeout;
+  /** Runs while evicted callers are in use. */
+  #releasing: NodeJS.Timeout | undefined;
   #isClosing = false;
 
   constructor(options: CallersOptions) {
@@ -49,11 +51,7 @@ export class Callers {
     const max = Math.floor(heapShare(HEAP_SHARE, MAX_CALLERS * CALLER_BYTES) / CALLER_BYTES);
     this.#proven = this.#createCache(max);
     this.#provisional = this.#createCache(Math.floor(max * PROVISIONAL_SHARE));
-    this.#timers = [
-      setInterval(() => this.#purge(), PURGE_EVERY_MS).unref(),
-      // Calls may go on after their operation was aborted.
-      setInterval(() => this.#leaving.forEach((caller) => this.#release(caller)), RELEASE_EVERY_MS).unref(),
-    ];
+    this.#purging = setInterval(() => this.#purge(), PURGE_EVERY_MS).unref();
   }
 
   /** Returns why nothing can be read or written with this API key at the moment, or undefined. */
@@ -96,7 +94,8 @@ export class Callers {
   /** Refuses waiting and new calls, and settles once the calls in flight are over and stored. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    for (const timer of this.#timers) clearInterval(timer);
+    clearInterval(this.#purging);
+    clearTimeout(this.#releasing);
     await Promise.all(this.#all().map((caller) => caller.close()));
   }
 
@@ -112,6 +111,7 @@ export class Callers {
         if (reason !== 'evict' && reason !== 'expire') return;
         this.#leaving.set(apiKey, caller);
         this.#release(caller);
+        this.#releaseLater();
       },
     });
   }
@@ -137,6 +137,16 @@ export class Callers {
     if (caller.isInUse()) return;
     this.#leaving.delete(caller.apiKey);
     caller.leave();
+  }
+
+  /** Looks each second while an evicted caller is in use: its calls may go on after their operation was aborted. */
+  #releaseLater(): void {
+    if (this.#leaving.size === 0) return;
+    this.#releasing ??= setTimeout(() => {
+      this.#releasing = undefined;
+      for (const caller of this.#leaving.values()) this.#release(caller);
+      this.#releaseLater();
+    }, RELEASE_EVERY_MS).unref();
   }
 
   #all(): Caller[] {

@@ -1,5 +1,6 @@
 import type { Int64 } from '../int64.ts';
-import type { CallerParts } from '../reads/caller-parts.ts';
+import type { GetRoute } from '../reads/get-route.ts';
+import type { PetCache } from '../reads/pet-cache.ts';
 import { LISTS, isList } from '../reads/read-key.ts';
 import type { ListName, ReadKey } from '../reads/read-key.ts';
 
@@ -18,7 +19,7 @@ export interface Demands {
 export function estimateCalls(
   keys: readonly ReadKey[],
   sinceMs: number,
-  { cache, getRoute }: Pick<CallerParts, 'cache' | 'getRoute'>,
+  { cache, getRoute }: { readonly cache: PetCache; readonly getRoute: GetRoute },
 ): number {
   const needed = new Set(keys.filter((key) => (cache.find(key)?.asOfMs ?? -Infinity) < sinceMs));
   const pets = [...needed].filter((key): key is Int64 => !isList(key));

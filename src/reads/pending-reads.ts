@@ -1,10 +1,15 @@
+import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
+import type { KeyLog } from '../log.ts';
 import { MOMENT_MS, graceLeftMs, inTime } from '../time-limit.ts';
 import type { Refused } from '../throttle/refused.ts';
+import type { Throttle } from '../throttle/throttle.ts';
 import { canAnswer } from './call-planner.ts';
 import type { PlanFacts, PlannedRead } from './call-planner.ts';
-import type { CallerParts } from './caller-parts.ts';
+import type { FailedCalls } from './failed-calls.ts';
 import type { Freshness } from './freshness.ts';
+import type { GetRoute } from './get-route.ts';
+import type { PetCache } from './pet-cache.ts';
 import { LISTS, isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
@@ -59,9 +64,18 @@ export function accepts(waiter: ReadWaiter, { sentAtMs, generation }: Flight): b
 /** Different reads that may wait at a time. */
 const MAX_PENDING = 1_000;
 
+export interface PendingReadsOptions {
+  readonly clock: Clock;
+  readonly log: KeyLog;
+  readonly cache: PetCache;
+  readonly failedCalls: FailedCalls;
+  readonly getRoute: GetRoute;
+  readonly throttle: Pick<Throttle, 'isPaused' | 'outlook' | 'refusal'>;
+}
+
 /** The reads of one caller that wait, its calls in flight, and every way in which a wait ends. */
 export class PendingReads {
-  readonly #options: CallerParts;
+  readonly #options: PendingReadsOptions;
   /** Called when reads have come or gone. */
   readonly #onChange: () => void;
   /** The reads that wait, in order of arrival. */
@@ -71,7 +85,7 @@ export class PendingReads {
   /** What the planner goes by. */
   readonly facts: PlanFacts;
 
-  constructor(options: CallerParts, onChange: () => void) {
+  constructor(options: PendingReadsOptions, onChange: () => void) {
     this.#options = options;
     this.#onChange = onChange;
     this.facts = new StoreFacts(options, this.#flights);

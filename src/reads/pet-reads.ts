@@ -1,10 +1,20 @@
-import type { CallerParts } from './caller-parts.ts';
+import type { FailedCalls } from './failed-calls.ts';
 import { notCachedError } from './freshness.ts';
 import type { Freshness } from './freshness.ts';
+import type { PetCache } from './pet-cache.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult, StaleReason } from './read-request.ts';
 import { isList } from './read-key.ts';
 import type { ListName, ReadKey } from './read-key.ts';
 import type { ReadQueue } from './read-queue.ts';
+import type { CallerLists } from './shared-lists.ts';
+
+interface PetReadsOptions {
+  readonly cache: PetCache;
+  readonly failedCalls: FailedCalls;
+  readonly queue: ReadQueue;
+  /** Undefined without Redis. */
+  readonly sharedLists: CallerLists | undefined;
+}
 
 /** What of a request decides how its reads are served. */
 type ReadTerms = Pick<RequestTerms, 'freshness' | 'visitor'>;
@@ -12,7 +22,7 @@ type ReadTerms = Pick<RequestTerms, 'freshness' | 'visitor'>;
 export type PetReads = ReturnType<typeof createPetReads>;
 
 /** All reads of one caller: what is cached is served, the rest waits together for as few calls as possible. */
-export function createPetReads({ cache, failedCalls, sharedLists }: CallerParts, queue: ReadQueue) {
+export function createPetReads({ cache, failedCalls, queue, sharedLists }: PetReadsOptions) {
   return {
     /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */
     async load(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {

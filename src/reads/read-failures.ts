@@ -1,10 +1,20 @@
+import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { UpstreamFailure } from '../upstream/pet-api.ts';
-import type { CallerParts } from './caller-parts.ts';
-import type { FailedCall } from './failed-calls.ts';
+import type { FailedCall, FailedCalls } from './failed-calls.ts';
 import type { Flight, PendingRead, PendingReads, ReadWaiter } from './pending-reads.ts';
+import type { PetCache } from './pet-cache.ts';
 import { isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
+import type { RetryBudget } from './retry-budget.ts';
+
+export interface ReadFailuresOptions {
+  readonly clock: Clock;
+  readonly cache: PetCache;
+  readonly failedCalls: FailedCalls;
+  /** Shared by all callers. */
+  readonly retryBudget: RetryBudget;
+}
 
 interface ReceivedFailure {
   readonly failure: UpstreamFailure;
@@ -19,7 +29,7 @@ interface ReceivedFailure {
  * served stale data or an error.
  */
 export class ReadFailures {
-  readonly #options: CallerParts;
+  readonly #options: ReadFailuresOptions;
   readonly #pending: PendingReads;
   /** Called when reads have gone, or the backoff of a call is over. */
   readonly #onChange: () => void;
@@ -28,7 +38,7 @@ export class ReadFailures {
   #wakeAtMs = Infinity;
   #isClosed = false;
 
-  constructor(options: CallerParts, pending: PendingReads, onChange: () => void) {
+  constructor(options: ReadFailuresOptions, pending: PendingReads, onChange: () => void) {
     this.#options = options;
     this.#pending = pending;
     this.#onChange = onChange;

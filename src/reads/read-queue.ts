@@ -1,19 +1,28 @@
 import type { Refused } from '../throttle/refused.ts';
-import type { Visitor } from '../throttle/visitor-shares.ts';
+import type { Throttle } from '../throttle/throttle.ts';
+import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
 import type { Call } from '../throttle/waiter.ts';
 import { planCalls } from './call-planner.ts';
 import type { PlannedRead } from './call-planner.ts';
-import type { CallerParts } from './caller-parts.ts';
 import type { Freshness } from './freshness.ts';
 import { NO_PAYERS, findPayers } from './payers.ts';
 import type { Payers } from './payers.ts';
 import { PendingReads } from './pending-reads.ts';
-import type { PendingRead, ReadWaiter } from './pending-reads.ts';
+import type { PendingRead, PendingReadsOptions, ReadWaiter } from './pending-reads.ts';
 import { ReadFailures, unprovableError } from './read-failures.ts';
+import type { ReadFailuresOptions } from './read-failures.ts';
 import type { ReadKey } from './read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, StaleReason } from './read-request.ts';
 import { ReadSender } from './read-sender.ts';
+import type { ReadSenderOptions } from './read-sender.ts';
 import type { Snapshot } from './snapshot.ts';
+
+interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions {
+  readonly throttle: Throttle;
+  readonly visitorShares: VisitorShares;
+  /** Called when a read is refused since its visitor has used its share. */
+  readonly onVisitorRefused: (kind: 'read') => void;
+}
 
 /** The calls that the waiting reads need. */
 interface CurrentPlan {
@@ -48,7 +57,7 @@ const MAX_LOGGED = 10;
  * 4. ReadFailures decides about the reads of a call that failed. Either way another review follows.
  */
 export class ReadQueue {
-  readonly #options: CallerParts;
+  readonly #options: ReadQueueOptions;
   readonly #pending: PendingReads;
   readonly #failures: ReadFailures;
   readonly #sender: ReadSender;
@@ -59,7 +68,7 @@ export class ReadQueue {
   /** Whether any request has named its visitor. */
   #hasVisitors = false;
 
-  constructor(options: CallerParts) {
+  constructor(options: ReadQueueOptions) {
     const onChange = () => this.review();
     this.#options = options;
     this.#pending = new PendingReads(options, onChange);

@@ -1,14 +1,43 @@
+import type { Clock } from '../clock.ts';
+import type { Throttle } from '../throttle/throttle.ts';
+import type { VisitorShares } from '../throttle/visitor-shares.ts';
 import type { Call } from '../throttle/waiter.ts';
-import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
+import type { PetApi, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';
-import type { CallerParts } from './caller-parts.ts';
+import type { FailedCalls } from './failed-calls.ts';
+import type { GetRoute } from './get-route.ts';
 import { accepts } from './pending-reads.ts';
 import type { Flight, PendingRead, PendingReads, ReadWaiter } from './pending-reads.ts';
+import type { PetCache } from './pet-cache.ts';
 import type { ReadFailures } from './read-failures.ts';
 import { isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
+import type { RefreshBudget } from './refresh-budget.ts';
+import type { RejectedKey } from './rejected-key.ts';
+import type { RetryBudget } from './retry-budget.ts';
+import type { CallerLists } from './shared-lists.ts';
 import { listSnapshot, petSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
+
+export interface ReadSenderOptions {
+  readonly apiKey: string;
+  readonly petApi: PetApi;
+  readonly clock: Clock;
+  readonly throttle: Pick<Throttle, 'mayBeBanned'>;
+  readonly cache: PetCache;
+  readonly failedCalls: FailedCalls;
+  /** Shared by all callers. */
+  readonly getRoute: GetRoute;
+  readonly refreshBudget: RefreshBudget;
+  readonly visitorShares: VisitorShares;
+  /** Shared by all callers. */
+  readonly retryBudget: RetryBudget;
+  readonly rejectedKey: RejectedKey;
+  /** Undefined without Redis. */
+  readonly sharedLists: CallerLists | undefined;
+  /** Called when a retry is sent. */
+  readonly onRetry: (key: ReadKey) => void;
+}
 
 /** How a call is sent. */
 interface Departure {
@@ -18,7 +47,7 @@ interface Departure {
   readonly waitingSinceMs: number | undefined;
 }
 
-interface ReadSenderParts extends CallerParts {
+interface ReadSenderParts extends ReadSenderOptions {
   readonly pending: PendingReads;
   readonly failures: ReadFailures;
   /** Called when the reads need another plan. */
@@ -136,7 +165,7 @@ export class ReadSender {
   }
 
   #receiveFailure(flight: Flight, failure: UpstreamFailure, retryAfterMs: number | undefined): void {
-    const { failures, pending, throttle, onRejected } = this.#parts;
+    const { failures, pending, rejectedKey, throttle } = this.#parts;
     // The throttle pauses the key, and the reads wait for it or fail with that.
     if (failure.kind === 'rate-limited') return;
 
@@ -146,7 +175,7 @@ export class ReadSender {
     if (!isRejected) return failures.receive(flight, { failure, error, retryAfterMs });
 
     // A key that may be banned is served from the cache, and the throttle pauses it.
-    if (!mayBeBanned) onRejected();
+    if (!mayBeBanned) rejectedKey.reject();
     pending.failAll(error);
   }
 

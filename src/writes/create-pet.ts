@@ -1,12 +1,38 @@
+import type { Clock } from '../clock.ts';
+import type { KeyLog } from '../log.ts';
 import { inTime, graceLeftMs, pause } from '../time-limit.ts';
 import type { NewPet, Pet } from '../pet.ts';
-import type { CallerParts } from '../reads/caller-parts.ts';
+import type { PetCache } from '../reads/pet-cache.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
+import type { RefreshBudget } from '../reads/refresh-budget.ts';
+import type { RejectedKey } from '../reads/rejected-key.ts';
+import type { RetryBudget } from '../reads/retry-budget.ts';
+import type { CallerLists } from '../reads/shared-lists.ts';
 import { petSnapshot } from '../reads/snapshot.ts';
-import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import type { Throttle } from '../throttle/throttle.ts';
+import type { VisitorShares } from '../throttle/visitor-shares.ts';
+import type { PetApi, UpstreamAnswer } from '../upstream/pet-api.ts';
 import { mayHaveHappened, outcomeUnknownError, readError } from '../upstream/upstream-errors.ts';
 import { createIdempotency } from './idempotency.ts';
 import type { CreateOutcome, Created, SubmitRecords } from './idempotency.ts';
+
+interface WritesOptions {
+  readonly apiKey: string;
+  readonly petApi: PetApi;
+  readonly clock: Clock;
+  readonly log: KeyLog;
+  readonly throttle: Throttle;
+  readonly visitorShares: VisitorShares;
+  /** Called when a create is refused since its visitor has used its share. */
+  readonly onVisitorRefused: (kind: 'write') => void;
+  readonly cache: PetCache;
+  readonly refreshBudget: RefreshBudget;
+  /** Shared by all callers. */
+  readonly retryBudget: RetryBudget;
+  readonly rejectedKey: RejectedKey;
+  /** Undefined without Redis. */
+  readonly sharedLists: CallerLists | undefined;
+}
 
 interface WriteRequest extends RequestTerms {
   /** All creations with this key within a day are one. */
@@ -28,9 +54,9 @@ const ANNOUNCING_MS = 500;
 export type Writes = ReturnType<typeof createWrites>;
 
 /** The creations of one caller. They go before its reads, and one that may have happened is never sent again. */
-export function createWrites(parts: CallerParts, submits: SubmitRecords) {
-  const { apiKey, petApi, throttle, visitorShares, cache, sharedLists, rejectedKey, clock } = parts;
-  const idempotency = createIdempotency(submits, parts, () => void invalidate());
+export function createWrites(options: WritesOptions, submits: SubmitRecords) {
+  const { apiKey, petApi, throttle, visitorShares, cache, sharedLists, rejectedKey, clock } = options;
+  const idempotency = createIdempotency(submits, options, () => void invalidate());
   const underWay = new Set<Promise<unknown>>();
 
   return {
@@ -68,7 +94,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
       if (outcome.kind === 'invalid') return { refusal: outcome.error };
       if (mayHaveHappened(outcome, sent)) {
         const unknown = 'status' in outcome ? { status: outcome.status } : {};
-        parts.log.warn(
+        options.log.warn(
           { request: request.id, ...unknown },
           'a create had no clear response: the pet may have been added',
         );
@@ -88,7 +114,7 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
   async function pass(pet: NewPet, request: WriteRequest): Promise<UpstreamAnswer<Pet>> {
     const { visitor } = request;
     if (!visitorShares.hasShare(visitor)) {
-      parts.onVisitorRefused('write');
+      options.onVisitorRefused('write');
       const error = visitorShares.refusal(visitor).error();
       request.waited(0, error.code);
       throw error;
@@ -137,10 +163,10 @@ export function createWrites(parts: CallerParts, submits: SubmitRecords) {
     const { outcome, sent } = answer;
     if (sent) {
       request.charge();
-      parts.refreshBudget.spend();
-      parts.retryBudget.called();
+      options.refreshBudget.spend();
+      options.retryBudget.called();
     }
-    if (outcome.kind === 'unauthenticated' && !throttle.mayBeBanned()) parts.onRejected();
+    if (outcome.kind === 'unauthenticated' && !throttle.mayBeBanned()) rejectedKey.reject();
     else if (outcome.kind === 'ok' || outcome.kind === 'invalid') rejectedKey.accept();
     // Before the throttle lets anything else through, so that every read that comes now sees the write.
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {

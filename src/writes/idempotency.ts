@@ -4,9 +4,10 @@ import type { ErrorCode } from '../errors.ts';
 import { inTime, graceLeftMs, pause } from '../time-limit.ts';
 import type { NewPet, Pet } from '../pet.ts';
 import type { Attempt, Kept, Records } from './records.ts';
-import type { CallerParts } from '../reads/caller-parts.ts';
+import type { Clock } from '../clock.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
+import type { Throttle } from '../throttle/throttle.ts';
 import type { WireError } from '../upstream/wire.ts';
 
 /** The pet that was added, or what the upstream finds wrong with it. */
@@ -17,6 +18,12 @@ export type CreateOutcome =
   | Created
   /** No clear response; with the status of the one that there was. */
   | { readonly unknown: { readonly status?: number | undefined } };
+
+interface IdempotencyOptions {
+  readonly apiKey: string;
+  readonly clock: Clock;
+  readonly throttle: Pick<Throttle, 'refusal'>;
+}
 
 interface Submit extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
   readonly key: string;
@@ -47,7 +54,7 @@ const MAX_SEEN = 1_000;
  */
 export function createIdempotency(
   { records, leaseMs }: SubmitRecords,
-  { apiKey, clock, throttle }: Pick<CallerParts, 'apiKey' | 'clock' | 'throttle'>,
+  { apiKey, clock, throttle }: IdempotencyOptions,
   onNews: () => void,
 ) {
   /** The keys of pets that this process has made or replayed, oldest first. */
