@@ -5,8 +5,10 @@ import type { Permit } from './account/format.ts';
 interface PermitSourceOptions {
   readonly clock: Clock;
   readonly take: (wanted: number) => Promise<Taken>;
+  /** Gets the permits that were granted, if any. */
   readonly onTaken: (permits: readonly Permit[]) => void;
   readonly onFailure: (error: unknown) => void;
+  /** Called after each look at the account, and when there may be permits again. */
   readonly onOpen: () => void;
 }
 
@@ -15,51 +17,63 @@ const MIN_POLL_MS = 20;
 const MAX_POLL_MS = 200;
 const AFTER_FAILURE_MS = 1_000;
 /** The account is read again after this: Redis may be available again, or another replica may have freed permits. */
-const MAX_CLOSED_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 
 /** Takes permits of one key from its account, and waits while there are none. */
-export function createPermitSource({ clock, take, onTaken, onFailure, onOpen }: PermitSourceOptions) {
-  let taking: Promise<void> | undefined;
+export class PermitSource {
+  readonly #options: PermitSourceOptions;
+  /** Settles when the account has been read; undefined while it is not being read. */
+  #taking: Promise<void> | undefined;
   /** By `clock.elapsed()`: no permit is free before this. */
-  let pausedUntilMs = 0;
-  let polls = 0;
-  let wake: NodeJS.Timeout | undefined;
+  #waitUntilMs = 0;
+  /** Looks in a row that found a probe under way. */
+  #polls = 0;
+  #timer: NodeJS.Timeout | undefined;
 
-  return {
-    /** Takes up to `wanted` permits now, or calls `onOpen` once there may be some. */
-    take(wanted: number) {
-      const leftMs = pausedUntilMs - clock.elapsed();
-      clearTimeout(wake);
-      if (leftMs > 0) wake = setTimeout(onOpen, Math.ceil(leftMs));
-      else taking = takeNow(wanted);
-    },
-    /** A settlement may have opened what was closed. */
-    reopen() {
-      pausedUntilMs = 0;
-    },
-    /** Settles when the account has been read; undefined while it is not being read. */
-    get taking() {
-      return taking;
-    },
-    close: () => clearTimeout(wake),
-  };
+  constructor(options: PermitSourceOptions) {
+    this.#options = options;
+  }
 
-  async function takeNow(wanted: number): Promise<void> {
+  /** Settles when the account has been read; undefined while it is not being read. */
+  get taking(): Promise<void> | undefined {
+    return this.#taking;
+  }
+
+  /** Takes up to `wanted` permits now, or calls `onOpen` once there may be some. */
+  take(wanted: number): void {
+    const { clock, onOpen } = this.#options;
+    clearTimeout(this.#timer);
+    const leftMs = this.#waitUntilMs - clock.elapsed();
+    if (leftMs > 0) this.#timer = setTimeout(onOpen, Math.ceil(leftMs));
+    else this.#taking = this.#takeNow(wanted);
+  }
+
+  /** Ends the wait for permits: a settlement may have freed some. */
+  reopen(): void {
+    this.#waitUntilMs = 0;
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  async #takeNow(wanted: number): Promise<void> {
+    const { clock, take, onTaken, onFailure, onOpen } = this.#options;
     try {
       const { permits, closed } = await take(wanted);
-      polls = closed?.by === 'probe' ? polls + 1 : 0;
-      pausedUntilMs = closed ? clock.elapsed() + closedForMs(closed.waitMs) : 0;
+      this.#polls = closed?.by === 'probe' ? this.#polls + 1 : 0;
+      this.#waitUntilMs = closed ? clock.elapsed() + this.#boundedMs(closed.waitMs) : 0;
       onTaken(permits);
     } catch (error) {
-      pausedUntilMs = clock.elapsed() + AFTER_FAILURE_MS;
+      this.#waitUntilMs = clock.elapsed() + AFTER_FAILURE_MS;
       onFailure(error);
     }
-    taking = undefined;
+    this.#taking = undefined;
     onOpen();
   }
 
-  function closedForMs(waitMs: number): number {
-    const pollMs = polls === 0 ? MAX_CLOSED_MS : Math.min(MIN_POLL_MS * 2 ** (polls - 1), MAX_POLL_MS);
-    return Math.max(1, Math.min(waitMs, pollMs));
+  #boundedMs(waitMs: number): number {
+    const maxMs = this.#polls === 0 ? MAX_WAIT_MS : Math.min(MIN_POLL_MS * 2 ** (this.#polls - 1), MAX_POLL_MS);
+    return Math.max(1, Math.min(waitMs, maxMs));
   }
 }

@@ -9,7 +9,7 @@ import { callEndOf } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
 import { createCallQueue } from './call-queue.ts';
 import { Decisions } from './decisions.ts';
-import { createPermitSource } from './permit-source.ts';
+import { PermitSource } from './permit-source.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import { createRefused } from './refused.ts';
 import type { Refused } from './refused.ts';
@@ -52,7 +52,7 @@ export class Throttle {
   readonly #options: ThrottleOptions;
   readonly #decisions: Decisions;
   readonly #queue = createCallQueue(MAX_CONCURRENT);
-  readonly #source: ReturnType<typeof createPermitSource>;
+  readonly #source: PermitSource;
   /** Writes that wait, in order of arrival. */
   readonly #writes = new Set<Waiter>();
   /**
@@ -74,7 +74,7 @@ export class Throttle {
   constructor(options: ThrottleOptions) {
     this.#options = options;
     this.#decisions = new Decisions(options.log);
-    this.#source = createPermitSource({
+    this.#source = new PermitSource({
       clock: options.clock,
       take: (wanted) => this.#take(wanted),
       onTaken: (permits) => this.#receivePermits(permits),
