@@ -7,7 +7,7 @@ import type { Permit } from './account/format.ts';
 import type { Accounts } from './accounts.ts';
 import { callEndOf } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
-import { createCallQueue } from './call-queue.ts';
+import { CallQueue } from './call-queue.ts';
 import { Decisions } from './decisions.ts';
 import { PermitSource } from './permit-source.ts';
 import type { QuotaState } from './account/quota-state.ts';
@@ -51,8 +51,9 @@ const MAX_STORE_WAIT_MS = 100;
 export class Throttle {
   readonly #options: ThrottleOptions;
   readonly #decisions: Decisions;
-  readonly #queue = createCallQueue(MAX_CONCURRENT);
-  readonly #source: PermitSource;
+  /** Created by the first call, since they take 5 KB: a caller that is served from the cache needs neither. */
+  #createdQueue: CallQueue | undefined;
+  #source: PermitSource | undefined;
   /** Writes that wait, in order of arrival. */
   readonly #writes = new Set<Waiter>();
   /**
@@ -68,22 +69,12 @@ export class Throttle {
   #settling = 0;
   /** Whether a 429 came while permits were taken. */
   #isRefused = false;
-  #isStopping = false;
-  readonly #closed = Promise.withResolvers<void>();
+  /** Set while petql stops; resolves once nothing is under way. */
+  #stopped: PromiseWithResolvers<void> | undefined;
 
   constructor(options: ThrottleOptions) {
     this.#options = options;
     this.#decisions = new Decisions(options.log);
-    this.#source = new PermitSource({
-      clock: options.clock,
-      take: (wanted) => this.#take(wanted),
-      onTaken: (permits) => this.#receivePermits(permits),
-      onFailure: (error) => this.#failAll(error),
-      onOpen: () => {
-        options.onChange();
-        this.#advance();
-      },
-    });
   }
 
   /** Waits for a permit and then sends. A write that would wait beyond its deadline is refused at once. */
@@ -109,7 +100,7 @@ export class Throttle {
 
   /** Takes permits for the reads, after a change of the calls that they want. */
   pull(): void {
-    if (this.#isStopping && this.#options.reads.wanted() > 0) this.#options.reads.refuse(this.refusal('stopping'));
+    if (this.#stopped && this.#options.reads.wanted() > 0) this.#options.reads.refuse(this.refusal('stopping'));
     this.#advance();
   }
 
@@ -140,8 +131,7 @@ export class Throttle {
 
   /** Whether calls wait, are in flight, or are not settled. */
   isBusy(): boolean {
-    const isTaking = this.#source.taking !== undefined;
-    return isTaking || this.#running + this.#settling + this.#permits.length + this.#waiting() > 0;
+    return this.#isTaking() || this.#running + this.#settling + this.#permits.length + this.#waiting() > 0;
   }
 
   /** Returns how many writes wait. */
@@ -152,7 +142,7 @@ export class Throttle {
   /** Whether nothing can be refused by the account as seen last: taking permits reads it again. */
   hasOldView(): boolean {
     // While permits are taken, the account may count those that are not here yet.
-    return this.#source.taking !== undefined || this.#options.accounts.isViewOld(this.#options.apiKey);
+    return this.#isTaking() || this.#options.accounts.isViewOld(this.#options.apiKey);
   }
 
   /** Returns how many calls get their permits before a read with so many others before it; below 0 where it has one. */
@@ -175,7 +165,7 @@ export class Throttle {
     if (before < 0) return false;
     if (this.#running + ahead + this.#writes.size >= MAX_CONCURRENT) return true;
     // While permits are taken, the probe may be the call of this read.
-    return this.#source.taking === undefined && this.#options.accounts.isProbing(this.#options.apiKey);
+    return !this.#isTaking() && this.#options.accounts.isProbing(this.#options.apiKey);
   }
 
   /** Returns the refusal of a call with so many others before it. Default: with none. */
@@ -186,17 +176,21 @@ export class Throttle {
 
   /** Refuses waiting and new calls, and resolves once the calls in flight are settled. */
   close(): Promise<void> {
-    this.#isStopping = true;
-    this.#source.close();
+    this.#stopped ??= Promise.withResolvers();
+    this.#source?.close();
     const refused = this.refusal('stopping');
     for (const waiter of this.#writes) this.#refuse(waiter, refused);
     this.pull();
-    return this.#closed.promise;
+    return this.#stopped.promise;
+  }
+
+  get #queue(): CallQueue {
+    return (this.#createdQueue ??= new CallQueue(MAX_CONCURRENT));
   }
 
   /** Why a write cannot wait at all. */
   #refusalOf({ signal }: WriteRequest): Refused | undefined {
-    if (this.#isStopping) return this.refusal('stopping');
+    if (this.#stopped) return this.refusal('stopping');
     if (signal?.aborted) return this.refusal('aborted');
     return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('crowded', MAX_WAITING_WRITES);
   }
@@ -210,9 +204,23 @@ export class Throttle {
 
     // Only what can be sent at once: an unused permit is missing to other replicas.
     const missing = Math.min(waiting, MAX_CONCURRENT - this.#running) - this.#permits.length;
-    if (missing <= 0 || this.#source.taking) return this.#settleClosed();
+    if (missing <= 0 || this.#isTaking()) return this.#resolveStopped();
     this.#isRefused = false;
+    this.#source ??= this.#createSource();
     this.#source.take(missing);
+  }
+
+  #createSource(): PermitSource {
+    return new PermitSource({
+      clock: this.#options.clock,
+      take: (wanted) => this.#take(wanted),
+      onTaken: (permits) => this.#receivePermits(permits),
+      onFailure: (error) => this.#failAll(error),
+      onOpen: () => {
+        this.#options.onChange();
+        this.#advance();
+      },
+    });
   }
 
   #refuseHopeless(): void {
@@ -307,7 +315,7 @@ export class Throttle {
     }
     this.#settling += 1;
     // This may free permits.
-    this.#source.reopen();
+    this.#source?.reopen();
     await accounts.settle(apiKey, permit, end);
     this.#settling -= 1;
     this.#decisions.warnOfPause(this.quotaState(), end);
@@ -318,7 +326,7 @@ export class Throttle {
   /** The deadline of a write has come. */
   async #refuseLate(waiter: Waiter): Promise<void> {
     // A permit may be about to be granted, or a job about to start.
-    await inTime(Promise.allSettled([this.#source.taking]), MAX_STORE_WAIT_MS);
+    await inTime(Promise.allSettled([this.#source?.taking]), MAX_STORE_WAIT_MS);
     const position = [...this.#writes].indexOf(waiter);
     const ahead = position - this.#permits.length;
     if (position < 0 || ahead < 0) return;
@@ -338,8 +346,13 @@ export class Throttle {
     this.#options.reads.fail(error);
   }
 
-  #settleClosed(): void {
-    if (this.#isStopping && !this.isBusy()) this.#closed.resolve();
+  #resolveStopped(): void {
+    if (this.#stopped && !this.isBusy()) this.#stopped.resolve();
+  }
+
+  /** Whether the account is being read. */
+  #isTaking(): boolean {
+    return this.#source?.taking !== undefined;
   }
 
   #waiting(): number {
