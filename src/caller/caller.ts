@@ -1,65 +1,16 @@
-import type { Clock } from '../clock.ts';
-import type { Events } from '../events.ts';
-import { keyLog } from '../log.ts';
-import type { Log } from '../log.ts';
 import type { Freshness } from '../reads/freshness.ts';
-import { FailedCalls } from '../reads/failed-calls.ts';
-import type { GetRoute } from '../reads/get-route.ts';
-import { PetCache } from '../reads/pet-cache.ts';
-import { createPetReads } from '../reads/pet-reads.ts';
-import { isList } from '../reads/read-key.ts';
-import type { RequestTerms } from '../reads/read-request.ts';
 import type { ReadKey } from '../reads/read-key.ts';
-import { ReadQueue } from '../reads/read-queue.ts';
-import { createRefreshBudget } from '../reads/refresh-budget.ts';
-import type { RetryBudget } from '../reads/retry-budget.ts';
-import type { SharedLists } from '../reads/shared-lists.ts';
-import type { SnapshotMemory } from '../reads/snapshot-memory.ts';
-import type { NameOf } from '../store/names.ts';
-import type { Accounts } from '../throttle/accounts.ts';
-import { Throttle } from '../throttle/throttle.ts';
+import type { RequestTerms } from '../reads/read-request.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
-import { VisitorShares } from '../throttle/visitor-shares.ts';
 import type { Visitor } from '../throttle/visitor-shares.ts';
-import type { Spans } from '../tracing.ts';
-import type { PetApi } from '../upstream/pet-api.ts';
-import type { RejectedKeys } from './rejected-keys.ts';
-import { createWrites } from '../writes/create-pet.ts';
-import type { SubmitRecords } from '../writes/idempotency.ts';
+import { estimateCalls } from './cost-estimate.ts';
+import { createPetAccess } from './pet-access.ts';
+import type { PetAccess, SharedParts } from './pet-access.ts';
 import { quotaViewOf } from './quota.ts';
 import type { QuotaView } from './quota.ts';
-import { estimateCalls } from './cost-estimate.ts';
-import { createRequestPets } from './request-pets.ts';
+import { RequestPets } from './request-pets.ts';
 import type { SavedCalls } from './usage.ts';
 
-export interface CallersOptions {
-  readonly petApi: PetApi;
-  readonly accounts: Accounts;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */
-  readonly idleMs: number;
-  /** How many processes share a plan. */
-  readonly replicas: () => number;
-  /** Shares lists between them; undefined without Redis. */
-  readonly sharedLists: SharedLists | undefined;
-  /** Where submits with an idempotency key are stored. */
-  readonly submits: SubmitRecords;
-  /** Names callers where they are shown and stored. */
-  readonly nameOf: NameOf;
-  readonly events: Events | undefined;
-  readonly spans: Spans;
-}
-
-/** What all callers share. */
-interface SharedParts {
-  readonly getRoute: GetRoute;
-  readonly retryBudget: RetryBudget;
-  readonly memory: SnapshotMemory;
-  readonly rejectedKeys: RejectedKeys;
-}
-
-export type Caller = ReturnType<typeof createCaller>;
 /** How long the quota makes a call wait. */
 export interface ExpectedWait {
   readonly waitMs: number;
@@ -68,139 +19,141 @@ export interface ExpectedWait {
 }
 
 /** A caller as operators see it: never by its key. */
-export type CallerView = NonNullable<ReturnType<Caller['view']>>;
+export interface CallerView {
+  /** The hash of its key. */
+  readonly name: string;
+  readonly quota: QuotaView;
+  /** Calls made by this process since it created the caller, and reads that cost no call. */
+  readonly made: number;
+  readonly saved: number;
+  /** Whether the pet API rejected the key, so that petql makes no call with it for now. */
+  readonly isRejected: boolean;
+}
 
 /** What petql keeps for one API key. Nothing of it is shared with another key. */
-export function createCaller(
-  apiKey: string,
-  { memory, rejectedKeys, ...shared }: SharedParts,
-  options: CallersOptions,
-) {
-  const { petApi, clock, events, spans, nameOf } = options;
-  const log = keyLog(options.log, () => nameOf(apiKey));
-  let savedCalls = 0;
+export class Caller {
+  readonly apiKey: string;
+  readonly #shared: SharedParts;
+  /** Made for the first read or write: anybody can make up API keys, and look at their quota. */
+  #access: PetAccess | undefined;
   /** Operations under way. */
-  let operations = 0;
-  const throttle = new Throttle({
-    apiKey,
-    ...options,
-    log,
-    reads: {
-      wanted: () => queue.wanted(),
-      next: () => queue.next(),
-      refuse: (refused) => queue.refuse(refused),
-      fail: (error) => queue.fail(error),
-    },
-    onChange: () => queue.review(),
-    onSend: (event) => events?.waited(event),
-  });
-  const cache = new PetCache(memory, clock);
-  const sharedLists = options.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
-  const visitorShares = new VisitorShares({ throttle, clock, replicas: options.replicas });
-  const refreshBudget = createRefreshBudget(clock.elapsed, throttle, options.replicas);
-  const parts = {
-    ...shared,
-    apiKey,
-    petApi,
-    clock,
-    log,
-    throttle,
-    visitorShares,
-    cache,
-    failedCalls: new FailedCalls(clock),
-    refreshBudget,
-    rejectedKey: {
-      error: () => rejectedKeys.error(apiKey),
-      accept: () => rejectedKeys.accept(apiKey),
-      reject: onRejected,
-    },
-    sharedLists,
-    onVisitorRefused: (kind: 'read' | 'write') => events?.visitorRefused({ kind }),
-    onRetry: (key: ReadKey) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
-  };
-  const queue = new ReadQueue(parts);
-  const reads = createPetReads({ ...parts, queue });
-  const writes = createWrites(parts, options.submits);
+  #operations = 0;
+  #savedCalls = 0;
+  #isClosing = false;
 
-  return {
-    apiKey,
-    begin: () => void (operations += 1),
-    end: () => void (operations -= 1),
-    /** Whether an operation, a call or a creation is under way: another caller of the key would not see what it writes. */
-    isInUse: () => operations > 0 || throttle.isBusy() || writes.isBusy(),
-    /** The reads and writes of one request. */
-    pets: (request: RequestTerms) => createRequestPets({ reads, writes, clock, spans, request }),
-    latestQuota,
-    /** The same, with what other replicas have used. */
-    readQuota: async (visitor: Visitor) => viewOf(await throttle.refreshed(), visitor),
-    /** Returns the maximum of calls that these reads can cost now, retries aside. */
-    maxCalls(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
-      return mayCall ? estimateCalls(keys, clock.elapsed() - maxAgeMs, parts) : 0;
-    },
-    /**
-     * Returns how long until the last of so many calls can be sent, as far as is known, behind those that wait. Reads the
-     * account from the store.
-     */
-    async waitFor(calls: number, visitor: Visitor): Promise<ExpectedWait> {
-      const state = await throttle.refreshed();
-      const { waitMs, refused } = throttle.outlook(queue.wanted() + calls - 1);
-      const share = visitorShares.minWait(visitor, calls, state);
-      if (calls > 0 && share.waitMs > waitMs) return share;
-      return calls > 0 && waitMs > 0 ? { waitMs, window: refused.window } : { waitMs: 0, window: undefined };
-    },
-    /** Counts what an operation has saved. */
-    recordSavings(calls: SavedCalls) {
-      for (const [reason, count] of Object.entries(calls)) {
-        savedCalls += count;
-        events?.saved({ reason, calls: count });
-      }
-    },
-    /** With the calls made and saved by this process since it created the caller. Undefined before the first call. */
-    view() {
-      const quota = latestQuota();
-      if (!quota) return undefined;
-      return {
-        get name() {
-          return nameOf(apiKey);
-        },
-        quota,
-        made: refreshBudget.calls(),
-        saved: savedCalls,
-        /** Whether the pet API rejected the key, so that petql makes no call with it for now. */
-        get isRejected() {
-          return rejectedKeys.error(apiKey) !== undefined;
-        },
-      };
-    },
-    /** Frees what it holds, after its eviction. */
-    leave() {
-      sharedLists?.leave();
-      cache.clear();
-    },
-    async close() {
-      queue.close();
-      await Promise.all([throttle.close(), writes.close()]);
-    },
-  };
-
-  /** No call with the key is sent for a while, and nobody gets data for it: here at once, by other replicas within a second. */
-  function onRejected(): void {
-    rejectedKeys.reject(apiKey);
-    cache.clear();
-    // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
-    if (!options.accounts.isProven(apiKey)) return log.debug?.({}, 'the pet API does not know this key');
-    log.warn({}, 'the pet API rejects a key that it has accepted before');
-    void sharedLists?.announce();
+  constructor(apiKey: string, shared: SharedParts) {
+    this.apiKey = apiKey;
+    this.#shared = shared;
   }
 
-  /** The quota as this process knows it, for the headers of a response; undefined before the first call. */
-  function latestQuota(visitor?: Visitor): QuotaView | undefined {
-    const quotaState = throttle.quotaState();
-    return quotaState && viewOf(quotaState, visitor);
+  /** Begins an operation; its `end` follows. */
+  begin(): void {
+    this.#operations += 1;
   }
 
-  function viewOf(quotaState: QuotaState, visitor: Visitor): QuotaView {
-    const shown = visitorShares.quotaOf(visitor, quotaState);
-    return quotaViewOf(shown, throttle.waitingWrites() + queue.wanted(), clock.now());
+  end(): void {
+    this.#operations -= 1;
   }
+
+  /** Whether an operation, a call or a write is under way: another caller of the key would not see what it writes. */
+  get isInUse(): boolean {
+    if (this.#operations > 0) return true;
+    return this.#access !== undefined && (this.#access.throttle.isBusy() || this.#access.writes.isBusy());
+  }
+
+  /** Returns the reads and writes of one request. */
+  pets(request: RequestTerms): RequestPets {
+    const { reads, writes } = this.#useAccess();
+    const { clock, spans } = this.#shared;
+    return new RequestPets({ reads, writes, clock, spans, request });
+  }
+
+  /** Returns the quota as this process knows it, or the visitor's share of it; undefined before the first call. */
+  latestQuota(visitor?: Visitor): QuotaView | undefined {
+    const quotaState = this.#shared.accounts.quotaState(this.apiKey);
+    return quotaState && this.#viewOf(quotaState, visitor);
+  }
+
+  /** Returns the quota with what other replicas have used. */
+  async readQuota(visitor: Visitor): Promise<QuotaView> {
+    return this.#viewOf(await this.#shared.accounts.refresh(this.apiKey), visitor);
+  }
+
+  /** Returns the maximum of calls that these reads can cost now, retries aside. */
+  maxCalls(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
+    if (!mayCall) return 0;
+    const { clock, getRoute } = this.#shared;
+    return estimateCalls(keys, clock.elapsed() - maxAgeMs, { cache: this.#useAccess().cache, getRoute });
+  }
+
+  /** Reads the account, and returns how long the last of so many calls waits at least, behind those that wait already. */
+  async waitFor(calls: number, visitor: Visitor): Promise<ExpectedWait> {
+    const { throttle, queue, visitorShares } = this.#useAccess();
+    const state = await throttle.refreshed();
+    if (calls === 0) return { waitMs: 0, window: undefined };
+
+    const { waitMs, refused } = throttle.outlook(queue.wanted() + calls - 1);
+    const share = visitorShares.minWait(visitor, calls, state);
+    if (share.waitMs > waitMs) return share;
+    return { waitMs, window: waitMs > 0 ? refused.window : undefined };
+  }
+
+  /** Counts what an operation has saved. */
+  recordSavings(calls: SavedCalls): void {
+    for (const [reason, count] of Object.entries(calls)) {
+      this.#savedCalls += count;
+      this.#shared.events?.saved({ reason, calls: count });
+    }
+  }
+
+  /** Returns what operators see; undefined before the first call. */
+  view(): CallerView | undefined {
+    const quota = this.latestQuota();
+    if (!quota) return undefined;
+
+    const { apiKey } = this;
+    const { nameOf, rejectedKeys } = this.#shared;
+    // Both hash the key, and the metrics read them of a few callers only.
+    return {
+      get name() {
+        return nameOf(apiKey);
+      },
+      quota,
+      made: this.#access?.refreshBudget.calls() ?? 0,
+      saved: this.#savedCalls,
+      get isRejected() {
+        return rejectedKeys.error(apiKey) !== undefined;
+      },
+    };
+  }
+
+  /** Frees what it holds, after its eviction. */
+  leave(): void {
+    this.#access?.sharedLists?.leave();
+    this.#access?.cache.clear();
+  }
+
+  /** Refuses waiting and new calls, and resolves once the calls in flight are settled and their outcomes stored. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#access) await closeAccess(this.#access);
+  }
+
+  #useAccess(): PetAccess {
+    if (this.#access) return this.#access;
+    this.#access = createPetAccess(this.apiKey, this.#shared);
+    if (this.#isClosing) void closeAccess(this.#access);
+    return this.#access;
+  }
+
+  #viewOf(quotaState: QuotaState, visitor: Visitor): QuotaView {
+    const shown = visitor === undefined ? quotaState : this.#useAccess().visitorShares.quotaOf(visitor, quotaState);
+    const queued = this.#access ? this.#access.throttle.waitingWrites() + this.#access.queue.wanted() : 0;
+    return quotaViewOf(shown, queued, this.#shared.clock.now());
+  }
+}
+
+async function closeAccess({ queue, throttle, writes }: PetAccess): Promise<void> {
+  queue.close();
+  await Promise.all([throttle.close(), writes.close()]);
 }

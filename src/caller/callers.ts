@@ -3,11 +3,13 @@ import { LRUCache } from 'lru-cache';
 import type { PetqlError } from '../errors.ts';
 import { heapShare } from '../heap.ts';
 import { createGetRoute } from '../reads/get-route.ts';
+import type { GetRoute } from '../reads/get-route.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
 import { SnapshotMemory } from '../reads/snapshot-memory.ts';
 import { RejectedKeys } from './rejected-keys.ts';
-import { createCaller } from './caller.ts';
-import type { Caller, CallerView, CallersOptions } from './caller.ts';
+import { Caller } from './caller.ts';
+import type { CallerView } from './caller.ts';
+import type { CallersOptions, SharedParts } from './pet-access.ts';
 
 const MIN_IDLE_MS = 900_000;
 /** A caller without its snapshots. */
@@ -25,10 +27,8 @@ const VIEWS_AT_A_TIME = 100;
  * provisional, and evicts provisional ones only.
  */
 export class Callers {
-  readonly getRoute: ReturnType<typeof createGetRoute>;
-  readonly #options: CallersOptions;
-  readonly #shared;
-  readonly #rejectedKeys: RejectedKeys;
+  readonly getRoute: GetRoute;
+  readonly #shared: SharedParts;
   /** Callers of proven keys, and the others; the least recently used goes first. */
   readonly #proven: LRUCache<string, Caller>;
   readonly #provisional: LRUCache<string, Caller>;
@@ -41,12 +41,14 @@ export class Callers {
 
   constructor(options: CallersOptions) {
     const { clock, log, nameOf } = options;
-    this.#options = options;
     this.getRoute = createGetRoute(clock, log);
-    this.#rejectedKeys = new RejectedKeys(clock, nameOf);
-    const { getRoute } = this;
-    const [memory, retryBudget] = [new SnapshotMemory(), createRetryBudget()];
-    this.#shared = { getRoute, retryBudget, memory, rejectedKeys: this.#rejectedKeys };
+    this.#shared = {
+      ...options,
+      getRoute: this.getRoute,
+      retryBudget: createRetryBudget(),
+      memory: new SnapshotMemory(),
+      rejectedKeys: new RejectedKeys(clock, nameOf),
+    };
 
     const max = Math.floor(heapShare(HEAP_SHARE, MAX_CALLERS * CALLER_BYTES) / CALLER_BYTES);
     this.#proven = this.#createCache(max);
@@ -56,7 +58,7 @@ export class Callers {
 
   /** Returns why nothing can be read or written with this API key at the moment, or undefined. */
   refusal(apiKey: string): PetqlError | undefined {
-    return this.#rejectedKeys.error(apiKey);
+    return this.#shared.rejectedKeys.error(apiKey);
   }
 
   /** Returns the caller with this API key if there is one. */
@@ -67,7 +69,7 @@ export class Callers {
   /** Returns the caller with this API key for one operation; the same one for the same key. Its `end` follows. */
   begin(apiKey: string): Caller {
     const known = this.find(apiKey);
-    const caller = known ?? createCaller(apiKey, this.#shared, this.#options);
+    const caller = known ?? new Caller(apiKey, this.#shared);
     caller.begin();
     if (!known || this.#leaving.delete(apiKey)) this.#keep(caller);
     if (!known && this.#isClosing) void caller.close();
@@ -100,7 +102,7 @@ export class Callers {
   }
 
   #createCache(max: number): LRUCache<string, Caller> {
-    const { clock, idleMs } = this.#options;
+    const { clock, idleMs } = this.#shared;
     return new LRUCache<string, Caller>({
       max,
       ttl: Math.max(idleMs, MIN_IDLE_MS),
@@ -124,7 +126,7 @@ export class Callers {
   }
 
   #isProven(apiKey: string): boolean {
-    return this.#options.accounts.isProven(apiKey);
+    return this.#shared.accounts.isProven(apiKey);
   }
 
   #purge(): void {
@@ -134,7 +136,7 @@ export class Callers {
 
   /** Frees an evicted caller once it is not in use any more. */
   #release(caller: Caller): void {
-    if (caller.isInUse()) return;
+    if (caller.isInUse) return;
     this.#leaving.delete(caller.apiKey);
     caller.leave();
   }

@@ -3,14 +3,15 @@ import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
-import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { ReadKey } from '../reads/read-key.ts';
+import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { Found } from '../reads/snapshot.ts';
 import type { RequestWait, Spans } from '../tracing.ts';
 import type { Writes } from '../writes/create-pet.ts';
 import type { Created } from '../writes/idempotency.ts';
-import { createUsageMeter } from './usage.ts';
+import { UsageMeter } from './usage.ts';
+import type { SavedCalls, Usage } from './usage.ts';
 
 /** What a resolver reads and writes. Every failure is a PetqlError. */
 export interface Pets {
@@ -18,7 +19,7 @@ export interface Pets {
   readonly list: (status: PetStatus | undefined, limit: number) => Promise<readonly Pet[]> | readonly Pet[];
   /** The pet, or null when there is none. */
   readonly byId: (id: Int64) => Promise<Pet | null> | Pet | null;
-  /** @param idempotencyKey makes it one creation, however often it is submitted within a day. */
+  /** @param idempotencyKey makes all creates with it within a day one create with one outcome. */
   readonly create: (pet: NewPet, idempotencyKey?: string) => Promise<Created>;
 }
 
@@ -33,112 +34,128 @@ interface RequestPetsOptions {
   readonly request: RequestTerms;
 }
 
-export type RequestPets = ReturnType<typeof createRequestPets>;
+/** The reads and writes of one request, with their usage. */
+export class RequestPets implements Pets {
+  readonly #options: RequestPetsOptions;
+  readonly #meter: UsageMeter;
+  /** Makes equal reads one, and those of one tick one batch. */
+  readonly #loader: DataLoader<ReadKey, Found>;
+  readonly #loads = new Set<Promise<Found>>();
+  /** What each read has found. */
+  readonly #found = new Map<ReadKey, Found>();
+  #hasWritten = false;
 
-/**
- * The reads and writes of one request, with their usage. One DataLoader a request: equal reads are one, and those of one tick
- * are one batch.
- */
-export function createRequestPets({ reads, writes, clock, spans, request }: RequestPetsOptions) {
-  const meter = createUsageMeter(clock);
-  const found = new Map<ReadKey, Found>();
-  let hasWritten = false;
-  const loader = new DataLoader<ReadKey, Found>(load);
-  const loads = new Set<Promise<Found>>();
-
-  const pets: Pets = {
-    async list(status, limit) {
-      const all = (await read(status ?? 'all')) as readonly Pet[];
-      return all.length > limit ? all.slice(0, limit) : all;
-    },
-    byId: (id) => read(id) as Promise<Pet | null>,
-    create(pet, idempotencyKey) {
-      hasWritten = true;
-      return writes.create(pet, {
-        ...request,
-        idempotencyKey,
-        charge: () => meter.called(),
-        waited: (waitedMs, refused) => onWaited({ kind: 'write', waitedMs, refused }),
-      });
-    },
-  };
-
-  return {
-    ...pets,
-    /** Resolves once the reads of this request are over. */
-    async settled(): Promise<void> {
-      await Promise.allSettled(loads);
-    },
-    get usage() {
-      return meter.usage();
-    },
-    /** The reads that cost no call of their own. */
-    get savings() {
-      return meter.saved();
-    },
-    /** What it has read so far, for `repeat`; undefined once it has written. */
-    get cachedReads(): readonly CachedRead[] | undefined {
-      return hasWritten ? undefined : [...found];
-    },
-    /**
-     * Reads the same again and counts it, where the cache alone has the very same result of each: a new snapshot keeps the
-     * objects that did not change. Otherwise returns false, and spends, counts and logs nothing.
-     */
-    repeat(repeated: readonly CachedRead[]): boolean {
-      const answers: ServedResult[] = [];
-      for (const [key, before] of repeated) {
-        const answer = reads.peek(key, request);
-        if (answer?.found !== before) return false;
-        answers.push(answer);
-      }
-      for (const answer of answers) meter.answered(answer, answer.staleReason ?? 'FRESH');
-      return true;
-    },
-  };
-
-  function onWaited(wait: RequestWait): void {
-    spans.waited(wait, request.trace);
+  constructor(options: RequestPetsOptions) {
+    this.#options = options;
+    this.#meter = new UsageMeter(options.clock);
+    this.#loader = new DataLoader((keys) => this.#load(keys));
   }
 
-  function read(key: ReadKey): Promise<Found> {
-    const loading = loader.load(key);
-    loads.add(loading);
+  async list(status: PetStatus | undefined, limit: number): Promise<readonly Pet[]> {
+    const pets = (await this.#read(status ?? 'all')) as readonly Pet[];
+    return pets.length > limit ? pets.slice(0, limit) : pets;
+  }
+
+  byId(id: Int64): Promise<Pet | null> {
+    return this.#read(id) as Promise<Pet | null>;
+  }
+
+  create(pet: NewPet, idempotencyKey?: string): Promise<Created> {
+    const { writes, request } = this.#options;
+    this.#hasWritten = true;
+    return writes.create(pet, {
+      ...request,
+      idempotencyKey,
+      charge: () => this.#meter.recordCall(),
+      waited: (waitedMs, refused) => this.#recordWait({ kind: 'write', waitedMs, refused }),
+    });
+  }
+
+  /** Resolves once the reads of this request are over. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#loads);
+  }
+
+  /** What the request has cost so far. */
+  get usage(): Usage {
+    return this.#meter.usage;
+  }
+
+  /** The reads that cost no call of their own. */
+  get savings(): SavedCalls {
+    return this.#meter.savings;
+  }
+
+  /** What it has read so far, for `repeat`; undefined once it has written. */
+  get cachedReads(): readonly CachedRead[] | undefined {
+    return this.#hasWritten ? undefined : [...this.#found];
+  }
+
+  /**
+   * Reads the same again and counts it, where the cache alone has the very same result of each: a new snapshot keeps the
+   * objects that did not change. Otherwise returns false, and spends, counts and logs nothing.
+   */
+  repeat(repeated: readonly CachedRead[]): boolean {
+    const { reads, request } = this.#options;
+    const results: ServedResult[] = [];
+    for (const [key, before] of repeated) {
+      const result = reads.peek(key, request);
+      if (result?.found !== before) return false;
+      results.push(result);
+    }
+
+    for (const result of results) this.#meter.recordRead(result, result.staleReason ?? 'FRESH');
+    return true;
+  }
+
+  #read(key: ReadKey): Promise<Found> {
+    const loading = this.#loader.load(key);
+    this.#loads.add(loading);
     return loading;
   }
 
-  async function load(keys: readonly ReadKey[]): Promise<(Error | Found)[]> {
+  /** DataLoader's batch function. */
+  async #load(keys: readonly ReadKey[]): Promise<(Error | Found)[]> {
+    const { clock, reads, request } = this.#options;
     const startedAtMs = clock.elapsed();
-    const waited = (refused?: string) => onWaited({ kind: 'read', waitedMs: clock.elapsed() - startedAtMs, refused });
+    const recordWait = (refused?: string) =>
+      this.#recordWait({ kind: 'read', waitedMs: clock.elapsed() - startedAtMs, refused });
     /** The reads that a call was billed to. */
     const billed = new Set<ReadKey>();
     const batch: ReadRequest = {
       ...request,
-      onPermit: () => waited(),
-      onBilled(key) {
+      onPermit: () => recordWait(),
+      onBilled: (key) => {
         billed.add(key);
-        meter.called();
+        this.#meter.recordCall();
       },
     };
-    const answers = await reads.load(keys, batch);
-    const unbilled = answers.filter((_answer, index) => !billed.has(keys[index] as ReadKey));
+    const results = await reads.load(keys, batch);
+
     // The reads of a batch are refused together.
+    const unbilled = results.filter((_result, index) => !billed.has(keys[index] as ReadKey));
     const refused = unbilled.map(refusalOf).find((reason) => reason !== undefined);
-    if (refused !== undefined) waited(refused);
-    return answers.map((answer, index) => {
+    if (refused !== undefined) recordWait(refused);
+
+    return results.map((result, index) => {
       const key = keys[index] as ReadKey;
-      if (answer instanceof Error) return answer;
-      const saved = answer.staleReason ?? (answer.hasWaited ? 'SHARED_CALL' : 'FRESH');
-      meter.answered(answer, billed.has(key) ? undefined : saved);
-      found.set(key, answer.found);
-      return answer.found;
+      if (result instanceof Error) return result;
+      const saved = result.staleReason ?? (result.hasWaited ? 'SHARED_CALL' : 'FRESH');
+      this.#meter.recordRead(result, billed.has(key) ? undefined : saved);
+      this.#found.set(key, result.found);
+      return result.found;
     });
+  }
+
+  #recordWait(wait: RequestWait): void {
+    this.#options.spans.waited(wait, this.#options.request.trace);
   }
 }
 
-/** Why a read got no permit; undefined where it was not refused. */
-function refusalOf(answer: ReadResult): string | undefined {
-  if (answer instanceof PetqlError) return answer.code === 'RATE_LIMITED' ? answer.code : undefined;
-  if (answer instanceof Error || !answer.hasWaited) return undefined;
-  const { staleReason } = answer;
+/** Returns why a read got no permit; undefined where it was not refused. */
+function refusalOf(result: ReadResult): string | undefined {
+  if (result instanceof PetqlError) return result.code === 'RATE_LIMITED' ? result.code : undefined;
+  if (result instanceof Error || !result.hasWaited) return undefined;
+  const { staleReason } = result;
   return staleReason === 'QUOTA_EXHAUSTED' || staleReason === 'PAUSED' ? staleReason : undefined;
 }

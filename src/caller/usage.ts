@@ -1,15 +1,15 @@
 import type { Clock } from '../clock.ts';
 import type { ServedResult, StaleReason } from '../reads/read-request.ts';
 
-/** What one request has cost, and how old its answers are: `extensions.petql`. */
+/** What one request has cost, and how old its results are: `extensions.petql`. */
 export interface Usage {
   /** Upstream calls made for this request. A call that answers other requests too counts for one of them. */
   readonly upstreamCalls: number;
-  /** Different reads that cost this request no call: answered from the cache, or by a call that another request paid for. */
+  /** Different reads that cost this request no call: from the cache, or by a call that another request paid for. */
   readonly savedCalls: number;
-  /** The age of the oldest answer in milliseconds, at this moment; undefined where there was none. */
+  /** The age of the oldest result in milliseconds, at this moment; undefined where there was none. */
   readonly oldestAgeMs: number | undefined;
-  /** Why the oldest of the stale answers is stale; undefined where none is. */
+  /** Why the oldest of the stale results is stale; undefined where none is. */
   readonly staleReason: StaleReason | undefined;
 }
 
@@ -21,37 +21,54 @@ export const NO_USAGE: Usage = {
 };
 
 /** Why a read cost no call. */
-type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
+export type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
 
 /** How many reads cost no call of their own, by the reason. */
 export type SavedCalls = Readonly<Partial<Record<SavedReason, number>>>;
 
-type UsedAnswer = Pick<ServedResult, 'asOfMs' | 'staleReason'>;
+type UsedResult = Pick<ServedResult, 'asOfMs' | 'staleReason'>;
 
 /** Counts what one request costs. */
-export function createUsageMeter({ elapsed }: Pick<Clock, 'elapsed'>) {
-  let upstreamCalls = 0;
-  let savedCalls = 0;
-  let oldestAsOfMs = Infinity;
-  let stalest: UsedAnswer | undefined;
-  const saved: Partial<Record<SavedReason, number>> = {};
-  return {
-    usage(): Usage {
-      const oldestAgeMs = oldestAsOfMs === Infinity ? undefined : Math.max(0, Math.round(elapsed() - oldestAsOfMs));
-      return { upstreamCalls, savedCalls, oldestAgeMs, staleReason: stalest?.staleReason };
-    },
-    saved: (): SavedCalls => saved,
-    called() {
-      upstreamCalls += 1;
-    },
-    /** @param reason why the read cost no call; undefined where it did. */
-    answered(answer: UsedAnswer, reason: SavedReason | undefined) {
-      if (reason) {
-        savedCalls += 1;
-        saved[reason] = (saved[reason] ?? 0) + 1;
-      }
-      oldestAsOfMs = Math.min(oldestAsOfMs, answer.asOfMs);
-      if (answer.staleReason && answer.asOfMs < (stalest?.asOfMs ?? Infinity)) stalest = answer;
-    },
-  };
+export class UsageMeter {
+  readonly #elapsed: Clock['elapsed'];
+  readonly #savings: Partial<Record<SavedReason, number>> = {};
+  #upstreamCalls = 0;
+  #savedCalls = 0;
+  /** By `clock.elapsed()`. */
+  #oldestAsOfMs = Infinity;
+  /** The oldest of the stale results. */
+  #stalest: UsedResult | undefined;
+
+  constructor({ elapsed }: Pick<Clock, 'elapsed'>) {
+    this.#elapsed = elapsed;
+  }
+
+  get usage(): Usage {
+    const hasResult = this.#oldestAsOfMs !== Infinity;
+    return {
+      upstreamCalls: this.#upstreamCalls,
+      savedCalls: this.#savedCalls,
+      oldestAgeMs: hasResult ? Math.max(0, Math.round(this.#elapsed() - this.#oldestAsOfMs)) : undefined,
+      staleReason: this.#stalest?.staleReason,
+    };
+  }
+
+  get savings(): SavedCalls {
+    return this.#savings;
+  }
+
+  /** Counts a call that was sent, and is billed to the request. */
+  recordCall(): void {
+    this.#upstreamCalls += 1;
+  }
+
+  /** @param saved why the read cost no call; undefined where it did. */
+  recordRead(result: UsedResult, saved: SavedReason | undefined): void {
+    if (saved) {
+      this.#savedCalls += 1;
+      this.#savings[saved] = (this.#savings[saved] ?? 0) + 1;
+    }
+    this.#oldestAsOfMs = Math.min(this.#oldestAsOfMs, result.asOfMs);
+    if (result.staleReason && result.asOfMs < (this.#stalest?.asOfMs ?? Infinity)) this.#stalest = result;
+  }
 }

@@ -1,0 +1,127 @@
+import type { Clock } from '../clock.ts';
+import type { Events } from '../events.ts';
+import { keyLog } from '../log.ts';
+import type { Log } from '../log.ts';
+import { FailedCalls } from '../reads/failed-calls.ts';
+import type { GetRoute } from '../reads/get-route.ts';
+import { PetCache } from '../reads/pet-cache.ts';
+import { createPetReads } from '../reads/pet-reads.ts';
+import type { PetReads } from '../reads/pet-reads.ts';
+import { isList } from '../reads/read-key.ts';
+import type { ReadKey } from '../reads/read-key.ts';
+import { ReadQueue } from '../reads/read-queue.ts';
+import { createRefreshBudget } from '../reads/refresh-budget.ts';
+import type { RefreshBudget } from '../reads/refresh-budget.ts';
+import type { RetryBudget } from '../reads/retry-budget.ts';
+import type { CallerLists, SharedLists } from '../reads/shared-lists.ts';
+import type { SnapshotMemory } from '../reads/snapshot-memory.ts';
+import type { NameOf } from '../store/names.ts';
+import type { Accounts } from '../throttle/accounts.ts';
+import { Throttle } from '../throttle/throttle.ts';
+import { VisitorShares } from '../throttle/visitor-shares.ts';
+import type { Spans } from '../tracing.ts';
+import type { PetApi } from '../upstream/pet-api.ts';
+import { createWrites } from '../writes/create-pet.ts';
+import type { Writes } from '../writes/create-pet.ts';
+import type { SubmitRecords } from '../writes/idempotency.ts';
+import type { RejectedKeys } from './rejected-keys.ts';
+
+/** What a gateway gives to its callers. */
+export interface CallersOptions {
+  readonly petApi: PetApi;
+  readonly accounts: Accounts;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */
+  readonly idleMs: number;
+  /** How many processes share a plan. */
+  readonly replicas: () => number;
+  /** Shares lists between them; undefined without Redis. */
+  readonly sharedLists: SharedLists | undefined;
+  /** Where submits with an idempotency key are stored. */
+  readonly submits: SubmitRecords;
+  /** Names callers where they are shown and stored. */
+  readonly nameOf: NameOf;
+  readonly events: Events | undefined;
+  readonly spans: Spans;
+}
+
+/** What all callers share. */
+export interface SharedParts extends CallersOptions {
+  readonly getRoute: GetRoute;
+  readonly retryBudget: RetryBudget;
+  readonly memory: SnapshotMemory;
+  readonly rejectedKeys: RejectedKeys;
+}
+
+/** What it takes to read and write pets with one API key. */
+export interface PetAccess {
+  readonly throttle: Throttle;
+  readonly cache: PetCache;
+  readonly queue: ReadQueue;
+  readonly reads: PetReads;
+  readonly writes: Writes;
+  readonly refreshBudget: RefreshBudget;
+  readonly visitorShares: VisitorShares;
+  /** Undefined without Redis. */
+  readonly sharedLists: CallerLists | undefined;
+}
+
+/** Puts together what one caller needs for its reads and writes. */
+export function createPetAccess(apiKey: string, shared: SharedParts): PetAccess {
+  const { accounts, clock, events, memory, nameOf, rejectedKeys } = shared;
+  const log = keyLog(shared.log, () => nameOf(apiKey));
+  const throttle = new Throttle({
+    apiKey,
+    accounts,
+    clock,
+    log,
+    reads: {
+      wanted: () => queue.wanted(),
+      next: () => queue.next(),
+      refuse: (refused) => queue.refuse(refused),
+      fail: (error) => queue.fail(error),
+    },
+    onChange: () => queue.review(),
+    onSend: (event) => events?.waited(event),
+  });
+  const cache = new PetCache(memory, clock);
+  const visitorShares = new VisitorShares({ throttle, clock, replicas: shared.replicas });
+  const refreshBudget = createRefreshBudget(clock.elapsed, throttle, shared.replicas);
+  const sharedLists = shared.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
+  const parts = {
+    apiKey,
+    petApi: shared.petApi,
+    clock,
+    log,
+    throttle,
+    visitorShares,
+    cache,
+    failedCalls: new FailedCalls(clock),
+    getRoute: shared.getRoute,
+    refreshBudget,
+    retryBudget: shared.retryBudget,
+    rejectedKey: {
+      error: () => rejectedKeys.error(apiKey),
+      accept: () => rejectedKeys.accept(apiKey),
+      reject: onRejected,
+    },
+    sharedLists,
+    onVisitorRefused: (kind: 'read' | 'write') => events?.visitorRefused({ kind }),
+    onRetry: (key: ReadKey) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
+  };
+  const queue = new ReadQueue(parts);
+  const reads = createPetReads({ ...parts, queue });
+  const writes = createWrites(parts, shared.submits);
+  return { throttle, cache, queue, reads, writes, refreshBudget, visitorShares, sharedLists };
+
+  /** No call with the key is sent for a while, and nobody gets data for it: here at once, by other replicas within a second. */
+  function onRejected(): void {
+    rejectedKeys.reject(apiKey);
+    cache.clear();
+    // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
+    if (!accounts.isProven(apiKey)) return log.debug?.({}, 'the pet API does not know this key');
+    log.warn({}, 'the pet API rejects a key that it has accepted before');
+    void sharedLists?.announce();
+  }
+}
