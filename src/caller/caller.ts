@@ -89,13 +89,13 @@ export class Caller {
   /** Reads the account, and returns how long the last of so many calls waits at least, behind those that wait already. */
   async waitFor(calls: number, visitor: Visitor): Promise<ExpectedWait> {
     const { throttle, queue, visitorShares } = this.#useAccess();
-    const state = await throttle.refreshed();
+    const state = await throttle.readQuotaState();
     if (calls === 0) return { waitMs: 0, window: undefined };
 
-    const { waitMs, refused } = throttle.outlook(queue.wanted() + calls - 1);
+    const { waitMs, refusal } = throttle.waitOf(queue.wanted() + calls - 1);
     const share = visitorShares.minWait(visitor, calls, state);
     if (share.waitMs > waitMs) return share;
-    return { waitMs, window: waitMs > 0 ? refused.window : undefined };
+    return { waitMs, window: waitMs > 0 ? refusal.window : undefined };
   }
 
   /** Counts what an operation has saved. */

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
 import type { KeyLog } from '../log.ts';
 import { MOMENT_MS, graceLeftMs, inTime } from '../time-limit.ts';
-import type { Refused } from '../throttle/refused.ts';
+import type { Refusal } from '../throttle/refusal.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import { canAnswer } from './call-planner.ts';
 import type { PlanFacts, PlannedRead } from './call-planner.ts';
@@ -70,7 +70,7 @@ export interface PendingReadsOptions {
   readonly cache: PetCache;
   readonly failedCalls: FailedCalls;
   readonly getRoute: GetRoute;
-  readonly throttle: Pick<Throttle, 'isPaused' | 'outlook' | 'refusal'>;
+  readonly throttle: Pick<Throttle, 'isPaused' | 'waitOf' | 'refusal'>;
 }
 
 /** The reads of one caller that wait, its calls in flight, and every way in which a wait ends. */
@@ -233,16 +233,16 @@ export class PendingReads {
   }
 
   /** Ends a wait for which the throttle lets no call through in time. */
-  refuse(waiter: ReadWaiter, refused: Refused): void {
+  refuse(waiter: ReadWaiter, refusal: Refusal): void {
     const { failed, request, read } = waiter;
     const { log, throttle } = this.#options;
     log.debug?.(
-      { request: request.id, read: read.key, reason: refused.reason, window: refused.window },
+      { request: request.id, read: read.key, reason: refusal.reason, window: refusal.window },
       'read refused',
     );
 
-    const error = failed ?? refused.error(request.freshness.maxAgeMs < 0);
-    if (refused.reason === 'banned' || throttle.isPaused()) return this.fail(waiter, error, 'PAUSED');
+    const error = failed ?? refusal.error(request.freshness.maxAgeMs < 0);
+    if (refusal.reason === 'banned' || throttle.isPaused()) return this.fail(waiter, error, 'PAUSED');
     this.fail(waiter, error, failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED');
   }
 
@@ -250,7 +250,7 @@ export class PendingReads {
   refuseLate(): void {
     for (const waiter of this.waiters()) {
       const isLate = waiter.lateSinceMs < Infinity;
-      if (isLate && !this.isCovered(waiter)) this.refuse(waiter, this.#options.throttle.outlook(0).refused);
+      if (isLate && !this.isCovered(waiter)) this.refuse(waiter, this.#options.throttle.waitOf(0).refusal);
     }
   }
 

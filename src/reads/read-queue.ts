@@ -1,4 +1,4 @@
-import type { Refused } from '../throttle/refused.ts';
+import type { Refusal } from '../throttle/refusal.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
 import type { Call } from '../throttle/waiter.ts';
@@ -114,7 +114,7 @@ export class ReadQueue {
 
     // 3. A refresh waits for no quota and for no other call.
     const planned = this.#currentPlan().calls.size + ahead;
-    if (throttle.outlook(planned).waitMs > 0 || throttle.waitsForCalls(planned)) return this.#whyNotNow();
+    if (throttle.waitOf(planned).waitMs > 0 || throttle.waitsForCalls(planned)) return this.#whyNotNow();
 
     // 4. A read that waits already pays for it, or else the refresh budget and the share of its visitor.
     if (this.#pending.has(key)) return undefined;
@@ -155,9 +155,9 @@ export class ReadQueue {
   }
 
   /** Refuses the reads that wait for a permit; those of a call in flight get its response. */
-  refuse(refused: Refused): void {
+  refuse(refusal: Refusal): void {
     for (const reads of this.#currentPlan().calls.values()) {
-      for (const waiter of waitersOf(reads)) this.#pending.refuse(waiter, refused);
+      for (const waiter of waitersOf(reads)) this.#pending.refuse(waiter, refusal);
     }
     this.review();
   }
@@ -207,13 +207,13 @@ export class ReadQueue {
     const { unpaid } = this.#currentPlan().payers;
     if (unpaid.size === 0) return;
 
-    const refusals = new Map<Visitor, Refused>();
+    const refusals = new Map<Visitor, Refusal>();
     for (const waiter of waitersOf([...unpaid.values()].flat())) {
       if (!this.#pending.isInNeed(waiter)) continue;
       const { visitor } = waiter.request;
-      const refused = refusals.get(visitor) ?? visitorShares.refusal(visitor);
-      refusals.set(visitor, refused);
-      this.#pending.refuse(waiter, refused);
+      const refusal = refusals.get(visitor) ?? visitorShares.refusal(visitor);
+      refusals.set(visitor, refusal);
+      this.#pending.refuse(waiter, refusal);
       onVisitorRefused('read');
     }
     this.#isPlanStale = true;
@@ -224,15 +224,15 @@ export class ReadQueue {
     const { clock, throttle } = this.#options;
     const { calls } = this.#currentPlan();
     // The last call waits longest.
-    if (calls.size === 0 || throttle.hasOldView() || throttle.outlook(calls.size - 1).waitMs === 0) return;
+    if (calls.size === 0 || throttle.hasOldView() || throttle.waitOf(calls.size - 1).waitMs === 0) return;
 
     let position = 0;
     for (const reads of calls.values()) {
-      const { waitMs, refused } = throttle.outlook(position);
+      const { waitMs, refusal } = throttle.waitOf(position);
       const untilMs = clock.elapsed() + waitMs;
       for (const waiter of waitersOf(reads)) {
         const isHopeless = waitMs > 0 && (waiter.isRefresh || untilMs > waiter.request.deadlineMs);
-        if (isHopeless && !this.#pending.isCovered(waiter)) this.#pending.refuse(waiter, refused);
+        if (isHopeless && !this.#pending.isCovered(waiter)) this.#pending.refuse(waiter, refusal);
       }
       if (reads.some((read) => this.#pending.needsCall(read))) position += 1;
     }
@@ -284,7 +284,7 @@ export class ReadQueue {
 
   /** Returns why the throttle lets no call through: after a 429 it sends none, and then one at a time. */
   #whyNotNow(): StaleReason {
-    return this.#options.throttle.mayBeBanned() ? 'PAUSED' : 'QUOTA_EXHAUSTED';
+    return this.#options.throttle.isAfter429() ? 'PAUSED' : 'QUOTA_EXHAUSTED';
   }
 
   /** Whether the call that would refresh it failed, and waits for its next try or is in it: no stale entry is waited for twice. */

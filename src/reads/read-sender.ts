@@ -23,7 +23,7 @@ export interface ReadSenderOptions {
   readonly apiKey: string;
   readonly petApi: PetApi;
   readonly clock: Clock;
-  readonly throttle: Pick<Throttle, 'mayBeBanned'>;
+  readonly throttle: Pick<Throttle, 'isAfter429'>;
   readonly cache: PetCache;
   readonly failedCalls: FailedCalls;
   /** Shared by all callers. */
@@ -169,7 +169,7 @@ export class ReadSender {
     // The throttle pauses the key, and the reads wait for it or fail with that.
     if (failure.kind === 'rate-limited') return;
 
-    const mayBeBanned = throttle.mayBeBanned();
+    const mayBeBanned = throttle.isAfter429();
     const error = readError(failure, mayBeBanned);
     const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
     if (!isRejected) return failures.receive(flight, { failure, error, retryAfterMs });

@@ -3,7 +3,7 @@ import type { UpstreamAnswer } from '../upstream/pet-api.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { QuotaState } from './account/quota-state.ts';
-import type { Refused } from './refused.ts';
+import type { Refusal } from './refusal.ts';
 import type { Call } from './waiter.ts';
 
 /** A probe after a 429 that fails is another refusal. */
@@ -40,7 +40,7 @@ export class Decisions {
     this.#log.debug?.({ request: requestId, call: name, status, reason, sent, tookMs }, 'call failed');
   }
 
-  logRefusal({ reason, window }: Refused, request: string): void {
+  logRefusal({ reason, window }: Refusal, request: string): void {
     this.#log.debug?.({ request, reason, window }, 'create refused');
   }
 

@@ -11,8 +11,8 @@ import { CallQueue } from './call-queue.ts';
 import { Decisions } from './decisions.ts';
 import { PermitSource } from './permit-source.ts';
 import type { QuotaState } from './account/quota-state.ts';
-import { createRefused } from './refused.ts';
-import type { Refused } from './refused.ts';
+import { createRefusal } from './refusal.ts';
+import type { Refusal } from './refusal.ts';
 import { Waiter } from './waiter.ts';
 import type { Call, WriteRequest, WriteResult } from './waiter.ts';
 
@@ -23,7 +23,7 @@ export interface ReadCalls {
   /** Takes the next call; undefined where none is wanted any more. */
   readonly next: () => Call | undefined;
   /** Ends the wait for permits: petql is stopping. */
-  readonly refuse: (refused: Refused) => void;
+  readonly refuse: (refusal: Refusal) => void;
   /** Ends every wait by a defect of petql. */
   readonly fail: (error: unknown) => void;
 }
@@ -35,7 +35,7 @@ interface ThrottleOptions {
   /** Gets what is decided. */
   readonly log: KeyLog;
   readonly reads: ReadCalls;
-  /** Called when the outlook has changed. */
+  /** Called when waits may have changed. */
   readonly onChange: () => void;
   /** Called when a call is sent. */
   readonly onSend: (event: WaitEvent) => void;
@@ -79,10 +79,10 @@ export class Throttle {
 
   /** Waits for a permit and then sends. A write that would wait beyond its deadline is refused at once. */
   async write(request: WriteRequest): Promise<WriteResult> {
-    const refused = this.#refusalOf(request);
-    if (refused) {
-      this.#decisions.logRefusal(refused, request.id);
-      return refused;
+    const refusal = this.#refusalOf(request);
+    if (refusal) {
+      this.#decisions.logRefusal(refusal, request.id);
+      return refusal;
     }
 
     const waiter = new Waiter(request, {
@@ -110,7 +110,7 @@ export class Throttle {
   }
 
   /** Returns the key's quota from the store. */
-  refreshed(): Promise<QuotaState> {
+  readQuotaState(): Promise<QuotaState> {
     return this.#options.accounts.refresh(this.#options.apiKey);
   }
 
@@ -125,7 +125,7 @@ export class Throttle {
   }
 
   /** Whether a 401 or 403 may be a ban now: the last response was a 429, or such a rejection after one. */
-  mayBeBanned(): boolean {
+  isAfter429(): boolean {
     return this.quotaState()?.refusedLately ?? false;
   }
 
@@ -151,11 +151,11 @@ export class Throttle {
   }
 
   /** Returns the minimum wait of a read with so many others before it, and its refusal if it cannot wait so long. */
-  outlook(ahead: number): { readonly waitMs: number; readonly refused: Refused } {
+  waitOf(ahead: number): { readonly waitMs: number; readonly refusal: Refusal } {
     const before = this.callsBefore(ahead);
     return {
       waitMs: before < 0 ? 0 : this.#minWaitMs(before),
-      refused: this.refusal('plan', Math.max(0, before)),
+      refusal: this.refusal('plan', Math.max(0, before)),
     };
   }
 
@@ -169,17 +169,17 @@ export class Throttle {
   }
 
   /** Returns the refusal of a call with so many others before it. Default: with none. */
-  refusal(reason: Parameters<typeof createRefused>[0], ahead = 0): Refused {
+  refusal(reason: Parameters<typeof createRefusal>[0], ahead = 0): Refusal {
     const { accounts, apiKey, clock } = this.#options;
-    return createRefused(reason, accounts.minWait(apiKey, ahead), this.quotaState(), clock.now());
+    return createRefusal(reason, accounts.minWait(apiKey, ahead), this.quotaState(), clock.now());
   }
 
   /** Refuses waiting and new calls, and resolves once the calls in flight are settled. */
   close(): Promise<void> {
     this.#stopped ??= Promise.withResolvers();
     this.#source?.close();
-    const refused = this.refusal('stopping');
-    for (const waiter of this.#writes) this.#refuse(waiter, refused);
+    const refusal = this.refusal('stopping');
+    for (const waiter of this.#writes) this.#refuse(waiter, refusal);
     this.pull();
     return this.#stopped.promise;
   }
@@ -189,7 +189,7 @@ export class Throttle {
   }
 
   /** Why a write cannot wait at all. */
-  #refusalOf({ signal }: WriteRequest): Refused | undefined {
+  #refusalOf({ signal }: WriteRequest): Refusal | undefined {
     if (this.#stopped) return this.refusal('stopping');
     if (signal?.aborted) return this.refusal('aborted');
     return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('crowded', MAX_WAITING_WRITES);
@@ -334,10 +334,10 @@ export class Throttle {
     this.#advance();
   }
 
-  #refuse(waiter: Waiter, refused: Refused): void {
+  #refuse(waiter: Waiter, refusal: Refusal): void {
     this.#writes.delete(waiter);
-    this.#decisions.logRefusal(refused, waiter.requestId);
-    waiter.refuse(refused);
+    this.#decisions.logRefusal(refusal, waiter.requestId);
+    waiter.refuse(refusal);
   }
 
   #failAll(error: unknown): void {

@@ -13,15 +13,15 @@ import {
 } from './account/visitor-share.ts';
 import type { VisitorCalls } from './account/visitor-share.ts';
 import { WINDOW_NAMES } from './account/windows.ts';
-import { createRefused } from './refused.ts';
-import type { Refused } from './refused.ts';
+import { createRefusal } from './refusal.ts';
+import type { Refusal } from './refusal.ts';
 import type { Throttle } from './throttle.ts';
 
 /** An end user behind the key, by a hash; undefined where the operators do not tell them apart. */
 export type Visitor = string | undefined;
 
 interface VisitorSharesOptions {
-  readonly throttle: Pick<Throttle, 'callsBefore' | 'outlook' | 'quotaState'>;
+  readonly throttle: Pick<Throttle, 'callsBefore' | 'waitOf' | 'quotaState'>;
   readonly clock: Clock;
   /** Returns how many processes share the key. */
   readonly replicas: () => number;
@@ -80,13 +80,13 @@ export class VisitorShares {
   }
 
   /** Returns the refusal of a call of a visitor without a share. */
-  refusal(visitor: Visitor): Refused {
+  refusal(visitor: Visitor): Refusal {
     const { throttle, clock } = this.#options;
     const state = throttle.quotaState();
     const wait = this.minWait(visitor, 1, state);
     // The key may be paused too.
-    const waitMs = Math.max(wait.waitMs, throttle.outlook(0).waitMs);
-    return createRefused('visitor-share', { ...wait, waitMs }, state, clock.now());
+    const waitMs = Math.max(wait.waitMs, throttle.waitOf(0).waitMs);
+    return createRefusal('visitor-share', { ...wait, waitMs }, state, clock.now());
   }
 
   /** Returns the minimum time until the visitor may make so many more calls. */

@@ -1,6 +1,6 @@
 import type { Pet } from '../pet.ts';
 import type { UpstreamAnswer } from '../upstream/pet-api.ts';
-import type { Refused } from './refused.ts';
+import type { Refusal } from './refusal.ts';
 
 /** A call that gets a permit. */
 export interface Call<T = unknown> {
@@ -24,7 +24,7 @@ export type WriteResult =
   | { readonly kind: 'answered'; readonly answer: UpstreamAnswer<Pet> }
   /** `send` returned undefined. */
   | { readonly kind: 'unused' }
-  | Refused;
+  | Refusal;
 
 export interface WriteRequest {
   /** In the log. */
@@ -88,9 +88,9 @@ export class Waiter implements Call<Pet> {
     this.#result.resolve({ kind: 'answered', answer });
   }
 
-  refuse(refused: Refused): void {
+  refuse(refusal: Refusal): void {
     this.leave();
-    this.#result.resolve(refused);
+    this.#result.resolve(refusal);
   }
 
   fail(error: unknown): void {

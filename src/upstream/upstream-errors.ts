@@ -6,19 +6,19 @@ export const MAY_BE_BANNED = 'The pet API rejected this API key after 429s, so i
 /**
  * The error of a call that failed.
  *
- * @param refusedLately whether there were 429s a short while ago, after which a rejected key may be a banned one.
+ * @param mayBeBanned whether the key may be banned: a 429 came a short while ago.
  */
-export function readError(failure: UpstreamFailure, refusedLately: boolean): PetqlError {
+export function readError(failure: UpstreamFailure, mayBeBanned: boolean): PetqlError {
   switch (failure.kind) {
     case 'unauthenticated':
       return new PetqlError(
         'UNAUTHENTICATED',
-        refusedLately ? `${MAY_BE_BANNED}.` : 'The pet API does not accept this API key. Check the key.',
+        mayBeBanned ? `${MAY_BE_BANNED}.` : 'The pet API does not accept this API key. Check the key.',
       );
     case 'forbidden':
       return new PetqlError(
         'FORBIDDEN',
-        refusedLately ? `${MAY_BE_BANNED}.` : 'The pet API does not allow this call with this API key.',
+        mayBeBanned ? `${MAY_BE_BANNED}.` : 'The pet API does not allow this call with this API key.',
         { details: { upstream: { status: 403 } } },
       );
     case 'rate-limited':

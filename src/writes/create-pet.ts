@@ -104,7 +104,7 @@ export function createWrites(options: WritesOptions, submits: SubmitRecords) {
       if (outcome.kind === 'rate-limited') continue;
       const pauseMs = sent ? Infinity : (pausesMs.next().value ?? Infinity);
       if (clock.elapsed() + pauseMs > request.deadlineMs) {
-        throw readError(outcome, throttle.mayBeBanned());
+        throw readError(outcome, throttle.isAfter429());
       }
       await pause(pauseMs);
     }
@@ -166,7 +166,7 @@ export function createWrites(options: WritesOptions, submits: SubmitRecords) {
       options.refreshBudget.spend();
       options.retryBudget.called();
     }
-    if (outcome.kind === 'unauthenticated' && !throttle.mayBeBanned()) rejectedKey.reject();
+    if (outcome.kind === 'unauthenticated' && !throttle.isAfter429()) rejectedKey.reject();
     else if (outcome.kind === 'ok' || outcome.kind === 'invalid') rejectedKey.accept();
     // Before the throttle lets anything else through, so that every read that comes now sees the write.
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {

@@ -3,7 +3,7 @@ import { MAY_BE_BANNED } from '../upstream/upstream-errors.ts';
 import type { MinWait, QuotaState } from './account/quota-state.ts';
 
 /** A call that the throttle does not let through. */
-export interface Refused {
+export interface Refusal {
   readonly kind: 'refused';
   /**
    * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: the
@@ -31,12 +31,12 @@ const WHY_REFUSED = {
  *
  * @param quotaState the key's quota; undefined before the first call.
  */
-export function createRefused(
-  given: Exclude<Refused['reason'], 'banned'>,
+export function createRefusal(
+  given: Exclude<Refusal['reason'], 'banned'>,
   { waitMs, window = 'MINUTE', cause }: MinWait,
   quotaState: QuotaState | undefined,
   nowMs: number,
-): Refused {
+): Refusal {
   const isBan = given === 'plan' && quotaState?.banned === true && quotaState.pausedForMs > 0;
   const reason = isBan ? 'banned' : given;
   return {
@@ -58,7 +58,7 @@ export function createRefused(
   };
 }
 
-function whyExhausted(window: Refused['window'], quotaState: QuotaState | undefined, cause: MinWait['cause']): string {
+function whyExhausted(window: Refusal['window'], quotaState: QuotaState | undefined, cause: MinWait['cause']): string {
   if (cause === 'no-contact') return 'petql has no contact with Redis yet, and nothing was sent';
   if (!quotaState) return 'The rate plan of this API key allows no call before the deadline of the request';
   if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
