@@ -5,8 +5,7 @@ import type { Log } from '../log.ts';
 import { FailedCalls } from '../reads/failed-calls.ts';
 import type { GetRoute } from '../reads/get-route.ts';
 import { PetCache } from '../reads/pet-cache.ts';
-import { createPetReads } from '../reads/pet-reads.ts';
-import type { PetReads } from '../reads/pet-reads.ts';
+import { PetReads } from '../reads/pet-reads.ts';
 import { isList } from '../reads/read-key.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import { ReadQueue } from '../reads/read-queue.ts';
@@ -111,7 +110,7 @@ export function createPetAccess(apiKey: string, shared: SharedParts): PetAccess 
     onRetry: (key: ReadKey) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
   };
   const queue = new ReadQueue(parts);
-  const reads = createPetReads({ ...parts, queue });
+  const reads = new PetReads({ ...parts, queue });
   const writes = createWrites(parts, shared.submits);
   return { throttle, cache, queue, reads, writes, refreshBudget, visitorShares, sharedLists };
 
