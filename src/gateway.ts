@@ -170,8 +170,8 @@ function assemble(
       isDraining,
       redis: redis(),
       pausedKeys: accounts.pausedKeys(),
-      isGetRouteWorking: callers.getRoute.isHealthy(),
-      nearSunsetMs: callers.getRoute.nearSunsetMs(),
+      isGetRouteWorking: callers.getRoute.isHealthy,
+      nearSunsetMs: callers.getRoute.nearSunsetMs,
     };
   }
 }

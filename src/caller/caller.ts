@@ -119,7 +119,7 @@ export class Caller {
         return nameOf(apiKey);
       },
       quota,
-      made: this.#access?.refreshBudget.calls() ?? 0,
+      made: this.#access?.refreshBudget.calls ?? 0,
       saved: this.#savedCalls,
       get isRejected() {
         return rejectedKeys.error(apiKey) !== undefined;

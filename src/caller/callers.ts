@@ -2,8 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { PetqlError } from '../errors.ts';
 import { heapShare } from '../heap.ts';
-import { createGetRoute } from '../reads/get-route.ts';
-import type { GetRoute } from '../reads/get-route.ts';
+import { GetRoute } from '../reads/get-route.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
 import { SnapshotMemory } from '../reads/snapshot-memory.ts';
 import { RejectedKeys } from './rejected-keys.ts';
@@ -41,7 +40,7 @@ export class Callers {
 
   constructor(options: CallersOptions) {
     const { clock, log, nameOf } = options;
-    this.getRoute = createGetRoute(clock, log);
+    this.getRoute = new GetRoute(clock, log);
     this.#shared = {
       ...options,
       getRoute: this.getRoute,

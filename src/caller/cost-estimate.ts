@@ -28,11 +28,11 @@ export function estimateCalls(
     // Another call for a fresh list would show nothing more.
     if (needed.has(list) || freshLists.has(list)) return false;
     // While the circuit of single reads is open, a probe may close it at any moment.
-    if (pets.length > 0 && !getRoute.isHealthy()) return true;
+    if (pets.length > 0 && !getRoute.isHealthy) return true;
     // Other operations may read at the same time, so that a list of all pets is worth a call.
     return (list === 'all' && cache.storeSize !== 'large') || pets.some((id) => cache.hasShown(list, id));
   };
   const tried = needed.size === 0 ? 0 : LISTS.filter(mayBeTried).length;
-  const gets = getRoute.mayGet() ? pets.length : 0;
+  const gets = getRoute.mayGet ? pets.length : 0;
   return needed.size - pets.length + gets + tried;
 }

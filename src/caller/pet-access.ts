@@ -9,8 +9,7 @@ import { PetReads } from '../reads/pet-reads.ts';
 import { isList } from '../reads/read-key.ts';
 import type { ReadKey } from '../reads/read-key.ts';
 import { ReadQueue } from '../reads/read-queue.ts';
-import { createRefreshBudget } from '../reads/refresh-budget.ts';
-import type { RefreshBudget } from '../reads/refresh-budget.ts';
+import { RefreshBudget } from '../reads/refresh-budget.ts';
 import type { RetryBudget } from '../reads/retry-budget.ts';
 import type { CallerLists, SharedLists } from '../reads/shared-lists.ts';
 import type { SnapshotMemory } from '../reads/snapshot-memory.ts';
@@ -86,7 +85,7 @@ export function createPetAccess(apiKey: string, shared: SharedParts): PetAccess 
   });
   const cache = new PetCache(memory, clock);
   const visitorShares = new VisitorShares({ throttle, clock, replicas: shared.replicas });
-  const refreshBudget = createRefreshBudget(clock.elapsed, throttle, shared.replicas);
+  const refreshBudget = new RefreshBudget({ clock, throttle, replicas: shared.replicas });
   const sharedLists = shared.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
   const parts = {
     apiKey,

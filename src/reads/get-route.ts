@@ -14,47 +14,64 @@ const NEAR_MS = 180 * 86_400_000;
 const BREAK_MS = 60_000;
 const ROUTE = 'GET /pets/{petId}';
 
-export type GetRoute = ReturnType<typeof createGetRoute>;
-
 /** Whether the upstream still has the deprecated `GET /pets/{petId}`, for all callers: its sunset and a circuit breaker. */
-export function createGetRoute(clock: Clock, log: Log) {
-  let isBroken = false;
-  let probeAtMs = -Infinity;
-  const isBeforeSunset = () => clock.now() < SUNSET_MS - MARGIN_MS;
-  const nearSunsetMs = () => (SUNSET_MS - clock.now() < NEAR_MS ? SUNSET_MS : undefined);
+export class GetRoute {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  /** Whether a get was answered that there is no such route, and none was answered otherwise since. */
+  #isBroken = false;
+  /** By `clock.elapsed()`: when the next get may be sent, while the circuit is open. */
+  #probeAtMs = -Infinity;
 
-  if (nearSunsetMs() !== undefined) {
-    const sunset = new Date(SUNSET_MS).toISOString();
-    log.warn({ route: ROUTE, sunset }, 'the pet API removes this route; ids are then looked up in lists');
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+    if (this.nearSunsetMs !== undefined) {
+      const sunset = new Date(SUNSET_MS).toISOString();
+      log.warn({ route: ROUTE, sunset }, 'the pet API removes this route; ids are then looked up in lists');
+    }
   }
 
-  return {
-    /** Whether a get may be sent now: while the circuit is closed, or as its one probe a minute. */
-    mayGet: () => isBeforeSunset() && (!isBroken || clock.elapsed() >= probeAtMs),
-    /** Whether the upstream has the route, as far as is known. */
-    isHealthy: () => isBeforeSunset() && !isBroken,
-    /** The sunset in milliseconds since the epoch, where it is less than 180 days away. */
-    nearSunsetMs,
-    /** A get is sent; while the circuit is open, it is the probe. */
-    sending() {
-      if (isBroken) probeAtMs = clock.elapsed() + BREAK_MS;
-    },
-    /** Reads the state of the route from the outcome of a get. The value is null for a pet that does not exist. */
-    judge(outcome: UpstreamOutcome<Pet>, id: Int64): UpstreamOutcome<Pet | null> {
-      // After the sunset a 404 may mean that the route is gone, and proves no absence.
-      if (outcome.kind === 'not-found' && !isBeforeSunset()) return { kind: 'route-gone', status: 404 };
-      const isThere = outcome.kind === 'ok' || outcome.kind === 'not-found';
-      // Many routers take digits alone for an id, and any client may read one below zero.
-      if (isThere || (outcome.kind === 'route-gone' && !id.startsWith('-'))) setBroken(!isThere);
-      return outcome.kind === 'not-found' ? { kind: 'ok', value: null } : outcome;
-    },
-  };
+  /** Whether a get may be sent now: while the circuit is closed, or as its one probe a minute. */
+  get mayGet(): boolean {
+    return this.#isBeforeSunset && (!this.#isBroken || this.#clock.elapsed() >= this.#probeAtMs);
+  }
 
-  function setBroken(broken: boolean): void {
-    if (broken === isBroken) return;
-    isBroken = broken;
-    probeAtMs = clock.elapsed() + BREAK_MS;
-    if (broken) log.warn({ route: ROUTE }, 'the pet API has no such route; petql probes it once a minute');
-    else log.info({ route: ROUTE }, 'the pet API has this route again');
+  /** Whether the upstream has the route, by the latest response. */
+  get isHealthy(): boolean {
+    return this.#isBeforeSunset && !this.#isBroken;
+  }
+
+  /** The sunset in milliseconds since the epoch, where it is less than 180 days away. */
+  get nearSunsetMs(): number | undefined {
+    return SUNSET_MS - this.#clock.now() < NEAR_MS ? SUNSET_MS : undefined;
+  }
+
+  /** Records that a get is sent; while the circuit is open, it is the probe. */
+  recordGet(): void {
+    if (this.#isBroken) this.#probeAtMs = this.#clock.elapsed() + BREAK_MS;
+  }
+
+  /** Reads the state of the route from the outcome of a get. The value is null for a pet that does not exist. */
+  judge(outcome: UpstreamOutcome<Pet>, id: Int64): UpstreamOutcome<Pet | null> {
+    // After the sunset a 404 may mean that the route is gone, and proves no absence.
+    if (outcome.kind === 'not-found' && !this.#isBeforeSunset) return { kind: 'route-gone', status: 404 };
+
+    const isThere = outcome.kind === 'ok' || outcome.kind === 'not-found';
+    // Many routers take digits alone for an id, and any client may read one below zero.
+    if (isThere || (outcome.kind === 'route-gone' && !id.startsWith('-'))) this.#setBroken(!isThere);
+    return outcome.kind === 'not-found' ? { kind: 'ok', value: null } : outcome;
+  }
+
+  get #isBeforeSunset(): boolean {
+    return this.#clock.now() < SUNSET_MS - MARGIN_MS;
+  }
+
+  #setBroken(isBroken: boolean): void {
+    if (isBroken === this.#isBroken) return;
+    this.#isBroken = isBroken;
+    this.#probeAtMs = this.#clock.elapsed() + BREAK_MS;
+    if (isBroken) this.#log.warn({ route: ROUTE }, 'the pet API has no such route; petql probes it once a minute');
+    else this.#log.info({ route: ROUTE }, 'the pet API has this route again');
   }
 }

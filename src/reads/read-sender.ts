@@ -78,7 +78,7 @@ export class ReadSender {
       }
     }
     // While the circuit is open, the probe is the only get.
-    if (!isList(key) && !getRoute.isHealthy()) onChange();
+    if (!isList(key) && !getRoute.isHealthy) onChange();
 
     return {
       kind: 'read',
@@ -97,7 +97,7 @@ export class ReadSender {
     const sentAtMs = clock.elapsed();
     if (isRetry) onRetry(key);
     else billedTo?.request.onPermit();
-    refreshBudget.spend();
+    refreshBudget.recordCall();
     visitorShares.charge(billedTo?.request.visitor, sentAtMs);
 
     const sending = Promise.withResolvers<void>();
@@ -132,7 +132,7 @@ export class ReadSender {
       return { ...response, outcome };
     }
 
-    getRoute.sending();
+    getRoute.recordGet();
     const response = await petApi.getPet(key, call);
     const outcome = getRoute.judge(response.outcome, key);
     return { ...response, outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, findEarlier)) };
@@ -145,7 +145,7 @@ export class ReadSender {
     if (!sent) {
       refreshBudget.refund();
       visitorShares.refund(flight.billedTo?.request.visitor, flight.sentAtMs);
-    } else if (!flight.isRetry) retryBudget.called();
+    } else if (!flight.isRetry) retryBudget.recordCall();
 
     if (outcome.kind === 'ok') this.#receiveSnapshot(flight, outcome.value);
     else this.#receiveFailure(flight, outcome, status === 503 ? rateLimit?.retryAfterMs : undefined);

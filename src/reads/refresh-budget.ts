@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts';
 import { PLANS } from '../plan.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 
@@ -11,54 +12,70 @@ const FLOW_SHARE = 0.82;
 /** Of what is left of the day, this share of the quota is not for refreshing. */
 const RESERVED_SHARE = 0.04;
 
+interface DayQuota {
+  readonly limit: number;
+  readonly remaining: number;
+}
+
 /** Before the first call nothing is cached that could be refreshed. */
-const UNKNOWN_DAY = { limit: PLANS.free.perDay, remaining: PLANS.free.perDay };
+const UNKNOWN_DAY: DayQuota = { limit: PLANS.free.perDay, remaining: PLANS.free.perDay };
 
-export type RefreshBudget = ReturnType<typeof createRefreshBudget>;
+interface RefreshBudgetOptions {
+  readonly clock: Pick<Clock, 'elapsed'>;
+  readonly throttle: Pick<Throttle, 'quotaState'>;
+  /** How many replicas share the plan. */
+  readonly replicas: () => number;
+}
 
-/**
- * A token bucket for calls that only refresh an answer which is still good enough, so that a hot key lives through its day.
- *
- * @param replicas how many of them share the plan.
- */
-export function createRefreshBudget(
-  elapsed: () => number,
-  throttle: Pick<Throttle, 'quotaState'>,
-  replicas: () => number,
-) {
-  const day = () => throttle.quotaState()?.day ?? UNKNOWN_DAY;
-  /** What was used and has not been refilled. */
-  let used = 0;
-  let countedAtMs = elapsed();
-  let calls = 0;
+/** A token bucket for calls that only refresh an entry which is still good enough, so that a hot key lives through its day. */
+export class RefreshBudget {
+  readonly #options: RefreshBudgetOptions;
+  /** What was used and has not been refilled, at `#countedAtMs` by `clock.elapsed()`. */
+  #used = 0;
+  #countedAtMs: number;
+  #calls = 0;
 
-  return {
-    /** @param planned calls that are planned already and not sent yet. */
-    allows(planned: number): boolean {
-      refill();
-      const { limit, remaining } = day();
-      const left = Math.min(limit * BURST_SHARE - used * replicas(), remaining - limit * RESERVED_SHARE) / replicas();
-      return left - planned >= 1;
-    },
-    /** A call is sent, whatever it is for. */
-    spend() {
-      refill();
-      used += 1;
-      calls += 1;
-    },
-    /** A call was not sent after all. */
-    refund() {
-      used = Math.max(0, used - 1);
-      calls -= 1;
-    },
-    /** All calls that were sent so far. */
-    calls: () => calls,
-  };
+  constructor(options: RefreshBudgetOptions) {
+    this.#options = options;
+    this.#countedAtMs = options.clock.elapsed();
+  }
 
-  function refill(): void {
-    const nowMs = elapsed();
-    const refilled = (day().limit * FLOW_SHARE * (nowMs - countedAtMs)) / DAY_MS / replicas();
-    used = Math.max(0, used - refilled);
-    countedAtMs = nowMs;
+  /** All calls that were sent so far. */
+  get calls(): number {
+    return this.#calls;
+  }
+
+  /** @param planned calls that are planned already and not sent yet. */
+  allows(planned: number): boolean {
+    this.#refill();
+    const replicas = this.#options.replicas();
+    const { limit, remaining } = this.#day;
+    const unused = Math.min(limit * BURST_SHARE - this.#used * replicas, remaining - limit * RESERVED_SHARE);
+    return unused / replicas - planned >= 1;
+  }
+
+  /** Records that a call is sent, whatever it is for. */
+  recordCall(): void {
+    this.#refill();
+    this.#used += 1;
+    this.#calls += 1;
+  }
+
+  /** Takes back a call that was not sent after all. */
+  refund(): void {
+    this.#used = Math.max(0, this.#used - 1);
+    this.#calls -= 1;
+  }
+
+  #refill(): void {
+    const { clock, replicas } = this.#options;
+    const nowMs = clock.elapsed();
+    const refilled = (this.#day.limit * FLOW_SHARE * (nowMs - this.#countedAtMs)) / DAY_MS / replicas();
+    this.#used = Math.max(0, this.#used - refilled);
+    this.#countedAtMs = nowMs;
+  }
+
+  get #day(): DayQuota {
+    return this.#options.throttle.quotaState()?.day ?? UNKNOWN_DAY;
   }
 }

@@ -9,8 +9,8 @@ export type RetryBudget = ReturnType<typeof createRetryBudget>;
 export function createRetryBudget() {
   let calls = 0;
   return {
-    /** A call that is no retry was sent. */
-    called() {
+    /** Records that a call was sent which is no retry. */
+    recordCall() {
       calls = Math.min(calls + 1, MAX_RETRIES * CALLS_PER_RETRY);
     },
     /** Takes a retry; false where there is none. */

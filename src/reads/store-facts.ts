@@ -24,7 +24,7 @@ export class StoreFacts implements PlanFacts {
   }
 
   get mayGet(): boolean {
-    return this.#options.getRoute.mayGet();
+    return this.#options.getRoute.mayGet;
   }
 
   hasShown(list: ListName, id: Int64): boolean | undefined {

@@ -163,8 +163,8 @@ export function createWrites(options: WritesOptions, submits: SubmitRecords) {
     const { outcome, sent } = answer;
     if (sent) {
       request.charge();
-      options.refreshBudget.spend();
-      options.retryBudget.called();
+      options.refreshBudget.recordCall();
+      options.retryBudget.recordCall();
     }
     if (outcome.kind === 'unauthenticated' && !throttle.isAfter429()) rejectedKey.reject();
     else if (outcome.kind === 'ok' || outcome.kind === 'invalid') rejectedKey.accept();
