@@ -10,10 +10,10 @@ export interface PlannedRead {
   readonly tried: ReadonlySet<ReadKey>;
 }
 
-/** What is known of the store. */
+/** What petql has seen of the pet store. */
 export interface PlanFacts {
   readonly size: StoreSize;
-  /** Whether anything else was, or is being, called for. */
+  /** Whether anything but this was called for, or is in flight. */
   hasCalledOther(key: ReadKey): boolean;
   /** Whether a single pet may be called for. */
   readonly mayGet: boolean;
@@ -29,10 +29,9 @@ export interface CallPlan<Read extends PlannedRead> {
 }
 
 /**
- * Whether this call may answer the read, by what is known of the store: the list of all answers the others unless the store is
- * large; a list answers the pets that it has shown, and may answer any pet while it was never called for or there is no get.
- *
- * The planner, the reads that wait, failures and refreshes all go by it.
+ * Rule 5: whether this call may answer the read, by what petql has seen of the store. The list of all pets answers the others
+ * unless the store is large. A list answers the pets that it has shown, and may answer any pet while it was never called for
+ * or there is no get. The planner, the reads that wait, failures and refreshes all go by it.
  */
 export function canAnswer(call: ReadKey, { key, tried }: PlannedRead, facts: PlanFacts): boolean {
   if (tried.has(call)) return false;

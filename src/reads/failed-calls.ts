@@ -27,7 +27,7 @@ interface Failure extends Pick<FailedCall, 'error' | 'isTransient'> {
   readonly sentAtMs: number;
   /** What the upstream asked for; undefined where it did not. */
   readonly retryAfterMs: number | undefined;
-  /** Takes an early retry from the retry budget; false where there is none, or nobody waits for it. */
+  /** Takes an early retry from the retry budget; false where there is none, or no read waits for it. */
   readonly takeRetry: () => boolean;
 }
 
@@ -41,7 +41,7 @@ const AVOIDED_MS = 60_000;
 /** Failed calls that are remembered, the latest ones. */
 const MAX_CALLS = 1_000;
 
-/** The calls of one caller that fail, each until a response answers it: when it may be tried again, and who may use it. */
+/** The calls of one caller that fail, each until a response answers it: when it is tried again, and which reads may use it. */
 export class FailedCalls {
   /** The calls whose last try failed, by the time of their failure. */
   readonly #calls = new Map<ReadKey, FailedCall>();
@@ -80,7 +80,7 @@ export class FailedCalls {
 
   /**
    * Whether the list is not used to save calls: it broke its contract, or failed twice. A read that has stale data uses it again
-   * after its backoff, unless other calls work meanwhile: in an outage, calls of their own would fail too.
+   * after its backoff, unless other calls work meanwhile: in an outage, the calls of single reads would fail too.
    */
   isAvoided(list: ListName, hasData: boolean): boolean {
     const failed = this.#calls.get(list);
@@ -110,10 +110,7 @@ export class FailedCalls {
       failedAtMs,
       retryAtMs: failedAtMs + pauseMs,
     };
-    this.#calls.delete(call);
-    this.#calls.set(call, failed);
-    const [oldest] = this.#calls.keys();
-    if (oldest !== undefined && this.#calls.size > MAX_CALLS) this.#calls.delete(oldest);
+    this.#add(call, failed);
     return failed;
   }
 
@@ -125,9 +122,19 @@ export class FailedCalls {
     }
   }
 
-  /** Ends the backoffs up to this time. A timer decides that, so that no call is held up where the clock differs. */
+  /** Ends the backoffs up to this time. The timer calls it: by the clock alone they may last a moment longer. */
   endBackoffs(untilMs: number): void {
-    for (const failed of this.#calls.values()) if (failed.retryAtMs <= untilMs) failed.retryAtMs = -Infinity;
+    for (const failed of this.#calls.values()) {
+      if (failed.retryAtMs <= untilMs) failed.retryAtMs = -Infinity;
+    }
+  }
+
+  /** Adds it as the latest one. An lru-cache would take 24 KB at once, for each caller whose calls fail. */
+  #add(call: ReadKey, failed: FailedCall): void {
+    this.#calls.delete(call);
+    this.#calls.set(call, failed);
+    const [oldest] = this.#calls.keys();
+    if (oldest !== undefined && this.#calls.size > MAX_CALLS) this.#calls.delete(oldest);
   }
 }
 

@@ -1,20 +1,20 @@
 import { PetqlError } from '../errors.ts';
 
-/** How old an answer a request accepts, and whether petql may call for a fresh one. */
+/** How old an entry a request accepts, and whether petql may call for a fresh one. */
 export interface Freshness {
-  /** An answer up to this age is served without a call. */
+  /** An entry up to this age is served without a call. */
   readonly maxAgeMs: number;
-  /** An answer up to this age is served while the quota is saved or exhausted, or the upstream fails. */
+  /** An entry up to this age is served while the quota is saved or exhausted, or the upstream fails. */
   readonly maxStaleMs: number;
   /** The request coalesces with calls that were sent up to this time ago: 0 for no-cache, Infinity for any call. */
   readonly coalesceWithinMs: number;
   /** Whether the upstream may be called. */
   readonly mayCall: boolean;
-  /** Whether stale answers may be served to save calls (refresh-budget.ts). A request that names its own age gets that age. */
+  /** Whether stale entries may be served to save calls (refresh-budget.ts). A request that names its own age gets that age. */
   readonly mayServeStaleToSaveCalls: boolean;
 }
 
-/** What `maxAgeMs` and `maxStaleMs` are set to. */
+/** The settings of the gateway. */
 type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;
 
 /** The directives of RFC 9111, section 5.2.1 that petql knows. Bounded runs of spaces: a client chooses this text. */
@@ -28,26 +28,32 @@ const DIRECTIVE =
 export function readFreshness(cacheControl: string | undefined, defaults: FreshnessDefaults): Freshness {
   const usual = { ...defaults, coalesceWithinMs: Infinity, mayCall: true, mayServeStaleToSaveCalls: true };
   if (!cacheControl) return usual;
-  const directives = new Map<string, string | undefined>();
-  for (const [, name = '', value] of cacheControl.matchAll(DIRECTIVE)) directives.set(name.toLowerCase(), value);
+
+  const directives = directivesOf(cacheControl);
   const mayCall = !directives.has('only-if-cached');
   if (directives.has('no-cache') || directives.has('no-store')) {
     return { maxAgeMs: -1, maxStaleMs: -1, coalesceWithinMs: 0, mayCall, mayServeStaleToSaveCalls: false };
   }
+
   const maxAgeMs = milliseconds(directives.get('max-age'));
   const freshMs = maxAgeMs ?? defaults.maxAgeMs;
+  const extraMs = milliseconds(directives.get('max-stale')) ?? Infinity;
   return {
     mayCall,
     maxAgeMs: freshMs,
-    maxStaleMs: directives.has('max-stale')
-      ? freshMs + (milliseconds(directives.get('max-stale')) ?? Infinity)
-      : (maxAgeMs ?? defaults.maxStaleMs),
+    maxStaleMs: directives.has('max-stale') ? freshMs + extraMs : (maxAgeMs ?? defaults.maxStaleMs),
     coalesceWithinMs: maxAgeMs ?? Infinity,
     mayServeStaleToSaveCalls: maxAgeMs === undefined,
   };
 }
 
-/** The error of a request that takes cached answers alone, where there is none. */
+function directivesOf(cacheControl: string): Map<string, string | undefined> {
+  const directives = new Map<string, string | undefined>();
+  for (const [, name = '', value] of cacheControl.matchAll(DIRECTIVE)) directives.set(name.toLowerCase(), value);
+  return directives;
+}
+
+/** Returns the error of a request that takes cached entries alone, where there is none. */
 export function notCachedError(): PetqlError {
   return new PetqlError(
     'NOT_CACHED',

@@ -35,11 +35,11 @@ const INDEX_NAME = 'lists:3';
 const LIST_NAME = 'list:1';
 /** A look in the background follows the one before it by this. */
 const LOOK_EVERY_MS = 250;
-/** Looks in the background of all callers leave together: writing to a connection costs more than a look. */
+/** Looks in the background of all callers begin together: writing to a connection costs more than a look. */
 const LOOK_TOGETHER_MS = 20;
 /** A read waits for a look where the last one is older, so that another replica's write is seen within a second. */
 const MAX_BLIND_MS = 750;
-/** A list is worth learning where it is newer by this: the clock of the store is an estimate. */
+/** A list is read where it is newer by this than the cached one: the clock of the store is an estimate. */
 const WORTH_MS = 250;
 /** How long other replicas leave a refresh to the one that began it. */
 const LEASE_MS = 1_000;
@@ -54,7 +54,7 @@ export class SharedLists {
   readonly #readList: ReadDocument<SharedList>;
   /** Callers with a write that the store has not taken. */
   readonly #unwritten = new Set<CallerLists>();
-  /** Callers whose next look in the background leaves soon. */
+  /** Callers whose next look in the background begins soon. */
   readonly #looking = new Set<CallerLists>();
 
   constructor(options: SharedListsOptions) {
@@ -64,8 +64,8 @@ export class SharedLists {
     this.#readList = createDocumentReader('list', SHARED_LIST, store, log);
   }
 
-  /** @param learn takes a list that another replica has called for. */
-  join(apiKey: string, cache: PetCache, learn: (snapshot: Snapshot) => void): CallerLists {
+  /** @param receive takes a list that another replica has called for. */
+  join(apiKey: string, cache: PetCache, receive: (snapshot: Snapshot) => void): CallerLists {
     return new CallerLists({
       ...this.#options,
       name: this.#options.nameOf(apiKey),
@@ -74,7 +74,7 @@ export class SharedLists {
       unwritten: this.#unwritten,
       lookSoon: (lists) => this.#lookSoon(lists),
       cache,
-      learn,
+      receive,
     });
   }
 
@@ -102,7 +102,7 @@ interface CallerListsParts extends Omit<SharedListsOptions, 'nameOf'> {
   readonly cache: PetCache;
   /** Calls `look` a moment later. */
   readonly lookSoon: (lists: CallerLists) => void;
-  readonly learn: (snapshot: Snapshot) => void;
+  readonly receive: (snapshot: Snapshot) => void;
 }
 
 /**
@@ -111,7 +111,7 @@ interface CallerListsParts extends Omit<SharedListsOptions, 'nameOf'> {
  */
 export class CallerLists {
   readonly #parts: CallerListsParts;
-  /** Of the last write that this caller knows of. */
+  /** The version of the last write that this process has made or read. */
   #version = '';
   /** The index as the store had it last. */
   #index = EMPTY;
@@ -157,7 +157,7 @@ export class CallerLists {
     return this.#looking && inTime(this.#looking, this.#lookedAtMs + MOMENT_MS - this.#parts.clock.elapsed());
   }
 
-  /** Announces, within a moment, that this replica refreshes these lists, as far as no other one does. */
+  /** Announces that this replica refreshes those of the lists that no other one does. Resolves within a moment. */
   async claim(lists: readonly ListName[]): Promise<void> {
     const { store, replica, replicaCount } = this.#parts;
     const open = lists.filter((list) => !isLeased(this.#index, list, store.nowMs()));
@@ -188,14 +188,14 @@ export class CallerLists {
     const asOfMs = store.nowMs() - Math.ceil(clock.elapsed() - sentAtMs);
     const text = JSON.stringify({ version: this.#version, asOfMs, complete: isComplete, pets });
     const writing = this.#attempt(() => store.write(this.#listName(key), text, this.#ttlMs));
-    // It leaves after the list, on the same connection.
+    // The index is sent after the list, on the same connection.
     await this.sync((index) => withList(index, key, asOfMs));
     await writing;
   }
 
   /**
-   * Announces a write, or that the upstream rejected the key: what is cached is served no more. Settles once the store has it, or
-   * cannot take it now.
+   * Announces a write, or that the upstream rejected the key: other replicas serve nothing that they cached before. Settles once
+   * the store has it, or cannot take it now.
    */
   announce(): Promise<void> {
     this.#version = randomUUID();
@@ -208,16 +208,14 @@ export class CallerLists {
     this.#parts.unwritten.delete(this);
   }
 
-  /**
-   * Announces an own write that is not stored, or else changes the index where no other write came; and learns what the others
-   * did.
-   */
+  /** Stores this caller's write, or else the change where no other write came. Loads what other replicas stored. */
   async sync(change: IndexChange = (index) => index): Promise<void> {
     const { store, name, clock, works, unwritten } = this.#parts;
     if (!works()) return;
     const version = this.#version;
     const isAnnounced = !unwritten.has(this);
     const startedAtMs = clock.elapsed();
+
     await this.#attempt(async () => {
       const index = await store.update(`${INDEX_NAME}:${name}`, (text, nowMs) => {
         const found = this.#parse(text);
@@ -225,12 +223,14 @@ export class CallerLists {
         const after = before.version === version ? change(before, nowMs) : before;
         return { text: after === found ? text : JSON.stringify(after), ttlMs: this.#ttlMs, result: after };
       });
+
       // Another write of this process came meanwhile.
       if (this.#version !== version) return;
       unwritten.delete(this);
       this.#seenAtMs = startedAtMs;
       this.#follow(index);
-      await Promise.all(LISTS.filter((list) => this.#isNews(list, index.lists[list])).map((list) => this.#fetch(list)));
+      const news = LISTS.filter((list) => this.#isNews(list, index.lists[list]));
+      await Promise.all(news.map((list) => this.#fetch(list)));
     });
   }
 
@@ -247,7 +247,7 @@ export class CallerLists {
     this.#parts.cache.invalidate();
   }
 
-  /** Whether a list of this moment, by the clock of the store, is newer than what is cached, and of use. */
+  /** Whether a list of this moment, by the clock of the store, is newer than the cached one, and not too old. */
   #isNews(list: ListName, asOfMs: number | undefined): boolean {
     const { cache, clock, keptMs } = this.#parts;
     if (asOfMs === undefined) return false;
@@ -261,7 +261,7 @@ export class CallerLists {
     return clock.elapsed() - Math.max(0, store.nowMs() - asOfMs);
   }
 
-  /** Reads a list once for all who learn of it at the same time. */
+  /** Reads a list once for all syncs that find it at the same time. */
   #fetch(list: ListName): Promise<void> {
     const fetching = this.#fetches.get(list) ?? this.#fetchList(list).finally(() => this.#fetches.delete(list));
     this.#fetches.set(list, fetching);
@@ -269,11 +269,11 @@ export class CallerLists {
   }
 
   async #fetchList(list: ListName): Promise<void> {
-    const { store, cache, readList, learn } = this.#parts;
+    const { store, cache, readList, receive } = this.#parts;
     const shared = readList(await store.read(this.#listName(list)));
     // It may be from before a write.
     if (shared?.version !== this.#version || !this.#isNews(list, shared.asOfMs)) return;
-    learn(listSnapshot(list, shared, this.#sentAtMs(shared.asOfMs), (key) => cache.findEarlier(key)));
+    receive(listSnapshot(list, shared, this.#sentAtMs(shared.asOfMs), (key) => cache.findEarlier(key)));
   }
 
   /** Resolves also where the store is unavailable. */

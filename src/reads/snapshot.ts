@@ -22,11 +22,11 @@ export interface Snapshot {
 /** What a read finds: the pets of a list; one pet, or null where it is proved that there is none. */
 export type Found = Pet | readonly Pet[] | null;
 
-/** Returns what earlier snapshots showed: equal pets and lists are used again, so that equal data are the same objects. */
-export type Known = (key: ReadKey) => Found | undefined;
+/** Returns the data of earlier snapshots: equal pets and lists are used again, so that equal data are the same objects. */
+export type FindEarlier = (key: ReadKey) => Found | undefined;
 
 /**
- * Concludes all that may ever be concluded from one call; undefined where it says nothing of the read. A pet need not have
+ * Rule 1: concludes all that may ever be concluded from one call; undefined where it says nothing of the read. A pet need not have
  * a status, so only a complete list of all pets answers every filter and proves that a pet does not exist.
  */
 export function answerFrom({ key: call, isComplete, byId, lists }: Snapshot, key: ReadKey): Found | undefined {
@@ -38,34 +38,34 @@ export function listSnapshot(
   key: ListName,
   list: { readonly pets: readonly Pet[]; readonly complete: boolean },
   asOfMs: number,
-  known: Known,
+  findEarlier: FindEarlier,
 ): Snapshot {
-  const all = list.pets.map((pet) => reusedPet(pet, known));
-  const pets = reusedList(key, all, known);
+  const all = list.pets.map((pet) => reusedPet(pet, findEarlier));
+  const pets = reusedList(key, all, findEarlier);
   const lists = new Map<ListName, readonly Pet[]>([[key, pets]]);
   if (key === 'all' && list.complete) {
     for (const status of PET_STATUSES) {
       const ofStatus = pets.filter((pet) => pet.status === status);
-      lists.set(status, reusedList(status, ofStatus, known));
+      lists.set(status, reusedList(status, ofStatus, findEarlier));
     }
   }
   return { key, asOfMs, pets, isComplete: list.complete, byId: new Map(pets.map((pet) => [pet.id, pet])), lists };
 }
 
 /** What `GET /pets/{petId}` or a creation showed. */
-export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, known: Known): Snapshot {
-  const pets = pet ? [reusedPet(pet, known)] : [];
+export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, findEarlier: FindEarlier): Snapshot {
+  const pets = pet ? [reusedPet(pet, findEarlier)] : [];
   const byId = new Map(pets.map((one) => [one.id, one]));
   return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map() };
 }
 
-function reusedPet(pet: Pet, known: Known): Pet {
-  const before = known(pet.id) as Pet | null | undefined;
+function reusedPet(pet: Pet, findEarlier: FindEarlier): Pet {
+  const before = findEarlier(pet.id) as Pet | null | undefined;
   return before && isSamePet(before, pet) ? before : pet;
 }
 
-function reusedList(key: ListName, pets: readonly Pet[], known: Known): readonly Pet[] {
-  const before = known(key) as readonly Pet[] | undefined;
+function reusedList(key: ListName, pets: readonly Pet[], findEarlier: FindEarlier): readonly Pet[] {
+  const before = findEarlier(key) as readonly Pet[] | undefined;
   const isSame = before?.length === pets.length && before.every((pet, index) => pet === pets[index]);
   return isSame ? before : pets;
 }
