@@ -5,25 +5,35 @@ import { PET_STATUSES } from '../pet.ts';
 import type { Pet } from '../pet.ts';
 import type { ListName } from './read-key.ts';
 
-const LIST_NAME: z.ZodType<ListName> = z.enum(['all', ...PET_STATUSES]);
+/** Names of documents begin with the version of their format. Raised with it, so that documents of other formats count as absent. */
+export const INDEX_NAME = 'lists:3';
+export const LIST_NAME = 'list:1';
+
+const listName: z.ZodType<ListName> = z.enum(['all', ...PET_STATUSES]);
 /** By the clock of the store, in milliseconds since the epoch. */
 const time = z.number();
 const int64 = z.custom<Int64>((value) => typeof value === 'string' && parseInt64(value) !== undefined);
 
-/** What the replicas know of one caller. It is small, since each of them looks at it several times a second. */
+/** What the replicas share of one caller beside its lists. It is small, since each of them looks at it several times a second. */
 export const INDEX = z.object({
-  /** Of the last write, a UUID; '' before the first. */
+  /** A UUID that each write changes; '' before the first. */
   version: z.string(),
   /** When the last list of each name was called for, since that write. */
-  lists: z.partialRecord(LIST_NAME, time),
-  /** Which process refreshes a list now, and until when the others leave it to that one. */
-  refreshes: z.partialRecord(LIST_NAME, z.object({ by: z.string(), untilMs: time })),
+  lists: z.partialRecord(listName, time),
+  /** The process that refreshes a list now, and until when the others leave it to that one. */
+  refreshes: z.partialRecord(listName, z.object({ by: z.string(), untilMs: time })),
 });
 export type Index = Readonly<z.infer<typeof INDEX>>;
 
-const PET = z
-  .object({ id: int64, name: z.string(), categoryId: int64, status: z.enum(PET_STATUSES).optional() })
-  .transform(({ id, name, categoryId, status }): Pet => ({ id, name, categoryId, status }));
+/** Each field of a pet: one that is missing here does not compile. A new field raises `LIST_NAME`. */
+const FIELDS = {
+  id: int64,
+  name: z.string(),
+  categoryId: int64,
+  status: z.enum(PET_STATUSES).optional(),
+} satisfies { readonly [Name in keyof Pet]-?: z.ZodType<Pet[Name]> };
+
+const PET = z.object(FIELDS).transform(({ id, name, categoryId, status }): Pet => ({ id, name, categoryId, status }));
 
 /** The last list of one name. */
 export const SHARED_LIST = z.object({

@@ -10,7 +10,7 @@ import { MOMENT_MS, inTime } from '../time-limit.ts';
 import type { PetCache } from './pet-cache.ts';
 import { LISTS, isList } from './read-key.ts';
 import type { ListName } from './read-key.ts';
-import { INDEX, SHARED_LIST } from './shared-documents.ts';
+import { INDEX, INDEX_NAME, LIST_NAME, SHARED_LIST } from './shared-documents.ts';
 import type { Index, SharedList } from './shared-documents.ts';
 import { listSnapshot } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -30,9 +30,6 @@ interface SharedListsOptions {
   readonly replicaCount: () => number;
 }
 
-/** The versions in the names of documents are raised with their formats. */
-const INDEX_NAME = 'lists:3';
-const LIST_NAME = 'list:1';
 /** A look in the background follows the one before it by this. */
 const LOOK_EVERY_MS = 250;
 /** Looks in the background of all callers begin together: writing to a connection costs more than a look. */
