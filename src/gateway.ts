@@ -36,7 +36,7 @@ import { Accounts } from './throttle/accounts.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
-import { createPetApi } from './upstream/pet-api.ts';
+import { PetApi } from './upstream/pet-api.ts';
 import { createRecords } from './writes/records.ts';
 import type { Records } from './writes/records.ts';
 
@@ -125,7 +125,7 @@ function assemble(
   const sources = { views: () => callers.views(), health, replicas, clock };
   const metrics = admin ? createMetrics(sources) : undefined;
   const callers = new Callers({
-    petApi: createPetApi({ baseUrl: petApiUrl, transport, clock, events: metrics, spans, log }),
+    petApi: new PetApi({ baseUrl: petApiUrl, transport, clock, events: metrics, spans, log }),
     accounts,
     replicas,
     sharedLists,

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
-import type { UpstreamFailure } from '../upstream/pet-api.ts';
+import type { UpstreamFailure } from '../upstream/outcome.ts';
 import type { FailedCall, FailedCalls } from './failed-calls.ts';
 import type { Flight, PendingRead, PendingReads, ReadWaiter } from './pending-reads.ts';
 import type { PetCache } from './pet-cache.ts';
@@ -172,7 +172,7 @@ function isTransient(failure: UpstreamFailure): boolean {
 /** Whether any call would fail in the same way: a redirect, or a response that is not the upstream's own. */
 function isForeign(failure: UpstreamFailure): boolean {
   if (failure.kind === 'wrong-base-path') return true;
-  if (failure.kind === 'unreadable') return failure.foreign;
+  if (failure.kind === 'unreadable') return failure.isForeign;
   return failure.kind === 'failed' && !isTransient(failure) && (failure.status < 400 || failure.status === 501);
 }
 

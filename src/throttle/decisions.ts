@@ -1,5 +1,5 @@
 import type { KeyLog } from '../log.ts';
-import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import type { UpstreamAnswer } from '../upstream/outcome.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { QuotaState } from './account/quota-state.ts';

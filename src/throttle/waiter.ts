@@ -1,5 +1,5 @@
 import type { Pet } from '../pet.ts';
-import type { UpstreamAnswer } from '../upstream/pet-api.ts';
+import type { UpstreamAnswer } from '../upstream/outcome.ts';
 import type { Refusal } from './refusal.ts';
 
 /** A call that gets a permit. */

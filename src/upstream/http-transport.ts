@@ -19,7 +19,7 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The call has a connection: from now on the upstream may have received it. */
+  /** Called when the call has a connection: from now on the upstream may have received it. */
   readonly onSent?: () => void;
 }
 
@@ -49,15 +49,20 @@ export interface TransportFailure {
 
 /** Twenty busy API keys with 50 concurrent calls each. */
 const MAX_CONNECTIONS = 1_000;
-/** Whatever a `Keep-Alive` header promises: a firewall may drop an idle connection in silence, and a creation on it is lost. */
+/** Shorter than `Keep-Alive` headers say: a firewall may drop an idle connection in silence, and a creation on it is lost. */
 const KEEP_ALIVE_MS = 4_000;
 /** A list of 100 pets has some 10 KiB. */
 const MAX_BODY_BYTES = 1_048_576;
 
-export type Transport = ReturnType<typeof createTransport>;
+export interface Transport {
+  /** Sends one call once, follows no redirect, and never throws. */
+  readonly send: (request: TransportRequest) => Promise<TransportFailure | TransportResponse>;
+  /** Closes every connection and aborts the calls in flight. */
+  readonly close: () => Promise<void>;
+}
 
-/** HTTP/1.1 connections to one origin. undici's own `request` cannot say whether a failed call was sent. */
-export function createTransport({ origin, timeoutMs, ...options }: TransportOptions) {
+/** Opens HTTP/1.1 connections to one origin. undici's own `request` cannot say whether a failed call was sent. */
+export function createTransport({ origin, timeoutMs, ...options }: TransportOptions): Transport {
   const dispatcher =
     options.dispatcher ??
     new Pool(origin, {
@@ -73,12 +78,10 @@ export function createTransport({ origin, timeoutMs, ...options }: TransportOpti
       allowH2: false,
     });
   return {
-    /** Sends one call once, follows no redirect, and never throws. */
-    send: ({ onSent, ...request }: TransportRequest) =>
-      new Promise<TransportResponse | TransportFailure>((settle) => {
+    send: ({ onSent, ...request }) =>
+      new Promise((settle) => {
         dispatcher.dispatch({ ...request, origin }, createExchange({ timeoutMs, settle, onSent }));
       }),
-    /** Closes every connection and aborts the calls in flight. */
     close: () => dispatcher.destroy(),
   };
 }
@@ -99,7 +102,8 @@ function createExchange({ timeoutMs, settle, onSent }: ExchangeOptions): Dispatc
 
   function fail(reason: TransportFailure['reason'], code?: string): void {
     clearTimeout(timeout);
-    settle({ kind: 'failure', reason, sent: controller !== undefined, ...(code && { code }), ...(head && { head }) });
+    const sent = controller !== undefined;
+    settle({ kind: 'failure', reason, sent, ...(code && { code }), ...(head && { head }) });
   }
 
   function abort(reason: TransportFailure['reason']): void {
@@ -118,19 +122,23 @@ function createExchange({ timeoutMs, settle, onSent }: ExchangeOptions): Dispatc
       timeout.refresh();
       onSent?.();
     },
+
     onResponseStart(_controller, status, headers) {
       // A 1xx is no response.
       if (status >= 200) head = { status, headers };
     },
+
     onResponseData(_controller, chunk) {
       bodyBytes += chunk.length;
       if (bodyBytes > MAX_BODY_BYTES) return abort('too-large');
       chunks.push(chunk);
     },
+
     onResponseEnd() {
       clearTimeout(timeout);
       if (head) settle({ kind: 'response', ...head, body: Buffer.concat(chunks) });
     },
+
     onResponseError(_controller, error) {
       fail(controller ? reasonOf(error) : unsentReason(error), codeOf(error));
     },

@@ -1,24 +1,32 @@
 import type { ResponseHeaders } from './http-transport.ts';
 
-export type RateLimitHeaders = ReturnType<typeof readRateLimitHeaders>;
+/** The numbers of a response as the upstream sent them; undefined for a header that is missing or malformed. */
+export interface RateLimitHeaders {
+  /** Calls that the window allows. */
+  readonly limit: number | undefined;
+  /** Calls that are left in the window. */
+  readonly remaining: number | undefined;
+  /** When the window resets: a Unix timestamp, in seconds by the contract. */
+  readonly reset: number | undefined;
+  /** Minimum wait after a 429, by the upstream's clock where the header is a date. */
+  readonly retryAfterMs: number | undefined;
+  /** The upstream's clock at the response, in milliseconds since the Unix epoch. */
+  readonly dateMs: number | undefined;
+}
 
 /**
- * Reads what a response says about the rate limit (pet-api.md, "Rate-limit headers" and "Exceeding the limit"), as it was sent. A
- * header that is missing or malformed is undefined. The throttle judges what the numbers mean.
+ * Reads the rate-limit headers (pet-api.md, "Rate-limit headers" and "Exceeding the limit"). The throttle decides what the
+ * numbers mean.
  *
  * @param receivedAtMs petql's own clock, used where a Retry-After date comes without a Date header.
  */
-export function readRateLimitHeaders(headers: ResponseHeaders, receivedAtMs: number) {
+export function readRateLimitHeaders(headers: ResponseHeaders, receivedAtMs: number): RateLimitHeaders {
   const dateMs = httpDate(single(headers['date']));
   return {
-    /** Calls that the window allows, and those that are left. */
     limit: wholeNumber(single(headers['x-ratelimit-limit'])),
     remaining: wholeNumber(single(headers['x-ratelimit-remaining'])),
-    /** When the window resets: a Unix timestamp, in seconds by the contract. */
     reset: wholeNumber(single(headers['x-ratelimit-reset'])),
-    /** How long to wait after a 429; counted from the upstream's clock where it was sent as a date. */
     retryAfterMs: waitMs(single(headers['retry-after']), dateMs ?? receivedAtMs),
-    /** The upstream's clock at the response, in milliseconds since the Unix epoch. */
     dateMs,
   };
 }
@@ -40,7 +48,7 @@ function wholeNumber(value: string | undefined): number | undefined {
   return value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
 }
 
-/** Dates only: Date.parse alone would read "12" as a year. */
+/** Reads a date. Date.parse alone would read "12" as a year. */
 function httpDate(value: string | undefined): number | undefined {
   if (value === undefined || !/^[A-Z][a-z]{2,8},? /.test(value)) return undefined;
   const parsed = Date.parse(value);

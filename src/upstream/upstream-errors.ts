@@ -1,10 +1,10 @@
 import { PetqlError } from '../errors.ts';
-import type { UpstreamFailure } from './pet-api.ts';
+import type { UpstreamFailure } from './outcome.ts';
 
 export const MAY_BE_BANNED = 'The pet API rejected this API key after 429s, so it may be banned for a while';
 
 /**
- * The error of a call that failed.
+ * Returns the error of a call that failed.
  *
  * @param mayBeBanned whether the key may be banned: a 429 came a short while ago.
  */
@@ -45,30 +45,11 @@ export function readError(failure: UpstreamFailure, mayBeBanned: boolean): Petql
   }
 }
 
-/**
- * The error of a write that may have happened.
- *
- * @param status that of a response which was not clear; undefined where there was none.
- * @param advice what may have happened, and how to find out.
- */
-export function outcomeUnknownError(status: number | undefined, advice: string): PetqlError {
-  return new PetqlError('OUTCOME_UNKNOWN', `The pet API gave no clear response, ${advice}`, {
-    details: status === undefined ? {} : { upstream: { status } },
-  });
-}
-
 const NO_RESPONSE = {
   broken: 'The connection to the pet API broke before the response was complete. Try again.',
   'too-large': 'The response of the pet API is larger than petql reads.',
   unreachable: 'petql could not reach the pet API; nothing was sent. Try again later.',
 } as const;
-
-/** A refusal in the 400s is clear, except 408: the upstream may have read the request. */
-export function mayHaveHappened(failure: UpstreamFailure, sent: boolean): boolean {
-  if (failure.kind === 'no-answer') return sent;
-  if (failure.kind === 'unreadable') return true;
-  return failure.kind === 'failed' && (failure.status < 400 || failure.status === 408 || failure.status >= 500);
-}
 
 function downstream(message: string, { status, code }: { status?: number; code?: string | undefined }): PetqlError {
   const upstream = { ...(status !== undefined && { status }), ...(code !== undefined && { code }) };

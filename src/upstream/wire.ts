@@ -10,51 +10,61 @@ export const LIST_LIMIT = 100;
 
 /** A body breaks the contract. The message says which field, and what was expected: never a part of the body. */
 export class ContractBreach extends Error {
-  /** Whether the body is of another kind altogether, such as a proxy's page: then every call fails alike. */
-  readonly foreign: boolean;
+  /** Whether another server wrote the body, such as a proxy: then every call fails alike. */
+  readonly isForeign: boolean;
 
-  constructor(problem: string, foreign = false) {
+  constructor(problem: string, isForeign = false) {
     super(problem);
-    this.foreign = foreign;
+    this.isForeign = isForeign;
   }
 }
 
-/** The upstream's Error body (pet-api.md, "Error"). */
+/** The Error body of the upstream (pet-api.md, "Error"). */
 export interface WireError {
   readonly code: string;
   readonly message: string;
 }
 
+export interface PetDecoders {
+  /**
+   * Reads one pet.
+   *
+   * @param id that of the request, if it names one.
+   * @throws ContractBreach
+   */
+  readonly pet: (body: Buffer, id?: Int64) => Pet;
+  /**
+   * Reads pets with different ids. A pet without a status stays in the list in which the upstream put it.
+   *
+   * @throws ContractBreach
+   */
+  readonly pets: (body: Buffer, wanted?: PetStatus) => Pet[];
+}
+
 /**
  * Checks by hand and not with zod, which takes several times longer for a list of 100 pets.
  *
- * @param onUnknownStatus is called with the id of each pet whose status petql does not know; the pet then has none.
+ * @param onUnknownStatus gets the id of each pet whose status petql does not know; the pet then has none.
  */
-export function createPetDecoders(onUnknownStatus: (id: Int64) => void) {
+export function createPetDecoders(onUnknownStatus: (id: Int64) => void): PetDecoders {
   return {
-    /**
-     * @param id that of the request, if it names one.
-     * @throws ContractBreach
-     */
-    pet(body: Buffer, id?: Int64): Pet {
+    pet(body, id) {
       const pet = readPet(readJson(body), '');
       if (id !== undefined && pet.id !== id) throw new ContractBreach('id: expected the id of the request');
       return pet;
     },
-    /**
-     * Reads pets with different ids. A pet without a status stays in the list in which the upstream put it.
-     *
-     * @throws ContractBreach
-     */
-    pets(body: Buffer, wanted?: PetStatus): Pet[] {
+
+    pets(body, wanted) {
       const json = readJson(body);
       if (!Array.isArray(json)) throw new ContractBreach('the body: expected an array', true);
       if (json.length > LIST_LIMIT) throw new ContractBreach(`the body: expected at most ${LIST_LIMIT} pets`);
+
       const seen = new Set<Int64>();
       return json.map((element: unknown, index) => {
         const pet = readPet(element, `[${index}]`);
         if (seen.has(pet.id)) throw new ContractBreach(`[${index}].id: expected different ids`);
         seen.add(pet.id);
+
         if (wanted === undefined || pet.status === undefined || pet.status === wanted) return pet;
         throw new ContractBreach(`[${index}].status: expected the status of the request`);
       });
@@ -65,12 +75,14 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void) {
     const { id, name, categoryId, status } = fieldsOf(json, at);
     const petId = readInt64(id, at, 'id');
     if (typeof name !== 'string') throw new ContractBreach(`${fieldName(at, 'name')}: expected a string`);
+
     const known = PET_STATUSES.find((each) => each === status);
-    // Absent by the contract; null is how many services write that.
+    // Many services write null where the contract says absent.
     if (!known && status !== undefined && status !== null) {
       if (typeof status !== 'string') throw new ContractBreach(`${fieldName(at, 'status')}: expected a string`);
       onUnknownStatus(petId);
     }
+
     return { id: petId, name, categoryId: readInt64(categoryId, at, 'categoryId'), status: known };
   }
 }
@@ -87,7 +99,7 @@ export function decodeError(body: Buffer): (WireError & { readonly status: unkno
   }
 }
 
-/** A NewPet with its int64 as a bare number, and without a status where there is none. */
+/** Returns a NewPet as JSON, with its int64 as a bare number, and without a status where there is none. */
 export function encodeNewPet({ name, categoryId, status }: NewPet): string {
   return JSON.stringify({ name, categoryId: bareNumber(categoryId), status });
 }
@@ -112,7 +124,7 @@ function readInt64(value: unknown, at: string, field: string): Int64 {
   return exact;
 }
 
-/** The path in the body as a reader writes it: `[3].categoryId`. */
+/** Returns the path of a field in the body, such as `[3].categoryId`. */
 function fieldName(at: string, field: string): string {
   return at ? `${at}.${field}` : field;
 }

@@ -11,10 +11,12 @@ import type { CallerLists } from '../reads/shared-lists.ts';
 import { petSnapshot } from '../reads/snapshot.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { VisitorShares } from '../throttle/visitor-shares.ts';
-import type { PetApi, UpstreamAnswer } from '../upstream/pet-api.ts';
-import { mayHaveHappened, outcomeUnknownError, readError } from '../upstream/upstream-errors.ts';
+import type { UpstreamAnswer } from '../upstream/outcome.ts';
+import type { PetApi } from '../upstream/pet-api.ts';
+import { readError } from '../upstream/upstream-errors.ts';
 import { createIdempotency } from './idempotency.ts';
 import type { CreateOutcome, Created, SubmitRecords } from './idempotency.ts';
+import { mayHaveHappened, outcomeUnknownError } from './unknown-outcome.ts';
 
 interface WritesOptions {
   readonly apiKey: string;

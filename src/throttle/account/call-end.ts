@@ -1,4 +1,4 @@
-import type { UpstreamAnswer } from '../../upstream/pet-api.ts';
+import type { UpstreamAnswer } from '../../upstream/outcome.ts';
 import { fail, lose, refund, refuse, settle, succeed } from './account.ts';
 import type { CallResponse, Moment, RateLimited } from './account.ts';
 import type { Permit } from './format.ts';

@@ -1,0 +1,89 @@
+import type { TransportFailure, TransportResponse } from './http-transport.ts';
+import type { RateLimitHeaders } from './rate-limit-headers.ts';
+import { ContractBreach, decodeError } from './wire.ts';
+import type { WireError } from './wire.ts';
+
+/** Why a call failed. `code` is that of the Error body, or of the transport. */
+export type UpstreamFailure =
+  | { readonly kind: 'unauthenticated' | 'forbidden' | 'rate-limited' }
+  /** 404 with the Error body: there is no such pet. */
+  | { readonly kind: 'not-found' }
+  /** 410, or a 404 or 405 without the Error body: the upstream no longer has this route. */
+  | { readonly kind: 'route-gone'; readonly status: number }
+  /** 404 before any success, where the base URL has no version segment: every call would fail alike. */
+  | { readonly kind: 'wrong-base-path' }
+  /** 400 with the Error body. */
+  | { readonly kind: 'invalid'; readonly error: WireError }
+  /** Any other status. */
+  | { readonly kind: 'failed'; readonly status: number; readonly code: string | undefined }
+  /** A 2xx that breaks the contract; `problem` says which field. */
+  | {
+      readonly kind: 'unreadable';
+      readonly status: number;
+      readonly problem: string;
+      /** Whether another server wrote the body, such as a proxy: then every call fails alike. */
+      readonly isForeign: boolean;
+    }
+  /** No response, or a 2xx that broke off. */
+  | { readonly kind: 'no-answer'; readonly reason: TransportFailure['reason']; readonly code?: string };
+
+export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | UpstreamFailure;
+
+export interface UpstreamAnswer<T> {
+  readonly outcome: UpstreamOutcome<T>;
+  /** Whether the upstream may have received the call, and so may have counted it. */
+  readonly sent: boolean;
+  /** Of the response, even if it broke off; undefined without one. */
+  readonly status?: number | undefined;
+  /** From every response, errors and broken ones included; undefined without one. */
+  readonly rateLimit: RateLimitHeaders | undefined;
+}
+
+/** What a call expects of its response. */
+export interface Expected<T> {
+  /** The status of a success. */
+  readonly success: 200 | 201;
+  /** @throws ContractBreach */
+  readonly decode: (response: TransportResponse) => T;
+}
+
+/** These statuses have one meaning, whatever the body says. */
+const BY_STATUS: Readonly<Record<number, UpstreamFailure>> = {
+  401: { kind: 'unauthenticated' },
+  403: { kind: 'forbidden' },
+  429: { kind: 'rate-limited' },
+};
+
+/** Returns the outcome of a complete response. */
+export function outcomeOf<T>(response: TransportResponse, { success, decode }: Expected<T>): UpstreamOutcome<T> {
+  const { status } = response;
+  if (status < 200 || status >= 300) return errorOf(response);
+  if (status !== success) {
+    return { kind: 'unreadable', status, problem: `the status: expected ${success}`, isForeign: true };
+  }
+
+  try {
+    return { kind: 'ok', value: decode(response) };
+  } catch (error) {
+    if (!(error instanceof ContractBreach)) throw error;
+    return { kind: 'unreadable', status, problem: error.message, isForeign: error.isForeign };
+  }
+}
+
+/** Returns the outcome of a response that broke off, or never came. An error status counts without its body. */
+export function failureOf({ head, reason, code }: TransportFailure): UpstreamFailure {
+  const isError = head && (head.status < 200 || head.status >= 300);
+  if (!isError) return { kind: 'no-answer', reason, ...(code && { code }) };
+  return BY_STATUS[head.status] ?? { kind: 'failed', status: head.status, code: undefined };
+}
+
+function errorOf({ status, body }: TransportResponse): UpstreamFailure {
+  const known = BY_STATUS[status];
+  if (known) return known;
+
+  const error = decodeError(body);
+  if (status === 400 && error) return { kind: 'invalid', error };
+  if (status === 404 && error?.status === 404) return { kind: 'not-found' };
+  if (status === 404 || status === 405 || status === 410) return { kind: 'route-gone', status };
+  return { kind: 'failed', status, code: error?.code };
+}
