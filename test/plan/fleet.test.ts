@@ -58,7 +58,7 @@ describe.each(chooseCases(cases, 3))(
   },
 );
 
-test.each(['fixed', 'sliding'] as const)(
+test.each(chooseCases(['fixed', 'sliding'] as const, 2))(
   'three replicas on a Redis that takes 150 ms meet no 429 and lose no permit (%s windows, seed 7)',
   async (windows) => {
     await using world = await createFleetWorld(7, { ...PLANS.pro, windows, tells: 'changing' });
