@@ -73,7 +73,7 @@ export class ReadQueue {
     this.#options = options;
     this.#pending = new PendingReads(options, onChange);
     this.#failures = new ReadFailures(options, this.#pending, onChange);
-    this.#sender = new ReadSender({ ...options, pending: this.#pending, failures: this.#failures, onChange });
+    this.#sender = new ReadSender(options, { pending: this.#pending, failures: this.#failures, onChange });
   }
 
   /** Resolves once all reads of the batch are settled; with an error in the place of each one that failed. */
@@ -185,12 +185,21 @@ export class ReadQueue {
 
   /** Ends the waits that no call can end in time, and lets the throttle pull the calls of the plan. */
   #review(): void {
+    // 1. Reads past their deadline, and those that no call can answer.
     this.#pending.refuseLate();
     this.#failUnprovable();
+
+    // 2. Reads whose calls failed a short while ago.
     this.#failures.reviewPostponed(this.#plan.postponed);
+
+    // 3. Reads whose visitor or key has used its quota.
     this.#refuseUnpaid();
     this.#refuseHopeless();
+
+    // 4. Reads that accept stale data, and would wait for other calls.
     this.#serveBusy();
+
+    // 5. The others get their calls.
     this.#currentPlan();
     this.#options.throttle.pull();
   }

@@ -40,6 +40,12 @@ export interface ReadSenderOptions {
   readonly onRetry: (key: ReadKey) => void;
 }
 
+interface ReadSenderLinks {
+  readonly pending: PendingReads;
+  readonly failures: ReadFailures;
+  readonly onChange: () => void;
+}
+
 /** How a call is sent. */
 interface Departure {
   /** The waiter that it is billed to, where the plan has found one. */
@@ -48,38 +54,36 @@ interface Departure {
   readonly waitingSinceMs: number | undefined;
 }
 
-interface ReadSenderParts extends ReadSenderOptions {
-  readonly pending: PendingReads;
-  readonly failures: ReadFailures;
-  /** Called when the reads need another plan. */
-  readonly onChange: () => void;
-}
-
 /** Sends the calls of one caller's reads, and brings each response to the cache and to the reads that it answers. */
 export class ReadSender {
-  readonly #parts: ReadSenderParts;
+  readonly #options: ReadSenderOptions;
+  readonly #pending: PendingReads;
+  readonly #failures: ReadFailures;
+  /** Called when the reads need another plan. */
+  readonly #onChange: () => void;
 
-  constructor(parts: ReadSenderParts) {
-    this.#parts = parts;
+  constructor(options: ReadSenderOptions, { pending, failures, onChange }: ReadSenderLinks) {
+    this.#options = options;
+    this.#pending = pending;
+    this.#failures = failures;
+    this.#onChange = onChange;
   }
 
-  /**
-   * Returns the call for these reads, which has a permit and is sent at once.
-   */
+  /** Returns the call for these reads, which has a permit and is sent at once. */
   depart(key: ReadKey, reads: readonly PendingRead[], { payer, waitingSinceMs }: Departure): Call<Snapshot> {
-    const { failedCalls, getRoute, pending, onChange } = this.#parts;
+    const { failedCalls, getRoute } = this.#options;
     const failed = failedCalls.find(key);
     const flight = this.#createFlight(key, this.#payerOf(key, reads, payer), failed?.isRetriedEarly ?? false);
-    pending.addFlight(flight);
+    this.#pending.addFlight(flight);
 
     // No request that accepts stale data waits for a call that failed before.
     if (failed) {
       for (const { waiters } of reads) {
-        for (const waiter of waiters) pending.serveStale(waiter, 'UPSTREAM_FAILED');
+        for (const waiter of waiters) this.#pending.serveStale(waiter, 'UPSTREAM_FAILED');
       }
     }
     // While the circuit is open, the probe is the only get.
-    if (!isList(key) && !getRoute.isHealthy) onChange();
+    if (!isList(key) && !getRoute.isHealthy) this.#onChange();
 
     return {
       kind: 'read',
@@ -94,7 +98,7 @@ export class ReadSender {
   }
 
   #createFlight(key: ReadKey, billedTo: ReadWaiter | undefined, isRetry: boolean): Flight {
-    const { cache, clock, refreshBudget, visitorShares, onRetry } = this.#parts;
+    const { cache, clock, refreshBudget, visitorShares, onRetry } = this.#options;
     const sentAtMs = clock.elapsed();
     if (isRetry) onRetry(key);
     else billedTo?.request.onPermit();
@@ -108,16 +112,15 @@ export class ReadSender {
 
   /** Returns the waiter that the plan has found, or else the first one. */
   #payerOf(key: ReadKey, reads: readonly PendingRead[], payer: ReadWaiter | undefined): ReadWaiter | undefined {
-    const { pending } = this.#parts;
-    if (payer?.read.waiters.has(payer) && pending.isInNeed(payer)) return payer;
+    if (payer?.read.waiters.has(payer) && this.#pending.isInNeed(payer)) return payer;
     // A call that saves others is billed to the read that it answers.
     const read = reads.find((each) => each.key === key) ?? reads[0];
-    return read && [...read.waiters].find((waiter) => !pending.isCovered(waiter));
+    return read && [...read.waiters].find((waiter) => !this.#pending.isCovered(waiter));
   }
 
   /** Makes a snapshot of the response. */
   async #send(flight: Flight): Promise<UpstreamAnswer<Snapshot>> {
-    const { apiKey, petApi, getRoute, cache } = this.#parts;
+    const { apiKey, petApi, getRoute, cache } = this.#options;
     const { key, sentAtMs, billedTo } = flight;
     const onSent = () => {
       billedTo?.request.onBilled(billedTo.read.key);
@@ -140,21 +143,23 @@ export class ReadSender {
   }
 
   #receive(flight: Flight, { outcome, sent, status, rateLimit }: UpstreamAnswer<Snapshot>): void {
-    const { pending, refreshBudget, retryBudget, visitorShares, onChange } = this.#parts;
-    pending.deleteFlight(flight);
+    const { refreshBudget, retryBudget, visitorShares } = this.#options;
+    this.#pending.deleteFlight(flight);
     endSending(flight);
     if (!sent) {
       refreshBudget.refund();
       visitorShares.refund(flight.billedTo?.request.visitor, flight.sentAtMs);
-    } else if (!flight.isRetry) retryBudget.recordCall();
+    } else if (!flight.isRetry) {
+      retryBudget.recordCall();
+    }
 
     if (outcome.kind === 'ok') this.#receiveSnapshot(flight, outcome.value);
     else this.#receiveFailure(flight, outcome, status === 503 ? rateLimit?.retryAfterMs : undefined);
-    onChange();
+    this.#onChange();
   }
 
   #receiveSnapshot(flight: Flight, snapshot: Snapshot): void {
-    const { cache, failedCalls, pending, rejectedKey, sharedLists } = this.#parts;
+    const { cache, failedCalls, rejectedKey, sharedLists } = this.#options;
     rejectedKey.accept();
     failedCalls.recordResponse(snapshot);
     // Rule 2: a write came after the call was sent, so its response is not stored.
@@ -162,33 +167,33 @@ export class ReadSender {
       cache.store(snapshot);
       void sharedLists?.share(snapshot);
     }
-    pending.settleFrom(snapshot, (waiter) => accepts(waiter, flight));
+    this.#pending.settleFrom(snapshot, (waiter) => accepts(waiter, flight));
   }
 
   #receiveFailure(flight: Flight, failure: UpstreamFailure, retryAfterMs: number | undefined): void {
-    const { failures, pending, rejectedKey, throttle } = this.#parts;
+    const { rejectedKey, throttle } = this.#options;
     // The throttle pauses the key, and the reads wait for it or fail with that.
     if (failure.kind === 'rate-limited') return;
 
     const mayBeBanned = throttle.isAfter429();
     const error = readError(failure, mayBeBanned);
     const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
-    if (!isRejected) return failures.receive(flight, { failure, error, retryAfterMs });
+    if (!isRejected) return this.#failures.receive(flight, { failure, error, retryAfterMs });
 
     // A key that may be banned is served from the cache, and the throttle pauses it.
     if (!mayBeBanned) rejectedKey.reject();
-    pending.failAll(error);
+    this.#pending.failAll(error);
   }
 
   /** A defect of petql concerns all reads. */
   #fail(flight: Flight, error: unknown): void {
-    this.#parts.pending.deleteFlight(flight);
+    this.#pending.deleteFlight(flight);
     endSending(flight);
-    this.#parts.pending.failAll(error);
+    this.#pending.failAll(error);
   }
 }
 
-/** Whether the call is billed is decided: its request may get its response. */
+/** Lets the results go to the request that the call is billed to: from now on the call counts, or never will. */
 function endSending({ billedTo, sending }: Flight): void {
   if (billedTo) billedTo.sending = undefined;
   sending.resolve();
