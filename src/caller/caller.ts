@@ -76,7 +76,7 @@ export class Caller {
 
   /** Returns the quota with what other replicas have used. */
   async readQuota(visitor: Visitor): Promise<QuotaView> {
-    return this.#viewOf(await this.#shared.accounts.refresh(this.apiKey), visitor);
+    return this.#viewOf(await this.#shared.accounts.readQuotaState(this.apiKey), visitor);
   }
 
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
@@ -93,7 +93,7 @@ export class Caller {
     if (calls === 0) return { waitMs: 0, window: undefined };
 
     const { waitMs, refusal } = throttle.waitOf(queue.wanted() + calls - 1);
-    const share = visitorShares.minWait(visitor, calls, state);
+    const share = visitorShares.waitOf(visitor, calls, state);
     if (share.waitMs > waitMs) return share;
     return { waitMs, window: waitMs > 0 ? refusal.window : undefined };
   }

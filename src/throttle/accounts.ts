@@ -5,8 +5,9 @@ import type { Taken } from './account/account.ts';
 import { applyEnd } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { Account, Permit } from './account/format.ts';
-import { QuotaState, minWait } from './account/quota-state.ts';
-import type { MinWait } from './account/quota-state.ts';
+import { QuotaState } from './account/quota-state.ts';
+import { waitOf } from './account/wait.ts';
+import type { Wait } from './account/wait.ts';
 import { passTime } from './account/windows.ts';
 import { OfflineAccounts } from './offline-accounts.ts';
 import { StoredAccounts } from './stored-accounts.ts';
@@ -20,7 +21,7 @@ interface AccountsOptions extends StoredAccountsOptions {
 /** Redis may be available again at any time, so no wait is expected to be longer without it. */
 const SOON_MS = 1_000;
 /** Longer than any request may wait. */
-const NO_CONTACT: MinWait = { waitMs: 86_400_000, window: undefined, cause: 'no-contact' };
+const NO_CONTACT: Wait = { waitMs: 86_400_000, window: undefined, cause: 'no-contact' };
 
 /** The counts of an account before and after a settlement. */
 interface Correction {
@@ -52,7 +53,7 @@ export class Accounts {
       return this.#stored.update(apiKey, change);
     });
     if (taken) return taken;
-    if (this.#hasNoContact()) return { permits: [], closed: { by: 'no-contact', waitMs: SOON_MS } };
+    if (this.#hasNoContact()) return { permits: [], wait: { by: 'no-contact', waitMs: SOON_MS } };
     return this.#offline.update(apiKey, change);
   }
 
@@ -87,7 +88,7 @@ export class Accounts {
   }
 
   /** Returns the quota from the store, and stores nothing: anybody can read the quota of made-up keys. */
-  async refresh(apiKey: string): Promise<QuotaState> {
+  async readQuotaState(apiKey: string): Promise<QuotaState> {
     await this.#whileAvailable(async () => {
       await this.#offline.end(apiKey);
       await this.#stored.read(apiKey);
@@ -111,7 +112,7 @@ export class Accounts {
   }
 
   /** Returns the minimum wait of a call with so many others before it. */
-  minWait(apiKey: string, ahead: number): MinWait {
+  waitOf(apiKey: string, ahead: number): Wait {
     if (this.#hasNoContact()) return NO_CONTACT;
     const own = this.#offline.get(apiKey);
     const account = own?.account ?? this.#stored.seen(apiKey);
@@ -121,7 +122,7 @@ export class Accounts {
     const nowMs = store.nowMs();
     const rules = own?.rules ?? this.#options.rules;
     passTime(account, nowMs, rules);
-    const wait = minWait(account, ahead, nowMs, rules);
+    const wait = waitOf(account, ahead, nowMs, rules);
     if (!own) return wait;
     return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), cause: replicas && 'share' };
   }
@@ -189,7 +190,7 @@ export class Accounts {
     if (end.kind === 'unused' || end.kind === 'lost') return;
     if (JSON.stringify(before) === JSON.stringify(after)) return;
     const { log, nameOf } = this.#options;
-    log.debug?.({ key: nameOf(apiKey), told: end.headers, before, after }, 'count corrected');
+    log.debug?.({ key: nameOf(apiKey), headers: end.headers, before, after }, 'count corrected');
   }
 
   #quotaOfUnused(): QuotaState {

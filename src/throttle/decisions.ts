@@ -6,7 +6,7 @@ import type { QuotaState } from './account/quota-state.ts';
 import type { Refusal } from './refusal.ts';
 import type { Call } from './waiter.ts';
 
-/** A probe after a 429 that fails is another refusal. */
+/** A probe after a 429 that fails is another incident. */
 const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
   'rate-limited': 'answered 429',
   failed: 'failed a probe after a 429',
@@ -16,17 +16,17 @@ const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
 /** Logs what the throttle decides for one key. Where nobody reads them, no line is built. */
 export class Decisions {
   readonly #log: KeyLog;
-  /** The refusals in a row that the log has. */
+  /** The incidents in a row that the log has. */
   #loggedIncidents = 0;
 
   constructor(log: KeyLog) {
     this.#log = log;
   }
 
-  logTaken(wanted: number, { permits, closed }: Taken): void {
+  logTaken(wanted: number, { permits, wait }: Taken): void {
     const [permit] = permits;
-    if (closed) this.#log.debug?.({ wanted, granted: permits.length, ...closed }, 'calls wait');
-    if (permit?.isProbe) this.#log.debug?.({ isAfterRefusal: permit.isAfterRefusal }, 'probe');
+    if (wait) this.#log.debug?.({ wanted, granted: permits.length, ...wait }, 'calls wait');
+    if (permit?.isProbe) this.#log.debug?.({ isAfter429: permit.isAfter429 }, 'probe');
   }
 
   logCall({ requestId, name, isRetry }: Call, waitedMs: number): void {
@@ -45,7 +45,7 @@ export class Decisions {
   }
 
   /**
-   * Warns once of each refusal in a row, however many calls met it.
+   * Warns once of each incident in a row, however many calls met it.
    *
    * @param state after the settlement of the call that ended so.
    */
@@ -54,14 +54,14 @@ export class Decisions {
     this.#loggedIncidents = state?.incidents ?? 0;
     if (!state || state.incidents <= before) return;
 
-    const { incidents, pausedForMs, banned, plan, minute, day } = state;
+    const { incidents, pausedForMs, mayBeBanned, plan, minute, day } = state;
     // The settlement may also be the first that sees a pause which another replica has met.
-    const what = WHY_PAUSED[end.kind] ?? 'refused a call of another replica';
-    const why = banned ? 'rejected the key after a 429, which may be a ban' : what;
+    const what = WHY_PAUSED[end.kind] ?? 'rejected a call of another replica';
+    const why = mayBeBanned ? 'rejected the key after a 429, which may be a ban' : what;
     const retryAfterMs = end.kind === 'rate-limited' ? end.retryAfterMs : undefined;
-    const told = 'headers' in end ? end.headers : undefined;
+    const headers = 'headers' in end ? end.headers : undefined;
     this.#log.warn(
-      { incidents, pausedForMs, retryAfterMs, plan, minute: countOf(minute), day: countOf(day), told },
+      { incidents, pausedForMs, retryAfterMs, plan, minute: countOf(minute), day: countOf(day), headers },
       `the pet API ${why}; the key is paused`,
     );
   }

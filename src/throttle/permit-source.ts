@@ -60,9 +60,9 @@ export class PermitSource {
   async #takeNow(wanted: number): Promise<void> {
     const { clock, take, onTaken, onFailure, onOpen } = this.#options;
     try {
-      const { permits, closed } = await take(wanted);
-      this.#polls = closed?.by === 'probe' ? this.#polls + 1 : 0;
-      this.#waitUntilMs = closed ? clock.elapsed() + this.#boundedMs(closed.waitMs) : 0;
+      const { permits, wait } = await take(wanted);
+      this.#polls = wait?.by === 'probe' ? this.#polls + 1 : 0;
+      this.#waitUntilMs = wait ? clock.elapsed() + this.#boundedMs(wait.waitMs) : 0;
       onTaken(permits);
     } catch (error) {
       this.#waitUntilMs = clock.elapsed() + AFTER_FAILURE_MS;

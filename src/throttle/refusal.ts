@@ -1,6 +1,7 @@
 import { PetqlError } from '../errors.ts';
 import { MAY_BE_BANNED } from '../upstream/upstream-errors.ts';
-import type { MinWait, QuotaState } from './account/quota-state.ts';
+import type { QuotaState } from './account/quota-state.ts';
+import type { Wait } from './account/wait.ts';
 
 /** A call that the throttle does not let through. */
 export interface Refusal {
@@ -33,12 +34,12 @@ const WHY_REFUSED = {
  */
 export function createRefusal(
   given: Exclude<Refusal['reason'], 'banned'>,
-  { waitMs, window = 'MINUTE', cause }: MinWait,
+  { waitMs, window = 'MINUTE', cause }: Wait,
   quotaState: QuotaState | undefined,
   nowMs: number,
 ): Refusal {
-  const isBan = given === 'plan' && quotaState?.banned === true && quotaState.pausedForMs > 0;
-  const reason = isBan ? 'banned' : given;
+  const mayBeBanned = given === 'plan' && quotaState?.mayBeBanned === true && quotaState.pausedForMs > 0;
+  const reason = mayBeBanned ? 'banned' : given;
   return {
     kind: 'refused',
     reason,
@@ -53,12 +54,12 @@ export function createRefusal(
       const isQuota = reason === 'plan' || reason === 'visitor-share';
       const orElse = isQuota && hasNoCache ? ', or drop no-cache to allow cached data' : '';
       const details = { retryAfterMs, retryAt, window };
-      return new PetqlError(isBan ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}${orElse}.`, { details });
+      return new PetqlError(mayBeBanned ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}${orElse}.`, { details });
     },
   };
 }
 
-function whyExhausted(window: Refusal['window'], quotaState: QuotaState | undefined, cause: MinWait['cause']): string {
+function whyExhausted(window: Refusal['window'], quotaState: QuotaState | undefined, cause: Wait['cause']): string {
   if (cause === 'no-contact') return 'petql has no contact with Redis yet, and nothing was sent';
   if (!quotaState) return 'The rate plan of this API key allows no call before the deadline of the request';
   if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';

@@ -68,7 +68,7 @@ export class Throttle {
   /** Settlements that the account has not taken. */
   #settling = 0;
   /** Whether a 429 came while permits were taken. */
-  #isRefused = false;
+  #hasMet429 = false;
   /** Set while petql stops; resolves once nothing is under way. */
   #stopped: PromiseWithResolvers<void> | undefined;
 
@@ -111,7 +111,7 @@ export class Throttle {
 
   /** Returns the key's quota from the store. */
   readQuotaState(): Promise<QuotaState> {
-    return this.#options.accounts.refresh(this.#options.apiKey);
+    return this.#options.accounts.readQuotaState(this.#options.apiKey);
   }
 
   /** Whether the upstream has accepted the key, as far as this process knows. */
@@ -126,7 +126,7 @@ export class Throttle {
 
   /** Whether a 401 or 403 may be a ban now: the last response was a 429, or such a rejection after one. */
   isAfter429(): boolean {
-    return this.quotaState()?.refusedLately ?? false;
+    return (this.quotaState()?.incidents ?? 0) > 0;
   }
 
   /** Whether calls wait, are in flight, or are not settled. */
@@ -154,7 +154,7 @@ export class Throttle {
   waitOf(ahead: number): { readonly waitMs: number; readonly refusal: Refusal } {
     const before = this.callsBefore(ahead);
     return {
-      waitMs: before < 0 ? 0 : this.#minWaitMs(before),
+      waitMs: before < 0 ? 0 : this.#waitMs(before),
       refusal: this.refusal('plan', Math.max(0, before)),
     };
   }
@@ -171,7 +171,7 @@ export class Throttle {
   /** Returns the refusal of a call with so many others before it. Default: with none. */
   refusal(reason: Parameters<typeof createRefusal>[0], ahead = 0): Refusal {
     const { accounts, apiKey, clock } = this.#options;
-    return createRefusal(reason, accounts.minWait(apiKey, ahead), this.quotaState(), clock.now());
+    return createRefusal(reason, accounts.waitOf(apiKey, ahead), this.quotaState(), clock.now());
   }
 
   /** Refuses waiting and new calls, and resolves once the calls in flight are settled. */
@@ -205,7 +205,7 @@ export class Throttle {
     // Only what can be sent at once: an unused permit is missing to other replicas.
     const missing = Math.min(waiting, MAX_CONCURRENT - this.#running) - this.#permits.length;
     if (missing <= 0 || this.#isTaking()) return this.#resolveStopped();
-    this.#isRefused = false;
+    this.#hasMet429 = false;
     this.#source ??= this.#createSource();
     this.#source.take(missing);
   }
@@ -228,13 +228,13 @@ export class Throttle {
     const last = this.#writes.size - this.#permits.length - 1;
     if (last < 0) return;
     const nowMs = this.#options.clock.elapsed();
-    const latestMs = nowMs + this.#minWaitMs(last);
+    const latestMs = nowMs + this.#waitMs(last);
     const isHopeful = [...this.#writes].every(({ deadlineMs }) => latestMs <= deadlineMs);
     if (isHopeful) return;
 
     let ahead = -this.#permits.length;
     for (const waiter of this.#writes) {
-      const waitMs = ahead < 0 ? 0 : this.#minWaitMs(ahead);
+      const waitMs = ahead < 0 ? 0 : this.#waitMs(ahead);
       if (waitMs > 0 && nowMs + waitMs > waiter.deadlineMs) this.#refuse(waiter, this.refusal('plan', ahead));
       else ahead += 1;
     }
@@ -257,7 +257,7 @@ export class Throttle {
     this.#permits.push(...permits);
     this.#queue.addPermits(permits.length);
     // A permit that was granted before a refusal is not used after it.
-    if (this.#isRefused) this.#giveBack(this.#permits.length);
+    if (this.#hasMet429) this.#giveBack(this.#permits.length);
   }
 
   /** A job starts: the queue has taken one permit from its reservoir. */
@@ -310,7 +310,7 @@ export class Throttle {
   async #settle(permit: Permit, end: CallEnd): Promise<void> {
     const { accounts, apiKey, onChange } = this.#options;
     if (end.kind === 'rate-limited') {
-      this.#isRefused = true;
+      this.#hasMet429 = true;
       this.#giveBack(this.#permits.length);
     }
     this.#settling += 1;
@@ -330,7 +330,7 @@ export class Throttle {
     const position = [...this.#writes].indexOf(waiter);
     const ahead = position - this.#permits.length;
     if (position < 0 || ahead < 0) return;
-    this.#refuse(waiter, this.refusal(this.#minWaitMs(ahead) > 0 ? 'plan' : 'late', ahead));
+    this.#refuse(waiter, this.refusal(this.#waitMs(ahead) > 0 ? 'plan' : 'late', ahead));
     this.#advance();
   }
 
@@ -359,7 +359,7 @@ export class Throttle {
     return this.#writes.size + this.#options.reads.wanted();
   }
 
-  #minWaitMs(ahead: number): number {
-    return this.#options.accounts.minWait(this.#options.apiKey, ahead).waitMs;
+  #waitMs(ahead: number): number {
+    return this.#options.accounts.waitOf(this.#options.apiKey, ahead).waitMs;
   }
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { WindowName } from './account/format.ts';
-import type { MinWait, QuotaState } from './account/quota-state.ts';
+import type { QuotaState } from './account/quota-state.ts';
 import {
   allowance,
   charge,
@@ -12,6 +12,7 @@ import {
   shareWaitMs,
 } from './account/visitor-share.ts';
 import type { VisitorCalls } from './account/visitor-share.ts';
+import type { Wait } from './account/wait.ts';
 import { WINDOW_NAMES } from './account/windows.ts';
 import { createRefusal } from './refusal.ts';
 import type { Refusal } from './refusal.ts';
@@ -83,14 +84,14 @@ export class VisitorShares {
   refusal(visitor: Visitor): Refusal {
     const { throttle, clock } = this.#options;
     const state = throttle.quotaState();
-    const wait = this.minWait(visitor, 1, state);
+    const wait = this.waitOf(visitor, 1, state);
     // The key may be paused too.
     const waitMs = Math.max(wait.waitMs, throttle.waitOf(0).waitMs);
     return createRefusal('visitor-share', { ...wait, waitMs }, state, clock.now());
   }
 
   /** Returns the minimum time until the visitor may make so many more calls. */
-  minWait(visitor: Visitor, more: number, state: QuotaState | undefined): MinWait {
+  waitOf(visitor: Visitor, more: number, state: QuotaState | undefined): Wait {
     const minute = this.#waitMs(visitor, 'minute', more, state);
     const day = this.#waitMs(visitor, 'day', more, state);
     return day > minute ? { waitMs: day, window: 'DAY' } : { waitMs: minute, window: 'MINUTE' };
@@ -116,7 +117,7 @@ export class VisitorShares {
     return shareWaitMs(this.#callsOf(visitor) ?? newVisitorCalls(), name, clock.elapsed(), {
       more,
       replicas: replicas(),
-      keyWaitMs: (needed) => state.minWaitMs(name, needed),
+      keyWaitMs: (needed) => state.windowWaitMs(name, needed),
     });
   }
 

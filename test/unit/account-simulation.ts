@@ -1,4 +1,4 @@
-import { lose, newAccount, refund, refuse, succeed, take } from '../../src/throttle/account/account.ts';
+import { lose, newAccount, pauseKey, refund, succeed, take } from '../../src/throttle/account/account.ts';
 import type { Permit } from '../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../src/throttle/account/limits.ts';
 import { headerLimits } from '../../src/throttle/account/header-limits.ts';
@@ -53,7 +53,7 @@ export function simulate(options: SimulationOptions): StrictPlan {
     let wakeMs = Infinity;
     const advance = (nowMs: number) => {
       if (!isWanted(nowMs)) return wakeAt(nowMs + 1_000);
-      const { permits, closed } = take(account, concurrency - running, { nowMs, rules });
+      const { permits, wait } = take(account, concurrency - running, { nowMs, rules });
       for (const permit of permits) {
         if (random() >= unused) send(permit, nowMs);
         else {
@@ -62,7 +62,7 @@ export function simulate(options: SimulationOptions): StrictPlan {
           wakeAt(nowMs + 10);
         }
       }
-      if (closed) wakeAt(nowMs + (closed.by === 'probe' ? 20 : Math.max(1, closed.waitMs)));
+      if (wait) wakeAt(nowMs + (wait.by === 'probe' ? 20 : Math.max(1, wait.waitMs)));
       else if (running < concurrency) wakeAt(nowMs + 10);
     };
     const wakeAt = (atMs: number) => {
@@ -111,8 +111,8 @@ export function simulate(options: SimulationOptions): StrictPlan {
       if (status === 200) succeed(account, permit, { headers: told, tookMs }, { nowMs: answeredMs, rules });
       else {
         const retryAfterMs = headers.retryAfterMs ?? 0;
-        const isBan = status === 403 && permit.isAfterRefusal;
-        refuse(account, permit, { headers: told, tookMs, retryAfterMs, isBan }, { nowMs: answeredMs, rules });
+        const mayBeBanned = status === 403 && permit.isAfter429;
+        pauseKey(account, permit, { headers: told, tookMs, retryAfterMs, mayBeBanned }, { nowMs: answeredMs, rules });
       }
       wakeMs = Infinity;
       advance(answeredMs);

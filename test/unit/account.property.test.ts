@@ -132,6 +132,6 @@ describe('an account', () => {
     take(found, 4, { nowMs: 1_000_000, rules });
     restore(found, seen);
     expect([found.minute.total, found.granted, found.pause.untilMs]).toEqual([30, 30, 1_100_000]);
-    expect(take(found, 1, { nowMs: 1_000_001, rules }).closed).toMatchObject({ by: 'paused' });
+    expect(take(found, 1, { nowMs: 1_000_001, rules }).wait).toMatchObject({ by: 'paused' });
   });
 });

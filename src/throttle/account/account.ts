@@ -1,4 +1,4 @@
-import { OTHER_WINDOW, contradicts, windowOf } from './limits.ts';
+import { OTHER_WINDOW, contradicts, windowOfHeaders } from './limits.ts';
 import type { AccountRules } from './limits.ts';
 import {
   MAX_PAUSE_MS,
@@ -42,9 +42,7 @@ import type { HeaderLimits } from './header-limits.ts';
 export interface Taken {
   readonly permits: readonly Permit[];
   /** Why fewer permits were granted than wanted. */
-  readonly closed?:
-    | { readonly by: 'no-contact' | 'paused' | 'probe' | WindowName; readonly waitMs: number }
-    | undefined;
+  readonly wait?: { readonly by: 'no-contact' | 'paused' | 'probe' | WindowName; readonly waitMs: number } | undefined;
 }
 
 /** The time of a change, and the rules for it. */
@@ -65,7 +63,7 @@ export interface RateLimited extends CallResponse {
   /** Retry-After, or 0. */
   readonly retryAfterMs: number;
   /** Whether it is a 401 or 403 to a probe after a 429. */
-  readonly isBan: boolean;
+  readonly mayBeBanned: boolean;
 }
 
 /** Resets and Dates are whole seconds. */
@@ -97,14 +95,14 @@ export function newAccount(epoch: string, isHalfOpen: boolean): Account {
 export function take(account: Account, wanted: number, { nowMs, rules }: Moment): Taken {
   passTime(account, nowMs, rules);
   const { pause } = account;
-  if (nowMs < pause.untilMs) return closed('paused', pause.untilMs - nowMs);
+  if (nowMs < pause.untilMs) return noPermits('paused', pause.untilMs - nowMs);
   const left = leftOf(account, rules);
   for (const name of WINDOW_NAMES) {
     if (left[name] <= 0 && !hasReset(account, name, nowMs))
-      return closed(name, freeInMs(account, name, nowMs, -left[name]));
+      return noPermits(name, freeInMs(account, name, nowMs, -left[name]));
   }
   const isProbe = pause.isHalfOpen || left.minute <= 0 || left.day <= 0;
-  if (isProbe && nowMs < pause.probeUntilMs) return closed('probe', pause.probeUntilMs - nowMs);
+  if (isProbe && nowMs < pause.probeUntilMs) return noPermits('probe', pause.probeUntilMs - nowMs);
   const flying = inFlight(account, nowMs);
   const max = isProbe ? 1 : Math.min(left.minute, left.day, (rules.maxInFlight ?? Infinity) - flying);
   const granted = Math.max(0, Math.min(wanted, max));
@@ -116,7 +114,7 @@ export function take(account: Account, wanted: number, { nowMs, rules }: Moment)
     minuteSlot: freeSlot('minute', nowMs + rules.leaseMs),
     daySlot: freeSlot('day', nowMs + rules.leaseMs),
     isProbe,
-    isAfterRefusal: isProbe && pause.incidents > 0,
+    isAfter429: isProbe && pause.incidents > 0,
   };
   account.granted += granted;
   add(account.minute, permit.minuteSlot, granted);
@@ -124,7 +122,7 @@ export function take(account: Account, wanted: number, { nowMs, rules }: Moment)
   if (isProbe) pause.probeUntilMs = nowMs + rules.probeMs;
   else if (granted > 0) account.lastGrantAtMs = nowMs;
   const permits = Array.from({ length: granted }, () => permit);
-  return granted < wanted ? { permits, closed: whyNoMore(account, nowMs, rules) } : { permits };
+  return granted < wanted ? { permits, wait: waitForMore(account, nowMs, rules) } : { permits };
 }
 
 /** Takes back a permit whose call was not sent. */
@@ -147,7 +145,7 @@ export function fail(account: Account, permit: Permit, response: CallResponse, m
   pauseAgain(account, permit, moment.nowMs);
 }
 
-/** Settles a permit by a response that is no refusal and no 5xx. */
+/** Settles a permit by a response that is neither a 429 nor a 5xx. */
 export function succeed(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
   settleAnswered(account, permit, response, moment);
   const { pause } = account;
@@ -158,15 +156,15 @@ export function succeed(account: Account, permit: Permit, response: CallResponse
 }
 
 /** Pauses the key after a 429, or a 401 or 403 that may be a ban. A probe follows the pause. */
-export function refuse(account: Account, permit: Permit, response: RateLimited, moment: Moment): void {
+export function pauseKey(account: Account, permit: Permit, response: RateLimited, moment: Moment): void {
   settle(account, permit, response, moment);
   const { nowMs, rules } = moment;
   const { pause } = account;
-  // A call that was granted before the last refusal belongs to the same incident.
+  // A call that was granted before the last incident belongs to it.
   const isEcho = permit.grantedAtMs <= pause.incidentAtMs;
   const incidents = isEcho ? Math.max(0, pause.incidents - 1) : pause.incidents;
   // A ban follows a 429, which is the first incident.
-  const backoffMs = response.isBan
+  const backoffMs = response.mayBeBanned
     ? Math.min(MIN_BAN_MS * 2 ** Math.max(0, incidents - 1), MAX_BAN_MS)
     : Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS);
   const waitsMs = WINDOW_NAMES.map((name) => (leftOf(account, rules)[name] <= 0 ? resetInMs(account, name, nowMs) : 0));
@@ -175,14 +173,14 @@ export function refuse(account: Account, permit: Permit, response: RateLimited, 
   pause.isHalfOpen = true;
   pause.probeUntilMs = 0;
   if (isEcho) return;
-  Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs, isBan: response.isBan });
+  Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs, isBan: response.mayBeBanned });
 }
 
-/** An overloaded upstream mixes 429 with 5xx and silence, so a probe after a 429 that fails is another refusal. */
+/** An overloaded upstream mixes 429 with 5xx and silence, so a probe after a 429 that fails is another incident. */
 function pauseAgain(account: Account, permit: Permit, nowMs: number): void {
   const { pause } = account;
   const isOver = pause.incidents === 0 || permit.grantedAtMs <= pause.incidentAtMs;
-  if (!permit.isAfterRefusal || isOver) return;
+  if (!permit.isAfter429 || isOver) return;
   const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** pause.incidents + SECOND_MS, MAX_FAILED_PROBE_PAUSE_MS);
   pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);
   pause.probeUntilMs = 0;
@@ -211,7 +209,7 @@ export function settle(account: Account, permit: Permit, response: CallResponse,
 
 function correct(account: Account, permit: Permit, { headers, tookMs }: CallResponse, { nowMs, rules }: Moment): void {
   if (!headers) return;
-  const { name, isCertain } = windowOf(headers, permit, account, rules);
+  const { name, isCertain } = windowOfHeaders(headers, permit, account, rules);
   const window = account[name];
   if (rules.shareDivisor) {
     if (headers.remaining < 2 * rules.shareDivisor) pauseUntilReset(account, name, headers, nowMs);
@@ -246,7 +244,7 @@ function pauseUntilReset(account: Account, name: WindowName, headers: HeaderLimi
   account.pause.untilMs = Math.max(account.pause.untilMs, nowMs + Math.min(inMs + SECOND_MS, MAX_PAUSE_MS));
 }
 
-function whyNoMore(account: Account, nowMs: number, rules: AccountRules): Taken['closed'] {
+function waitForMore(account: Account, nowMs: number, rules: AccountRules): Taken['wait'] {
   const { pause } = account;
   if (nowMs < pause.probeUntilMs) return { by: 'probe', waitMs: pause.probeUntilMs - nowMs };
   const left = leftOf(account, rules);
@@ -255,6 +253,6 @@ function whyNoMore(account: Account, nowMs: number, rules: AccountRules): Taken[
   return { by: name, waitMs: left[name] > 0 ? SECOND_MS : freeInMs(account, name, nowMs, -left[name]) };
 }
 
-function closed(by: 'paused' | 'probe' | WindowName, waitMs: number): Taken {
-  return { permits: [], closed: { by, waitMs } };
+function noPermits(by: 'paused' | 'probe' | WindowName, waitMs: number): Taken {
+  return { permits: [], wait: { by, waitMs } };
 }

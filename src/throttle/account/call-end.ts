@@ -1,5 +1,5 @@
 import type { UpstreamAnswer } from '../../upstream/outcome.ts';
-import { fail, lose, refund, refuse, settle, succeed } from './account.ts';
+import { fail, lose, pauseKey, refund, settle, succeed } from './account.ts';
 import type { CallResponse, Moment, RateLimited } from './account.ts';
 import type { Permit } from './format.ts';
 import type { Account } from './format.ts';
@@ -32,9 +32,9 @@ export function callEndOf(
   const headers = isUnauthenticated ? undefined : headerLimits(rateLimit, nowMs);
   const response = { headers, tookMs };
   const isRejected = isUnauthenticated || outcome.kind === 'forbidden';
-  const isBan = isRejected && permit.isAfterRefusal;
-  if (outcome.kind === 'rate-limited' || isBan) {
-    return { kind: 'rate-limited', ...response, retryAfterMs: rateLimit.retryAfterMs ?? 0, isBan };
+  const mayBeBanned = isRejected && permit.isAfter429;
+  if (outcome.kind === 'rate-limited' || mayBeBanned) {
+    return { kind: 'rate-limited', ...response, retryAfterMs: rateLimit.retryAfterMs ?? 0, mayBeBanned };
   }
   if (isRejected) return { kind: 'rejected', isUnauthenticated, ...response };
   if (status >= 500) return { kind: 'failed', ...response };
@@ -67,5 +67,5 @@ export function applyEnd(account: Account, permit: Permit, end: CallEnd, moment:
   else if (end.kind === 'rejected') settle(account, permit, end, moment);
   else if (end.kind === 'failed') fail(account, permit, end, moment);
   else if (end.kind === 'succeeded') succeed(account, permit, end, moment);
-  else refuse(account, permit, end, moment);
+  else pauseKey(account, permit, end, moment);
 }

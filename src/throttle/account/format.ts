@@ -45,7 +45,7 @@ export const ACCOUNT = z.object({
     untilMs: time,
     /** Until when a probe is under way. */
     probeUntilMs: time,
-    /** Refusals in a row. */
+    /** 429s in a row, with probable bans and with probes after them that failed. */
     incidents: count,
     /** When the last of them came. */
     incidentAtMs: time,
@@ -71,5 +71,5 @@ export interface Permit {
   readonly daySlot: number;
   readonly isProbe: boolean;
   /** Whether it is the probe after a 429: a 401 or 403 to it may be a ban. */
-  readonly isAfterRefusal: boolean;
+  readonly isAfter429: boolean;
 }

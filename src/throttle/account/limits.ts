@@ -72,7 +72,7 @@ const NEAR_MS = 61_000;
  * Returns the window that a response describes: its headers name a limit, not a window, and 1,000 is Free's day and Business's minute
  * (pet-api.md, "Rate limits by plan"). The first rule that holds decides.
  */
-export function windowOf(
+export function windowOfHeaders(
   { limit, remaining, reset }: HeaderLimits,
   permit: Permit,
   account: KnownLimits,
