@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { createAdmin } from './admin/admin.ts';
-import { createMetrics } from './admin/metrics.ts';
+import { Metrics } from './admin/metrics.ts';
 import { Callers } from './caller/callers.ts';
 import { steadyTime } from './clock.ts';
 import type { Events } from './events.ts';
@@ -117,15 +117,16 @@ function assemble(
   let isDraining = false;
   let closing: Promise<void> | undefined;
 
-  const stores = openStores(checked, opened, (update) => metrics?.storeUpdate(update));
+  const stores = openStores(checked, opened, (update) => events?.storeUpdate(update));
   const { accounts, replicas, sharedLists, records, nameOf, redis } = stores;
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, dispatcher });
   opened.defer(() => void transport.close());
 
   const sources = { views: () => callers.views(), health, replicas, clock };
-  const metrics = admin ? createMetrics(sources) : undefined;
+  const metrics = admin ? new Metrics(sources) : undefined;
+  const events = metrics?.events;
   const callers = new Callers({
-    petApi: new PetApi({ baseUrl: petApiUrl, transport, clock, events: metrics, spans, log }),
+    petApi: new PetApi({ baseUrl: petApiUrl, transport, clock, events, spans, log }),
     accounts,
     replicas,
     sharedLists,
@@ -134,12 +135,12 @@ function assemble(
     idleMs: maxStaleMs,
     clock,
     log,
-    events: metrics,
+    events,
     spans,
   });
   opened.defer(() => void callers.close());
 
-  const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events: metrics, spans });
+  const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events, spans });
   return {
     fetch: createFetchHandler(respond, checked.maxBodyBytes),
     handle: createNodeHandler(respond, checked.maxBodyBytes),

@@ -7,13 +7,14 @@ import type { AdminSources, Metrics } from './metrics.ts';
 
 const TEXT = 'text/plain';
 
-/** `/metrics` for Prometheus and `/quota` for people. It shows callers by keyed hashes, and must not be public. */
+/** Serves `/metrics` for Prometheus and `/quota` for people. It names callers by their hashes, and must not be public. */
 export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): RequestHandler {
   return async (request, response) => {
     const [status, type, body] = await pageOf(request).catch((error: unknown) => {
       log.error({ err: error }, 'could not make an admin page');
       return [500, TEXT, 'petql failed unexpectedly; the log says why.\n'] as const;
     });
+
     response.writeHead(status, { ...HEADERS, 'content-type': type, 'content-length': Buffer.byteLength(body) });
     response.end(body);
   };
@@ -22,6 +23,7 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
     const { method, url = '/' } = request;
     if (isForeignHost(request)) return [421, TEXT, 'Expected the name localhost or 127.0.0.1 on loopback.\n'];
     if (method !== 'GET' && method !== 'HEAD') return [405, TEXT, 'Method not allowed; use GET.\n'];
+
     const [path] = url.split('?');
     if (path === '/metrics') return [200, metrics.contentType, await metrics.text()];
     if (path !== '/quota' && path !== '/quota/') return [404, TEXT, 'Not found. Try /metrics or /quota.\n'];

@@ -4,7 +4,7 @@ const MINUTE_MS = 60_000;
 const MINUTES = 60;
 const NOTHING = { callsMade: 0, callsSaved: 0, refused: 0 };
 
-/** What this process did in one minute. */
+/** Counts of this process in one minute. */
 export interface Minute {
   readonly startsAt: Date;
   readonly callsMade: number;
@@ -18,7 +18,7 @@ type Counted = keyof typeof NOTHING;
 /** Counts by the minute of the wall clock, over the last hour. */
 export class LastHour {
   readonly #clock: Pick<Clock, 'now'>;
-  /** A ring: the minute with this number since the epoch, and what happened in it. */
+  /** A ring of minutes, each with its number since the epoch and its counts. */
   readonly #minutes = Array.from({ length: MINUTES }, () => ({ number: NaN, ...NOTHING }));
 
   constructor(clock: Pick<Clock, 'now'>) {

@@ -3,25 +3,26 @@ import type { QuotaWindow } from '../caller/quota.ts';
 import type { Health } from '../server/http/health.ts';
 import { barChart } from './bar-chart.ts';
 import type { Minute } from './last-hour.ts';
-import type { AdminSources, Metrics } from './metrics.ts';
+import type { AdminSources, Totals } from './metrics.ts';
 
-/** The callers that called last are shown. */
-const MAX_SHOWN = 100;
+/** Rows of the page: the callers that called last. */
+const MAX_ROWS = 100;
 
-/** The state of the process and a row for each caller. The page reloads itself. */
+/** Returns a page with the state of the process and a row for each caller. The page reloads itself. */
 export async function quotaPage(
   { views, health, replicas }: AdminSources,
   totals: Totals,
   lastHour: readonly Minute[],
 ): Promise<string> {
-  const shown: string[] = [];
+  const unsorted: string[] = [];
   let more = 0;
   for await (const view of views()) {
-    if (shown.length < MAX_SHOWN) shown.push(row(view));
+    if (unsorted.length < MAX_ROWS) unsorted.push(row(view));
     else more += 1;
   }
-  // By name, so that rows keep their places.
-  const rows = shown.toSorted();
+
+  // Sorted by name, so that rows keep their places.
+  const rows = unsorted.toSorted();
   const note = rows.length === 0 ? 'No calls yet.' : more > 0 ? `And ${count(more)} callers before these.` : '';
   return `<!doctype html>
 <html lang="en">
@@ -56,17 +57,16 @@ export async function quotaPage(
 
 const TITLES = ['Caller', 'Plan', 'Minute', 'Day', 'Queued', 'State', 'Calls made', 'Calls saved'];
 
-type Totals = Awaited<ReturnType<Metrics['totals']>>;
-
 function row(view: CallerView): string {
   const { name, quota, made, saved } = view;
   const { plan, windows, queued } = quota;
-  const windowOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
+  const meterOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
+
   const cells = [
     `<code>${escaped(name)}</code>`,
     plan === undefined ? 'not known yet' : escaped(plan),
-    windowOf('MINUTE'),
-    windowOf('DAY'),
+    meterOf('MINUTE'),
+    meterOf('DAY'),
     count(queued),
     stateOfKey(view),
     count(made),
@@ -121,7 +121,7 @@ function stateOf({ isDraining, redis, pausedKeys, isGetRouteWorking }: Health, r
   return parts.join(' ');
 }
 
-/** Such as "2026-11-22 21:00:00 UTC". */
+/** Returns a time such as "2026-11-22 21:00:00 UTC". */
 function time(date: Date): string {
   return `<time>${date.toISOString().slice(0, 19).replace('T', ' ')} UTC</time>`;
 }

@@ -1,0 +1,42 @@
+import type { QuotaView, QuotaWindow } from '../caller/quota.ts';
+import { PLANS, planName } from '../plan.ts';
+
+interface WindowTotals {
+  limit: number;
+  remaining: number;
+  /** Used share of the fullest window, from 0 to 1. */
+  maxShare: number;
+}
+
+/** Sums over the keys of one plan. */
+export interface PlanTotals {
+  keys: number;
+  readonly windows: Map<QuotaWindow['window'], WindowTotals>;
+}
+
+const PLAN_NAMES: ReadonlySet<string> = new Set(Object.values(PLANS).map(planName));
+const PUBLISHED_LIMITS: ReadonlySet<number> = new Set(
+  Object.values(PLANS).flatMap(({ perMinute, perDay }) => [perMinute, perDay]),
+);
+
+/** Adds the quota of one key to the totals of its plan. */
+export function addQuota({ plan: name, windows }: QuotaView, plans: Map<string, PlanTotals>): void {
+  const label = labelOf(name, windows);
+  const totals = plans.get(label) ?? { keys: 0, windows: new Map() };
+  plans.set(label, totals);
+
+  totals.keys += 1;
+  for (const { window, limit, remaining, used } of windows) {
+    const sums = totals.windows.get(window) ?? { limit: 0, remaining: 0, maxShare: 0 };
+    totals.windows.set(window, sums);
+    sums.limit += limit;
+    sums.remaining += remaining;
+    sums.maxShare = Math.max(sums.maxShare, Math.min(1, used / Math.max(1, limit)));
+  }
+}
+
+/** Returns the label of a plan. A plan without a name is custom where one of its limits is in no published plan. */
+function labelOf(plan: string | undefined, windows: QuotaView['windows']): string {
+  if (plan !== undefined) return PLAN_NAMES.has(plan) ? plan : 'custom';
+  return windows.some((window) => !PUBLISHED_LIMITS.has(window.limit)) ? 'custom' : 'unknown';
+}
