@@ -107,6 +107,33 @@ test.each([
   }
 });
 
+test.each([
+  ['of this format costs no call', (pet: object) => pet, 0],
+  ['whose pets lack a field counts as absent', ({ name: _name, ...pet }: { readonly name?: string }) => pet, 1],
+])('a shared list %s', async (_title, change, upstreamCalls) => {
+  const redis = createRedis({ seed: 1 });
+  const ask = async () => {
+    const redisConnection = redis.connect();
+    const options = { redisUrl: 'redis://redis.test', redisConnection, plan: 'pro', maxAgeMs: 60_000 } as const;
+    await using gateway = await startEmbedded(options);
+    const result = await gateway.execute({ document: '{ pets { id name } }', apiKey: 'demo-pro' });
+    await until(() => redis.names().some((name) => name.startsWith('petql:list:')));
+    return result;
+  };
+  const first = await ask();
+  expect(first.errors).toBeUndefined();
+  const documents = [...redis.snapshot()].map(([name, { text, endsAtMs }]) => {
+    if (!name.startsWith('petql:list:')) return [name, { text, endsAtMs }] as const;
+    const list = JSON.parse(text.slice(36));
+    const changed = JSON.stringify({ ...list, pets: list.pets.map(change) });
+    return [name, { text: `${text.slice(0, 36)}${changed}`, endsAtMs }] as const;
+  });
+  redis.restore(new Map(documents));
+  const second = await ask();
+  expect(second.data).toEqual(first.data);
+  expect(second.extensions?.petql).toMatchObject({ upstreamCalls });
+});
+
 /** A connection that notes the shape of the last text that is written under each name. */
 function watched(documents: Map<string, unknown>): RedisConnection {
   const connection = createRedis({ seed: 1 }).connect();
