@@ -37,8 +37,7 @@ import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
 import { PetApi } from './upstream/pet-api.ts';
-import { createRecords } from './writes/records.ts';
-import type { Records } from './writes/records.ts';
+import { IdempotencyRecords } from './writes/records.ts';
 
 export interface Gateway {
   /** Answers GraphQL over HTTP: a standard fetch handler, for frameworks and for tests. */
@@ -130,7 +129,7 @@ function assemble(
     accounts,
     replicas,
     sharedLists,
-    submits: { records, leaseMs: 2 * upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
+    idempotency: { records, leaseMs: 2 * upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
     nameOf,
     idleMs: maxStaleMs,
     clock,
@@ -180,7 +179,7 @@ function assemble(
 interface Stores {
   readonly accounts: Accounts;
   /** Idempotency records. */
-  readonly records: Records;
+  readonly records: IdempotencyRecords;
   readonly nameOf: NameOf;
   /** Returns how many processes share the store. */
   readonly replicas: () => number;
@@ -224,7 +223,7 @@ function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: 
 
   return {
     accounts: new Accounts({ store, nameOf, rules: accountRules(options, store, replicas), log, replicas }),
-    records: createRecords(store, nameOf, log),
+    records: new IdempotencyRecords(store, nameOf, log),
     nameOf,
     replicas: () => replicas?.count ?? 1,
     sharedLists,

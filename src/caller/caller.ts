@@ -58,7 +58,7 @@ export class Caller {
   /** Whether an operation, a call or a write is under way: another caller of the key would not see what it writes. */
   get isInUse(): boolean {
     if (this.#operations > 0) return true;
-    return this.#access !== undefined && (this.#access.throttle.isBusy() || this.#access.writes.isBusy());
+    return this.#access !== undefined && (this.#access.throttle.isBusy() || this.#access.writes.isBusy);
   }
 
   /** Returns the reads and writes of one request. */

@@ -19,9 +19,8 @@ import { Throttle } from '../throttle/throttle.ts';
 import { VisitorShares } from '../throttle/visitor-shares.ts';
 import type { Spans } from '../tracing.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
-import { createWrites } from '../writes/create-pet.ts';
-import type { Writes } from '../writes/create-pet.ts';
-import type { SubmitRecords } from '../writes/idempotency.ts';
+import type { IdempotencySettings } from '../writes/idempotency.ts';
+import { Writes } from '../writes/writes.ts';
 import type { RejectedKeys } from './rejected-keys.ts';
 
 /** What a gateway gives to its callers. */
@@ -36,8 +35,7 @@ export interface CallersOptions {
   readonly replicas: () => number;
   /** Shares lists between them; undefined without Redis. */
   readonly sharedLists: SharedLists | undefined;
-  /** Where submits with an idempotency key are stored. */
-  readonly submits: SubmitRecords;
+  readonly idempotency: IdempotencySettings;
   /** Names callers where they are shown and stored. */
   readonly nameOf: NameOf;
   readonly events: Events | undefined;
@@ -110,7 +108,7 @@ export function createPetAccess(apiKey: string, shared: SharedParts): PetAccess 
   };
   const queue = new ReadQueue(parts);
   const reads = new PetReads({ ...parts, queue });
-  const writes = createWrites(parts, shared.submits);
+  const writes = new Writes({ ...parts, idempotency: shared.idempotency });
   return { throttle, cache, queue, reads, writes, refreshBudget, visitorShares, sharedLists };
 
   /** No call with the key is sent for a while, and nobody gets data for it: here at once, by other replicas within a second. */

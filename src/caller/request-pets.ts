@@ -8,7 +8,7 @@ import type { ReadKey } from '../reads/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { Found } from '../reads/snapshot.ts';
 import type { RequestWait, Spans } from '../tracing.ts';
-import type { Writes } from '../writes/create-pet.ts';
+import type { Writes } from '../writes/writes.ts';
 import type { Created } from '../writes/idempotency.ts';
 import { UsageMeter } from './usage.ts';
 import type { SavedCalls, Usage } from './usage.ts';
@@ -66,8 +66,8 @@ export class RequestPets implements Pets {
     return writes.create(pet, {
       ...request,
       idempotencyKey,
-      charge: () => this.#meter.recordCall(),
-      waited: (waitedMs, refused) => this.#recordWait({ kind: 'write', waitedMs, refused }),
+      onBilled: () => this.#meter.recordCall(),
+      onWaited: (waitedMs, refused) => this.#recordWait({ kind: 'write', waitedMs, refused }),
     });
   }
 

@@ -1,4 +1,3 @@
-import type { Pet } from '../pet.ts';
 import type { UpstreamAnswer } from '../upstream/outcome.ts';
 import type { Refusal } from './refusal.ts';
 
@@ -21,19 +20,22 @@ export interface Call<T = unknown> {
 }
 
 export type WriteResult =
-  | { readonly kind: 'answered'; readonly answer: UpstreamAnswer<Pet> }
+  /** The call was sent, and is settled. */
+  | { readonly kind: 'sent' }
   /** `send` returned undefined. */
   | { readonly kind: 'unused' }
   | Refusal;
 
 export interface WriteRequest {
+  /** What it does, for the log. */
+  readonly name: Call['name'];
   /** In the log. */
   readonly id: string;
   /** By `clock.elapsed()`. */
   readonly deadlineMs: number;
   /** Aborts the wait. */
   readonly signal?: AbortSignal | undefined;
-  send: Call<Pet>['send'];
+  send: Call['send'];
 }
 
 interface WaiterOptions {
@@ -43,9 +45,8 @@ interface WaiterOptions {
 }
 
 /** A write that waits for a permit, until its deadline or its abort. Its first end counts. */
-export class Waiter implements Call<Pet> {
+export class Waiter implements Call {
   readonly kind = 'write';
-  readonly name = 'createPet';
   readonly isRetry = false;
   readonly deadlineMs: number;
   readonly waitingSinceMs: number;
@@ -64,6 +65,10 @@ export class Waiter implements Call<Pet> {
     signal?.addEventListener('abort', onAbort, { once: true });
   }
 
+  get name(): string {
+    return this.#request.name;
+  }
+
   get requestId(): string {
     return this.#request.id;
   }
@@ -78,14 +83,14 @@ export class Waiter implements Call<Pet> {
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
   }
 
-  send(): Promise<UpstreamAnswer<Pet>> | undefined {
+  send(): Promise<UpstreamAnswer<unknown>> | undefined {
     const sending = this.#request.send();
     if (!sending) this.#result.resolve({ kind: 'unused' });
     return sending;
   }
 
-  receive(answer: UpstreamAnswer<Pet>): void {
-    this.#result.resolve({ kind: 'answered', answer });
+  receive(): void {
+    this.#result.resolve({ kind: 'sent' });
   }
 
   refuse(refusal: Refusal): void {

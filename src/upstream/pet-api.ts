@@ -20,7 +20,7 @@ interface PetList {
   readonly complete: boolean;
 }
 
-interface UpstreamCall {
+export interface UpstreamCall {
   readonly apiKey: string;
   /** The trace that the call belongs to. */
   readonly trace?: TraceContext | undefined;

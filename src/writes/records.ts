@@ -6,26 +6,27 @@ import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';
 import type { Change, Changed, Store } from '../store/store.ts';
 
-export interface Attempt {
-  /** Unique among all attempts. */
+/** The right to send the one create of an idempotency key. */
+export interface Lease {
+  /** Unique among all leases. */
   readonly id: string;
-  /** The submitted input. */
+  /** The input of the create. */
   readonly input: string;
-  /** In milliseconds. After this the process has ended the attempt, or was killed. */
-  readonly leaseMs: number;
+  /** How long it holds, in milliseconds: after this the process has stored the outcome, or was killed. */
+  readonly ms: number;
 }
 
-export interface Kept {
-  /** Whether the stored input equals this one. */
-  readonly isSame: boolean;
+/** The record of another create with the same name. */
+export interface FoundRecord {
+  readonly hasSameInput: boolean;
   /** Undefined while it is not known. */
   readonly outcome: string | undefined;
-  /** How long an outcome may still be written, in milliseconds; 0 once the process that began it was killed. */
-  readonly openForMs: number;
+  /** How long an outcome may still be stored, in milliseconds; 0 once the process with the lease was killed. */
+  readonly leaseLeftMs: number;
 }
 
 const RECORD = z.object({
-  /** Of the attempt. */
+  /** Of the lease. */
   id: z.string(),
   /** The hash of the input. */
   input: z.string(),
@@ -39,85 +40,94 @@ type StoredRecord = z.infer<typeof RECORD>;
 const NAME = 'record:2';
 const RECORDS_LIVE_MS = 86_400_000;
 const RETRY_MS = 250;
-/** How long an outcome is written again and again while the store is unavailable. */
-const MAX_SETTLING_MS = 600_000;
+/** How long petql tries to store an outcome while the store is unavailable. */
+const MAX_STORING_MS = 600_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 
-export type Records = ReturnType<typeof createRecords>;
-
 /**
- * Idempotency records: the input that was submitted under a name, and its outcome, for a day. A name is an API key, a space and
- * the idempotency key; the store gets names and inputs as hashes only.
+ * Idempotency records: the input of a create under a name, and its outcome, for a day. A name is an API key, a space and the
+ * idempotency key; the store gets names and inputs as hashes only.
  */
-export function createRecords(store: Store, nameOf: NameOf, log: Log) {
-  const read = createDocumentReader('idempotency record', RECORD, store, log);
-  const ending = new Set<Promise<void>>();
-  let isClosed = false;
+export class IdempotencyRecords {
+  readonly #store: Store;
+  readonly #nameOf: NameOf;
+  readonly #read: ReadDocument<StoredRecord>;
+  /** Outcomes and releases that are being written. */
+  readonly #writing = new Set<Promise<void>>();
+  #isClosed = false;
 
-  return {
-    /**
-     * Writes that an attempt begins, or returns the record that there is of the name.
-     *
-     * @throws StoreUnavailableError
-     */
-    async begin(name: string, attempt: Attempt): Promise<Kept | undefined> {
-      const [document, input] = hashesOf(name, attempt.input);
-      return store.update(document, beginChange(attempt, input, read));
-    },
-    /** Writes the outcome once the store takes it, also where the store lost the record, and never over another attempt. */
-    settle: (name: string, attempt: Attempt, outcome: string) =>
-      end(name, attempt, { outcome, forMs: MAX_SETTLING_MS }),
-    /** Deletes the attempt's record. */
-    release: (name: string, attempt: Attempt) => end(name, attempt, { forMs: attempt.leaseMs }),
-    /** Waits for what is not written yet, for at most a second. The store stays open. */
-    async close() {
-      isClosed = true;
-      await inTime(Promise.all(ending), CLOSE_TIMEOUT_MS);
-    },
-  };
-
-  function end(name: string, attempt: Attempt, result: { readonly outcome?: string; readonly forMs: number }) {
-    const ended = endInStore(name, attempt, result).finally(() => ending.delete(ended));
-    ending.add(ended);
-    return ended;
+  constructor(store: Store, nameOf: NameOf, log: Log) {
+    this.#store = store;
+    this.#nameOf = nameOf;
+    this.#read = createDocumentReader('idempotency record', RECORD, store, log);
   }
 
-  async function endInStore(
-    name: string,
-    { id, input }: Attempt,
-    { outcome, forMs }: { readonly outcome?: string; readonly forMs: number },
-  ): Promise<void> {
-    const [document, hashedInput] = hashesOf(name, input);
-    for (let leftMs = forMs; ; leftMs -= RETRY_MS) {
+  /**
+   * Stores a lease, or returns the record that there is of the name.
+   *
+   * @throws StoreUnavailableError
+   */
+  async lease(name: string, lease: Lease): Promise<FoundRecord | undefined> {
+    const [document, input] = this.#hashesOf(name, lease.input);
+    return this.#store.update(document, leaseChange(lease, input, this.#read));
+  }
+
+  /**
+   * Stores the outcome as soon as the store is available, also where the store lost the record, and never over another lease.
+   */
+  storeOutcome(name: string, lease: Lease, outcome: string): Promise<void> {
+    return this.#end(name, lease, outcome);
+  }
+
+  /** Deletes the record of the lease. */
+  release(name: string, lease: Lease): Promise<void> {
+    return this.#end(name, lease, undefined);
+  }
+
+  /** Waits for what is being written, for at most a second. The store stays open. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await inTime(Promise.all(this.#writing), CLOSE_TIMEOUT_MS);
+  }
+
+  #end(name: string, lease: Lease, outcome: string | undefined): Promise<void> {
+    const writing = this.#write(name, lease, outcome).finally(() => this.#writing.delete(writing));
+    this.#writing.add(writing);
+    return writing;
+  }
+
+  async #write(name: string, { id, input, ms }: Lease, outcome: string | undefined): Promise<void> {
+    const [document, hashedInput] = this.#hashesOf(name, input);
+    let leftMs = outcome === undefined ? ms : MAX_STORING_MS;
+    for (; ; leftMs -= RETRY_MS) {
       try {
-        return await store.update(document, endChange(id, hashedInput, outcome, read));
+        return await this.#store.update(document, endChange(id, hashedInput, outcome, this.#read));
       } catch {
         // The store may be available later.
       }
-      if (isClosed || leftMs <= 0) return;
+      if (this.#isClosed || leftMs <= 0) return;
       await pause(RETRY_MS);
     }
   }
 
-  function hashesOf(name: string, input: string): [document: string, input: string] {
+  #hashesOf(name: string, input: string): [document: string, input: string] {
     // API keys have no spaces.
     const apiKey = name.slice(0, name.indexOf(' '));
-    return [`${NAME}:${nameOf(apiKey)}:${nameOf(name)}`, nameOf(`${name} ${input}`)];
+    return [`${NAME}:${this.#nameOf(apiKey)}:${this.#nameOf(name)}`, this.#nameOf(`${name} ${input}`)];
   }
 }
 
-function beginChange(
-  { id, leaseMs }: Attempt,
+function leaseChange(
+  { id, ms }: Lease,
   input: string,
   read: ReadDocument<StoredRecord>,
-): Change<Kept | undefined> {
+): Change<FoundRecord | undefined> {
   return (found, nowMs) => {
     const record = read(found);
-    if (!record) {
-      return changedTo({ id, input, openUntilMs: nowMs + leaseMs, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
-    }
-    const openForMs = Math.max(0, record.openUntilMs - nowMs);
-    return unchanged(found, { isSame: record.input === input, outcome: record.outcome, openForMs });
+    if (!record) return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
+
+    const leaseLeftMs = Math.max(0, record.openUntilMs - nowMs);
+    return unchanged(found, { hasSameInput: record.input === input, outcome: record.outcome, leaseLeftMs });
   };
 }
 

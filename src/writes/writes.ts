@@ -1,0 +1,98 @@
+import type { KeyLog } from '../log.ts';
+import type { NewPet, Pet } from '../pet.ts';
+import { petSnapshot } from '../reads/snapshot.ts';
+import { graceLeftMs } from '../time-limit.ts';
+import { readError } from '../upstream/upstream-errors.ts';
+import { Idempotency } from './idempotency.ts';
+import type { CreateOutcome, Created, IdempotencySettings } from './idempotency.ts';
+import { outcomeUnknownError } from './unknown-outcome.ts';
+import { WriteSender } from './write-sender.ts';
+import type { Write, WriteRequest, WriteSenderOptions } from './write-sender.ts';
+
+interface WritesOptions extends WriteSenderOptions {
+  readonly log: KeyLog;
+  readonly idempotency: IdempotencySettings;
+}
+
+interface CreateRequest extends WriteRequest {
+  /** All creates with this key within a day are one. */
+  readonly idempotencyKey: string | undefined;
+}
+
+const MAY_BE_CREATED =
+  'so the pet may have been created. Check with the pets query; to create it anyway, use a new idempotencyKey.';
+
+/** The writes of one caller: what each operation makes of its outcome. */
+export class Writes {
+  readonly #options: WritesOptions;
+  readonly #sender: WriteSender;
+  readonly #idempotency: Idempotency;
+  /** Writes whose outcome is not known, or not stored. */
+  readonly #underWay = new Set<Promise<unknown>>();
+
+  constructor(options: WritesOptions) {
+    const { apiKey, clock, throttle } = options;
+    this.#options = options;
+    this.#sender = new WriteSender(options);
+    this.#idempotency = new Idempotency({
+      ...options.idempotency,
+      apiKey,
+      clock,
+      throttle,
+      onNews: () => void this.#sender.invalidate(),
+    });
+  }
+
+  get isBusy(): boolean {
+    return this.#underWay.size > 0;
+  }
+
+  /** Adds a pet. Rejects with a PetqlError; OUTCOME_UNKNOWN where the pet may have been added or not. */
+  async create(pet: NewPet, request: CreateRequest): Promise<Created> {
+    const { idempotencyKey: key, deadlineMs, signal } = request;
+    // The writes of one operation run one after the other, and the first may have taken all the time.
+    if (graceLeftMs(deadlineMs, this.#options.clock) < 0) throw this.#options.throttle.refusal('late').error();
+
+    const send = () => this.#create(pet, request);
+    const creating = key === undefined ? send() : this.#idempotency.once({ key, pet, deadlineMs, signal }, send);
+    const outcome = await this.#track(creating);
+    if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status, MAY_BE_CREATED);
+    return outcome;
+  }
+
+  /** Settles once the outcome of every write that was sent is stored. */
+  async close(): Promise<void> {
+    this.#idempotency.close();
+    await Promise.allSettled(this.#underWay);
+  }
+
+  async #create(pet: NewPet, request: CreateRequest): Promise<CreateOutcome> {
+    const { cache, log, throttle } = this.#options;
+    const createPet: Write<Pet> = {
+      operation: 'createPet',
+      send: (petApi, call) => petApi.createPet(pet, call),
+      snapshotOf: (added, sentAtMs) => petSnapshot(added.id, added, sentAtMs, (key) => cache.findEarlier(key)),
+    };
+    const outcome = await this.#sender.send(createPet, request);
+    switch (outcome.kind) {
+      case 'ok':
+        return { pet: outcome.value };
+      case 'invalid':
+        return { refusal: outcome.error };
+      case 'unknown': {
+        const unknown = outcome.status === undefined ? {} : { status: outcome.status };
+        log.warn({ request: request.id, ...unknown }, 'a create had no clear response: the pet may have been added');
+        return { unknown };
+      }
+      default:
+        throw readError(outcome, throttle.isAfter429());
+    }
+  }
+
+  #track<T>(writing: Promise<T>): Promise<T> {
+    const end = () => this.#underWay.delete(writing);
+    this.#underWay.add(writing);
+    writing.then(end, end);
+    return writing;
+  }
+}
