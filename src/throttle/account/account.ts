@@ -29,11 +29,11 @@ import type { HeaderLimits } from './header-limits.ts';
  * the slot of its lease, so that a call that vanishes is free again too.
  *
  * Invariants, with w.total for the used permits of a window w:
- * 1. If no other client uses the key, w.total is at least what the upstream has counted in w plus what is in flight.
- * 2. A header lowers w.total to `used in the header + uncounted` at the lowest: a permit that was settled before a call was sent was counted
- *    before it, so only the others may be missing in its response. Example: the header says 40 used, and 3 permits were granted since: the count is 40 to 43. The oldest
- *    are dropped first, which keeps 1.
- * 3. A probe is safe: where a known reset is over and no permit was granted since, one call at least has left the window.
+ * 1. If no other client uses the key, w.total is at least the calls that the upstream has counted in w plus those in flight.
+ * 2. A header lowers w.total to `used in the header + uncounted` at the lowest. The upstream counted a permit that was settled
+ *    before a call was sent before that call, so its response lacks the others only. Example: the header says 40 used, and
+ *    3 permits were granted since: the count is 40 to 43. The oldest permits are dropped first, which keeps 1.
+ * 3. A probe is safe: if a known reset is over and no permit was granted since, one call at least has left the window.
  * 4. While paused nothing is granted; half-open, one probe at a time over all replicas.
  * 5. `granted` only grows: of two accounts of one key, the one with fewer is the older.
  * 6. Permits granted = sent + refunded + leased.
@@ -92,21 +92,42 @@ export function newAccount(epoch: string, isHalfOpen: boolean): Account {
 }
 
 /** Grants up to `wanted` permits. */
-export function take(account: Account, wanted: number, { nowMs, rules }: Moment): Taken {
-  passTime(account, nowMs, rules);
+export function take(account: Account, wanted: number, moment: Moment): Taken {
+  const { nowMs, rules } = moment;
   const { pause } = account;
+  passTime(account, nowMs, rules);
+
+  // 1. Nothing is granted during a pause, or while a window is exhausted and no reset has freed a call of it.
   if (nowMs < pause.untilMs) return noPermits('paused', pause.untilMs - nowMs);
   const left = leftOf(account, rules);
   for (const name of WINDOW_NAMES) {
-    if (left[name] <= 0 && !hasReset(account, name, nowMs))
-      return noPermits(name, freeInMs(account, name, nowMs, -left[name]));
+    const isExhausted = left[name] <= 0 && !hasReset(account, name, nowMs);
+    if (isExhausted) return noPermits(name, freeInMs(account, name, nowMs, -left[name]));
   }
+
+  // 2. One probe at a time follows a pause, and a reset that freed an unknown number of calls.
   const isProbe = pause.isHalfOpen || left.minute <= 0 || left.day <= 0;
   if (isProbe && nowMs < pause.probeUntilMs) return noPermits('probe', pause.probeUntilMs - nowMs);
+
+  // 3. Otherwise the rest of both windows is granted.
   const flying = inFlight(account, nowMs);
   const max = isProbe ? 1 : Math.min(left.minute, left.day, (rules.maxInFlight ?? Infinity) - flying);
   const granted = Math.max(0, Math.min(wanted, max));
-  const permit: Permit = {
+  const permit = newPermit(account, flying, isProbe, moment);
+
+  // 4. The permits are counted until the end of their lease.
+  account.granted += granted;
+  add(account.minute, permit.minuteSlot, granted);
+  add(account.day, permit.daySlot, granted);
+  if (isProbe) pause.probeUntilMs = nowMs + rules.probeMs;
+  else if (granted > 0) account.lastGrantAtMs = nowMs;
+
+  const permits = Array.from({ length: granted }, () => permit);
+  return granted < wanted ? { permits, wait: waitForMore(account, nowMs, rules) } : { permits };
+}
+
+function newPermit(account: Account, flying: number, isProbe: boolean, { nowMs, rules }: Moment): Permit {
+  return {
     epoch: account.epoch,
     grantedAtMs: nowMs,
     settledBefore: account.granted - flying,
@@ -114,15 +135,23 @@ export function take(account: Account, wanted: number, { nowMs, rules }: Moment)
     minuteSlot: freeSlot('minute', nowMs + rules.leaseMs),
     daySlot: freeSlot('day', nowMs + rules.leaseMs),
     isProbe,
-    isAfter429: isProbe && pause.incidents > 0,
+    isAfter429: isProbe && account.pause.incidents > 0,
   };
-  account.granted += granted;
-  add(account.minute, permit.minuteSlot, granted);
-  add(account.day, permit.daySlot, granted);
-  if (isProbe) pause.probeUntilMs = nowMs + rules.probeMs;
-  else if (granted > 0) account.lastGrantAtMs = nowMs;
-  const permits = Array.from({ length: granted }, () => permit);
-  return granted < wanted ? { permits, wait: waitForMore(account, nowMs, rules) } : { permits };
+}
+
+/** Returns why fewer permits were granted than wanted. */
+function waitForMore(account: Account, nowMs: number, rules: AccountRules): Taken['wait'] {
+  const { pause } = account;
+  if (nowMs < pause.probeUntilMs) return { by: 'probe', waitMs: pause.probeUntilMs - nowMs };
+
+  const left = leftOf(account, rules);
+  const name = left.day <= left.minute ? 'day' : 'minute';
+  // A share's calls in flight end at any time.
+  return { by: name, waitMs: left[name] > 0 ? SECOND_MS : freeInMs(account, name, nowMs, -left[name]) };
+}
+
+function noPermits(by: 'paused' | 'probe' | WindowName, waitMs: number): Taken {
+  return { permits: [], wait: { by, waitMs } };
 }
 
 /** Takes back a permit whose call was not sent. */
@@ -148,10 +177,12 @@ export function fail(account: Account, permit: Permit, response: CallResponse, m
 /** Settles a permit by a response that is neither a 429 nor a 5xx. */
 export function succeed(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
   settleAnswered(account, permit, response, moment);
-  const { pause } = account;
   // A response without headers may be a proxy's, which the upstream has not counted.
   if (response.headers) account.successes.count += 1;
-  if (permit.grantedAtMs <= pause.incidentAtMs || permit.epoch !== account.epoch) return;
+
+  const { pause } = account;
+  const isSentBeforePause = permit.grantedAtMs <= pause.incidentAtMs;
+  if (isSentBeforePause || permit.epoch !== account.epoch) return;
   Object.assign(pause, { isHalfOpen: false, incidents: 0, isBan: false, probeUntilMs: 0 });
 }
 
@@ -160,15 +191,16 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
   settle(account, permit, response, moment);
   const { nowMs, rules } = moment;
   const { pause } = account;
+
   // A call that was granted before the last incident belongs to it.
   const isEcho = permit.grantedAtMs <= pause.incidentAtMs;
   const incidents = isEcho ? Math.max(0, pause.incidents - 1) : pause.incidents;
-  // A ban follows a 429, which is the first incident.
-  const backoffMs = response.mayBeBanned
-    ? Math.min(MIN_BAN_MS * 2 ** Math.max(0, incidents - 1), MAX_BAN_MS)
-    : Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS);
-  const waitsMs = WINDOW_NAMES.map((name) => (leftOf(account, rules)[name] <= 0 ? resetInMs(account, name, nowMs) : 0));
-  const waitMs = Math.min(Math.max(response.retryAfterMs, backoffMs, ...waitsMs) + SECOND_MS, MAX_PAUSE_MS);
+
+  const backoffMs = response.mayBeBanned ? banMs(incidents) : Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS);
+  const left = leftOf(account, rules);
+  const resetsMs = WINDOW_NAMES.map((name) => (left[name] <= 0 ? resetInMs(account, name, nowMs) : 0));
+  const waitMs = Math.min(Math.max(response.retryAfterMs, backoffMs, ...resetsMs) + SECOND_MS, MAX_PAUSE_MS);
+
   pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);
   pause.isHalfOpen = true;
   pause.probeUntilMs = 0;
@@ -176,11 +208,17 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
   Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs, isBan: response.mayBeBanned });
 }
 
+/** Returns the pause for a probable ban. A ban follows a 429, which is the first incident. */
+function banMs(incidents: number): number {
+  return Math.min(MIN_BAN_MS * 2 ** Math.max(0, incidents - 1), MAX_BAN_MS);
+}
+
 /** An overloaded upstream mixes 429 with 5xx and silence, so a probe after a 429 that fails is another incident. */
 function pauseAgain(account: Account, permit: Permit, nowMs: number): void {
   const { pause } = account;
   const isOver = pause.incidents === 0 || permit.grantedAtMs <= pause.incidentAtMs;
   if (!permit.isAfter429 || isOver) return;
+
   const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** pause.incidents + SECOND_MS, MAX_FAILED_PROBE_PAUSE_MS);
   pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);
   pause.probeUntilMs = 0;
@@ -194,46 +232,56 @@ function settleAnswered(account: Account, permit: Permit, response: CallResponse
 }
 
 /** Moves a permit from its lease to the time of its response, and corrects the counts by its headers. */
-export function settle(account: Account, permit: Permit, response: CallResponse, { nowMs, rules }: Moment): void {
+export function settle(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
+  const { nowMs, rules } = moment;
   passTime(account, nowMs, rules);
+
   for (const name of WINDOW_NAMES) {
     const leased = name === 'minute' ? permit.minuteSlot : permit.daySlot;
-    if (permit.epoch === account.epoch && countIn(account[name], leased) > 0) {
-      add(account[name], leased, -1);
-      add(account[name], freeSlot(name, nowMs), 1);
-    }
+    const isLeased = permit.epoch === account.epoch && countIn(account[name], leased) > 0;
+    if (!isLeased) continue;
+    add(account[name], leased, -1);
+    add(account[name], freeSlot(name, nowMs), 1);
   }
+
   if (permit.isProbe) account.pause.probeUntilMs = 0;
-  correct(account, permit, response, { nowMs, rules });
+  correct(account, permit, response, moment);
 }
 
 function correct(account: Account, permit: Permit, { headers, tookMs }: CallResponse, { nowMs, rules }: Moment): void {
   if (!headers) return;
   const { name, isCertain } = windowOfHeaders(headers, permit, account, rules);
   const window = account[name];
+  const { reset } = headers;
+
+  // 1. Headers count the calls of all replicas, so they correct no share.
   if (rules.shareDivisor) {
     if (headers.remaining < 2 * rules.shareDivisor) pauseUntilReset(account, name, headers, nowMs);
     return;
   }
-  const { reset } = headers;
+
+  // 2. A response of an earlier window is too old.
   if (reset && window.reset && reset.id < window.reset.id - 1) return;
+
+  // 3. The limit in the header counts from now on.
   const other = account[OTHER_WINDOW[name]];
   if (contradicts(name, headers.limit, other.limit)) other.limit = undefined;
   window.limit = headers.limit;
   if (isCertain) account.isPlanKnown = true;
+
+  // 4. The count moves between the bounds of the header (invariant 2).
   const used = Math.max(0, headers.limit - headers.remaining);
   const uncounted = account.granted - permit.settledBefore - 1;
   const excess = window.total - used - uncounted;
   if (excess > 0 && permit.epoch === account.epoch) dropOldest(window, excess);
   const missing = used - window.total;
   if (missing > 0) add(window, freeSlot(name, nowMs), missing);
+
+  // 5. Permits of other clients are free at the reset.
   if (!reset) return;
   if (!window.reset || window.reset.id < reset.id) {
-    window.reset = {
-      fromMs: nowMs - tookMs + reset.inMs - SECOND_MS,
-      byMs: nowMs + reset.inMs + SECOND_MS,
-      id: reset.id,
-    };
+    const atMs = nowMs + reset.inMs;
+    window.reset = { fromMs: atMs - tookMs - SECOND_MS, byMs: atMs + SECOND_MS, id: reset.id };
   }
   keepUntilReset(window, name, window.reset);
 }
@@ -242,17 +290,4 @@ function correct(account: Account, permit: Permit, { headers, tookMs }: CallResp
 function pauseUntilReset(account: Account, name: WindowName, headers: HeaderLimits, nowMs: number): void {
   const inMs = headers.reset?.inMs ?? WINDOWS[name].lengthMs;
   account.pause.untilMs = Math.max(account.pause.untilMs, nowMs + Math.min(inMs + SECOND_MS, MAX_PAUSE_MS));
-}
-
-function waitForMore(account: Account, nowMs: number, rules: AccountRules): Taken['wait'] {
-  const { pause } = account;
-  if (nowMs < pause.probeUntilMs) return { by: 'probe', waitMs: pause.probeUntilMs - nowMs };
-  const left = leftOf(account, rules);
-  const name = left.day <= left.minute ? 'day' : 'minute';
-  // A share's calls in flight end at any time.
-  return { by: name, waitMs: left[name] > 0 ? SECOND_MS : freeInMs(account, name, nowMs, -left[name]) };
-}
-
-function noPermits(by: 'paused' | 'probe' | WindowName, waitMs: number): Taken {
-  return { permits: [], wait: { by, waitMs } };
 }

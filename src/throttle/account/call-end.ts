@@ -27,10 +27,12 @@ export function callEndOf(
 ): CallEnd {
   if (!sent) return { kind: 'unused' };
   if (!rateLimit) return { kind: 'lost' };
+
   const isUnauthenticated = outcome.kind === 'unauthenticated';
   // The headers for an unknown key describe no plan.
   const headers = isUnauthenticated ? undefined : headerLimits(rateLimit, nowMs);
   const response = { headers, tookMs };
+
   const isRejected = isUnauthenticated || outcome.kind === 'forbidden';
   const mayBeBanned = isRejected && permit.isAfter429;
   if (outcome.kind === 'rate-limited' || mayBeBanned) {
@@ -46,7 +48,7 @@ function isProof({ kind }: UpstreamAnswer<unknown>['outcome'], status: number): 
   return (status >= 200 && status < 300) || kind === 'invalid' || kind === 'not-found';
 }
 
-/** Whether nothing is known of the key: it may be made up. */
+/** Whether no response says anything about the key: it may be made up. */
 export function isBlank({ isProven, minute, day, pause }: Account): boolean {
   return !isProven && minute.limit === undefined && day.limit === undefined && pause.incidents === 0;
 }

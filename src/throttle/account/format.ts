@@ -16,7 +16,7 @@ const WINDOW = z.object({
    */
   reset: z.object({ fromMs: time, byMs: time, id: z.number() }).optional(),
 });
-const SPENT = WINDOW.refine(
+const CONSISTENT_WINDOW = WINDOW.refine(
   ({ slots, counts, total }) =>
     slots.length === counts.length &&
     slots.every((slot, index) => slot > (slots[index - 1] ?? -1)) &&
@@ -31,8 +31,8 @@ export const ACCOUNT = z.object({
   granted: count,
   /** When the last permit was granted that was no probe, or the last probe that was answered. */
   lastGrantAtMs: time,
-  minute: SPENT,
-  day: SPENT,
+  minute: CONSISTENT_WINDOW,
+  day: CONSISTENT_WINDOW,
   /** The plan that the process which started last was configured with. */
   configured: z.object({ perMinute: count, perDay: count, startedAtMs: time }).optional(),
   /** Whether a header has named the plan, rather than a guess. */

@@ -3,7 +3,7 @@ import type { RateLimitHeaders } from '../../upstream/rate-limit-headers.ts';
 export type HeaderLimits = NonNullable<ReturnType<typeof headerLimits>>;
 
 const DAY_MS = 86_400_000;
-/** Timestamps of our time: in seconds below the one and in milliseconds above the other; what is smaller is seconds from now. */
+/** A reset above the first is a timestamp in seconds, above the second in milliseconds; a smaller one is seconds from now. */
 const MIN_TIMESTAMP_S = 1_000_000_000;
 const MIN_TIMESTAMP_MS = 100_000_000_000;
 

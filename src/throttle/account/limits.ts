@@ -3,7 +3,7 @@ import type { AssumedPlan, Plan } from '../../plan.ts';
 import type { Account, Permit, WindowName } from './format.ts';
 import type { HeaderLimits } from './header-limits.ts';
 
-/** What holds for every account of a process. */
+/** Rules for all accounts of a process. */
 export interface AccountRules {
   /** The plan of a key before the first headers. */
   readonly plan: AssumedPlan;
@@ -33,7 +33,7 @@ interface KnownLimits {
 const FIELDS = { minute: 'perMinute', day: 'perDay' } as const;
 export const OTHER_WINDOW = { minute: 'day', day: 'minute' } as const;
 
-/** Returns the limits to count by: from headers, else configured, else those of the plan that one window names; at first Free's. */
+/** Returns the limits to count by: in headers, else configured, else of the plan that one window names; at first Free's. */
 export function limitsOf({ minute, day, configured }: KnownLimits, assumed: AssumedPlan): Limits {
   const plan = configured ?? assumed;
   const isKnown = configured !== undefined || assumed.known;
@@ -47,7 +47,7 @@ export function limitsOf({ minute, day, configured }: KnownLimits, assumed: Assu
   }
 }
 
-/** Returns which limits are known rather than assumed: from headers, configured, or of a published plan that one of them names. */
+/** Returns which limits are known rather than assumed: in headers, configured, or of the published plan that a header names. */
 export function knownWindows({ configured, isPlanKnown, minute, day }: Account): Readonly<Record<WindowName, boolean>> {
   const isNamed = (name: WindowName, limit: number | undefined) =>
     isPlanKnown && limit !== undefined && isPublished(FIELDS[name], limit);
@@ -65,7 +65,9 @@ export function knownPlanName(account: Account, assumed: AssumedPlan): string | 
   return planName({ perMinute: minute, perDay: day });
 }
 
+/** A reset farther ahead is not a minute's. */
 const FAR_MS = 120_000;
+/** A minute's reset is nearer. */
 const NEAR_MS = 61_000;
 
 /**
@@ -81,6 +83,7 @@ export function windowOfHeaders(
   const known = limitsOf(account, plan);
   const isConfigured = plan.known || account.configured !== undefined;
   const used = limit - remaining;
+
   // 1. Far resets are the day's; but a limit that only a published minute has is the minute's, however its reset is written.
   if (reset && reset.inMs > FAR_MS) return certain(isMinuteAlone(limit) && limit !== known.day ? 'minute' : 'day');
   // 2. The minute as known.

@@ -7,27 +7,31 @@ export function absorb(account: Account, own: Account): void {
   for (const name of WINDOW_NAMES) {
     for (const slot of own[name].slots) add(account[name], slot, countIn(own[name], slot));
   }
+
   account.isProven ||= own.isProven;
   account.granted += own.granted;
   account.lastGrantAtMs = Math.max(account.lastGrantAtMs, own.lastGrantAtMs);
-  // Other pauses of a share only end the share.
+
+  // A share's pause without a 429 ends the share only.
   if (own.pause.incidents > 0) takeLaterPause(account, own);
   account.pause.isHalfOpen = true;
 }
 
 /**
- * Completes an account of which Redis has lost some with what this replica saw last: the larger count of each slot. The epoch
- * differs from the seen one afterwards, so permits that were granted before lower no count.
+ * Restores an account of which Redis has lost some from the account as this replica saw it last: the larger count of each slot
+ * holds. The epoch differs from the seen one afterwards, so permits that were granted before lower no count.
  */
 export function restore(found: Account, seen: Account): void {
   const before = found.minute.total;
   for (const name of WINDOW_NAMES) takeMore(found[name], seen[name]);
   found.granted = Math.max(found.granted + found.minute.total - before, seen.granted);
   if (found.epoch === seen.epoch) found.epoch = randomUUID();
+
   found.lastGrantAtMs = Math.max(found.lastGrantAtMs, seen.lastGrantAtMs);
   found.configured ??= seen.configured;
   found.isProven ||= seen.isProven;
   found.isPlanKnown ||= seen.isPlanKnown;
+
   takeLaterPause(found, seen);
   found.pause.isHalfOpen = true;
 }
@@ -40,6 +44,7 @@ function takeMore(found: WindowCount, seen: WindowCount): void {
 
 function takeLaterPause(account: Account, { pause }: Account): void {
   if (pause.untilMs <= account.pause.untilMs) return;
+
   const { untilMs, isBan } = pause;
   const incidents = Math.max(account.pause.incidents, pause.incidents);
   const incidentAtMs = Math.max(account.pause.incidentAtMs, pause.incidentAtMs);

@@ -15,7 +15,7 @@ interface WindowState {
   readonly resetInMs: number;
 }
 
-/** The quota of a key, as this process saw it last. Durations are milliseconds from now; windows are computed when they are read. */
+/** The quota of a key, as this process saw it last. Durations are from now; a window is computed when it is read. */
 export class QuotaState {
   /** How long the key is paused after a 429; 0 where it is not, as where a share ends for a while. */
   readonly pausedForMs: number;

@@ -16,7 +16,7 @@ const WHOLE_MINUTE_MS = 61_000;
 const MAX_IN_FLIGHT = 2;
 
 /**
- * Opens a replica's share of the plan for the time without Redis: a part of the minute, and of what is left of the day.
+ * Opens a replica's share of the plan for the time without Redis: a part of the minute, and of the rest of the day.
  *
  * @param seen the account as this replica saw it last; undefined if it never did.
  * @param shareDivisor among how many replicas the plan is divided.
@@ -47,7 +47,7 @@ export function openShare(
   };
 }
 
-/** Takes over what is known of the key, without the used permits: the stored account still counts them. */
+/** Copies limits, plan and pause, without the used permits: the stored account still counts them. */
 function continueFrom(seen: Account, account: Account, nowMs: number): void {
   account.minute.limit = seen.minute.limit;
   account.day.limit = seen.day.limit;

@@ -13,7 +13,7 @@ export interface Wait {
   readonly cause?: 'no-contact' | 'share' | undefined;
 }
 
-/** Returns the minimum wait of a call with `ahead` others before it: what is not known counts as free. */
+/** Returns the minimum wait of a call with `ahead` others before it; calls of a limit that is not known yet wait for nothing. */
 export function waitOf(account: Account, ahead: number, nowMs: number, rules: AccountRules): Wait {
   const pausedMs = Math.max(0, account.pause.untilMs - nowMs);
   const left = leftOf(account, rules);

@@ -2,7 +2,7 @@ import { isOnTheHour, limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
 import type { Account, WindowCount, WindowName } from './format.ts';
 
-/** Slots are short enough that little of a window is wasted, and few enough to be kept. */
+/** Slots are so short that little of a window is wasted, and so few that an account stays small. */
 export const WINDOWS = {
   minute: { lengthMs: 60_000, slotMs: 1_000 },
   day: { lengthMs: 86_400_000, slotMs: 600_000 },
@@ -14,9 +14,12 @@ const GUARD_MS = 500;
 export const MAX_PAUSE_MS = 86_400_000;
 const SUCCESSES_FOR_MS = 43_200_000;
 
-/** Drops what has ended by `nowMs`, and bounds times that lie too far ahead, since the clock may have been set back. */
+/** Drops permits, resets and pauses that have ended by `nowMs`, and bounds those too far ahead: the clock may have been set back. */
 export function passTime(account: Account, nowMs: number, rules: AccountRules): void {
+  // 1. The configured plan.
   adoptConfigured(account, rules);
+
+  // 2. Used permits and resets.
   for (const name of WINDOW_NAMES) {
     const window = account[name];
     const { lengthMs } = WINDOWS[name];
@@ -26,12 +29,18 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
     if (window.reset && window.reset.byMs > nowMs + lengthMs + rules.leaseMs) window.reset = undefined;
   }
   account.lastGrantAtMs = Math.min(account.lastGrantAtMs, nowMs);
+
+  // 3. Successes, for half a day.
   const sinceMs = nowMs - account.successes.sinceMs;
   if (sinceMs > SUCCESSES_FOR_MS || sinceMs < 0) account.successes = { count: 0, sinceMs: nowMs };
+
+  // 4. The pause.
   const { pause } = account;
   pause.untilMs = Math.min(pause.untilMs, nowMs + MAX_PAUSE_MS);
   pause.probeUntilMs = Math.min(pause.probeUntilMs, nowMs + rules.probeMs);
   pause.incidentAtMs = Math.min(pause.incidentAtMs, nowMs);
+
+  // 5. A calendar day that has begun.
   beginDay(account, nowMs);
 }
 
@@ -39,10 +48,11 @@ function moveBack(window: WindowCount, latest: number): void {
   for (const slot of window.slots.filter((each) => each > latest)) move(window, slot, latest);
 }
 
-/** Empties a calendar day, which resets on the hour, at its reset; a probe confirms it. */
+/** Empties a calendar's day, which resets on the hour, at its reset; a probe confirms it. */
 function beginDay(account: Account, nowMs: number): void {
   const { day, pause } = account;
   if (!day.reset || day.reset.byMs > nowMs || !isOnTheHour(day.reset.id)) return;
+
   const flying = Math.min(inFlight(account, nowMs), day.total);
   Object.assign(day, newWindow());
   day.reset = undefined;
@@ -51,19 +61,25 @@ function beginDay(account: Account, nowMs: number): void {
 }
 
 /**
- * Adopts the configured plan of the process that started last, or forgets it where that one has none. A plan that changed also
+ * Adopts the configured plan of the process that started last, or forgets it if that process has none. A plan that changed also
  * replaces the limits from headers.
  */
 function adoptConfigured(account: Account, { plan, startedAtMs }: AccountRules): void {
   const before = account.configured;
   if (before && before.startedAtMs >= startedAtMs) return;
-  if (!plan.known) return void (account.configured = undefined);
+  if (!plan.known) {
+    account.configured = undefined;
+    return;
+  }
+
   const { perMinute, perDay } = plan;
   account.configured = { perMinute, perDay, startedAtMs };
+
   const { minute, day } = before
     ? limitsOf({ minute: {}, day: {}, configured: before }, plan)
     : limitsOf(account, plan);
   if (minute === perMinute && day === perDay) return;
+
   account.minute.limit = undefined;
   account.day.limit = undefined;
   account.pause.isHalfOpen = true;
@@ -76,11 +92,13 @@ export function hasReset(account: Account, name: WindowName, nowMs: number): boo
   return account[name].total > inFlight(account, nowMs);
 }
 
-/** Returns the minimum time until more than `needed` used permits are free again: a call in flight may end now, whatever its lease. */
+/** Returns the minimum time until more than `needed` used permits are free again. A call in flight may end now. */
 export function freeInMs(account: Account, name: WindowName, nowMs: number, needed: number): number {
   const { slots, counts, reset } = account[name];
-  const resetMs = reset && reset.byMs > nowMs && account.lastGrantAtMs < reset.fromMs ? reset.byMs - nowMs : Infinity;
+  const isResetAhead = reset !== undefined && reset.byMs > nowMs && account.lastGrantAtMs < reset.fromMs;
+  const resetMs = isResetAhead ? reset.byMs - nowMs : Infinity;
   const settledSlot = freeSlot(name, nowMs);
+
   let freed = 0;
   for (const [index, slot] of slots.entries()) {
     freed += counts[index] ?? 0;
@@ -91,11 +109,12 @@ export function freeInMs(account: Account, name: WindowName, nowMs: number, need
   return Math.min(resetMs, WINDOWS[name].lengthMs);
 }
 
-/** Returns the time until the known reset; 0 where none is ahead. */
+/** Returns the time until the known reset; 0 if none is ahead. */
 export function resetInMs(account: Account, name: WindowName, nowMs: number): number {
   return Math.max(0, (account[name].reset?.byMs ?? 0) - nowMs);
 }
 
+/** Returns how many permits of each window are left; below 0 where the limit went down. */
 export function leftOf(account: Account, rules: AccountRules): Record<WindowName, number> {
   const limits = rules.limits ?? limitsOf(account, rules.plan);
   return { minute: limits.minute - account.minute.total, day: limits.day - account.day.total };
@@ -133,8 +152,10 @@ export function add(window: WindowCount, slot: number, count: number): void {
   const after = Math.max(0, before + count);
   if (before === 0 && after === 0) return;
   window.total += after - before;
-  // Most changes are near the end.
+
+  // Searches from the end, where nearly all changes are.
   const index = slots.findLastIndex((each) => each <= slot);
+
   if (before === 0) {
     slots.splice(index + 1, 0, slot);
     counts.splice(index + 1, 0, after);
@@ -149,7 +170,7 @@ export function countIn({ slots, counts }: WindowCount, slot: number): number {
   return counts[slots.lastIndexOf(slot)] ?? 0;
 }
 
-/** Returns the slot that is free first; Infinity where nothing is used. */
+/** Returns the slot that is free first; Infinity if nothing is used. */
 function first({ slots }: WindowCount): number {
   return slots[0] ?? Infinity;
 }
@@ -171,6 +192,7 @@ export function keepUntilReset(
   for (const slot of window.slots.filter((each) => each * slotMs < fromMs)) move(window, slot, resetSlot);
 }
 
+/** Drops the permits that would be free first. */
 export function dropOldest(window: WindowCount, excess: number): void {
   const minTotal = Math.max(0, window.total - excess);
   while (window.total > minTotal) add(window, first(window), minTotal - window.total);
