@@ -1,6 +1,7 @@
 import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
-import type { PendingRead, PendingReads, ReadWaiter } from './pending-reads.ts';
+import type { PendingReads } from './pending-reads.ts';
 import type { ReadKey } from './read-key.ts';
+import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
 type PlannedCalls = ReadonlyMap<ReadKey, readonly PendingRead[]>;
 

@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.ts';
-import type { PetqlError } from '../errors.ts';
 import type { KeyLog } from '../log.ts';
 import { MOMENT_MS, graceLeftMs, inTime } from '../time-limit.ts';
 import type { Refusal } from '../throttle/refusal.ts';
@@ -13,53 +12,11 @@ import type { PetCache } from './pet-cache.ts';
 import { LISTS, isList } from './read-key.ts';
 import type { ReadKey } from './read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
+import { accepts } from './read-waiter.ts';
+import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 import { answerFrom } from './snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 import { StoreFacts } from './store-facts.ts';
-
-/** A read that waits for a call, and all requests that wait for it. */
-export interface PendingRead extends PlannedRead {
-  readonly tried: Set<ReadKey>;
-  readonly waiters: Set<ReadWaiter>;
-  /** The latest generation of its waiters. */
-  generation: number;
-}
-
-/** One read of one request. */
-export interface ReadWaiter {
-  readonly read: PendingRead;
-  readonly request: ReadRequest;
-  /** Generation at arrival. */
-  readonly generation: number;
-  /** Send time of the oldest call that may answer it. */
-  readonly notBeforeMs: number;
-  /** Whether the request accepts a stale entry that is cached: then the read does not wait for the quota. */
-  readonly isRefresh: boolean;
-  /** When its deadline came, Infinity before. After that it waits only for calls that were sent before. */
-  lateSinceMs: number;
-  /** Resolves once the call that may be billed to it is sent, or fails to be; undefined without such a call. */
-  sending: Promise<void> | undefined;
-  /** The error of a call that it waited for. */
-  failed: PetqlError | undefined;
-  readonly result: PromiseWithResolvers<ReadResult>;
-}
-
-/** A call in flight. */
-export interface Flight {
-  readonly key: ReadKey;
-  readonly sentAtMs: number;
-  readonly generation: number;
-  /** Whether it is an early retry (failed-calls.ts). */
-  readonly isRetry: boolean;
-  readonly billedTo: ReadWaiter | undefined;
-  /** Resolves once the call has a connection, or has none. */
-  readonly sending: PromiseWithResolvers<void>;
-}
-
-/** Rule 3: read your writes, and no response from before the moment that the request names. */
-export function accepts(waiter: ReadWaiter, { sentAtMs, generation }: Flight): boolean {
-  return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;
-}
 
 /** Different reads that may wait at a time. */
 const MAX_PENDING = 1_000;

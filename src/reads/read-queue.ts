@@ -8,13 +8,14 @@ import type { Freshness } from './freshness.ts';
 import { NO_PAYERS, findPayers } from './payers.ts';
 import type { Payers } from './payers.ts';
 import { PendingReads } from './pending-reads.ts';
-import type { PendingRead, PendingReadsOptions, ReadWaiter } from './pending-reads.ts';
+import type { PendingReadsOptions } from './pending-reads.ts';
 import { ReadFailures, unprovableError } from './read-failures.ts';
 import type { ReadFailuresOptions } from './read-failures.ts';
 import type { ReadKey } from './read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, StaleReason } from './read-request.ts';
 import { ReadSender } from './read-sender.ts';
 import type { ReadSenderOptions } from './read-sender.ts';
+import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { Snapshot } from './snapshot.ts';
 
 interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions {
