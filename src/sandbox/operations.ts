@@ -5,7 +5,7 @@ import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import { MAX_PETS } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
 
-/** In code points. */
+/** Counts code points. */
 const MAX_NAME_LENGTH = 255;
 const DEPRECATED_AT_MS = Date.UTC(2025, 11, 5);
 const SUNSET_AT_MS = Date.UTC(2030, 11, 5);
@@ -13,7 +13,7 @@ const SUNSET_AT_MS = Date.UTC(2030, 11, 5);
 /** A request that passed authentication and limits. */
 interface OperationRequest {
   readonly method: string;
-  /** Below `/v1`. */
+  /** The path below `/v1`. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly body: string;
@@ -32,7 +32,7 @@ export interface OperationResponse {
  *
  * - Order of a list: by id, lowest first, cut at `limit`. No paging, so no Link header.
  * - `status` omitted on creation: the pet has none, in this response and in later ones.
- * - `id` in a creation body, and fields that the contract does not know: ignored.
+ * - `id` in a creation body, and fields that the contract does not have: ignored.
  * - `limit` out of bounds or not a number, an unknown `status`, a `petId` that is no int64: 400.
  * - Names: 1 to 255 characters (code points), not all blank, no control characters, no lone surrogates. Category ids: any
  *   int64; beyond the exact integers of a double, written in digits alone.
@@ -53,6 +53,7 @@ export function runOperation(pets: PetStore, request: OperationRequest): Operati
     if (method === 'GET') return listPets(pets, request);
     return method === 'POST' ? createPet(pets, request) : methodNotAllowed('GET, POST');
   }
+
   const petId = /^\/pets\/([^/]+)$/.exec(path)?.[1];
   if (petId === undefined) return errorResponse(404, 'not_found', 'There is nothing at this path.');
   return method === 'GET' ? getPet(pets, petId, request) : methodNotAllowed('GET');
@@ -73,6 +74,7 @@ function listPets(pets: PetStore, { query }: OperationRequest): OperationRespons
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > 100) {
     return badRequest('limit: expected a whole number from 1 to 100.');
   }
+
   const status = query.get('status') ?? undefined;
   if (status !== undefined && !isPetStatus(status)) return badRequest(STATUS_EXPECTED);
   return { status: 200, body: JSON.stringify(pets.list(Number(limit), status).map(wirePet)) };
@@ -81,6 +83,7 @@ function listPets(pets: PetStore, { query }: OperationRequest): OperationRespons
 function createPet(pets: PetStore, { body }: OperationRequest): OperationResponse {
   const pet = readNewPet(body);
   if (typeof pet === 'string') return badRequest(pet);
+
   const added = pets.add(pet);
   if (!added) return errorResponse(409, 'store_full', `The store holds ${MAX_PETS} pets and takes no more.`);
   return { status: 201, body: JSON.stringify(wirePet(added)) };
@@ -90,23 +93,23 @@ function getPet(pets: PetStore, petId: string, { nowMs }: OperationRequest): Ope
   if (nowMs >= SUNSET_AT_MS) {
     return errorResponse(410, 'gone', 'This operation was removed; use GET /pets with the status filter.');
   }
+
   const id = parseInt64(petId);
-  const pet = id && pets.get(id);
-  if (pet) return { status: 200, headers: DEPRECATION, body: JSON.stringify(wirePet(pet)) };
-  return id === undefined
-    ? errorResponse(400, 'bad_request', 'petId: expected an int64.', DEPRECATION)
-    : errorResponse(404, 'not_found', 'The requested resource could not be found.', DEPRECATION);
+  if (id === undefined) return errorResponse(400, 'bad_request', 'petId: expected an int64.', DEPRECATION);
+  const pet = pets.get(id);
+  if (!pet) return errorResponse(404, 'not_found', 'The requested resource could not be found.', DEPRECATION);
+  return { status: 200, headers: DEPRECATION, body: JSON.stringify(wirePet(pet)) };
 }
 
 const STATUS_EXPECTED = `status: expected one of ${PET_STATUSES.join(', ')}.`;
 
-/** RFC 9745 and RFC 8594. */
+/** Follows RFC 9745 and RFC 8594. */
 const DEPRECATION = {
   deprecation: `@${DEPRECATED_AT_MS / 1000}`,
   sunset: new Date(SUNSET_AT_MS).toUTCString(),
 };
 
-/** Returns the pet to add, or what is wrong with the body. */
+/** Returns the pet to add, or a text that says why the body has none. */
 function readNewPet(body: string): NewPet | string {
   let json: unknown;
   try {
@@ -115,6 +118,7 @@ function readNewPet(body: string): NewPet | string {
     return 'The body: expected JSON.';
   }
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return 'The body: expected an object.';
+
   const { name, categoryId, status } = json as Record<string, unknown>;
   if (typeof name !== 'string' || !isName(name)) {
     return `name: expected 1 to ${MAX_NAME_LENGTH} characters, not all blank, without control characters and lone surrogates.`;

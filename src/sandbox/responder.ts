@@ -2,10 +2,10 @@ import type { Clock } from '../clock.ts';
 import { errorResponse, runOperation } from './operations.ts';
 import type { OperationResponse } from './operations.ts';
 import type { PetStore } from './pet-store.ts';
-import { createUsageLimits } from './usage-limits.ts';
+import { UsageLimits } from './usage-limits.ts';
 import type { Admission, SandboxKeys } from './usage-limits.ts';
 
-/** An HTTP request, however it came. */
+/** An HTTP request, over a socket or within the process. */
 export interface SandboxRequest {
   readonly method: string;
   /** The path below the origin, with its query. */
@@ -26,6 +26,8 @@ export interface SandboxCall {
   readonly status: number;
 }
 
+export type Responder = (request: SandboxRequest) => OperationResponse;
+
 interface ResponderOptions {
   readonly pets: PetStore;
   readonly keys: SandboxKeys;
@@ -34,20 +36,20 @@ interface ResponderOptions {
   readonly onCall: ((call: SandboxCall) => void) | undefined;
 }
 
-/** Replaces a request target that is no URL; no path of the API. */
+/** Replaces a request target that is no URL. The API has no such path. */
 const NOWHERE = 'http://sandbox.invalid/';
 
 /** Returns a function that authenticates a request, counts it, runs it and responds, with the headers of pet-api.md. */
-export function createResponder({ pets, keys, clock, onCall }: ResponderOptions) {
-  const limits = new Map(Object.entries(keys).map(([key, plan]) => [key, createUsageLimits(plan)]));
+export function createResponder({ pets, keys, clock, onCall }: ResponderOptions): Responder {
+  const limits = new Map(Object.entries(keys).map(([key, plan]) => [key, new UsageLimits(plan)]));
 
-  return (request: SandboxRequest): OperationResponse => {
+  return (request) => {
     const { method } = request;
     const key = /^Bearer +(\S+)$/i.exec(request.authorization ?? '')?.[1];
     const url = URL.parse(request.target, NOWHERE) ?? new URL(NOWHERE);
     const path = /^\/v1(\/.*)$/.exec(url.pathname)?.[1];
     const nowMs = clock.now();
-    const admission = limits.get(key ?? '')?.(nowMs);
+    const admission = limits.get(key ?? '')?.admit(nowMs);
 
     const response = run();
     const body = admission ? request.body : '';
@@ -79,7 +81,7 @@ function rejection({ kind, resetAtMs }: Admission, nowMs: number): OperationResp
 function standardHeaders(admission: Admission | undefined, nowMs: number): Record<string, string> {
   const { limit, remaining, resetAtMs } = admission ?? { limit: 0, remaining: 0, resetAtMs: nowMs };
   return {
-    // By the sandbox's clock, which a test may have moved.
+    // The clock of the sandbox, which a test may have moved.
     date: new Date(nowMs).toUTCString(),
     'x-ratelimit-limit': String(limit),
     'x-ratelimit-remaining': String(remaining),

@@ -6,7 +6,7 @@ import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import { httpOrigin } from '../http-origin.ts';
 import type { OperationResponse } from './operations.ts';
-import { openPetStore } from './pet-store.ts';
+import { PetStore } from './pet-store.ts';
 import { createResponder } from './responder.ts';
 import type { SandboxCall } from './responder.ts';
 import type { SeedPet } from './seed.ts';
@@ -30,32 +30,37 @@ export interface SandboxOptions {
   readonly onCall?: (call: SandboxCall) => void;
 }
 
-export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+export interface Sandbox {
+  /** The base URL, with its `/v1`. */
+  readonly url: string;
+  /** Closes every connection and the store. */
+  readonly close: () => Promise<void>;
+}
 
 /**
  * Starts the pet API of pet-api.md as an HTTP server.
  *
  * @throws Error of node:net when it cannot listen there, of node:sqlite when the file cannot be opened.
  */
-export async function startSandbox(options: SandboxOptions = {}) {
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { host = '127.0.0.1', port = 0, keys = DEMO_KEYS, clock = systemClock, onCall } = options;
-  const pets = openPetStore(options.file, options.seeds);
+  const pets = new PetStore(options.file, options.seeds);
   const respond = createResponder({ pets, keys, clock, onCall });
 
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.destroy());
   });
+
   try {
     await once(server.listen(port, host), 'listening');
   } catch (error) {
     pets.close();
     throw error;
   }
+
   const origin = httpOrigin(server);
   return {
-    /** The base URL, with its `/v1`. */
     url: `${origin}/v1`,
-    /** Closes every connection and the store. */
     async close() {
       const closed = once(server, 'close');
       server.close().closeAllConnections();
@@ -72,7 +77,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
 }
 
 function send(response: ServerResponse, { status, headers, body }: OperationResponse): void {
-  // The headers have a Date, by the sandbox's clock.
+  // The headers have a Date already, by the clock of the sandbox.
   response.sendDate = false;
   const fixed = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
   response.writeHead(status, { ...fixed, ...headers }).end(body);

@@ -29,7 +29,7 @@ export function seedPets(): SeedPet[] {
   return [...pets, { id, name: 'Methuselah', categoryId, status: 'available' } as SeedPet];
 }
 
-/** Mixes them, so that the first list shows every status: 7 is prime to 249, so each place comes once. */
+/** Mixes the statuses, so that the first list has every one: 7 is prime to 249, so each place comes once. */
 function statusOf(index: number): PetStatus | undefined {
   const place = (index * 7) % 249;
   if (place < 139) return 'available';

@@ -3,7 +3,7 @@ interface SandboxPlan {
   readonly name: string;
   readonly perMinute: number;
   readonly perDay: number;
-  /** Whether every tenth response describes the day, from the second one on: a custom minute does not tell it. */
+  /** Whether every tenth response describes the day, from the second one on: the limit of a custom minute does not show it. */
   readonly isDayShown?: boolean;
 }
 
@@ -30,46 +30,71 @@ export interface Admission {
   readonly resetAtMs: number;
 }
 
-/**
- * Returns a function that counts a request of one key in both windows, or rejects it without counting. It shares no code with
- * the gateway's throttle, since that would hide its mistakes.
- */
-export function createUsageLimits({
-  perMinute,
-  perDay,
-  isDayShown = false,
-}: SandboxPlan): (nowMs: number) => Admission {
-  const minute = { limit: perMinute, lengthMs: 60_000, used: 0, startMs: 0 };
-  const day = { limit: perDay, lengthMs: 86_400_000, used: 0, startMs: 0 };
-  let rejections = 0;
-  let rejectedUntilMs = 0;
-  let bannedUntilMs = 0;
+interface Window {
+  readonly limit: number;
+  readonly lengthMs: number;
+  used: number;
+  startMs: number;
+}
 
-  return (nowMs) => {
-    for (const window of [minute, day]) {
+/** Counts the requests of one key. It shares no code with the gateway's throttle, since that would hide its mistakes. */
+export class UsageLimits {
+  readonly #minute: Window;
+  readonly #day: Window;
+  readonly #isDayShown: boolean;
+  /** Rejections since a window was full. */
+  #rejections = 0;
+  /** The end of the window that was full at the last rejection. */
+  #rejectedUntilMs = 0;
+  #bannedUntilMs = 0;
+
+  constructor({ perMinute, perDay, isDayShown = false }: SandboxPlan) {
+    this.#minute = { limit: perMinute, lengthMs: 60_000, used: 0, startMs: 0 };
+    this.#day = { limit: perDay, lengthMs: 86_400_000, used: 0, startMs: 0 };
+    this.#isDayShown = isDayShown;
+  }
+
+  /** Counts a request in both windows, or rejects it without counting. */
+  admit(nowMs: number): Admission {
+    this.#startWindows(nowMs);
+    if (nowMs < this.#bannedUntilMs) return rejected('banned', this.#tightest().limit, this.#bannedUntilMs);
+
+    const full = [this.#day, this.#minute].find(({ used, limit }) => used >= limit);
+    if (full) return this.#reject(nowMs, full);
+
+    this.#minute.used += 1;
+    this.#day.used += 1;
+    return this.#admitted();
+  }
+
+  #startWindows(nowMs: number): void {
+    for (const window of [this.#minute, this.#day]) {
       const startMs = nowMs - (nowMs % window.lengthMs);
       if (startMs !== window.startMs) Object.assign(window, { startMs, used: 0 });
     }
-    if (nowMs < bannedUntilMs) return rejected('banned', tightest().limit, bannedUntilMs);
-    const full = [day, minute].find(({ used, limit }) => used >= limit);
-    if (full) return reject(nowMs, full.limit, full.startMs + full.lengthMs);
-    minute.used += 1;
-    day.used += 1;
-    const { limit, used, startMs, lengthMs } = isDayShown && day.used % 10 === 2 ? day : tightest();
-    return { kind: 'admitted', limit, remaining: limit - used, resetAtMs: startMs + lengthMs };
-  };
-
-  function tightest() {
-    return day.limit - day.used < minute.limit - minute.used ? day : minute;
   }
 
-  function reject(nowMs: number, limit: number, untilMs: number): Admission {
-    rejections = nowMs < rejectedUntilMs ? rejections + 1 : 1;
-    rejectedUntilMs = untilMs;
-    if (rejections < REJECTIONS_BEFORE_BAN) return rejected('limited', limit, untilMs);
-    bannedUntilMs = nowMs + BAN_MS;
-    rejections = 0;
-    return rejected('banned', limit, bannedUntilMs);
+  #reject(nowMs: number, { limit, startMs, lengthMs }: Window): Admission {
+    const endMs = startMs + lengthMs;
+    this.#rejections = nowMs < this.#rejectedUntilMs ? this.#rejections + 1 : 1;
+    this.#rejectedUntilMs = endMs;
+    if (this.#rejections < REJECTIONS_BEFORE_BAN) return rejected('limited', limit, endMs);
+
+    this.#rejections = 0;
+    this.#bannedUntilMs = nowMs + BAN_MS;
+    return rejected('banned', limit, this.#bannedUntilMs);
+  }
+
+  #admitted(): Admission {
+    const showsDay = this.#isDayShown && this.#day.used % 10 === 2;
+    const { limit, used, startMs, lengthMs } = showsDay ? this.#day : this.#tightest();
+    return { kind: 'admitted', limit, remaining: limit - used, resetAtMs: startMs + lengthMs };
+  }
+
+  /** Returns the window with fewer requests left, the minute when both have the same. */
+  #tightest(): Window {
+    const [minute, day] = [this.#minute, this.#day];
+    return day.limit - day.used < minute.limit - minute.used ? day : minute;
   }
 }
 

@@ -1,4 +1,4 @@
-/** Runs in a thread of its own: virtual time replaces the timers of a whole thread, and plans take a processor each. */
+/** Runs in its own thread: virtual time replaces the timers of a whole thread, and each plan takes a processor. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Plan } from '../plan.ts';
 import { simulateDay } from './day.ts';

@@ -3,7 +3,7 @@ import type { Plan } from '../plan.ts';
 import { createSandboxDispatcher } from './sandbox-dispatcher.ts';
 import { startVirtualTime } from './virtual-time.ts';
 
-/** What clients ask for, and how petql is set. */
+/** The queries of the clients, and the settings of petql. */
 export interface Load {
   /** Pets in the store. */
   readonly pets: number;
@@ -18,7 +18,7 @@ export interface Load {
   readonly maxStaleMs: number;
 }
 
-/** What one API key's plan made of a load. */
+/** How one plan served a load. */
 export interface Day {
   readonly plan: Plan;
   /** The age in milliseconds of the oldest data of each operation, in their order; NaN where it failed. */
@@ -29,12 +29,12 @@ export interface Day {
   readonly refusedCalls: number;
 }
 
-/** In the middle of a minute and of a day. */
+/** A moment in the middle of a minute and of a day. */
 const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
 const PET_API_URL = 'http://pet-api.invalid/v1';
 const API_KEY = 'simulated';
 
-/** How many different queries the load has. */
+/** Returns how many different queries the load has. */
 export function queryCount({ lists, ids }: Load): number {
   return Math.min(4, lists) + ids;
 }
@@ -42,7 +42,7 @@ export function queryCount({ lists, ids }: Load): number {
 /**
  * Runs one API key's day on virtual time, over the sandbox, which counts strictly.
  *
- * @param onProgress called with the share of the day that is over, a hundred times.
+ * @param onProgress gets the share of the day that is over, a hundred times.
  */
 export async function simulateDay(plan: Plan, load: Load, onProgress: (share: number) => void): Promise<Day> {
   const { everyMs, durationMs, maxAgeMs, maxStaleMs, pets } = load;
@@ -103,7 +103,7 @@ export async function simulateDay(plan: Plan, load: Load, onProgress: (share: nu
 
 const FILTERS = ['', 'status: AVAILABLE, ', 'status: PENDING, ', 'status: SOLD, '];
 
-/** One pet of each list is shown, and a call costs as much as for a whole list. */
+/** Each list shows one pet only: its call costs as much as for a whole list. */
 function queriesOf({ lists, ids, pets }: Load): readonly string[] {
   return [
     ...FILTERS.slice(0, lists).map((filter) => `{ pets(${filter}limit: 1) { id } }`),

@@ -20,13 +20,15 @@ interface ChartText {
   readonly label: (value: number) => string;
 }
 
-/** Returns a page with the table, and the age and the calls through the day as curves. It loads nothing else. */
+/** Returns a page with the table, and the age and the calls through the day as curves. It needs no other file. */
 export function simulationPage(days: readonly Day[], durationMs: number, load: string): string {
   const summaries = days.map(summaryOf);
   const [titles = [], ...rows] = rowsOf(summaries);
   const names = titles.slice(1);
+
   const ages = days.map((day, index) => ({ name: names[index] ?? '', values: agesOf(day) }));
   const calls = days.map((day, index) => ({ name: names[index] ?? '', values: callsOf(day, durationMs) }));
+
   const hours = durationMs / 3_600_000;
   const sliceMinutes = durationMs / POINTS / 60_000;
   const slice = sliceMinutes < 2 ? seconds(sliceMinutes * 60_000) : `${count(Math.round(sliceMinutes))} min`;
@@ -70,7 +72,7 @@ function callsOf({ callsAtMs }: Day, durationMs: number): readonly number[] {
   return counts;
 }
 
-/** Plans differ by a factor of a hundred, so the scale is logarithmic. */
+/** Returns curves on a logarithmic scale, since plans differ by a factor of a hundred. */
 function chart(curves: readonly Curve[], hours: number, { title, note, label }: ChartText): string {
   const values = curves.flatMap((curve) => curve.values).filter((value) => value > 0);
   const lowest = Math.floor(Math.log10(Math.min(1_000, ...values)));
@@ -80,14 +82,16 @@ function chart(curves: readonly Curve[], hours: number, { title, note, label }: 
     const share = index / (highest - lowest);
     return `<span style="inset-block-end: ${(share * 100).toFixed(1)}%">${label(10 ** (lowest + index))}</span>`;
   });
+
   const paths = curves.map(({ values: points }, index) => {
     const line = points.map((value, point) => {
       const [x, y] = [(point / (POINTS - 1)) * WIDTH, HEIGHT * (1 - heightOf(value))];
-      // Nothing was answered, or nothing was called.
+      // A slice without answers or calls has no point.
       return Number.isNaN(y) ? '' : `${x.toFixed(1)},${y.toFixed(1)}`;
     });
     return `<polyline style="stroke: var(${COLORS[index % COLORS.length]})" points="${line.filter(Boolean).join(' ')}" />`;
   });
+
   const legend = curves.map(
     ({ name }, index) => `<span><i style="background: var(${COLORS[index % COLORS.length]})"></i>${name}</span>`,
   );

@@ -1,11 +1,13 @@
 import type { Int64 } from '../int64.ts';
-import { openPetStore } from '../sandbox/pet-store.ts';
+import type { OperationResponse } from '../sandbox/operations.ts';
+import { PetStore } from '../sandbox/pet-store.ts';
 import { createResponder } from '../sandbox/responder.ts';
 import type { SandboxCall } from '../sandbox/responder.ts';
 import type { GatewayOptions } from '../settings.ts';
 import type { Plan } from '../plan.ts';
 
 type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
+type DispatchHandler = Parameters<Dispatcher['dispatch']>[1];
 
 interface SandboxDispatcherOptions {
   /** The plan of the API key, which is in force from the first call on. */
@@ -15,18 +17,18 @@ interface SandboxDispatcherOptions {
   readonly onCall: (call: SandboxCall) => void;
 }
 
-/** How long a call takes there, and its response back. */
+/** Travel time of a call, and of its response. */
 const LEG_MS = 20;
 const STATUSES = ['available', 'pending', 'sold'] as const;
 
-/** The sandbox in this process: no sockets, and every wait is a timer, so that virtual time moves it. */
+/** Connects to a sandbox in this process. It has no sockets, and each wait is a timer, so that virtual time moves it. */
 export function createSandboxDispatcher({ plan, apiKey, pets: count, onCall }: SandboxDispatcherOptions): Dispatcher {
   const seeds = Array.from({ length: count }, (_, index) => ({
     name: `Pet ${index + 1}`,
     categoryId: '1' as Int64,
     status: STATUSES[index % STATUSES.length],
   }));
-  const pets = openPetStore(undefined, seeds);
+  const pets = new PetStore(undefined, seeds);
   const clock = { now: () => Date.now() };
   const respond = createResponder({ pets, keys: { [apiKey]: { name: '', ...plan } }, clock, onCall });
 
@@ -34,36 +36,48 @@ export function createSandboxDispatcher({ plan, apiKey, pets: count, onCall }: S
     async destroy() {
       pets.close();
     },
+
     dispatch({ method, path, headers, body }, handler) {
-      let isOver = false;
-      const controller = {
-        aborted: false,
-        paused: false,
-        reason: null as Error | null,
-        abort(reason: Error) {
-          if (isOver) return;
-          isOver = true;
-          Object.assign(controller, { aborted: true, reason });
-          handler.onResponseError?.(controller, reason);
-        },
-        pause() {},
-        resume() {},
-      };
-      handler.onRequestStart?.(controller, {});
+      const exchange = startExchange(handler);
+      const { authorization } = headers as Record<string, string>;
+      const text = typeof body === 'string' ? body : '';
       setTimeout(() => {
-        if (isOver) return;
-        const { authorization } = headers as Record<string, string>;
-        const text = typeof body === 'string' ? body : '';
+        if (exchange.isOver()) return;
         const response = respond({ method, target: path, authorization, body: text });
-        setTimeout(() => {
-          if (isOver) return;
-          isOver = true;
-          handler.onResponseStart?.(controller, response.status, { ...response.headers });
-          handler.onResponseData?.(controller, Buffer.from(response.body));
-          handler.onResponseEnd?.(controller, {});
-        }, LEG_MS);
+        setTimeout(() => exchange.end(response), LEG_MS);
       }, LEG_MS);
       return true;
+    },
+  };
+}
+
+/** Starts one call, which its handler may abort. */
+function startExchange(handler: DispatchHandler) {
+  let isOver = false;
+  const controller = {
+    aborted: false,
+    paused: false,
+    reason: null as Error | null,
+    abort(reason: Error) {
+      if (isOver) return;
+      isOver = true;
+      Object.assign(controller, { aborted: true, reason });
+      handler.onResponseError?.(controller, reason);
+    },
+    pause() {},
+    resume() {},
+  };
+  handler.onRequestStart?.(controller, {});
+
+  return {
+    isOver: () => isOver,
+    /** Gives the response to the handler, unless it has aborted. */
+    end({ status, headers, body }: OperationResponse): void {
+      if (isOver) return;
+      isOver = true;
+      handler.onResponseStart?.(controller, status, { ...headers });
+      handler.onResponseData?.(controller, Buffer.from(body));
+      handler.onResponseEnd?.(controller, {});
     },
   };
 }

@@ -34,7 +34,7 @@ ${Object.entries<{ default?: string; meaning: string }>(FLAGS)
 
 const HOUR_MS = 3_600_000;
 const PROGRESS_EVERY_MS = 1_000;
-/** Where a terminal does not replace the line. */
+/** The interval where standard error is no terminal, so that each progress is a new line. */
 const LOG_PROGRESS_EVERY_MS = 15_000;
 
 interface SimulateOptions {
@@ -45,7 +45,7 @@ interface SimulateOptions {
 }
 
 /**
- * `petql simulate`: prints what each plan makes of a load, to choose one before paying for it.
+ * Runs `petql simulate`: prints how each plan serves a load, to choose one before paying for it.
  *
  * @throws Error that says which flag is wrong.
  */
@@ -64,6 +64,7 @@ function readOptions(args: readonly string[]): SimulateOptions {
     if (number >= min && number < Infinity) return number;
     throw new Error(`--${name} must be ${min === 0 ? 'at least' : 'over'} 0, got ${values[name]}`);
   };
+
   const [lists, ids] = [numberOf('lists', 0), numberOf('ids', 0)];
   if (lists + ids === 0) throw new Error('--lists or --ids must be over 0');
   const load = {
@@ -84,7 +85,7 @@ function planOf(text: string): Plan {
   return plan;
 }
 
-/** Simulates the plans side by side, and says how far they are. */
+/** Simulates the plans side by side, and prints their progress. */
 async function runDays(plans: readonly Plan[], load: Load): Promise<readonly Day[]> {
   const shares = plans.map(() => 0);
   const { isTTY } = process.stderr;
@@ -92,6 +93,7 @@ async function runDays(plans: readonly Plan[], load: Load): Promise<readonly Day
     const parts = plans.map((plan, index) => `${planName(plan)} ${Math.round((shares[index] ?? 0) * 100)} %`);
     process.stderr.write(`${isTTY ? '\r' : ''}simulating: ${parts.join(', ')}${isTTY ? '' : '\n'}`);
   };
+
   show();
   const progress = setInterval(show, isTTY ? PROGRESS_EVERY_MS : LOG_PROGRESS_EVERY_MS);
   try {
@@ -123,7 +125,7 @@ function describeLoad(load: Load): string {
   return `${queries} queries every ${seconds(everyMs)} for ${durationMs / HOUR_MS} h, over ${count(pets)} pets: ${total} queries`;
 }
 
-/** Text in columns: the first is aligned to the left. */
+/** Returns text in columns, the first one aligned to the left. */
 function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) =>

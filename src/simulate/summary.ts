@@ -3,7 +3,7 @@ import type { Plan } from '../plan.ts';
 import { percentile } from './percentile.ts';
 import type { Day } from './day.ts';
 
-/** What a day comes to. Ages are milliseconds. */
+/** The figures of a day. */
 export interface Summary {
   readonly plan: Plan;
   readonly name: string;
@@ -39,6 +39,7 @@ export function verdictOf(summaries: readonly Summary[]): string {
     const best = bySize.at(-1) as Summary;
     return `No plan here serves this load: ${best.name} answers ${percent(best.answered / best.operations)} of the queries.`;
   }
+
   const fresher = bySize
     .slice(bySize.indexOf(serving) + 1)
     .map(({ name, medianAgeMs }) => `${name}: ${seconds(medianAgeMs)}`);
@@ -50,17 +51,17 @@ export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
-/** Such as "0.5 s" and "53 s". */
+/** Returns a text such as "0.5 s" and "53 s". */
 export function seconds(ms: number): string {
   return Number.isNaN(ms) ? 'none' : `${Number((ms / 1000).toFixed(ms < 10_000 ? 1 : 0))} s`;
 }
 
-/** Rounded down: one failure is not 100 %. */
+/** Returns a text that is rounded down: with one failure it is not 100 %. */
 export function percent(share: number): string {
   return `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
 }
 
-/** The rows of the table: a title, and a cell for each plan. */
+/** Returns the rows of the table: a title, and a cell for each plan. */
 export function rowsOf(summaries: readonly Summary[]): readonly (readonly [title: string, ...cells: string[]])[] {
   const row = (title: string, cell: (summary: Summary) => string) => [title, ...summaries.map(cell)] as const;
   return [

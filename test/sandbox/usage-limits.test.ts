@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
-import { DEMO_KEYS, createUsageLimits } from '../../src/sandbox/usage-limits.ts';
+import { DEMO_KEYS, UsageLimits } from '../../src/sandbox/usage-limits.ts';
 import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 import type { SandboxAnswer, TestSandbox } from './start-test-sandbox.ts';
 
@@ -26,13 +26,13 @@ test('no window holds more than the plan, and no call is rejected before one is 
   const pause = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 90_000 }), fc.integer({ min: 1, max: DAY_MS }));
   fc.assert(
     fc.property(fc.array(pause, { maxLength: 60 }), (pauses) => {
-      const admit = createUsageLimits({ name: 'small', perMinute, perDay });
+      const limits = new UsageLimits({ name: 'small', perMinute, perDay });
       const used = new Map<string, number>();
       let nowMs = START_MS;
       for (const pauseMs of pauses) {
         nowMs += pauseMs;
         const [minute, day] = [`minute ${Math.floor(nowMs / MINUTE_MS)}`, `day ${Math.floor(nowMs / DAY_MS)}`];
-        const { kind } = admit(nowMs);
+        const { kind } = limits.admit(nowMs);
         if (kind === 'banned') continue;
         const isFull = used.get(minute) === perMinute || used.get(day) === perDay;
         expect(kind).toBe(isFull ? 'limited' : 'admitted');
