@@ -89,11 +89,11 @@ export class Caller {
   /** Reads the account, and returns how long the last of so many calls waits at least, behind those that wait already. */
   async waitFor(calls: number, visitor: Visitor): Promise<ExpectedWait> {
     const { throttle, queue, visitorShares } = this.#useAccess();
-    const state = await throttle.readQuotaState();
+    await throttle.readQuotaState();
     if (calls === 0) return { waitMs: 0, window: undefined };
 
     const { waitMs, refusal } = throttle.waitOf(queue.wanted() + calls - 1);
-    const share = visitorShares.waitOf(visitor, calls, state);
+    const share = visitorShares.waitOf(visitor, calls, { own: 0, ahead: queue.wanted() });
     if (share.waitMs > waitMs) return share;
     return { waitMs, window: waitMs > 0 ? refusal.window : undefined };
   }

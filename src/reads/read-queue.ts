@@ -214,14 +214,15 @@ export class ReadQueue {
   /** Refuses the reads whose visitors have all used their shares. */
   #refuseUnpaid(): void {
     const { visitorShares, onVisitorRefused } = this.#options;
-    const { unpaid } = this.#currentPlan().payers;
-    if (unpaid.size === 0) return;
+    const { calls, payers } = this.#currentPlan();
+    if (payers.unpaid.size === 0) return;
 
     const refusals = new Map<Visitor, Refusal>();
-    for (const waiter of waitersOf([...unpaid.values()].flat())) {
+    for (const waiter of waitersOf([...payers.unpaid.values()].flat())) {
       if (!this.#pending.isInNeed(waiter)) continue;
       const { visitor } = waiter.request;
-      const refusal = refusals.get(visitor) ?? visitorShares.refusal(visitor);
+      const refusal =
+        refusals.get(visitor) ?? visitorShares.refusal(visitor, { own: this.#plannedFor(visitor), ahead: calls.size });
       refusals.set(visitor, refusal);
       this.#pending.refuse(waiter, refusal);
       onVisitorRefused('read');
@@ -267,12 +268,12 @@ export class ReadQueue {
   /** Returns the call plan; plans again after a change. */
   #currentPlan(): CurrentPlan {
     if (!this.#isPlanStale) return this.#plan;
-    const { clock, log, visitorShares } = this.#options;
+    const { clock, log } = this.#options;
     const { calls, unprovable } = planCalls(this.#pending.readsToPlan(), this.#pending.facts);
 
     const postponed = new Map([...calls].filter(([call, reads]) => this.#failures.isPostponed(call, reads)));
     for (const call of postponed.keys()) calls.delete(call);
-    const payers = this.#hasVisitors ? findPayers(calls, this.#pending, visitorShares) : NO_PAYERS;
+    const payers = this.#findPayers(calls);
     for (const call of payers.unpaid.keys()) calls.delete(call);
     if (calls.size > 0) {
       log.debug?.({ calls: [...calls.keys()].slice(0, MAX_LOGGED), reads: this.#pending.size }, 'call plan');
@@ -284,6 +285,13 @@ export class ReadQueue {
     this.#isPlanStale = false;
     this.#plan = { calls, postponed, unprovable, payers, wantedSinceMs };
     return this.#plan;
+  }
+
+  /** Most gateways do not tell visitors apart. */
+  #findPayers(calls: CurrentPlan['calls']): Payers {
+    if (!this.#hasVisitors) return NO_PAYERS;
+    const { throttle, visitorShares: shares } = this.#options;
+    return findPayers(calls, { pending: this.#pending, throttle, shares, before: this.#plan.payers.payers });
   }
 
   /** Returns how many calls of the plan this visitor pays for. */

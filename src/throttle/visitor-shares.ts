@@ -81,19 +81,19 @@ export class VisitorShares {
   }
 
   /** Returns the refusal of a call of a visitor without a share. */
-  refusal(visitor: Visitor): Refusal {
+  refusal(visitor: Visitor, planned: PlannedCalls = NONE_PLANNED): Refusal {
     const { throttle, clock } = this.#options;
     const state = throttle.quotaState();
-    const wait = this.waitOf(visitor, 1, state);
+    const wait = this.waitOf(visitor, 1, planned);
     // The key may be paused too.
     const waitMs = Math.max(wait.waitMs, throttle.waitOf(0).waitMs);
     return createRefusal('visitor-share', { ...wait, waitMs }, state, clock.now());
   }
 
   /** Returns the minimum time until the visitor may make so many more calls. */
-  waitOf(visitor: Visitor, more: number, state: QuotaState | undefined): Wait {
-    const minute = this.#waitMs(visitor, 'minute', more, state);
-    const day = this.#waitMs(visitor, 'day', more, state);
+  waitOf(visitor: Visitor, more: number, planned: PlannedCalls): Wait {
+    const minute = this.#waitMs(visitor, 'minute', more, planned);
+    const day = this.#waitMs(visitor, 'day', more, planned);
     return day > minute ? { waitMs: day, window: 'DAY' } : { waitMs: minute, window: 'MINUTE' };
   }
 
@@ -105,19 +105,25 @@ export class VisitorShares {
       const window = state[name];
       const used = this.#used(visitor, name);
       const remaining = allowance(used, { remaining: window.remaining, replicas });
-      const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, 1, state);
+      const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, 1, NONE_PLANNED);
       return { ...window, limit: used + remaining, used, remaining, resetInMs };
     };
     return { plan: undefined, minute: shareOf('minute'), day: shareOf('day'), pausedForMs: state.pausedForMs };
   }
 
-  #waitMs(visitor: Visitor, name: WindowName, more: number, state: QuotaState | undefined): number {
-    if (visitor === undefined || more === 0 || !state) return 0;
-    const { clock, replicas } = this.#options;
-    return shareWaitMs(this.#callsOf(visitor) ?? newVisitorCalls(), name, clock.elapsed(), {
+  #waitMs(visitor: Visitor, name: WindowName, more: number, { own, ahead }: PlannedCalls): number {
+    const { throttle, clock, replicas } = this.#options;
+    const state = visitor === undefined || more === 0 ? undefined : throttle.quotaState();
+    if (!state) return 0;
+
+    const nowMs = clock.elapsed();
+    const calls = structuredClone(this.#callsOf(visitor) ?? newVisitorCalls());
+    charge(calls, nowMs, own);
+    const before = throttle.callsBefore(ahead);
+    return shareWaitMs(calls, name, nowMs, {
       more,
       replicas: replicas(),
-      keyWaitMs: (needed) => state.windowWaitMs(name, needed),
+      keyWaitMs: (needed) => state.windowWaitMs(name, needed + before),
     });
   }
 

@@ -2,7 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import type { Answer } from '../support/operation.ts';
-import { createWorld } from '../support/world.ts';
+import type { LoggedCall } from '../support/pet-api/pet-api.ts';
+import { between, createRandom } from '../support/random.ts';
+import { createRedis, startReplicas } from '../support/redis-double.ts';
+import { HOUR_MS, MINUTE_MS, createWorld } from '../support/world.ts';
 import type { OperationOptions, Petql, World } from '../support/world.ts';
 
 const START = '2026-11-21T09:41:20Z';
@@ -13,9 +16,8 @@ interface Plan {
   readonly perDay: number;
 }
 
-function createPlanWorld({ perMinute, perDay }: Plan, startsAt = START): Promise<World> {
-  const key = { perMinute, perDay, windows: 'sliding', tells: 'changing' } as const;
-  return createWorld({ seed: 31, startsAt, keys: { key } });
+function createPlanWorld(plan: Plan, windows: 'fixed' | 'sliding' = 'sliding'): Promise<World> {
+  return createWorld({ seed: 31, startsAt: START, keys: { key: { ...plan, windows, tells: 'changing' } } });
 }
 
 let lastId = 1_000_000;
@@ -29,6 +31,12 @@ function readNew(petql: Petql, count: number, visitor: string, options: Operatio
 /** How many operations got all that they wanted. */
 function servedIn(answers: readonly Answer[]): number {
   return answers.filter(({ errors = [] }) => errors.length === 0).length;
+}
+
+/** Returns the most calls in any minute. */
+function maxInMinute(calls: readonly LoggedCall[]): number {
+  const inMinuteFrom = (atMs: number) => calls.filter((call) => call.atMs >= atMs && call.atMs < atMs + MINUTE_MS);
+  return Math.max(0, ...calls.map(({ atMs }) => inMinuteFrom(atMs).length));
 }
 
 interface Load {
@@ -58,27 +66,111 @@ async function startWarm(world: World, plan: Plan): Promise<Petql> {
   return petql;
 }
 
-describe('beside a greedy visitor, each read of five honest ones is served', () => {
-  const cases = [
-    { name: 'of 10 unknown ids a second', plan: PLANS.pro, ids: 1, everyMs: 100 },
-    { name: 'of 100 unknown ids a second', plan: PLANS.pro, ids: 100, everyMs: SECOND_MS },
+/** One read of a new pet each second, by five visitors in turn. */
+function readHonestly(world: World, load: Load, pick: (turn: number) => Petql): Promise<Answer[]> {
+  return repeat(world, load, (turn) => readNew(pick(turn), 1, `honest ${turn % 5}`));
+}
+
+const LOAD = { everyMs: SECOND_MS, forMs: 70 * SECOND_MS } as const;
+
+describe('beside a greedy visitor, each read of five honest ones is served: it', () => {
+  test.each([
+    { what: 'reads 10 unknown ids a second', plan: PLANS.pro, ids: 1, everyMs: 100 },
+    { what: 'reads 100 unknown ids a second', plan: PLANS.pro, ids: 100, everyMs: SECOND_MS },
     {
-      name: 'of 100 unknown ids a second, on Free',
+      what: 'reads 100 unknown ids a second, on Free',
       plan: PLANS.free,
       ids: 100,
       everyMs: SECOND_MS,
-      honestEveryMs: 3_000,
+      honestMs: 3_000,
     },
-  ];
-  test.each(cases)('$name', async ({ plan, ids, everyMs, honestEveryMs = SECOND_MS }) => {
+  ])('$what', async ({ plan, ids, everyMs, honestMs = SECOND_MS }) => {
     await using world = await createPlanWorld(plan);
     const petql = await startWarm(world, plan);
-    const forMs = 80 * SECOND_MS;
-    const greedy = repeat(world, { everyMs, forMs }, () => readNew(petql, ids, 'greedy'));
-    const honest = repeat(world, { everyMs: honestEveryMs, forMs }, (turn) => readNew(petql, 1, `honest ${turn % 5}`));
-    const answers = await world.until(honest);
+    const greedy = repeat(world, { ...LOAD, everyMs }, () => readNew(petql, ids, 'greedy'));
+    const answers = await world.until(readHonestly(world, { ...LOAD, everyMs: honestMs }, () => petql));
     await world.until(greedy);
     expect(servedIn(answers)).toBe(answers.length);
     expect(brokenPromises(world.history())).toEqual([]);
   });
+
+  test('reads 40 known ids a second, to refresh them', async () => {
+    await using world = await createPlanWorld(PLANS.pro);
+    const petql = await startWarm(world, PLANS.pro);
+    const known = world.petApi.storeOf('key').hiddenIds().slice(0, 200);
+    const readKnown = (ids: readonly string[], visitor?: string) =>
+      petql.ask('query ($ids: [ID!]!) { petsById(ids: $ids) { id } }', {
+        ...(visitor !== undefined && { visitor }),
+        variables: { ids },
+      });
+    for (const part of [0, 100]) await world.until(readKnown(known.slice(part, part + 100)));
+    await world.pass(62 * SECOND_MS);
+    const before = world.petApi.log.length;
+    const greedy = repeat(world, { ...LOAD, everyMs: 500 }, (turn) =>
+      readKnown(known.slice((turn % 10) * 20, (turn % 10) * 20 + 20), 'greedy'),
+    );
+    const answers = await world.until(readHonestly(world, LOAD, () => petql));
+    // It gets stale data where it may not refresh.
+    const ofGreedy = await world.until(greedy);
+    expect(servedIn(answers)).toBe(answers.length);
+    expect(servedIn(ofGreedy)).toBe(ofGreedy.length);
+    const refreshes = world.petApi.log.slice(before).filter(({ target }) => known.includes(target));
+    expect(maxInMinute(refreshes)).toBeGreaterThan(100);
+    expect(maxInMinute(refreshes)).toBeLessThanOrEqual(150);
+  });
+
+  test('creates 10 pets a second', async () => {
+    await using world = await createPlanWorld(PLANS.pro);
+    const petql = await startWarm(world, PLANS.pro);
+    const greedy = repeat(world, { ...LOAD, everyMs: SECOND_MS }, () => petql.create(10, { visitor: 'greedy' }));
+    const answers = await world.until(readHonestly(world, LOAD, () => petql));
+    await world.until(greedy);
+    expect(servedIn(answers)).toBe(answers.length);
+    const creates = world.petApi.log.filter(({ target }) => target === 'create');
+    expect(maxInMinute(creates)).toBeGreaterThan(100);
+    expect(maxInMinute(creates)).toBeLessThanOrEqual(150);
+  });
+
+  test('reads 10 unknown ids a second of three replicas', async () => {
+    await using world = await createPlanWorld(PLANS.pro);
+    const replicas = await startReplicas(world, createRedis({ seed: 32 }), 3, { plan: 'pro' });
+    await world.until(Promise.all(replicas.map((petql) => readNew(petql, 1, 'first'))));
+    await world.pass(SECOND_MS);
+    const random = createRandom(33);
+    const pick = () => replicas[between(random, 0, 2)] as Petql;
+    const before = world.petApi.log.length;
+    const greedy = repeat(world, { ...LOAD, everyMs: 100 }, () => readNew(pick(), 1, 'greedy'));
+    const answers = await world.until(readHonestly(world, LOAD, pick));
+    expect(servedIn(answers)).toBe(answers.length);
+    const ofGreedy = servedIn(await world.until(greedy));
+    // Half of two minutes, less what the honest ones take.
+    expect(ofGreedy).toBeGreaterThan(100);
+    expect(ofGreedy).toBeLessThan(230);
+    expect(world.petApi.log.length - before).toBeGreaterThanOrEqual(answers.length + ofGreedy);
+  });
+});
+
+test('a greedy visitor leaves half of the day to the others', async () => {
+  const plan = { perMinute: 60, perDay: 400 };
+  await using world = await createPlanWorld(plan);
+  const petql = await startWarm(world, plan);
+  const greedy = repeat(world, { everyMs: 3 * MINUTE_MS, forMs: 23 * HOUR_MS }, () => readNew(petql, 20, 'greedy'));
+  const load = { everyMs: 15 * MINUTE_MS, forMs: 23 * HOUR_MS, afterMs: MINUTE_MS };
+  const answers = await world.until(readHonestly(world, load, () => petql));
+  await world.until(greedy);
+  expect(servedIn(answers)).toBe(answers.length);
+  expect(world.petApi.log.length).toBeGreaterThan(answers.length + 150);
+  expect(world.petApi.log.length).toBeLessThan(answers.length + 210);
+});
+
+test.each(['fixed', 'sliding'] as const)('who retries when it is told is served (%s windows)', async (windows) => {
+  await using world = await createPlanWorld(PLANS.free, windows);
+  const petql = await startWarm(world, PLANS.free);
+  for (let turn = 0; turn < 5; turn += 1) {
+    const { errors = [] } = await world.until(readNew(petql, 40, 'greedy'));
+    const retryAfterMs = errors.at(-1)?.extensions.retryAfterMs ?? Infinity;
+    expect(retryAfterMs).toBeLessThanOrEqual(MINUTE_MS + 2 * SECOND_MS);
+    await world.pass(retryAfterMs);
+    expect(servedIn([await world.until(readNew(petql, 1, 'greedy'))])).toBe(1);
+  }
 });

@@ -24,8 +24,8 @@ export function newVisitorCalls(): VisitorCalls {
   return { minute: newWindow(), day: newWindow() };
 }
 
-export function charge(calls: VisitorCalls, atMs: number): void {
-  for (const name of WINDOW_NAMES) add(calls[name], freeSlot(name, atMs), 1);
+export function charge(calls: VisitorCalls, atMs: number, count = 1): void {
+  for (const name of WINDOW_NAMES) add(calls[name], freeSlot(name, atMs), count);
 }
 
 /** Takes back a call that was charged at this time. */
