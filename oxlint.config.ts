@@ -54,6 +54,11 @@ export default defineConfig({
     ...LAYERS.map((name, level) =>
       layer(`src/${name}/**`, above([...LAYERS.slice(level + 1), ...TOP, ...PROGRAMS, ...hidden(name)])),
     ),
+    // The account is pure: it imports neither the store nor the rest of the throttle.
+    layer('src/throttle/account/**', [
+      ...above([...LAYERS.slice(LAYERS.indexOf('throttle') + 1), ...TOP, ...PROGRAMS, 'store']),
+      '../*.ts',
+    ]),
     // The sandbox shares no layer, so that a mistake of the gateway cannot hide in it.
     layer('src/sandbox/**', above([...LAYERS, ...TOP, 'program', 'simulate'])),
     // The simulation runs the whole gateway, as a library, over the sandbox.

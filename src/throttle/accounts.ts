@@ -18,7 +18,7 @@ interface AccountsOptions extends StoredAccountsOptions {
   readonly replicas: Replicas | undefined;
 }
 
-/** Redis may be available again at any time, so no wait is expected to be longer without it. */
+/** Redis may be available again at any time, so petql expects no longer wait without it. */
 const SOON_MS = 1_000;
 /** Longer than any request may wait. */
 const NO_CONTACT: Wait = { waitMs: 86_400_000, window: undefined, cause: 'no-contact' };
@@ -87,7 +87,7 @@ export class Accounts {
     return new QuotaState(seen, nowMs, rules);
   }
 
-  /** Returns the quota from the store, and stores nothing: anybody can read the quota of made-up keys. */
+  /** Returns the quota from the store. Reading the quota of an unused key stores nothing, since clients can invent keys. */
   async readQuotaState(apiKey: string): Promise<QuotaState> {
     await this.#whileAvailable(async () => {
       await this.#offline.end(apiKey);
@@ -96,13 +96,13 @@ export class Accounts {
     return this.quotaState(apiKey) ?? this.#quotaOfUnused();
   }
 
-  /** Whether the upstream has accepted the key, as far as this process knows. */
+  /** Whether this process knows that the upstream has accepted the key. */
   isProven(apiKey: string): boolean {
     const [own, seen] = [this.#offline.get(apiKey)?.account, this.#stored.seen(apiKey)];
     return own?.isProven === true || seen?.isProven === true;
   }
 
-  /** Returns how many keys are paused after a 429, as far as this process knows. */
+  /** Returns how many of the keys that this process has used are paused after a 429. */
   pausedKeys(): number {
     const nowMs = this.#options.store.nowMs();
     const isPaused = (account: Account | undefined) =>
@@ -111,7 +111,7 @@ export class Accounts {
     return this.#stored.count(isPaused) + ofOffline;
   }
 
-  /** Returns the minimum wait of a call with so many others before it. */
+  /** Returns the minimum wait of a call with `ahead` others before it. */
   waitOf(apiKey: string, ahead: number): Wait {
     if (this.#hasNoContact()) return NO_CONTACT;
     const own = this.#offline.get(apiKey);
@@ -127,7 +127,7 @@ export class Accounts {
     return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), cause: replicas && 'share' };
   }
 
-  /** Whether the probe after a pause is in flight, as far as this process knows: no other call is sent before its response. */
+  /** Whether this process knows of a probe in flight: no other call is sent before its response. */
   isProbing(apiKey: string): boolean {
     const account = this.#offline.get(apiKey)?.account ?? this.#stored.seen(apiKey);
     return (
@@ -177,7 +177,7 @@ export class Accounts {
       try {
         return await this.#stored.update(apiKey, change, end);
       } catch {
-        // Redis may have carried it out, and a refund counts each time: the lease runs out instead.
+        // Redis may have applied it, and a refund counts each time: so the lease runs out instead.
         if (end.kind === 'unused') return undefined;
         this.#offline.addUnwritten(apiKey, change);
       }

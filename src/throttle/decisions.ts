@@ -13,10 +13,10 @@ const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
   lost: 'did not answer a probe after a 429',
 };
 
-/** Logs what the throttle decides for one key. Where nobody reads them, no line is built. */
+/** Logs the decisions of the throttle for one key. A line that nobody reads is not built. */
 export class Decisions {
   readonly #log: KeyLog;
-  /** The incidents in a row that the log has. */
+  /** How many incidents in a row are logged. */
   #loggedIncidents = 0;
 
   constructor(log: KeyLog) {
@@ -33,7 +33,7 @@ export class Decisions {
     this.#log.debug?.({ request: requestId, call: name, waitedMs }, isRetry ? 'retry' : 'call');
   }
 
-  /** Logs a response that is no success, or that there was none. */
+  /** Logs a response that is no success, or a call without one. */
   logFailure({ requestId, name }: Call, { outcome, sent, status }: UpstreamAnswer<unknown>, tookMs: number): void {
     if (outcome.kind === 'ok') return;
     const reason = outcome.kind === 'no-answer' ? outcome.reason : outcome.kind;
@@ -55,7 +55,7 @@ export class Decisions {
     if (!state || state.incidents <= before) return;
 
     const { incidents, pausedForMs, mayBeBanned, plan, minute, day } = state;
-    // The settlement may also be the first that sees a pause which another replica has met.
+    // This settlement may be the first that sees a pause by another replica.
     const what = WHY_PAUSED[end.kind] ?? 'rejected a call of another replica';
     const why = mayBeBanned ? 'rejected the key after a 429, which may be a ban' : what;
     const retryAfterMs = end.kind === 'rate-limited' ? end.retryAfterMs : undefined;

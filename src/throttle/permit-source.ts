@@ -8,15 +8,15 @@ interface PermitSourceOptions {
   /** Gets the permits that were granted, if any. */
   readonly onTaken: (permits: readonly Permit[]) => void;
   readonly onFailure: (error: unknown) => void;
-  /** Called after each look at the account, and when there may be permits again. */
+  /** Called when the account has been read, and when it may have permits again. */
   readonly onOpen: () => void;
 }
 
-/** While another replica's probe is under way, the account is read again after this, then after twice this, and so on. */
+/** While another replica's probe is in flight, petql reads the account again after this, then after twice this, and so on. */
 const MIN_POLL_MS = 20;
 const MAX_POLL_MS = 200;
 const AFTER_FAILURE_MS = 1_000;
-/** The account is read again after this: Redis may be available again, or another replica may have freed permits. */
+/** petql reads the account again after this: Redis may be available again, or another replica may have freed permits. */
 const MAX_WAIT_MS = 1_000;
 
 /** Takes permits of one key from its account, and waits while there are none. */
@@ -26,7 +26,7 @@ export class PermitSource {
   #taking: Promise<void> | undefined;
   /** By `clock.elapsed()`: no permit is free before this. */
   #waitUntilMs = 0;
-  /** Looks in a row that found a probe under way. */
+  /** How often in a row the account had a probe in flight. */
   #polls = 0;
   #timer: NodeJS.Timeout | undefined;
 

@@ -8,13 +8,13 @@ interface HasAccount {
 
 const MAX_PROVEN = 20_000;
 const HEAP_SHARE = 0.05;
-/** An account and its text. */
+/** Memory of an account and its text. */
 const ACCOUNT_BYTES = 2_500;
 const MAX_UNPROVEN = 1_000;
 
-/** A bounded map by API key. Anybody can make up keys, so those that are not proven evict each other only. */
+/** A bounded map by API key. Clients can invent keys, so keys that are not proven evict each other only. */
 export class ProvenFirst<Value extends HasAccount> {
-  /** The least recently used of each goes first. */
+  /** Each map evicts the least recently used key. */
   readonly #proven = new LRUCache<string, Value>({
     max: Math.floor(heapShare(HEAP_SHARE, MAX_PROVEN * ACCOUNT_BYTES) / ACCOUNT_BYTES),
   });

@@ -40,20 +40,23 @@ export function createRefusal(
 ): Refusal {
   const mayBeBanned = given === 'plan' && quotaState?.mayBeBanned === true && quotaState.pausedForMs > 0;
   const reason = mayBeBanned ? 'banned' : given;
+
   return {
     kind: 'refused',
     reason,
     window,
-    // Most refusals end in cached data.
+    // Built on demand, since most refusals end in cached data.
     error(hasNoCache = false) {
       const retryAfterMs =
         cause === 'no-contact' ? MIN_RETRY_AFTER_MS : Math.ceil(Math.max(MIN_RETRY_AFTER_MS, waitMs));
       const retryAt = new Date(nowMs + retryAfterMs).toISOString();
+      const details = { retryAfterMs, retryAt, window };
+
       const why = reason === 'plan' ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
       const retry = retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${retryAt}`;
       const isQuota = reason === 'plan' || reason === 'visitor-share';
       const orElse = isQuota && hasNoCache ? ', or drop no-cache to allow cached data' : '';
-      const details = { retryAfterMs, retryAt, window };
+
       return new PetqlError(mayBeBanned ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}${orElse}.`, { details });
     },
   };

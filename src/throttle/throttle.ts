@@ -32,7 +32,7 @@ interface ThrottleOptions {
   readonly apiKey: string;
   readonly accounts: Accounts;
   readonly clock: Clock;
-  /** Gets what is decided. */
+  /** Gets a line for each decision. */
   readonly log: KeyLog;
   readonly reads: ReadCalls;
   /** Called when waits may have changed. */
@@ -41,7 +41,7 @@ interface ThrottleOptions {
   readonly onSend: (event: WaitEvent) => void;
 }
 
-/** Calls at a time. */
+/** Calls in flight at a time. */
 const MAX_CONCURRENT = 50;
 const MAX_WAITING_WRITES = 1_000;
 /** Max wait of a response for its settlement, and of a deadline for the account. */
@@ -51,14 +51,15 @@ const MAX_STORE_WAIT_MS = 100;
 export class Throttle {
   readonly #options: ThrottleOptions;
   readonly #decisions: Decisions;
-  /** Created by the first call, since they take 5 KB: a caller that is served from the cache needs neither. */
+  /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
   #createdQueue: CallQueue | undefined;
+  /** Created by the first call too. */
   #source: PermitSource | undefined;
   /** Writes that wait, in order of arrival. */
   readonly #writes = new Set<Waiter>();
   /**
    * Jobs in the queue. A job belongs to no waiter: it makes the call of the first one that still waits. So a waiter that leaves
-   * leaves its job to the next one, and a job is only added where there are fewer jobs than waiters.
+   * leaves its job to the next one, and a job is only added while there are fewer jobs than waiters.
    */
   #jobs = 0;
   /** Granted and unused: as many as in the queue's reservoir. */
@@ -114,7 +115,7 @@ export class Throttle {
     return this.#options.accounts.readQuotaState(this.#options.apiKey);
   }
 
-  /** Whether the upstream has accepted the key, as far as this process knows. */
+  /** Whether this process knows that the upstream has accepted the key. */
   isProven(): boolean {
     return this.#options.accounts.isProven(this.#options.apiKey);
   }
@@ -139,18 +140,18 @@ export class Throttle {
     return this.#writes.size;
   }
 
-  /** Whether nothing can be refused by the account as seen last: taking permits reads it again. */
+  /** Whether the account may have changed since this process saw it: nothing is refused by it before permits are taken again. */
   hasOldView(): boolean {
-    // While permits are taken, the account may count those that are not here yet.
+    // While permits are taken, the account may count some that are not here yet.
     return this.#isTaking() || this.#options.accounts.isViewOld(this.#options.apiKey);
   }
 
-  /** Returns how many calls get their permits before a read with so many others before it; below 0 where it has one. */
+  /** Returns how many calls get a permit before a read with `ahead` other reads before it; below 0 if there is one for it. */
   callsBefore(ahead: number): number {
     return ahead + this.#writes.size - this.#permits.length;
   }
 
-  /** Returns the minimum wait of a read with so many others before it, and its refusal if it cannot wait so long. */
+  /** Returns the minimum wait of a read with `ahead` others before it, and its refusal if it cannot wait that long. */
   waitOf(ahead: number): { readonly waitMs: number; readonly refusal: Refusal } {
     const before = this.callsBefore(ahead);
     return {
@@ -159,7 +160,7 @@ export class Throttle {
     };
   }
 
-  /** Whether a read with so many others before it waits for a call in flight: too many are, or one is the probe after a pause. */
+  /** Whether a read with `ahead` others before it waits for a call in flight: too many are, or one is the probe after a pause. */
   waitsForCalls(ahead: number): boolean {
     const before = this.callsBefore(ahead);
     if (before < 0) return false;
@@ -168,7 +169,7 @@ export class Throttle {
     return !this.#isTaking() && this.#options.accounts.isProbing(this.#options.apiKey);
   }
 
-  /** Returns the refusal of a call with so many others before it. Default: with none. */
+  /** Returns the refusal of a call with `ahead` others before it. */
   refusal(reason: Parameters<typeof createRefusal>[0], ahead = 0): Refusal {
     const { accounts, apiKey, clock } = this.#options;
     return createRefusal(reason, accounts.waitOf(apiKey, ahead), this.quotaState(), clock.now());
@@ -188,7 +189,7 @@ export class Throttle {
     return (this.#createdQueue ??= new CallQueue(MAX_CONCURRENT));
   }
 
-  /** Why a write cannot wait at all. */
+  /** Returns why a write cannot wait at all. */
   #refusalOf({ signal }: WriteRequest): Refusal | undefined {
     if (this.#stopped) return this.refusal('stopping');
     if (signal?.aborted) return this.refusal('aborted');
@@ -197,14 +198,18 @@ export class Throttle {
 
   /** Refuses writes whose wait would pass their deadline, and takes permits for the calls that wait. */
   #advance(): void {
+    // 1. Nobody waits in vain, and no permit stays without a waiter.
     if (!this.hasOldView()) this.#refuseHopeless();
     const waiting = this.#waiting();
     this.#giveBack(this.#permits.length - waiting);
+
+    // 2. There is a job for each waiter.
     for (; this.#jobs < waiting; this.#jobs += 1) this.#queue.schedule(() => this.#run());
 
-    // Only what can be sent at once: an unused permit is missing to other replicas.
+    // 3. petql takes the permits that it uses now; other replicas may need the rest.
     const missing = Math.min(waiting, MAX_CONCURRENT - this.#running) - this.#permits.length;
     if (missing <= 0 || this.#isTaking()) return this.#resolveStopped();
+
     this.#hasMet429 = false;
     this.#source ??= this.#createSource();
     this.#source.take(missing);
@@ -227,6 +232,7 @@ export class Throttle {
     // The first waiters have a permit, and the last one waits longest.
     const last = this.#writes.size - this.#permits.length - 1;
     if (last < 0) return;
+
     const nowMs = this.#options.clock.elapsed();
     const latestMs = nowMs + this.#waitMs(last);
     const isHopeful = [...this.#writes].every(({ deadlineMs }) => latestMs <= deadlineMs);
@@ -240,8 +246,10 @@ export class Throttle {
     }
   }
 
+  /** Refunds permits that nobody uses. */
   #giveBack(count: number): void {
     if (count <= 0) return;
+
     const unused = this.#permits.splice(-count);
     this.#queue.addPermits(-unused.length);
     for (const permit of unused) void this.#settle(permit, { kind: 'unused' });
@@ -256,7 +264,7 @@ export class Throttle {
   #receivePermits(permits: readonly Permit[]): void {
     this.#permits.push(...permits);
     this.#queue.addPermits(permits.length);
-    // A permit that was granted before a refusal is not used after it.
+    // A permit that was granted before a 429 is not used after it.
     if (this.#hasMet429) this.#giveBack(this.#permits.length);
   }
 
@@ -265,7 +273,7 @@ export class Throttle {
     this.#jobs -= 1;
     const permit = this.#permits.shift();
     if (!permit) {
-      // It was given back meanwhile, so the reservoir is one short.
+      // The permit was given back meanwhile. Adds the unit that this job took from the reservoir.
       this.#queue.addPermits(1);
       return this.#advance();
     }
@@ -284,19 +292,25 @@ export class Throttle {
     return write;
   }
 
-  /** Makes the call. Never rejects. */
+  /** Makes the call with the permit, or refunds it if there is none. Never rejects. */
   async #use(permit: Permit, call: Call | undefined): Promise<void> {
     const { clock, onSend } = this.#options;
     const sentAtMs = clock.elapsed();
     try {
       const sending = call?.send();
-      if (!call || !sending) return void this.#settle(permit, { kind: 'unused' });
+      if (!call || !sending) {
+        void this.#settle(permit, { kind: 'unused' });
+        return;
+      }
+
       const waitedMs = sentAtMs - call.waitingSinceMs;
       onSend({ kind: call.kind, waitedMs });
       this.#decisions.logCall(call, waitedMs);
+
       const answer = await sending;
       const times = { tookMs: clock.elapsed() - sentAtMs, nowMs: clock.now() };
       this.#decisions.logFailure(call, answer, times.tookMs);
+
       // The client's next operation is counted after this call.
       await inTime(this.#settle(permit, callEndOf(permit, answer, times)), MAX_STORE_WAIT_MS);
       call.receive(answer);
@@ -306,30 +320,33 @@ export class Throttle {
     }
   }
 
-  /** Settles before the next permits are taken. */
+  /** Settles a permit in the account, which may free others. */
   async #settle(permit: Permit, end: CallEnd): Promise<void> {
     const { accounts, apiKey, onChange } = this.#options;
     if (end.kind === 'rate-limited') {
       this.#hasMet429 = true;
       this.#giveBack(this.#permits.length);
     }
+
     this.#settling += 1;
-    // This may free permits.
     this.#source?.reopen();
     await accounts.settle(apiKey, permit, end);
     this.#settling -= 1;
+
     this.#decisions.warnOfPause(this.quotaState(), end);
     onChange();
     this.#advance();
   }
 
-  /** The deadline of a write has come. */
+  /** Refuses a write at its deadline. */
   async #refuseLate(waiter: Waiter): Promise<void> {
     // A permit may be about to be granted, or a job about to start.
     await inTime(Promise.allSettled([this.#source?.taking]), MAX_STORE_WAIT_MS);
-    const position = [...this.#writes].indexOf(waiter);
-    const ahead = position - this.#permits.length;
-    if (position < 0 || ahead < 0) return;
+    if (!this.#writes.has(waiter)) return;
+
+    const ahead = [...this.#writes].indexOf(waiter) - this.#permits.length;
+    if (ahead < 0) return;
+
     this.#refuse(waiter, this.refusal(this.#waitMs(ahead) > 0 ? 'plan' : 'late', ahead));
     this.#advance();
   }
@@ -355,6 +372,7 @@ export class Throttle {
     return this.#source?.taking !== undefined;
   }
 
+  /** Returns how many calls wait. */
   #waiting(): number {
     return this.#writes.size + this.#options.reads.wanted();
   }
