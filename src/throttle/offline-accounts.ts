@@ -13,7 +13,7 @@ import type { AccountChange, StoredAccounts } from './stored-accounts.ts';
 interface OfflineAccountsOptions {
   readonly store: Store;
   readonly rules: AccountRules;
-  /** Undefined where the store is this process's alone. */
+  /** The processes that share the store; undefined if there is no other. */
   readonly replicas: Replicas | undefined;
 }
 
@@ -25,8 +25,9 @@ interface Offline extends OfflineAccount {
 }
 
 /**
- * The accounts that this process keeps while the store is unavailable. With Redis each is a share of the plan, since other replicas
- * use the rest; a state file is used by no other process, so the account goes on as it was. The stored account absorbs it afterwards.
+ * The accounts that this process keeps while the store is unavailable. With Redis each is a share of the plan, since other
+ * replicas use the rest. No other process uses a state file, so the account goes on as it was. The stored account absorbs it
+ * afterwards.
  */
 export class OfflineAccounts {
   readonly #options: OfflineAccountsOptions;

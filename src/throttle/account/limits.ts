@@ -71,8 +71,8 @@ const FAR_MS = 120_000;
 const NEAR_MS = 61_000;
 
 /**
- * Returns the window that a response describes: its headers name a limit, not a window, and 1,000 is Free's day and Business's minute
- * (pet-api.md, "Rate limits by plan"). The first rule that holds decides.
+ * Returns the window that a response describes. Its headers name a limit, not a window, and 1,000 is both Free's day and
+ * Business's minute (pet-api.md, "Rate limits by plan"). The first rule that holds decides.
  */
 export function windowOfHeaders(
   { limit, remaining, reset }: HeaderLimits,

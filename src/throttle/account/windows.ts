@@ -14,7 +14,7 @@ const GUARD_MS = 500;
 export const MAX_PAUSE_MS = 86_400_000;
 const SUCCESSES_FOR_MS = 43_200_000;
 
-/** Drops permits, resets and pauses that have ended by `nowMs`, and bounds those too far ahead: the clock may have been set back. */
+/** Drops what has ended by `nowMs`, and bounds times that are too far ahead: the clock may have been set back. */
 export function passTime(account: Account, nowMs: number, rules: AccountRules): void {
   // 1. The configured plan.
   adoptConfigured(account, rules);
