@@ -28,9 +28,13 @@ export interface OperationEvent {
   readonly staleReason: string | undefined;
 }
 
+/** The operations of the pet API that petql calls. */
+export const UPSTREAM_OPERATIONS = ['createPet', 'getPet', 'listPets'] as const;
+export type UpstreamOperation = (typeof UPSTREAM_OPERATIONS)[number];
+
 /** A call to the upstream has ended. */
 export interface UpstreamCallEvent {
-  readonly operation: 'createPet' | 'getPet' | 'listPets';
+  readonly operation: UpstreamOperation;
   /** Of the response; undefined where none came. */
   readonly status: number | undefined;
   /** `ok`, the kind of the failure, or why there is no response. */

@@ -1,7 +1,8 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import type { CallerView } from '../caller/caller.ts';
 import type { Clock } from '../clock.ts';
-import type { Events, UpstreamCallEvent } from '../events.ts';
+import { UPSTREAM_OPERATIONS } from '../events.ts';
+import type { Events } from '../events.ts';
 import type { Health } from '../server/http/health.ts';
 import { version } from '../version.ts';
 import { LastHour } from './last-hour.ts';
@@ -28,7 +29,6 @@ export interface Totals {
 
 /** The outcome of an operation that the quota did not allow. */
 const REFUSED = 'RATE_LIMITED';
-const OPERATIONS: readonly UpstreamCallEvent['operation'][] = ['createPet', 'getPet', 'listPets'];
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const AGES = [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600];
 const WINDOW = ['plan', 'window'];
@@ -131,7 +131,8 @@ export class Metrics {
 
     this.#gauge('petql_build_info', 'Always 1; the version is a label.', ['version']).set({ version }, 1);
     // For Prometheus, a series that begins with 1 has not increased.
-    for (const operation of OPERATIONS) this.#calls.inc({ operation, status: '429', reason: 'rate-limited' }, 0);
+    for (const operation of UPSTREAM_OPERATIONS)
+      this.#calls.inc({ operation, status: '429', reason: 'rate-limited' }, 0);
     this.#operations.inc({ type: 'mutation', outcome: 'OUTCOME_UNKNOWN' }, 0);
     for (const type of ['query', 'mutation']) this.#operations.inc({ type, outcome: 'INTERNAL_SERVER_ERROR' }, 0);
   }

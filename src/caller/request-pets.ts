@@ -10,6 +10,7 @@ import type { Found } from '../reads/snapshot.ts';
 import type { RequestWait, Spans } from '../tracing.ts';
 import type { Writes } from '../writes/writes.ts';
 import type { Created } from '../writes/idempotency.ts';
+import type { WriteRequest } from '../writes/write-sender.ts';
 import { UsageMeter } from './usage.ts';
 import type { SavedCalls, Usage } from './usage.ts';
 
@@ -61,14 +62,7 @@ export class RequestPets implements Pets {
   }
 
   create(pet: NewPet, idempotencyKey?: string): Promise<Created> {
-    const { writes, request } = this.#options;
-    this.#hasWritten = true;
-    return writes.create(pet, {
-      ...request,
-      idempotencyKey,
-      onBilled: () => this.#meter.recordCall(),
-      onWaited: (waitedMs, refused) => this.#recordWait({ kind: 'write', waitedMs, refused }),
-    });
+    return this.#options.writes.create(pet, { ...this.#writeRequest(), idempotencyKey });
   }
 
   /** Resolves once the reads of this request are over. */
@@ -145,6 +139,16 @@ export class RequestPets implements Pets {
       this.#found.set(key, result.found);
       return result.found;
     });
+  }
+
+  /** Returns what each write needs: from now on, the request is none that only reads. */
+  #writeRequest(): WriteRequest {
+    this.#hasWritten = true;
+    return {
+      ...this.#options.request,
+      onBilled: () => this.#meter.recordCall(),
+      onWaited: (waitedMs, refused) => this.#recordWait({ kind: 'write', waitedMs, refused }),
+    };
   }
 
   #recordWait(wait: RequestWait): void {

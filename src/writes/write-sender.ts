@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
-import type { UpstreamCallEvent } from '../events.ts';
+import type { UpstreamOperation } from '../events.ts';
+import type { KeyLog } from '../log.ts';
 import type { PetCache } from '../reads/pet-cache.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { RefreshBudget } from '../reads/refresh-budget.ts';
@@ -10,14 +11,14 @@ import type { Snapshot } from '../reads/snapshot.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { VisitorShares } from '../throttle/visitor-shares.ts';
 import { inTime, pause } from '../time-limit.ts';
-import type { UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
+import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../upstream/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
 
 /** One upstream operation that changes the pet store. */
 export interface Write<T> {
   /** Its name in the log. */
-  readonly operation: UpstreamCallEvent['operation'];
+  readonly operation: UpstreamOperation;
   readonly send: (petApi: PetApi, call: UpstreamCall) => Promise<UpstreamAnswer<T>>;
   /** Returns what its success shows of the pet store. */
   readonly snapshotOf: (value: T, sentAtMs: number) => Snapshot;
@@ -42,6 +43,7 @@ export interface WriteSenderOptions {
   readonly apiKey: string;
   readonly petApi: PetApi;
   readonly clock: Clock;
+  readonly log: KeyLog;
   readonly throttle: Throttle;
   readonly visitorShares: VisitorShares;
   /** Called when a write is refused since its visitor has used its share. */
@@ -55,6 +57,8 @@ export interface WriteSenderOptions {
   readonly sharedLists: CallerLists | undefined;
 }
 
+/** What the upstream answers only to a key that it knows. */
+const ACCEPTED: ReadonlySet<UpstreamOutcome<unknown>['kind']> = new Set(['ok', 'invalid', 'not-found']);
 /** The pauses before further tries where there was no connection. */
 const PAUSES_MS = [100, 300, 1_000];
 /** Max wait of a response for the announcement of the write to other replicas. */
@@ -78,7 +82,9 @@ export class WriteSender {
       const { outcome, sent } = await this.#sendFromShare(write, request);
       if (outcome.kind === 'ok') return outcome;
       if (mayHaveHappened(outcome, sent)) {
-        return { kind: 'unknown', status: 'status' in outcome ? outcome.status : undefined };
+        const status = 'status' in outcome ? outcome.status : undefined;
+        this.#logUnknown(write.operation, request.id, status);
+        return { kind: 'unknown', status };
       }
 
       // The throttle pauses the key, and lets the write wait where there is time.
@@ -97,6 +103,11 @@ export class WriteSender {
   async invalidate(isShared = true): Promise<void> {
     this.#options.cache.invalidate();
     if (isShared) await this.#options.sharedLists?.announce();
+  }
+
+  #logUnknown(operation: UpstreamOperation, requestId: string, status: number | undefined): void {
+    const details = { request: requestId, call: operation, ...(status !== undefined && { status }) };
+    this.#options.log.warn(details, 'a write had no clear response: it may have happened');
   }
 
   /** Makes one try from the share of its visitor. */
@@ -162,7 +173,7 @@ export class WriteSender {
       retryBudget.recordCall();
     }
     if (outcome.kind === 'unauthenticated' && !throttle.isAfter429()) rejectedKey.reject();
-    else if (outcome.kind === 'ok' || outcome.kind === 'invalid') rejectedKey.accept();
+    else if (ACCEPTED.has(outcome.kind)) rejectedKey.accept();
 
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {
       const announced = this.invalidate(outcome.kind === 'ok' || throttle.isProven());

@@ -1,4 +1,3 @@
-import type { KeyLog } from '../log.ts';
 import type { NewPet, Pet } from '../pet.ts';
 import { petSnapshot } from '../reads/snapshot.ts';
 import { graceLeftMs } from '../time-limit.ts';
@@ -10,7 +9,6 @@ import { WriteSender } from './write-sender.ts';
 import type { Write, WriteRequest, WriteSenderOptions } from './write-sender.ts';
 
 interface WritesOptions extends WriteSenderOptions {
-  readonly log: KeyLog;
   readonly idempotency: IdempotencySettings;
 }
 
@@ -50,12 +48,10 @@ export class Writes {
   /** Adds a pet. Rejects with a PetqlError; OUTCOME_UNKNOWN where the pet may have been added or not. */
   async create(pet: NewPet, request: CreateRequest): Promise<Created> {
     const { idempotencyKey: key, deadlineMs, signal } = request;
-    // The writes of one operation run one after the other, and the first may have taken all the time.
-    if (graceLeftMs(deadlineMs, this.#options.clock) < 0) throw this.#options.throttle.refusal('late').error();
-
     const send = () => this.#create(pet, request);
-    const creating = key === undefined ? send() : this.#idempotency.once({ key, pet, deadlineMs, signal }, send);
-    const outcome = await this.#track(creating);
+    const outcome = await this.#run(request, () =>
+      key === undefined ? send() : this.#idempotency.once({ key, pet, deadlineMs, signal }, send),
+    );
     if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status, MAY_BE_CREATED);
     return outcome;
   }
@@ -66,8 +62,23 @@ export class Writes {
     await Promise.allSettled(this.#underWay);
   }
 
+  /** Runs a write of any operation, in time and under the eyes of `isBusy` and `close`. */
+  async #run<T>({ deadlineMs }: WriteRequest, write: () => Promise<T>): Promise<T> {
+    const { clock, throttle } = this.#options;
+    // The writes of one operation run one after the other, and the first may have taken all the time.
+    if (graceLeftMs(deadlineMs, clock) < 0) throw throttle.refusal('late').error();
+
+    const writing = write();
+    this.#underWay.add(writing);
+    try {
+      return await writing;
+    } finally {
+      this.#underWay.delete(writing);
+    }
+  }
+
   async #create(pet: NewPet, request: CreateRequest): Promise<CreateOutcome> {
-    const { cache, log, throttle } = this.#options;
+    const { cache, throttle } = this.#options;
     const createPet: Write<Pet> = {
       operation: 'createPet',
       send: (petApi, call) => petApi.createPet(pet, call),
@@ -79,20 +90,10 @@ export class Writes {
         return { pet: outcome.value };
       case 'invalid':
         return { refusal: outcome.error };
-      case 'unknown': {
-        const unknown = outcome.status === undefined ? {} : { status: outcome.status };
-        log.warn({ request: request.id, ...unknown }, 'a create had no clear response: the pet may have been added');
-        return { unknown };
-      }
+      case 'unknown':
+        return { unknown: { status: outcome.status } };
       default:
         throw readError(outcome, throttle.isAfter429());
     }
-  }
-
-  #track<T>(writing: Promise<T>): Promise<T> {
-    const end = () => this.#underWay.delete(writing);
-    this.#underWay.add(writing);
-    writing.then(end, end);
-    return writing;
   }
 }

@@ -22,12 +22,22 @@ describe.each(TRANSPORTS)('a dry run by %s', (transport) => {
     [2, 'all and a pet in it', '{ pets { id } pet(id: "1") { id } }'],
     [0, 'skipped fields', '{ pets @skip(if: true) { id } rateLimit { plan } }'],
     [0, 'introspection', '{ __schema { queryType { name } } }'],
-    [2, 'two creations', `mutation { a: ${CREATE} b: ${CREATE} }`],
+    [2, 'two creates', `mutation { a: ${CREATE} b: ${CREATE} }`],
   ])('counts %d calls for %s, and makes none', async (upstreamCalls, _what, query) => {
     await using gateway = await startGateway();
     const answer = await dry(sendBy(transport, gateway), query);
     expect(dryRunOf(answer)).toMatchObject({ upstreamCalls, fits: true, waitMs: 0 });
     expect(gateway.petApi.log).toHaveLength(0);
+  });
+
+  test('counts writes among the calls, and says how many they are', async () => {
+    await using gateway = await startGateway();
+    const send = sendBy(transport, gateway);
+    expect(dryRunOf(await dry(send, `mutation { a: ${CREATE} b: ${CREATE} }`))).toMatchObject({
+      upstreamCalls: 2,
+      writes: 2,
+    });
+    expect(dryRunOf(await dry(send, LIST))).toMatchObject({ upstreamCalls: 1, writes: 0 });
   });
 
   // GraphiQL rejects a result whose data is null without an error.
