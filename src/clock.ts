@@ -1,4 +1,4 @@
-/** The time, injected wherever it matters so that tests can move it. */
+/** The time. It is injected wherever it matters, so that tests can move it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. The machine's clock may be set back or forth. */
   readonly now: () => number;
@@ -8,12 +8,13 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now(), elapsed: () => performance.now() };
 
-/** A wall clock that is ahead by more than this was not adjusted; the machine was suspended. */
+/** Where the wall clock is ahead by more than this, nobody adjusted it: the machine was suspended. */
 const SUSPENDED_MS = 60_000;
 
 /**
- * Whole milliseconds since the Unix epoch that only grow: the wall clock at first, and what has elapsed since. Comparable over
- * restarts. It follows a wall clock that leaps ahead, so that a day ends while the machine is suspended, and never one set back.
+ * Returns a clock of whole milliseconds since the Unix epoch that only grow: the wall clock at first, plus the elapsed time. It is
+ * comparable over restarts. It follows a wall clock that leaps ahead, so that a day ends while the machine is suspended, and never
+ * a clock that was set back.
  */
 export function steadyTime({ now, elapsed }: Clock): () => number {
   let startMs = now() - elapsed();

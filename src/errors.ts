@@ -45,13 +45,13 @@ export class PetqlError extends Error {
   }
 }
 
-/** The value of a setting cannot be used, which only its use shows. */
+/** The value of a setting passed its check and cannot be used, such as a file that is damaged. */
 export class SettingError extends TypeError {
   readonly setting: string;
   /** Returns the message with the name that the user gave the setting. */
   readonly describe: (name: string) => string;
 
-  /** @param describe takes the name of the setting, and returns what is wrong with it. */
+  /** @param describe takes the name of the setting, and returns the message. */
   constructor(setting: string, describe: (name: string) => string, options?: ErrorOptions) {
     super(`createGateway: ${describe(setting)}`, options);
     this.setting = setting;

@@ -1,6 +1,6 @@
 /**
- * What happens in a gateway, for metrics. Each is called where it happens, before the response: it must be quick and never
- * throw. No event holds an API key.
+ * Gets what happens in a gateway, for metrics. Each method runs before the response, so it must be quick and never throw. No event
+ * holds an API key.
  */
 export interface Events {
   readonly operation: (event: OperationEvent) => void;
@@ -35,7 +35,7 @@ export type UpstreamOperation = (typeof UPSTREAM_OPERATIONS)[number];
 /** A call to the upstream has ended. */
 export interface UpstreamCallEvent {
   readonly operation: UpstreamOperation;
-  /** Of the response; undefined where none came. */
+  /** The status of the response; undefined without a response. */
   readonly status: number | undefined;
   /** `ok`, the kind of the failure, or why there is no response. */
   readonly reason: string;
@@ -50,7 +50,7 @@ export interface WaitEvent {
 
 /** A command to Redis has ended. */
 export interface StoreUpdateEvent {
-  /** `won` wrote, `lost` found that another replica had written first, `read` wanted to write nothing. */
+  /** `won`: the command wrote. `lost`: another replica had written first. `read`: there was nothing to write. */
   readonly result: 'failed' | 'lost' | 'read' | 'won';
   readonly tookMs: number;
 }

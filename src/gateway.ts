@@ -72,7 +72,7 @@ export interface Gateway {
 /** Max wait for calls in flight, and then for storing the used quota. */
 const CLOSE_AFTER_MS = 500;
 
-/** The upstream may count a call without a response so long after its timeout. */
+/** After the timeout of a call without a response, the upstream may still count it for this long. */
 const LATE_COUNT_MS = 60_000;
 
 /** A create may hold its lease this much longer than its wait for a connection and its call. */
@@ -99,13 +99,13 @@ export function openGateway(options: CheckedOptions): Gateway {
   try {
     return assemble(checked, trusted, opened, createSpans());
   } catch (error) {
-    // At once: the program may try again, and a file is for one process.
+    // Closed at once: the program may try again, and a file is for one process.
     opened.dispose();
     throw error;
   }
 }
 
-/** @param opened gets what closes each open thing at once. */
+/** @param opened gets functions that close at once what is open. */
 function assemble(
   checked: CheckedOptions,
   trusted: TrustedDocuments | undefined,
@@ -192,7 +192,7 @@ interface Stores {
   readonly close: () => Promise<void>;
 }
 
-/** Opens the store, in Redis for many replicas, in a file or in memory for one process, and what is built on it. */
+/** Opens the store: Redis for many replicas, a file or memory for one process. Builds the parts that use it. */
 function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: Events['storeUpdate']): Stores {
   const { petApiUrl, keySecret, clock, log } = options;
   const nameOf = createNames(petApiUrl, keySecret);
@@ -250,7 +250,7 @@ function accountRules(
   const openedAtMs = store.nowMs();
   return {
     plan,
-    /** By the clock of Redis, which only a reply has. */
+    /** A time of Redis, which only a reply has. */
     get startedAtMs() {
       return replicas ? (replicas.startedAtMs ?? store.nowMs()) : openedAtMs;
     },

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 
 /**
- * Where a listening server can be reached from this machine, such as http://127.0.0.1:4000.
+ * Returns the origin at which this machine reaches a listening server, such as http://127.0.0.1:4000.
  *
  * @throws Error when it does not listen on a port.
  */

@@ -15,13 +15,13 @@ export interface Log {
   readonly debug?: (details: object, message: string) => void;
 }
 
-/** Max memory of lines that nobody reads; further ones are dropped and counted. */
+/** Max memory of lines that nobody reads. Further lines are dropped and counted. */
 const MAX_WAITING_BYTES = 1_048_576;
 const RETRY_MS = 20;
 
 /**
- * Returns a log of JSON lines on standard error. A line is written when the call that logs it returns; where nobody reads
- * standard error, lines wait and the process does not, nor does its end wait for them. One per process.
+ * Returns a log of JSON lines on standard error, one per process. A line is written when the call that logs it returns. Where
+ * nobody reads standard error, lines wait, and neither the process nor its end waits for them.
  */
 export function createLog(level: LogLevel): Log {
   let dropped = 0;
@@ -51,7 +51,7 @@ export function createLog(level: LogLevel): Log {
   }
 }
 
-/** Gives the log what libraries and Node.js would write to standard error as text. */
+/** Logs the texts that libraries and Node.js would write to standard error. */
 export function takeWarnings(log: Log): void {
   const methods: Partial<Console> = {
     warn: (...words: unknown[]) => log.warn({}, format(...words)),
@@ -64,7 +64,7 @@ export function takeWarnings(log: Log): void {
 /** The default of the option `log`. */
 export const silentLog: Log = { info() {}, warn() {}, error() {} };
 
-/** What petql decides for one API key. Where nobody reads them, `debug?.(…)` builds no details. */
+/** Gets the decisions for one API key. `debug?.(…)` builds no details where the log has no such level. */
 export type KeyLog = Pick<Log, 'debug' | 'warn'>;
 
 /** Returns a log whose lines name the key by its hash. */
@@ -91,12 +91,12 @@ export function withLevel(log: Log, level: LogLevel | undefined): Log {
   };
 }
 
-/** Pino has the method `debug` at every level. Undefined for loggers that cannot tell. */
+/** Returns whether a logger writes lines of `debug`, which pino has as a method at every level. Undefined for other loggers. */
 function hasLevel(log: Log & { readonly isLevelEnabled?: (level: string) => boolean }): boolean | undefined {
   return log.isLevelEnabled?.('debug');
 }
 
-/** An operation succeeds although the program's logger throws, such as for a full disk. */
+/** Ignores errors of the program's logger, such as of a full disk, so that the operation succeeds. */
 function harmless(log: Log, name: keyof Log): Log['info'] {
   return (details, message) => {
     try {

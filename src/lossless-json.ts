@@ -6,7 +6,7 @@
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 
 declare global {
-  // TypeScript's library does not know the proposal yet.
+  // TypeScript has no types for the proposal yet.
   interface JSON {
     parse(text: string, reviver: Reviver): unknown;
     rawJSON(text: string): object;
@@ -24,14 +24,18 @@ export function parseLosslessJson(text: string): unknown {
   return /\d[\d.]{15}/.test(text) ? JSON.parse(text, keepDigits) : (JSON.parse(text) as unknown);
 }
 
-/** A bare JSON number with exactly these digits, for use inside JSON.stringify. */
+/** Returns a bare JSON number with exactly these digits, for use inside JSON.stringify. */
 export function bareNumber(digits: string): object {
   return JSON.rawJSON(digits);
 }
 
 const keepDigits: Reviver = (_key, value, { source = '' }) => {
   if (typeof value !== 'number' || source.length < 16) return value;
-  if (/^-?\d+$/.test(source)) return Number.isSafeInteger(value) || source.length > 20 ? value : BigInt(source);
+
+  if (/^-?\d+$/.test(source)) {
+    const isDouble = Number.isSafeInteger(value) || source.length > 20;
+    return isDouble ? value : BigInt(source);
+  }
   return Number.isInteger(value) && !isInteger(source) ? NaN : value;
 };
 

@@ -1,6 +1,6 @@
 import type { Int64 } from './int64.ts';
 
-/** pet-api.md, PetStatus. */
+/** The values of PetStatus in pet-api.md. */
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 
 export type PetStatus = (typeof PET_STATUSES)[number];

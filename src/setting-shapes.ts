@@ -76,11 +76,11 @@ export function functions<T>(...names: (keyof T & string)[]) {
 export function shownValue(given: unknown): string {
   const isText = typeof given === 'string' || given instanceof URL;
   const text = isText ? String(given) : inspect(given, { depth: 0 });
-  const shown = text
+  const visible = text
     .replace(/^.*@/s, '…@')
     .replace(/[?#].*$/s, '?…')
     .slice(0, 80);
-  return isText ? JSON.stringify(shown) : shown;
+  return isText ? JSON.stringify(visible) : visible;
 }
 
 /** @param parse returns undefined for a wrong value, which may have any type. */

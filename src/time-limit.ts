@@ -3,21 +3,21 @@ import type { Clock } from './clock.ts';
 /** Grace beyond a deadline for reading the store. */
 export const MOMENT_MS = 100;
 
-/** How long from now a request with this deadline may wait for them: `MOMENT_MS` more than is left. */
-export function graceLeftMs(deadlineMs: number, { elapsed }: Pick<Clock, 'elapsed'>): number {
-  return deadlineMs + MOMENT_MS - elapsed();
+/** Returns how long from now a request with this deadline may wait for the store: `MOMENT_MS` more than is left. */
+export function graceLeftMs(deadlineMs: number, clock: Pick<Clock, 'elapsed'>): number {
+  return deadlineMs + MOMENT_MS - clock.elapsed();
 }
 
 /** Resolves with the promise, or with undefined after `withinMs`. The promise goes on; its maker handles its end. */
 export function inTime<T>(promise: Promise<T>, withinMs: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
-    // Where the process was blocked, the answer may be there unread: it is read before the immediate.
+    // After a blocked event loop the result may have arrived unread. It is read before the immediate.
     const timer = setTimeout(() => setImmediate(() => resolve(undefined)), Math.max(0, withinMs));
     promise.finally(() => clearTimeout(timer)).then(resolve, reject);
   });
 }
 
-/** Resolves after so many milliseconds. The one of node:timers/promises ignores the fake timers of tests. */
+/** Resolves after `ms`. The function of node:timers/promises ignores the fake timers of tests. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, Math.ceil(ms));

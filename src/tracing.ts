@@ -11,13 +11,13 @@ import {
 import type { Context, Span } from '@opentelemetry/api';
 import type { OperationEvent, UpstreamCallEvent, WaitEvent } from './events.ts';
 
-/** Where an operation stands in a trace. */
+/** The place of an operation in a trace. */
 export type TraceContext = Context;
 
 /** Longer values need not be passed on (W3C Trace Context, section 3.3.1.5), and only header characters may be. */
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
-/** Reads the headers of W3C Trace Context; undefined where they are none of version 00: they are then not passed on. */
+/** Reads the headers of W3C Trace Context. Headers of another version are undefined, and not passed on. */
 export function readTraceContext(
   traceparent: string | null | undefined,
   tracestate: string | null | undefined,
@@ -30,28 +30,53 @@ export function readTraceContext(
   return trace.setSpanContext(ROOT_CONTEXT, traceState ? { ...parent, traceState } : parent);
 }
 
-/** Returns the headers of a call in this trace: without an SDK, those of the request. */
+/** Returns the headers of a call in this trace. Without an SDK they are those of the request. */
 export function traceHeaders(inTrace: TraceContext): Record<string, string> {
   const span = trace.getSpanContext(inTrace);
   if (!span || !isSpanContextValid(span)) return {};
+
   const flags = (span.traceFlags % 0x100).toString(16).padStart(2, '0');
   const tracestate = span.traceState?.serialize();
   return { traceparent: `00-${span.traceId}-${span.spanId}-${flags}`, ...(tracestate && { tracestate }) };
 }
 
-/** Undefined outside of any trace. */
+/** Returns the id of a trace; undefined outside of any trace. */
 export function traceIdOf(inTrace: TraceContext): string | undefined {
   const span = trace.getSpanContext(inTrace);
   return span && isSpanContextValid(span) ? span.traceId : undefined;
 }
 
 export interface RequestWait extends WaitEvent {
-  /** Why the wait ended without a call: the code of its error, or why its answer is stale. */
+  /** Why the wait ended without a call: the code of its error, or the reason of a stale result. */
   readonly refused: string | undefined;
 }
 
-export type Spans = ReturnType<typeof createSpans>;
-export type OperationSpan = ReturnType<Spans['operation']>;
+/** What an operation was, once it is over. */
+interface OperationEnd extends Pick<OperationEvent, 'outcome' | 'type'> {
+  readonly name?: string | undefined;
+}
+
+export interface OperationSpan {
+  /** The parent of the operation's waits and calls. */
+  readonly trace: TraceContext;
+  readonly end: (operation: OperationEnd) => void;
+}
+
+interface CallSpan {
+  /** The parent of the upstream's own spans. */
+  readonly trace: TraceContext;
+  /** @param problem the `error.type`; undefined for a success. */
+  readonly end: (status: number | undefined, problem: string | undefined) => void;
+}
+
+export interface Spans {
+  /** Starts the span of an operation: a child of the active span, or else of the request's trace context. */
+  readonly operation: (request: TraceContext | undefined) => OperationSpan;
+  /** Records a wait that is over. */
+  readonly waited: (wait: RequestWait, parent: TraceContext | undefined) => void;
+  /** Starts the span of an upstream call; undefined where the call belongs to no trace. */
+  readonly call: (operation: UpstreamCallEvent['operation'], parent: TraceContext | undefined) => CallSpan | undefined;
+}
 
 const ROUTES: Readonly<Record<UpstreamCallEvent['operation'], readonly [method: string, template: string]>> = {
   listPets: ['GET', '/pets'],
@@ -60,40 +85,22 @@ const ROUTES: Readonly<Record<UpstreamCallEvent['operation'], readonly [method: 
 };
 
 /**
- * Spans for OpenTelemetry, where the program around the gateway has set up its SDK, before or after. Without one nothing is
- * recorded, and the trace context of a request is passed on as it is. No span holds an API key, a document or an address.
+ * Creates spans for OpenTelemetry, where the program around the gateway has set up its SDK, before or after. Without an SDK nothing
+ * is recorded, and the trace context of a request is passed on as it is. No span holds an API key, a document or an address.
  *
  * @param isRecording false for spans that no SDK gets.
  */
-export function createSpans(isRecording = true) {
+export function createSpans(isRecording = true): Spans {
   const tracer = (isRecording ? trace : new ProxyTracerProvider()).getTracer('petql');
   return {
-    /** Starts the span of an operation: a child of the active span, or else of the request's trace context. */
-    operation(request: TraceContext | undefined) {
+    operation(request) {
       const active = context.active();
       const parent = trace.getSpan(active) ? active : (request ?? active);
       const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER }, parent);
-      return {
-        /** The parent of the operation's waits and calls. */
-        trace: trace.setSpan(parent, span),
-        end({
-          type,
-          name,
-          outcome,
-        }: Pick<OperationEvent, 'outcome' | 'type'> & { readonly name?: string | undefined }) {
-          if (type !== 'none') {
-            // Not by the client's name for it, which would make as many names of spans as clients like.
-            span.updateName(type);
-            span.setAttribute('graphql.operation.type', type);
-          }
-          if (name !== undefined) span.setAttribute('graphql.operation.name', name);
-          span.setAttribute('petql.outcome', outcome);
-          endSpan(span, outcome === 'OK' ? undefined : outcome);
-        },
-      };
+      return { trace: trace.setSpan(parent, span), end: (operation) => endOperation(span, operation) };
     },
-    /** Records a wait that is over. */
-    waited({ kind, waitedMs, refused }: RequestWait, parent: TraceContext | undefined) {
+
+    waited({ kind, waitedMs, refused }, parent) {
       if (!parent) return;
       // The span starts when the wait ends: only then is its operation known.
       const nowMs = Date.now();
@@ -101,22 +108,32 @@ export function createSpans(isRecording = true) {
       const options = { attributes, startTime: nowMs - waitedMs };
       tracer.startSpan('wait for the plan', options, parent).end(nowMs);
     },
-    /** Starts the span of an upstream call; undefined where the call belongs to no trace. */
-    call(operation: UpstreamCallEvent['operation'], parent: TraceContext | undefined) {
+
+    call(operation, parent) {
       if (!parent) return undefined;
       const [method, template] = ROUTES[operation];
       const attributes = { 'http.request.method': method, 'url.template': template };
       const span = tracer.startSpan(`${method} ${template}`, { kind: SpanKind.CLIENT, attributes }, parent);
       return {
-        /** The parent of the upstream's own spans. */
         trace: trace.setSpan(parent, span),
-        end(status: number | undefined, problem: string | undefined) {
+        end(status, problem) {
           if (status !== undefined) span.setAttribute('http.response.status_code', status);
           endSpan(span, problem);
         },
       };
     },
   };
+}
+
+function endOperation(span: Span, { type, name, outcome }: OperationEnd): void {
+  if (type !== 'none') {
+    // The client's name of the operation would make as many names of spans as clients like.
+    span.updateName(type);
+    span.setAttribute('graphql.operation.type', type);
+  }
+  if (name !== undefined) span.setAttribute('graphql.operation.name', name);
+  span.setAttribute('petql.outcome', outcome);
+  endSpan(span, outcome === 'OK' ? undefined : outcome);
 }
 
 function endSpan(span: Span, problem: string | undefined): void {

@@ -1,2 +1,2 @@
-/** As in package.json, which a bundle of the library does not have beside it. */
+/** The version in package.json, which a bundle of the library does not have beside it. */
 export const version = '0.1.0';

@@ -2,11 +2,11 @@ import type { Flag, Setting, SettingTable } from '../check-settings.ts';
 
 /** A setting that the program takes, with its names. */
 export interface FlagSetting extends Setting, Flag {
-  /** As an option, such as petApiUrl. */
+  /** The name as an option, such as petApiUrl. */
   readonly name: string;
-  /** As a flag, without its dashes, such as pet-api-url. */
+  /** The name as a flag, without its dashes, such as pet-api-url. */
   readonly flagName: string;
-  /** In the environment, such as PET_API_URL. */
+  /** The name in the environment, such as PET_API_URL. */
   readonly variable: string;
 }
 

@@ -13,9 +13,11 @@ try {
   console.error((error as Error).message);
   process.exit(1);
 }
-// With a thousand API keys, V8 would move what one request needs to the old generation, at the cost of a third of its time.
+
+// With a thousand API keys, V8 would move the objects of each request to the old generation, which takes a third of the time.
 setFlagsFromString('--no-allocation-site-pretenuring');
-// Compiling takes a third of the start. Without a writable directory for temporary files there is no cache. It is imported here,
+
+// Compiling takes a third of the start. Without a writable directory for temporary files there is no cache. The import is here,
 // since an older Node, which the check above rejects, has no such export.
 const { enableCompileCache } = await import('node:module');
 enableCompileCache();

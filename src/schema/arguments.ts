@@ -10,7 +10,7 @@ import type { Int64 } from '../int64.ts';
 export function int64Argument(name: string, value: string): Int64 {
   const id = parseInt64(value);
   if (id !== undefined) return id;
-  throw badArgument(name, `expected an int64 in plain digits, such as "42", got ${shown(value)}`);
+  throw badArgument(name, `expected an int64 in plain digits, such as "42", got ${quoted(value)}`);
 }
 
 /**
@@ -19,15 +19,16 @@ export function int64Argument(name: string, value: string): Int64 {
  * @throws PetqlError BAD_USER_INPUT that names the argument.
  */
 export function idempotencyKeyArgument(name: string, value: string | null | undefined): string | undefined {
-  if (value === null || value === undefined || /^[\x21-\x7e]{1,255}$/.test(value)) return value ?? undefined;
-  throw badArgument(name, `expected 1 to 255 visible ASCII characters, got ${shown(value)}`);
+  if (value === null || value === undefined) return undefined;
+  if (/^[\x21-\x7e]{1,255}$/.test(value)) return value;
+  throw badArgument(name, `expected 1 to 255 visible ASCII characters, got ${quoted(value)}`);
 }
 
-/** The BAD_USER_INPUT error of an argument, or of a field or an item in it. */
+/** Returns the BAD_USER_INPUT error of an argument, or of a field or an item in it. */
 export function badArgument(argument: string, problem: string): PetqlError {
   return new PetqlError('BAD_USER_INPUT', `${argument}: ${problem}.`, { details: { argument } });
 }
 
-function shown(value: string): string {
+function quoted(value: string): string {
   return value.length > 255 ? `${value.length} characters` : JSON.stringify(value);
 }

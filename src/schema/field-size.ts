@@ -9,21 +9,21 @@ export interface FieldSize {
 /** @param argument returns the value of an argument in the document; undefined where it has none. */
 type SizeOf = (argument: (name: string) => ValueNode | undefined) => FieldSize;
 
-/** States beside a root field how much an operation can ask for with it, whatever its variables. */
+/** Declares beside a root field how large its result can be, with any variables. */
 export function sized(sizeOf: SizeOf): { readonly sizeOf: SizeOf } {
   return { sizeOf };
 }
 
-/** Returns the sizes of the root fields by their names. A mutation that states none costs a call. */
+/** Returns the sizes of the root fields by their names. A mutation without a declared size costs a call. */
 export function rootFieldSizes(schema: GraphQLSchema): ReadonlyMap<string, SizeOf> {
   const queries = Object.values(schema.getQueryType()?.getFields() ?? {});
   const mutations = Object.values(schema.getMutationType()?.getFields() ?? {});
   return new Map([
-    ...queries.map((field) => [field.name, statedSize(field) ?? (() => ({ items: 1, calls: 0 }))] as const),
-    ...mutations.map((field) => [field.name, statedSize(field) ?? (() => ({ items: 1, calls: 1 }))] as const),
+    ...queries.map((field) => [field.name, declaredSize(field) ?? (() => ({ items: 1, calls: 0 }))] as const),
+    ...mutations.map((field) => [field.name, declaredSize(field) ?? (() => ({ items: 1, calls: 1 }))] as const),
   ]);
 }
 
-function statedSize({ extensions }: GraphQLField<unknown, unknown>): SizeOf | undefined {
+function declaredSize({ extensions }: GraphQLField<unknown, unknown>): SizeOf | undefined {
   return extensions['sizeOf'] as SizeOf | undefined;
 }

@@ -6,10 +6,10 @@ import { sized } from './field-size.ts';
 import { pet, petStatus } from './pet.ts';
 import { rateLimit } from './rate-limit.ts';
 
-/** Pets in one result of `pets`. */
+/** Bounds of `limit` in `pets`. */
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
-/** Ids in one `petsById`. */
+/** Max ids in one `petsById`. */
 const MAX_IDS = 100;
 
 builder.queryType({
@@ -54,14 +54,14 @@ builder.queryType({
   }),
 });
 
-/** An explicit null means the default. */
+/** Returns a limit within its bounds. An explicit null means the default. */
 function checkedLimit(limit: number | null | undefined): number {
   const given = limit ?? DEFAULT_LIMIT;
   if (given >= 1 && given <= MAX_LIMIT) return given;
   throw badArgument('limit', `expected a whole number from 1 to ${MAX_LIMIT}, got ${given}`);
 }
 
-/** A variable may have any value that the field takes. A value that is no limit shows nothing and fails. */
+/** Returns the maximum of items. A variable may have any value, and a value that is no limit fails. */
 function maxItems(value: ValueNode | undefined): number {
   if (value?.kind === Kind.VARIABLE) return MAX_LIMIT;
   return value?.kind === Kind.INT ? Math.min(Math.abs(Number(value.value)), MAX_LIMIT) : DEFAULT_LIMIT;

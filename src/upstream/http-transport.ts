@@ -15,7 +15,7 @@ export type UpstreamDispatcher = Pick<Dispatcher, 'destroy' | 'dispatch'>;
 
 export interface TransportRequest {
   readonly method: 'GET' | 'POST';
-  /** With its leading slash and its query. */
+  /** The path with its leading slash and its query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;

@@ -33,9 +33,9 @@ export interface UpstreamAnswer<T> {
   readonly outcome: UpstreamOutcome<T>;
   /** Whether the upstream may have received the call, and so may have counted it. */
   readonly sent: boolean;
-  /** Of the response, even if it broke off; undefined without one. */
+  /** The status of the response, even if it broke off; undefined without a response. */
   readonly status?: number | undefined;
-  /** From every response, errors and broken ones included; undefined without one. */
+  /** The numbers of every response, even of an error or one that broke off; undefined without a response. */
   readonly rateLimit: RateLimitHeaders | undefined;
 }
 

@@ -34,7 +34,7 @@ interface Exchange<T> extends Expected<T>, Pick<TransportRequest, 'body' | 'meth
 }
 
 interface PetApiOptions {
-  /** With its version segment. */
+  /** The base URL with its version segment. */
   readonly baseUrl: URL;
   readonly transport: Transport;
   readonly clock: Clock;
