@@ -41,6 +41,7 @@ export class PendingReads {
   readonly #flights = new Set<Flight>();
   /** What the planner goes by. */
   readonly facts: PlanFacts;
+  #hasVisitors = false;
 
   constructor(options: PendingReadsOptions, onChange: () => void) {
     this.#options = options;
@@ -51,6 +52,7 @@ export class PendingReads {
   /** Adds the reads of one request as one batch: one timer, one abort listener. Resolves once all are settled. */
   async add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
     const { clock } = this.#options;
+    this.#hasVisitors ||= request.visitor !== undefined;
     const signal = request.signal();
     const waiters = keys.map((key) => this.#addWaiter(key, request));
 
@@ -70,6 +72,11 @@ export class PendingReads {
   /** How many reads wait. */
   get size(): number {
     return this.#reads.size;
+  }
+
+  /** Whether any request has named its visitor. */
+  get hasVisitors(): boolean {
+    return this.#hasVisitors;
   }
 
   has(key: ReadKey): boolean {

@@ -4,9 +4,9 @@ import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
 import type { Call } from '../throttle/waiter.ts';
 import { planCalls } from './call-planner.ts';
 import type { PlannedRead } from './call-planner.ts';
+import { CurrentPlan } from './current-plan.ts';
+import type { CurrentPlanOptions } from './current-plan.ts';
 import type { Freshness } from './freshness.ts';
-import { NO_PAYERS, findPayers } from './payers.ts';
-import type { Payers } from './payers.ts';
 import { PendingReads } from './pending-reads.ts';
 import type { PendingReadsOptions } from './pending-reads.ts';
 import { ReadFailures, unprovableError } from './read-failures.ts';
@@ -18,36 +18,12 @@ import type { ReadSenderOptions } from './read-sender.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { Snapshot } from './snapshot.ts';
 
-interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions {
+interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions, CurrentPlanOptions {
   readonly throttle: Throttle;
   readonly visitorShares: VisitorShares;
   /** Called when a read is refused since its visitor has used its share. */
   readonly onVisitorRefused: (kind: 'read') => void;
 }
-
-/** The calls that the waiting reads need. */
-interface CurrentPlan {
-  /** The calls to send, in this order, with the reads that wait for each. */
-  readonly calls: Map<ReadKey, readonly PendingRead[]>;
-  /** Calls that failed a short while ago, and are not sent yet. */
-  readonly postponed: ReadonlyMap<ReadKey, readonly PendingRead[]>;
-  /** Reads that no call can answer. */
-  readonly unprovable: readonly PendingRead[];
-  /** Who pays for the calls, where visitors share the quota; and the calls that nobody may make. */
-  readonly payers: Payers;
-  /** Since when each call is wanted, by `clock.elapsed()`. */
-  readonly wantedSinceMs: ReadonlyMap<ReadKey, number>;
-}
-
-const NO_CALLS: CurrentPlan = {
-  calls: new Map(),
-  postponed: new Map(),
-  unprovable: [],
-  payers: NO_PAYERS,
-  wantedSinceMs: new Map(),
-};
-/** Calls of a plan that a line of the log names. */
-const MAX_LOGGED = 10;
 
 /**
  * The reads of one caller that wait for calls. Those of all requests merge until the throttle has a permit:
@@ -62,24 +38,20 @@ export class ReadQueue {
   readonly #pending: PendingReads;
   readonly #failures: ReadFailures;
   readonly #sender: ReadSender;
-  #plan = NO_CALLS;
-  /** Whether the reads have changed since they were planned. */
-  #isPlanStale = false;
+  readonly #plan: CurrentPlan;
   #isReviewScheduled = false;
-  /** Whether any request has named its visitor. */
-  #hasVisitors = false;
 
   constructor(options: ReadQueueOptions) {
     const onChange = () => this.review();
     this.#options = options;
     this.#pending = new PendingReads(options, onChange);
     this.#failures = new ReadFailures(options, this.#pending, onChange);
+    this.#plan = new CurrentPlan(options, this.#pending, this.#failures);
     this.#sender = new ReadSender(options, { pending: this.#pending, failures: this.#failures, onChange });
   }
 
   /** Resolves once all reads of the batch are settled; with an error in the place of each one that failed. */
   add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
-    this.#hasVisitors ||= request.visitor !== undefined;
     return this.#pending.add(keys, request);
   }
 
@@ -114,12 +86,12 @@ export class ReadQueue {
     if (!freshness.mayServeStaleToSaveCalls) return undefined;
 
     // 3. A refresh waits for no quota and for no other call.
-    const planned = this.#currentPlan().calls.size + ahead;
+    const planned = this.#plan.current().calls.size + ahead;
     if (throttle.waitOf(planned).waitMs > 0 || throttle.waitsForCalls(planned)) return this.#whyNotNow();
 
     // 4. A read that waits already pays for it, or else the refresh budget and the share of its visitor.
     if (this.#pending.has(key)) return undefined;
-    const own = this.#plannedFor(visitor) + ahead;
+    const own = this.#plan.sizeFor(visitor) + ahead;
     if (!visitorShares.hasShare(visitor, { own, ahead: planned })) return 'QUOTA_EXHAUSTED';
     return refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
   }
@@ -136,7 +108,7 @@ export class ReadQueue {
 
   /** Returns how many calls wait for a permit, as planned last: the next review plans again, and pulls. */
   wanted(): number {
-    return this.#plan.calls.size;
+    return this.#plan.lastSize;
   }
 
   /** Takes the call that is sent with a permit; undefined where none is wanted any more. */
@@ -145,19 +117,13 @@ export class ReadQueue {
     const rejected = this.#options.rejectedKey.error();
     if (rejected) this.#pending.failAll(rejected);
 
-    const { calls, payers, wantedSinceMs } = this.#currentPlan();
-    for (const [key, planned] of calls) {
-      calls.delete(key);
-      const reads = planned.filter((read) => this.#pending.needsCall(read));
-      if (reads.length === 0) continue;
-      return this.#sender.depart(key, reads, { payer: payers.payers.get(key), waitingSinceMs: wantedSinceMs.get(key) });
-    }
-    return undefined;
+    const planned = this.#plan.take();
+    return planned && this.#sender.depart(planned);
   }
 
   /** Refuses the reads that wait for a permit; those of a call in flight get its response. */
   refuse(refusal: Refusal): void {
-    for (const reads of this.#currentPlan().calls.values()) {
+    for (const reads of this.#plan.current().calls.values()) {
       for (const waiter of waitersOf(reads)) this.#pending.refuse(waiter, refusal);
     }
     this.review();
@@ -170,7 +136,7 @@ export class ReadQueue {
 
   /** Reviews the reads at the end of this turn of the event loop, for all changes in it. */
   review(): void {
-    this.#isPlanStale = true;
+    this.#plan.expire();
     if (this.#isReviewScheduled) return;
     this.#isReviewScheduled = true;
     setImmediate(() => {
@@ -191,7 +157,7 @@ export class ReadQueue {
     this.#failUnprovable();
 
     // 2. Reads whose calls failed a short while ago.
-    this.#failures.reviewPostponed(this.#plan.postponed);
+    this.#failures.reviewPostponed(this.#plan.current().postponed);
 
     // 3. Reads whose visitor or key has used its quota.
     this.#refuseUnpaid();
@@ -201,12 +167,12 @@ export class ReadQueue {
     this.#serveBusy();
 
     // 5. The others get their calls.
-    this.#currentPlan();
+    this.#plan.current();
     this.#options.throttle.pull();
   }
 
   #failUnprovable(): void {
-    for (const waiter of waitersOf(this.#currentPlan().unprovable)) {
+    for (const waiter of waitersOf(this.#plan.current().unprovable)) {
       this.#pending.fail(waiter, waiter.failed ?? unprovableError(), 'UPSTREAM_FAILED');
     }
   }
@@ -214,26 +180,26 @@ export class ReadQueue {
   /** Refuses the reads whose visitors have all used their shares. */
   #refuseUnpaid(): void {
     const { visitorShares, onVisitorRefused } = this.#options;
-    const { calls, payers } = this.#currentPlan();
+    const { calls, payers } = this.#plan.current();
     if (payers.unpaid.size === 0) return;
 
     const refusals = new Map<Visitor, Refusal>();
     for (const waiter of waitersOf([...payers.unpaid.values()].flat())) {
       if (!this.#pending.isInNeed(waiter)) continue;
       const { visitor } = waiter.request;
-      const refusal =
-        refusals.get(visitor) ?? visitorShares.refusal(visitor, { own: this.#plannedFor(visitor), ahead: calls.size });
+      const planned = { own: this.#plan.sizeFor(visitor), ahead: calls.size };
+      const refusal = refusals.get(visitor) ?? visitorShares.refusal(visitor, planned);
       refusals.set(visitor, refusal);
       this.#pending.refuse(waiter, refusal);
       onVisitorRefused('read');
     }
-    this.#isPlanStale = true;
+    this.#plan.expire();
   }
 
   /** Refuses the reads whose call cannot be sent before their deadline. Refreshes do not wait at all. */
   #refuseHopeless(): void {
     const { clock, throttle } = this.#options;
-    const { calls } = this.#currentPlan();
+    const { calls } = this.#plan.current();
     // The last call waits longest.
     if (calls.size === 0 || throttle.hasOldView() || throttle.waitOf(calls.size - 1).waitMs === 0) return;
 
@@ -247,13 +213,13 @@ export class ReadQueue {
       }
       if (reads.some((read) => this.#pending.needsCall(read))) position += 1;
     }
-    this.#isPlanStale = true;
+    this.#plan.expire();
   }
 
   /** Serves stale data to the reads whose call would wait for another one to end. */
   #serveBusy(): void {
     const { throttle } = this.#options;
-    const { calls } = this.#currentPlan();
+    const { calls } = this.#plan.current();
     if (calls.size === 0 || !throttle.waitsForCalls(calls.size - 1)) return;
 
     for (const [position, reads] of [...calls.values()].entries()) {
@@ -262,42 +228,7 @@ export class ReadQueue {
         if (waiter.isRefresh && !this.#pending.isCovered(waiter)) this.#pending.serveStale(waiter, this.#whyNotNow());
       }
     }
-    this.#isPlanStale = true;
-  }
-
-  /** Returns the call plan; plans again after a change. */
-  #currentPlan(): CurrentPlan {
-    if (!this.#isPlanStale) return this.#plan;
-    const { clock, log } = this.#options;
-    const { calls, unprovable } = planCalls(this.#pending.readsToPlan(), this.#pending.facts);
-
-    const postponed = new Map([...calls].filter(([call, reads]) => this.#failures.isPostponed(call, reads)));
-    for (const call of postponed.keys()) calls.delete(call);
-    const payers = this.#findPayers(calls);
-    for (const call of payers.unpaid.keys()) calls.delete(call);
-    if (calls.size > 0) {
-      log.debug?.({ calls: [...calls.keys()].slice(0, MAX_LOGGED), reads: this.#pending.size }, 'call plan');
-    }
-
-    const nowMs = clock.elapsed();
-    const before = this.#plan.wantedSinceMs;
-    const wantedSinceMs = new Map([...calls.keys()].map((call) => [call, before.get(call) ?? nowMs]));
-    this.#isPlanStale = false;
-    this.#plan = { calls, postponed, unprovable, payers, wantedSinceMs };
-    return this.#plan;
-  }
-
-  /** Most gateways do not tell visitors apart. */
-  #findPayers(calls: CurrentPlan['calls']): Payers {
-    if (!this.#hasVisitors) return NO_PAYERS;
-    const { throttle, visitorShares: shares } = this.#options;
-    return findPayers(calls, { pending: this.#pending, throttle, shares, before: this.#plan.payers.payers });
-  }
-
-  /** Returns how many calls of the plan this visitor pays for. */
-  #plannedFor(visitor: Visitor): number {
-    const { calls, payers } = this.#currentPlan();
-    return [...calls.keys()].filter((call) => payers.payers.get(call)?.request.visitor === visitor).length;
+    this.#plan.expire();
   }
 
   /** Returns why the throttle lets no call through: after a 429 it sends none, and then one at a time. */

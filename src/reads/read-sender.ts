@@ -5,6 +5,7 @@ import type { Call } from '../throttle/waiter.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';
+import type { PlannedCall } from './current-plan.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import type { GetRoute } from './get-route.ts';
 import type { PendingReads } from './pending-reads.ts';
@@ -47,14 +48,6 @@ interface ReadSenderLinks {
   readonly onChange: () => void;
 }
 
-/** How a call is sent. */
-interface Departure {
-  /** The waiter that it is billed to, where the plan has found one. */
-  readonly payer: ReadWaiter | undefined;
-  /** By `clock.elapsed()`; undefined where it did not wait. */
-  readonly waitingSinceMs: number | undefined;
-}
-
 /** Sends the calls of one caller's reads, and brings each response to the cache and to the reads that it answers. */
 export class ReadSender {
   readonly #options: ReadSenderOptions;
@@ -70,8 +63,8 @@ export class ReadSender {
     this.#onChange = onChange;
   }
 
-  /** Returns the call for these reads, which has a permit and is sent at once. */
-  depart(key: ReadKey, reads: readonly PendingRead[], { payer, waitingSinceMs }: Departure): Call<Snapshot> {
+  /** Returns the call for the throttle, which has a permit for it and sends it at once. */
+  depart({ key, reads, payer, wantedSinceMs }: PlannedCall): Call<Snapshot> {
     const { failedCalls, getRoute } = this.#options;
     const failed = failedCalls.find(key);
     const flight = this.#createFlight(key, this.#payerOf(key, reads, payer), failed?.isRetriedEarly ?? false);
@@ -91,7 +84,7 @@ export class ReadSender {
       name: String(key),
       requestId: flight.billedTo?.request.id,
       isRetry: flight.isRetry,
-      waitingSinceMs: waitingSinceMs ?? flight.sentAtMs,
+      waitingSinceMs: wantedSinceMs,
       send: () => this.#send(flight),
       receive: (response) => this.#receive(flight, response),
       fail: (error) => this.#fail(flight, error),
