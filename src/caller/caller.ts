@@ -86,7 +86,7 @@ export class Caller {
     return estimateCalls(keys, clock.elapsed() - maxAgeMs, { cache: this.#useAccess().cache, getRoute });
   }
 
-  /** Reads the account, and returns how long the last of so many calls waits at least, behind those that wait already. */
+  /** Reads the account. Returns the minimum wait of the last of these calls, behind the calls that wait already. */
   async waitFor(calls: number, visitor: Visitor): Promise<ExpectedWait> {
     const { throttle, queue, visitorShares } = this.#useAccess();
     await throttle.readQuotaState();

@@ -5,7 +5,7 @@ import { LISTS, isList } from '../reads/read-key.ts';
 import type { ListName, ReadKey } from '../reads/read-key.ts';
 
 /** What an operation would read and write. */
-export interface Demands {
+export interface ReadsAndWrites {
   readonly reads: readonly ReadKey[];
   readonly writes: number;
 }
@@ -14,7 +14,7 @@ export interface Demands {
  * Returns the maximum of calls that these reads can cost, retries aside: one for each different read that is not fresh, and one
  * for each list that the planner may try to save some of them.
  *
- * @param sinceMs by `clock.elapsed()`: a cached answer from before this is not fresh.
+ * @param sinceMs by `clock.elapsed()`: a cached entry from before this is not fresh.
  */
 export function estimateCalls(
   keys: readonly ReadKey[],
@@ -23,6 +23,7 @@ export function estimateCalls(
 ): number {
   const needed = new Set(keys.filter((key) => (cache.find(key)?.asOfMs ?? -Infinity) < sinceMs));
   const pets = [...needed].filter((key): key is Int64 => !isList(key));
+
   const freshLists = cache.freshLists(sinceMs);
   const mayBeTried = (list: ListName) => {
     // Another call for a fresh list would show nothing more.
@@ -32,6 +33,7 @@ export function estimateCalls(
     // Other operations may read at the same time, so that a list of all pets is worth a call.
     return (list === 'all' && cache.storeSize !== 'large') || pets.some((id) => cache.hasShown(list, id));
   };
+
   const tried = needed.size === 0 ? 0 : LISTS.filter(mayBeTried).length;
   const gets = getRoute.mayGet ? pets.length : 0;
   return needed.size - pets.length + gets + tried;

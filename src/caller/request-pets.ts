@@ -141,7 +141,7 @@ export class RequestPets implements Pets {
     });
   }
 
-  /** Returns what each write needs: from now on, the request is none that only reads. */
+  /** Returns the terms of a write. A request that writes is never repeated from the cache. */
   #writeRequest(): WriteRequest {
     this.#hasWritten = true;
     return {

@@ -52,7 +52,7 @@ export function listSnapshot(
   return { key, asOfMs, pets, isComplete: list.complete, byId: new Map(pets.map((pet) => [pet.id, pet])), lists };
 }
 
-/** What `GET /pets/{petId}` or a creation showed. */
+/** What `GET /pets/{petId}` or a create showed. */
 export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, findEarlier: FindEarlier): Snapshot {
   const pets = pet ? [reusedPet(pet, findEarlier)] : [];
   const byId = new Map(pets.map((one) => [one.id, one]));

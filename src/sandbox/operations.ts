@@ -31,12 +31,12 @@ export interface OperationResponse {
  * sandbox assumes the following. Another pet API may differ, and petql relies on none of it.
  *
  * - Order of a list: by id, lowest first, cut at `limit`. No paging, so no Link header.
- * - `status` omitted on creation: the pet has none, in this response and in later ones.
- * - `id` in a creation body, and fields that the contract does not have: ignored.
+ * - `status` omitted in a create: the pet has none, in this response and in later ones.
+ * - `id` in the body of a create, and fields that the contract does not have: ignored.
  * - `limit` out of bounds or not a number, an unknown `status`, a `petId` that is no int64: 400.
  * - Names: 1 to 255 characters (code points), not all blank, no control characters, no lone surrogates. Category ids: any
  *   int64; beyond the exact integers of a double, written in digits alone.
- * - A full store rejects a creation with 409.
+ * - A full store rejects a create with 409.
  * - Values of `code`: `bad_request`, `unauthorized`, `not_found`, `method_not_allowed`, `gone`, `store_full`,
  *   `rate_limited`, `key_banned`, `internal_error`. A 429 has the Error body.
  * - Windows are fixed: a minute starts with each minute of the Unix clock, a day with each day in UTC.

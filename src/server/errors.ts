@@ -43,8 +43,8 @@ export function parseFailure(error: GraphQLError): GraphQLError {
  * Gives an error one of petql's codes and its HTTP status. Errors of GraphQL itself or of Yoga have no code, or one of Yoga's;
  * all of them are about what was sent.
  *
- * GraphQL over HTTP wants 400 for a request that is no GraphQL request; one that is, but cannot run, is a 200 to a client
- * that accepts application/json (`spec`), and a 400 to one that accepts application/graphql-response+json.
+ * GraphQL over HTTP wants 400 for a body that is no GraphQL request. A GraphQL request that cannot run gets 200 where the client
+ * accepts application/json (`spec`), and 400 where it accepts application/graphql-response+json.
  */
 export function finishedError(error: GraphQLError): GraphQLError {
   const { code, http, originalError: _quotesTheBody, ...details } = error.extensions;

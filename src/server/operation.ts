@@ -3,7 +3,7 @@ import type { Usage } from '../caller/usage.ts';
 import type { ErrorCode } from '../errors.ts';
 
 /**
- * Runs an operation in this process, under the rules of one that comes over HTTP.
+ * Runs an operation in this process, under the rules of operations over HTTP.
  *
  * @returns the body of an HTTP response, as plain JSON.
  * @throws the reason that its signal was aborted with.
@@ -42,7 +42,7 @@ export interface DryRun {
   readonly writes: number;
   /** Whether the remaining quota has room for them now, behind what waits already. */
   readonly fits: boolean;
-  /** When the last of them could be sent, as far as is known; and in how many milliseconds. */
+  /** The earliest time at which the last of them can be sent, and in how many milliseconds that is. */
   readonly fitsAt: string;
   readonly waitMs: number;
   /** The window that makes them wait longest. */

@@ -1,7 +1,7 @@
 import type { ExecutionResult, OperationTypeNode } from 'graphql';
 import type { Caller, ExpectedWait } from '../caller/caller.ts';
 import type { Callers } from '../caller/callers.ts';
-import type { Demands } from '../caller/cost-estimate.ts';
+import type { ReadsAndWrites } from '../caller/cost-estimate.ts';
 import type { QuotaView } from '../caller/quota.ts';
 import type { CachedRead, RequestPets } from '../caller/request-pets.ts';
 import { NO_USAGE } from '../caller/usage.ts';
@@ -107,12 +107,12 @@ export class RequestContext {
   }
 
   /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */
-  maxCalls({ reads, writes }: Demands): number {
+  maxCalls({ reads, writes }: ReadsAndWrites): number {
     if (this.#options.apiKey instanceof PetqlError) return 0;
     return this.#useCaller().maxCalls(reads, this.#options.terms.freshness) + writes;
   }
 
-  /** Returns how long the quota makes the last of so many calls wait. */
+  /** Returns the minimum wait of the last of these calls for the quota. */
   async waitFor(calls: number): Promise<ExpectedWait> {
     if (this.#options.apiKey instanceof PetqlError) return { waitMs: 0, window: undefined };
     return this.#useCaller().waitFor(calls, this.#options.terms.visitor);

@@ -49,7 +49,7 @@ export interface TransportFailure {
 
 /** Twenty busy API keys with 50 concurrent calls each. */
 const MAX_CONNECTIONS = 1_000;
-/** Shorter than `Keep-Alive` headers say: a firewall may drop an idle connection in silence, and a creation on it is lost. */
+/** Shorter than `Keep-Alive` headers say: a firewall may drop an idle connection in silence, and a create on it is lost. */
 const KEEP_ALIVE_MS = 4_000;
 /** A list of 100 pets has some 10 KiB. */
 const MAX_BODY_BYTES = 1_048_576;

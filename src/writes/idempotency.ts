@@ -16,7 +16,7 @@ export type Created = { readonly pet: Pet } | { readonly refusal: WireError };
 /** The outcome of a create that was sent. Records hold it as JSON. */
 export type CreateOutcome =
   | Created
-  /** No clear response; with the status of the one that there was. */
+  /** No clear response; with its status, if there was one. */
   | { readonly unknown: { readonly status?: number | undefined } };
 
 /** A create with an idempotency key. */

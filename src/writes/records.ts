@@ -84,7 +84,7 @@ export class IdempotencyRecords {
     return this.#end(name, lease, undefined);
   }
 
-  /** Waits for what is being written, for at most a second. The store stays open. */
+  /** Waits for the writes under way, for at most a second. The store stays open. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await inTime(Promise.all(this.#writing), CLOSE_TIMEOUT_MS);

@@ -96,7 +96,7 @@ export class WriteSender {
   }
 
   /**
-   * Takes what is cached for older than a write. Settles once other replicas can know it.
+   * Raises the generation of the cache. Settles once the store has the write for the other replicas.
    *
    * @param isShared whether other replicas hear of it: the announcement is stored, and none has lists of a made-up key.
    */

@@ -87,7 +87,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     expect((await gateway.send(LIST)).errors).toBeUndefined();
   });
 
-  test('an upstream 400 on a creation stands in userErrors with its code and message', async () => {
+  test('an upstream 400 on a create stands in userErrors with its code and message', async () => {
     await using gateway = await start(transport);
     const { data, errors } = await gateway.send(CREATE.replace('Momo', ''));
     expect(errors).toBeUndefined();
@@ -122,7 +122,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     ['a 200', { status: 200, body: '{"id":7,"name":"Momo","categoryId":3}' }],
     ['a 201 that is no JSON', { body: '{"id":' }],
     ['a body that is cut', { cutAfterBytes: 5 }],
-  ])('a creation that ends with %s is OUTCOME_UNKNOWN, and is sent once', async (_name, fault) => {
+  ])('a create that ends with %s is OUTCOME_UNKNOWN, and is sent once', async (_name, fault) => {
     await using gateway = await start(transport, fault);
     const answer = await gateway.send(CREATE);
     expect([answer.data, codesOf(answer)]).toEqual([{ createPet: null }, ['OUTCOME_UNKNOWN']]);
@@ -130,7 +130,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     expect(gateway.petApi.log.map(({ method }) => method)).toEqual(['POST']);
   });
 
-  test.each([401, 403, 404, 409, 413, 422])('a creation refused with %i has a clear outcome', async (status) => {
+  test.each([401, 403, 404, 409, 413, 422])('a create refused with %i has a clear outcome', async (status) => {
     await using gateway = await start(transport, fails(status));
     const answer = await gateway.send(CREATE);
     expect(answer.data).toEqual({ createPet: null });

@@ -156,7 +156,7 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
     }
   });
 
-  test('tells of a missing key once for a list of ids', async () => {
+  test('reports a missing key once per list of ids', async () => {
     const answer = await sendBy(transport, gateway)(`{ __typename petsById(ids: [${'"1" '.repeat(100)}]) { id } }`, {
       apiKey: null,
     });
@@ -173,7 +173,7 @@ test('what the cache holds counts for no upstream call', async () => {
   expect(own.petApi.log).toHaveLength(before);
 });
 
-test('creations count as upstream calls, through fragments and aliases', async () => {
+test('creates count as upstream calls, through fragments and aliases', async () => {
   await using own = await startGateway({ gateway: { maxUpstreamCalls: 2 } });
   const create = 'createPet(input: { name: "Momo", categoryId: "3" }) { pet { id } }';
   const answer = await own.query(`mutation { a: ${create} ...F } fragment F on Mutation { b: ${create} c: ${create} }`);

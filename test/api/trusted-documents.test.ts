@@ -51,7 +51,7 @@ describe('a trusted document', () => {
     }
   });
 
-  test('comes with no query beside it, and its id is a string', async () => {
+  test('rejects a query beside a document id, and an id that is no string', async () => {
     const { post } = await start();
     for (const params of [{ query: '{ __typename }', documentId: 'd1d1d1d1' }, { documentId: 4 }, { documentId: {} }]) {
       expect((await post(params)).code).toBe('BAD_USER_INPUT');

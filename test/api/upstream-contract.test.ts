@@ -106,7 +106,7 @@ test('a pet with another id than the one asked for is an error', async () => {
   expect(codesOf(await gateway.query('{ pet(id: "7") { id } }'))).toEqual([DOWN]);
 });
 
-test('an unknown status is null and one log line, in lists, by id and on creation', async () => {
+test('an unknown status is null and one log line, in lists, by id and on create', async () => {
   await using gateway = await startGateway();
   const strange = { id: 1, name: 'Ada', categoryId: 3, status: 'reserved', owner: { secret: 1 } };
   gateway.petApi.fault = [on('list', { body: JSON.stringify([strange, PET]) }), { body: JSON.stringify(strange) }];
@@ -160,7 +160,7 @@ describe('a base URL without /v1', () => {
     },
   );
 
-  test('is right where a proxy adds it', async () => {
+  test('is read where a proxy adds it', async () => {
     await using gateway = await startGateway({
       async through(target) {
         const proxy = await serve((request, response) => {

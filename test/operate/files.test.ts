@@ -247,7 +247,7 @@ describe('a full disk', () => {
     expect(posts()).toBe(3);
   });
 
-  test('makes a creation in the sandbox fail, and loses none that was answered, after kill -9 too', async () => {
+  test('makes a create in the sandbox fail, and loses none that was answered, after kill -9 too', async () => {
     const args = ['--sandbox-file', join(folder, 'pets.db')];
     const first = await start(args);
     const id: string = (await create(first, 'Ada')).data?.['createPet'].pet.id;

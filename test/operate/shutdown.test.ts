@@ -102,7 +102,7 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
   },
 );
 
-/** petql over an upstream that answers late, and a creation under way there. */
+/** petql over an upstream that answers late, and a create under way there. */
 async function createSlowly(delayMs: number) {
   const petApi = createTestPetApi();
   const { url } = closing.use(await petApi.listen());

@@ -88,7 +88,7 @@ test('each span that begins ends, and a preflight begins none', async () => {
   expect(outcomes).toEqual(['UNAUTHENTICATED', 'BAD_USER_INPUT', 'OK']);
 });
 
-test('a creation waits as a write, below its own operation', async () => {
+test('a create waits as a write, below its own operation', async () => {
   await Promise.all([
     gateway.query(CREATE),
     gateway.query('query Look { pets { id } }', { headers: { traceparent: TRACE } }),
@@ -101,7 +101,7 @@ test('a creation waits as a write, below its own operation', async () => {
   expect(parents(ofKind('write'))).toEqual([idOf(adopt)]);
   expect(parents(named('POST /pets'))).toEqual([idOf(adopt)]);
   expect(named('POST /pets')[0]?.attributes['http.response.status_code']).toBe(201);
-  // What was read before the creation was over may have to be read once more.
+  // What was read before the create was over may have to be read once more.
   expect(new Set(parents(ofKind('read')))).toEqual(new Set([idOf(look)]));
   expect(new Set(parents(named('GET /pets')))).toEqual(new Set([idOf(look)]));
 });

@@ -80,7 +80,7 @@ describe('somebody who knows the future needs', () => {
     expect(await fewest(everything, 99, [200])).toBe(4);
   });
 
-  test('another call after a creation', async () => {
+  test('another call after a create', async () => {
     expect(
       await fewest(
         [

@@ -76,7 +76,7 @@ test.each<[string, Fault]>([
   expect(freeCalls(gateway)).toEqual(['/pets/7']);
 });
 
-test('a creation is never retried', async () => {
+test('a create is never retried', async () => {
   await using gateway = await withRoom(2);
   failFirst(gateway, 1);
   const { errors } = await gateway.query(

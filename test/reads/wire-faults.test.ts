@@ -136,7 +136,7 @@ test('an upstream that is gone counts no call, and is called again when it is ba
   await expectCounted(key, callsOf(key));
 });
 
-test('a creation waits for an upstream that is soon back, and is sent once', async () => {
+test('a create waits for an upstream that is soon back, and is sent once', async () => {
   const key = newKey();
   await proxy.refuse();
   const creating = ask(key, 'mutation { createPet(input: { name: "Neo", categoryId: 1 }) { pet { name } } }');
@@ -181,7 +181,7 @@ test('a call asks for a body without coding', async () => {
   expect(codings).toEqual(['identity']);
 });
 
-test('a kept connection that ends under a call: a read is retried, a creation is OUTCOME_UNKNOWN', async () => {
+test('a kept connection that ends under a call: a read is retried, a create is OUTCOME_UNKNOWN', async () => {
   const key = newKey();
   // They earn the retry.
   for (let call = 0; call < 20; call += 1) await ask(key, '{ pets { id } }');

@@ -41,7 +41,7 @@ const FAULTS: Record<string, Fault> = {
   'a timeout': slow(300),
 };
 
-/** Spans of every run, even where no creation is sent. */
+/** Spans of every run, even where no create is sent. */
 const SPANS = ['query', 'mutation', 'GraphQL Operation', 'wait for the plan', 'GET /pets', 'GET /pets/{petId}'];
 
 /** One key for each outcome, since a 429 or a 401 stops the later calls of its key. */

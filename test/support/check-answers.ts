@@ -20,7 +20,7 @@ export interface AnswerRules {
   readonly upstreamTimeoutMs?: number;
 }
 
-/** Beyond the wait and the call: the other replicas hear of a creation within half a second, and two cores run everything. */
+/** Beyond the wait and the call: the other replicas hear of a create within half a second, and two cores run everything. */
 const SLACK_MS = 1_000;
 /** Requests that come so soon before SIGTERM may meet it on their way. */
 const ON_ITS_WAY_MS = 250;
@@ -34,7 +34,7 @@ export const BUSY_MS = 500;
 /** Codes of the contract, and which faults explain them; undefined where none is needed. */
 const CODES: Readonly<Record<string, readonly FaultKind[] | undefined>> = {
   RATE_LIMITED: undefined,
-  // These are held against the history of the creations.
+  // These are held against the history of the creates.
   OUTCOME_UNKNOWN: undefined,
   OUTCOME_PENDING: undefined,
   // Only where the request says only-if-cached.

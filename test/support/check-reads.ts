@@ -27,8 +27,8 @@ export function createReadCheck(rules: ReadRules): Check {
   const { faults = createFaults(), lateness = NEVER_LATE, storeOf, maxStaleMs, upstreamTimeoutMs } = rules;
   const truth = new Tally('data was true within its stated age');
   const ages = new Tally('no older than was asked for');
-  const ownWrites = new Tally('a creation is seen by what follows it');
-  const heard = new Tally('a creation is seen by the other replicas');
+  const ownWrites = new Tally('a create is seen by what follows it');
+  const heard = new Tally('a create is seen by the other replicas');
   const apart = new Tally('no key sees data of another');
 
   return {
@@ -62,7 +62,7 @@ export function createReadCheck(rules: ReadRules): Check {
     if (heardWrite) heard.look(outdated(heardWrite.createdMs), mayHaveMissed(operation, heardWrite));
   }
 
-  /** Without Redis each replica knows its own creations alone, and one that is frozen hears of nothing. */
+  /** Without Redis each replica knows its own creates alone, and one that is frozen hears of nothing. */
   function mayHaveMissed({ replica, endedMs }: Operation, { answeredMs }: HeardWrite): boolean {
     const span = { fromMs: answeredMs - AFTERMATH_MS, untilMs: endedMs };
     return (

@@ -92,7 +92,7 @@ describe('responses', () => {
     ['an HTTP status that is not in the contract', { outcome: answered({ data: {} }, 500) }, CONTRACT],
     ['a failure of a sound upstream', { outcome: failed('DOWNSTREAM_SERVICE_ERROR') }, CAUSED],
     ['NOT_CACHED without only-if-cached', { outcome: failed('NOT_CACHED') }, CAUSED],
-    ['a creation refused while Redis is well', { outcome: failed('IDEMPOTENCY_UNAVAILABLE') }, CAUSED],
+    ['a create refused while Redis is well', { outcome: failed('IDEMPOTENCY_UNAVAILABLE') }, CAUSED],
     ['a wrong document that is executed', { expected: ['BAD_USER_INPUT'] }, CAUSED],
   ])('%s is found', (_name, more, promise) => {
     expect(look([operation(1_000, more)]).broken).toEqual([promise]);
@@ -124,8 +124,8 @@ describe('data', () => {
   const [TRUE, AGE, OWN, HEARD, APART] = [
     'data was true within its stated age',
     'no older than was asked for',
-    'a creation is seen by what follows it',
-    'a creation is seen by the other replicas',
+    'a create is seen by what follows it',
+    'a create is seen by the other replicas',
     'no key sees data of another',
   ];
 
@@ -165,8 +165,8 @@ describe('data', () => {
     ['data older than may be served', ALL, shown(FIRST, 602_000), { breaks: AGE }],
     ['data older than max-age', ALL, shown(FIRST, 3_100), { cacheControl: { maxAge: 2 }, breaks: AGE }],
     ['cached data for no-cache', ALL, shown(FIRST, 1_100), { cacheControl: { noCache: true }, breaks: AGE }],
-    ['data from before an own creation', ALL, shown(FIRST, 1_100), { afterWriteMs: 1_001, breaks: OWN }],
-    ['data from before a creation that all have heard of', ALL, shown(FIRST, 1_100), { heardWrite, breaks: HEARD }],
+    ['data from before an own create', ALL, shown(FIRST, 1_100), { afterWriteMs: 1_001, breaks: OWN }],
+    ['data from before a create that all have heard of', ALL, shown(FIRST, 1_100), { heardWrite, breaks: HEARD }],
   ])('%s is found', (_name, field, outcome, { breaks, ...more }) => {
     expect(look(field, outcome, more).broken).toEqual([breaks]);
   });
@@ -176,7 +176,7 @@ describe('data', () => {
     ['frozen', 0, { broken: [], explained: [HEARD] }],
     ['frozen', 1, { broken: [HEARD] }],
     ['upstream', undefined, { broken: [HEARD] }],
-  ])('from before a creation elsewhere, with the fault %s of replica %s', (kind, replica, expected) => {
+  ])('from before a create elsewhere, with the fault %s of replica %s', (kind, replica, expected) => {
     const harm: Prepare = (world) => world.harm(kind, 1_200, 1_300, replica);
     expect(look(ALL, shown(FIRST, 1_100), { heardWrite }, harm)).toMatchObject(expected);
   });
@@ -187,7 +187,7 @@ describe('data', () => {
   });
 });
 
-describe('creations', () => {
+describe('creates', () => {
   const pet = { name: 'Momo', categoryId: '3', status: 'available', idempotencyKey: 'momo-1' } as const;
   const submit = (outcome: Outcome, startedMs = 2_000, name: string = pet.name) =>
     operation(startedMs, { fields: [{ kind: 'create', pet: { ...pet, name } }], outcome });

@@ -16,7 +16,7 @@ export interface Operation {
   readonly cacheControl?: CacheControl;
   /** When the last pet was created whose response this process had sent to a client of the key before. Default: never. */
   readonly afterWriteMs?: number;
-  /** The last creation with this key whose response was sent so long before that all replicas have heard of it. */
+  /** The last create with this key whose response was sent so long before that all replicas have heard of it. */
   readonly heardWrite?: HeardWrite | undefined;
   /** Codes that this operation is made to get. Default: none, it is sound. */
   readonly expected?: readonly string[];

@@ -25,7 +25,7 @@ const FATES: (Fault | undefined)[] = [
   { body: '{"id":' },
 ];
 
-/** One client, which submits one creation again and again. */
+/** One client, which submits one create again and again. */
 const client = fc.record({
   apiKey: fc.constantFrom('demo-pro', 'demo-business'),
   key: fc.constantFrom('1', '2'),
@@ -81,7 +81,7 @@ describe.each([
           await Promise.all(gateways.map((gateway) => gateway.close()));
           const list = petApi.storeOf('').serve({ method: 'GET', path: '/pets?limit=100', body: '' });
           const stored = (JSON.parse(list.body) as { categoryId: number }[]).map(({ categoryId }) => categoryId);
-          // Each category is of one creation.
+          // Each category is of one create.
           expect(stored).toEqual([...new Set(stored)]);
           expect([...outcomes].filter(([, seen]) => seen.size > 1)).toEqual([]);
 
@@ -99,7 +99,7 @@ describe.each([
             limits: { waitMs: number; signal?: AbortSignal | null },
           ): Promise<void> {
             const creation = `${apiKey} ${key}`;
-            // Pets of one creation have one category.
+            // Pets of one create have one category.
             const categoryId = String(creation.length * 10 + Number(key));
             const document = `mutation { createPet(input: { name: "${name}", categoryId: "${categoryId}", idempotencyKey: "${key}" }) { pet { id } } }`;
             const gateway = gateways[replica % gateways.length] as Gateway;

@@ -31,7 +31,7 @@ const shown = ({ status, data, errors }: QueryAnswer) => ({ status, data, errors
 const posts = () => gateway.petApi.log.filter(({ method }) => method === 'POST').length;
 const failBy = (fault: Fault | undefined) => (gateway.petApi.fault = fault);
 
-describe('creations with one idempotency key', () => {
+describe('creates with one idempotency key', () => {
   test('at the same time are one POST and one answer', async () => {
     failBy(slow(100));
     const answers = await Promise.all(Array.from({ length: 8 }, () => create()));
@@ -131,7 +131,7 @@ describe('creations with one idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
-  test('of another API key are another creation', async () => {
+  test('of another API key are another create', async () => {
     const one = await create();
     const other = await create({ name: 'Other' }, { authorization: 'Bearer demo-pro' });
     expect(other.data?.['createPet'].pet.name).toBe('Other');

@@ -112,7 +112,7 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
     expect(posts()).toBe(1);
   });
 
-  test('serve nothing from before the other’s creation', async () => {
+  test('serve nothing from before the other’s create', async () => {
     const { one, other } = await startReplicas();
     expect(await nameFrom(other)).toBeUndefined();
     const first = await create(one);
@@ -121,14 +121,14 @@ describe.skipIf(!redisIsHere)('two replicas with Redis', () => {
     expect(await nameFrom(other)).toBe('Momo');
   });
 
-  test('hear of a creation after no-cache reads', async () => {
+  test('hear of a create after no-cache reads', async () => {
     const { one, other } = await startReplicas();
     expect(await nameFrom(other, 'no-cache')).toBeUndefined();
     expect(codeOf(await create(one))).toBeUndefined();
     await until(async () => (await nameFrom(other, 'max-age=3600')) === 'Momo');
   });
 
-  test('hear of a creation that Redis did not take when it was over', async () => {
+  test('hear of a create that Redis did not take when it was over', async () => {
     const { redis, one, other } = await startReplicas();
     expect(await nameFrom(other, 'max-age=3600')).toBeUndefined();
     await isFull(redis, true);

@@ -8,7 +8,7 @@ export interface Health {
   readonly redis: 'unavailable' | 'connected' | 'connecting' | undefined;
   /** API keys that are paused at the moment, after a 429. */
   readonly pausedKeys: number;
-  /** Whether the upstream's route for single pets works, as far as is known; otherwise petql looks for ids in lists. */
+  /** Whether the upstream's route for single pets works, by its last response; otherwise petql looks for ids in lists. */
   readonly isGetRouteWorking: boolean;
   /** When that route ends, in milliseconds since the epoch; undefined while that is half a year away or more. */
   readonly nearSunsetMs: number | undefined;

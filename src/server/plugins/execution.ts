@@ -1,7 +1,7 @@
 import { execute } from 'graphql';
 import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import type { Demands } from '../../caller/cost-estimate.ts';
+import type { ReadsAndWrites } from '../../caller/cost-estimate.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import type { ReadKey } from '../../reads/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
@@ -34,15 +34,15 @@ export function useExecution({ maxUpstreamCalls, introspection, clock }: Checked
     const isCheap = maxCallsOf(args.document) <= maxUpstreamCalls;
     if (isCheap && !context.isDryRun) return recordUsage(await execute(args), state);
 
-    const { demands, result: dryResult } = await dryExecute(args);
+    const { wanted, result: dryResult } = await dryExecute(args);
     if (!('data' in dryResult)) return dryResult;
-    const upstreamCalls = context.maxCalls(demands);
+    const upstreamCalls = context.maxCalls(wanted);
     if (upstreamCalls > maxUpstreamCalls) {
       return { errors: [graphqlError(limitExceeded('upstreamCalls', maxUpstreamCalls, upstreamCalls))] };
     }
 
     if (!context.isDryRun) return recordUsage(await execute(args), state);
-    const { reads, writes } = demands;
+    const { reads, writes } = wanted;
     if (context.refusal && reads.length + writes > 0) return { errors: [graphqlError(context.refusal)] };
     state.usage = { ...context.usage, dryRun: await dryRunOf(upstreamCalls, writes, context) };
     return dryResult;
@@ -65,9 +65,9 @@ export function useExecution({ maxUpstreamCalls, introspection, clock }: Checked
  * Executes an operation without an upstream and collects the reads and writes of its resolvers. Fragments, `@skip`,
  * variables and defaults count as they do when it runs. No read depends on the result of another one.
  *
- * @returns the demands, and a result in which every pet is null, with the errors of fields that would fail at once.
+ * @returns the reads and writes, and a result in which every pet is null, with the errors of fields that would fail at once.
  */
-async function dryExecute(args: ExecutionArgs): Promise<{ demands: Demands; result: ExecutionResult }> {
+async function dryExecute(args: ExecutionArgs): Promise<{ wanted: ReadsAndWrites; result: ExecutionResult }> {
   const reads: ReadKey[] = [];
   let writes = 0;
   const contextValue: ResolverContext = {
@@ -88,7 +88,7 @@ async function dryExecute(args: ExecutionArgs): Promise<{ demands: Demands; resu
     quota: () => Promise.resolve(null as never),
   };
   const result = await execute({ ...args, contextValue });
-  return { demands: { reads, writes }, result };
+  return { wanted: { reads, writes }, result };
 }
 
 /** Returns the result, or the error of a key that the upstream does not accept. */

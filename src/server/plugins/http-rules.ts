@@ -7,13 +7,13 @@ import type { ServerContext } from '../request-context.ts';
 import type { HttpRequest } from '../http/http-message.ts';
 import { acceptedType } from '../http/media-type.ts';
 
-/** What a request for GraphQL has to look like. Bodies are JSON, which no page of another origin can send without asking first. */
+/** Checks GraphQL requests. Bodies must be JSON: before a page of another origin can send JSON, its browser sends a preflight. */
 export function useHttpRules({ petApiKey }: CheckedOptions): Plugin<ServerContext> {
   return {
     onRequestParse({ serverContext, setRequestParser }) {
       const { request } = stateOf(serverContext);
       const { method, headers } = request;
-      // Yoga looks once the operation has run.
+      // Yoga checks Accept only after the execution.
       if (!acceptedType(headers['accept'])) throw badRequest(NOT_ACCEPTABLE, 406);
       if (method !== 'POST' && method !== 'GET') return;
       if (method === 'GET' && petApiKey !== undefined) throw badRequest(ONLY_POST, 405, { allow: 'POST' });
@@ -63,7 +63,7 @@ function parseJson(text: string, problem: string): unknown {
   }
 }
 
-/** Checks what Yoga does not check, or takes for an error of the server. */
+/** Checks what Yoga does not check, or reports as an error of the server. */
 function checkedParams(params: unknown): GraphQLParams {
   if (Array.isArray(params)) throw badRequest('The body must be one operation, got a list.', 400);
   if (typeof params !== 'object' || params === null) throw badRequest('The body must be an object with a query.', 400);

@@ -25,12 +25,12 @@ const LISTS = ['all', 'available', 'pending', 'sold'] as const;
 
 /**
  * The fewest calls with which somebody who knows the future answers every read of a trace, in the moment in which it comes,
- * with data that is at most `maxAgeMs` old and not from before a creation that was over: an integer program, exact.
+ * with data that is at most `maxAgeMs` old and not from before a create that was over: an integer program, exact.
  *
  * A read needs one call of its own kind, or of a list that shows it. A call is sent as its first read comes: any earlier one
  * answers no more.
  *
- * @param createdAtMs when each creation was over.
+ * @param createdAtMs when each create was over.
  */
 export async function fewestCalls(trace: Trace, createdAtMs: readonly number[], maxAgeMs: number): Promise<number> {
   const reads = readsOf(trace, createdAtMs, maxAgeMs);

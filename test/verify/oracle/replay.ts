@@ -10,7 +10,7 @@ import type { Trace, TraceOperation, Wanted } from './trace.ts';
 export interface Replay {
   /** Calls that read, sent since the start. */
   readonly calls: number;
-  /** When each creation was answered. */
+  /** When each create was answered. */
   readonly createdAtMs: readonly number[];
   /** Operations that failed or got stale data: then fewer calls prove nothing. */
   readonly problems: readonly string[];

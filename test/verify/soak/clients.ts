@@ -40,7 +40,7 @@ const WARM_UP_MS = 8_000;
 const MAX_SUBMITS = 6;
 /** The other replicas hear of a write within half a second. */
 const HEARD_MS = 1_000;
-/** Of a key's creations, so many are enough to find the last one that all have heard of. */
+/** Of a key's creates, so many are enough to find the last one that all have heard of. */
 const REMEMBERED_WRITES = 200;
 
 export function startClients({ fleet, random, keys, perSecond, onOperation }: ClientsOptions): Clients {
