@@ -6,6 +6,7 @@ import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { bench } from './bench.ts';
 import { fuzz } from './fuzz.ts';
+import { kills, mutants } from './mutants.ts';
 import { oracle } from './oracle.ts';
 import { siege } from './siege.ts';
 import { smoke } from './smoke.ts';
@@ -13,7 +14,7 @@ import { soak } from './soak.ts';
 import type { Check, Suite } from './suite.ts';
 import { throttle } from './throttle.ts';
 
-const SUITES: Readonly<Record<string, Suite>> = { smoke, throttle, soak, fuzz, siege, oracle, bench };
+const SUITES: Readonly<Record<string, Suite>> = { smoke, throttle, soak, fuzz, siege, oracle, bench, mutants, kills };
 
 const USAGE = `Usage: npm run verify -- SUITE [options]
 

@@ -1,0 +1,160 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync } from 'node:fs';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { rowOf } from '../support/tally.ts';
+import type { Row } from '../support/tally.ts';
+import { AREAS } from './mutants/list.ts';
+import type { Mutant } from './mutants/list.ts';
+import type { Suite } from './suite.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** What tests read. */
+const COPIED = ['src', 'test', 'schema', 'package.json', 'tsconfig.json', 'README.md', 'LICENSE'];
+/** They wait on real clocks or start processes, which a busy machine can fail. */
+const LEFT_OUT = [
+  'test/plan/leaving-clients.test.ts',
+  'test/*/{replicas,wire-faults}.test.ts',
+  'test/security/{made-up-keys,secrets,strangers}.test.ts',
+];
+const TEST_TIMEOUT_MS = 60_000;
+/** A mutant may wait for ever. */
+const MAX_RUN_MS = 900_000;
+
+interface FileResult {
+  readonly name: string;
+  readonly status: 'failed' | 'passed';
+  /** What it said where it could not even be loaded. */
+  readonly message: string;
+  readonly assertionResults: readonly {
+    readonly status: 'failed' | 'passed' | 'skipped';
+    readonly failureMessages?: readonly string[];
+  }[];
+}
+
+interface Outcome {
+  /** How many test files ran. */
+  readonly looked: number;
+  readonly failed: readonly string[];
+  /** Of these, the files that a slow machine can fail too. */
+  readonly timedOut: readonly string[];
+}
+
+/** Plants one defect after the other in a copy of petql, until a test finds it. */
+export const mutants: Suite = {
+  about: 'breaks one rule after the other, until a test finds it',
+  checks: checksOf({ isMatrix: false }),
+};
+
+/** The same, but each test file of the area runs to its end: which files find which defects. */
+export const kills: Suite = {
+  about: 'breaks one rule after the other, and shows all test files that find it',
+  checks: checksOf({ isMatrix: true }),
+};
+
+function checksOf({ isMatrix }: { readonly isMatrix: boolean }): Suite['checks'] {
+  return [
+    { name: 'unchanged', goal: 'all these tests pass without a defect', run: () => runUnchanged() },
+    ...AREAS.flatMap(({ mutants: planted, folders }) =>
+      planted.map((mutant) => ({
+        name: mutant.name,
+        goal: `a test finds where this is broken: ${mutant.rule}`,
+        run: () => hunt(mutant, folders, isMatrix),
+      })),
+    ),
+  ];
+}
+
+async function runUnchanged(): Promise<readonly Row[]> {
+  const folders = [...new Set(AREAS.flatMap((area) => area.folders))];
+  const { looked, failed } = await runIn(folders, { isMatrix: true });
+  return [rowOf({ promise: 'no test fails without a defect', looked, problems: failed, measured: '' })];
+}
+
+async function hunt(mutant: Mutant, folders: readonly string[], isMatrix: boolean): Promise<readonly Row[]> {
+  const { looked, failed, timedOut } = await runIn(folders, { mutant, isMatrix });
+  const isFound = failed.length > timedOut.length;
+  const problems = isFound ? [] : [timedOut.length > 0 ? `only timeouts: ${timedOut.join(', ')}` : 'no test finds it'];
+  return [
+    rowOf({ promise: mutant.rule, looked, problems, measured: failed.join(', '), figures: { failed, timedOut } }),
+  ];
+}
+
+/** Runs the test files of these folders in a copy of petql that has the defect. */
+async function runIn(
+  folders: readonly string[],
+  { mutant, isMatrix }: { readonly mutant?: Mutant; readonly isMatrix: boolean },
+): Promise<Outcome> {
+  const folder = await mkdtemp(join(tmpdir(), 'petql-mutant-'));
+  try {
+    for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    if (mutant) await plant(mutant, folder);
+    return outcomeOf(folder, await runTests(folder, folders, isMatrix ? 0 : 1));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** @throws Error where the text is not in `src` exactly once: petql has changed, and the mutant has to follow. */
+async function plant({ from, to }: Mutant, folder: string): Promise<void> {
+  const found: { readonly path: string; readonly parts: readonly string[] }[] = [];
+  for (const name of globSync('src/**/*.ts', { cwd: folder })) {
+    const path = join(folder, name);
+    const parts = (await readFile(path, 'utf8')).split(from);
+    if (parts.length > 1) found.push({ path, parts });
+  }
+
+  const [one, other] = found;
+  if (!one || other || one.parts.length > 2) throw new Error(`expected once in src: ${from}`);
+  await writeFile(one.path, one.parts.join(to));
+}
+
+/** @param bail ends the run after so many failures; 0 never does. */
+async function runTests(folder: string, folders: readonly string[], bail: number): Promise<readonly FileResult[]> {
+  const patterns = folders.map((name) => `test/${name}/*.test.ts`);
+  const files = globSync(patterns, { cwd: folder, exclude: LEFT_OUT });
+  const report = join(folder, 'report.json');
+  const options = [
+    '--config',
+    'test/vitest.config.ts',
+    '--project',
+    'all',
+    '--reporter',
+    'json',
+    '--outputFile',
+    report,
+  ];
+  const limits = ['--bail', String(bail), '--testTimeout', String(TEST_TIMEOUT_MS)];
+  // One seed, so that each mutant meets the same cases.
+  const env = { ...process.env, CI: '1' };
+  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...options, ...limits, ...files], {
+    cwd: folder,
+    env,
+    stdio: 'ignore',
+    timeout: MAX_RUN_MS,
+  });
+  await once(child, 'close');
+  const { testResults } = JSON.parse(await readFile(report, 'utf8')) as { testResults: FileResult[] };
+  return testResults;
+}
+
+function outcomeOf(folder: string, results: readonly FileResult[]): Outcome {
+  // A file that the end of the run has cut off counts as failed too, without a failure.
+  const failed = results.filter((result) => failuresIn(result).length > 0);
+  const nameOf = ({ name }: FileResult) => relative(folder, name).replace(/^test\/(.*)\.test\.ts$/, '$1');
+  const hasOnlyTimedOut = (result: FileResult) => failuresIn(result).every((text) => text.includes('timed out in'));
+  return {
+    looked: results.length,
+    failed: failed.map(nameOf),
+    timedOut: failed.filter(hasOnlyTimedOut).map(nameOf),
+  };
+}
+
+function failuresIn({ message, assertionResults }: FileResult): readonly string[] {
+  const failed = assertionResults.filter(({ status }) => status === 'failed');
+  const texts = failed.map(({ failureMessages = [] }) => failureMessages.join('\n'));
+  return message === '' ? texts : [message, ...texts];
+}

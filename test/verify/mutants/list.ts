@@ -1,0 +1,550 @@
+/** A defect: one rule of petql that is broken by one replacement in its source. */
+export interface Mutant {
+  /** Without spaces. */
+  readonly name: string;
+  /** The rule that it breaks. */
+  readonly rule: string;
+  /** It has to be in `src` exactly once. */
+  readonly from: string;
+  readonly to: string;
+}
+
+const throttle: readonly Mutant[] = [
+  {
+    name: 'no-guard',
+    rule: 'a call counts half a second longer than a window',
+    from: 'const GUARD_MS = 500;',
+    to: 'const GUARD_MS = 0;',
+  },
+  {
+    name: 'no-lease',
+    rule: 'a call without a response counts until the end of its lease',
+    from: "minuteSlot: freeSlot('minute', nowMs + rules.leaseMs)",
+    to: "minuteSlot: freeSlot('minute', nowMs)",
+  },
+  {
+    name: 'settled-at-grant',
+    rule: 'a call counts for a window after its response',
+    from: 'add(account[name], freeSlot(name, nowMs), 1);',
+    to: 'add(account[name], freeSlot(name, permit.grantedAtMs), 1);',
+  },
+  {
+    name: 'no-refund',
+    rule: 'a permit whose call was not sent is refunded',
+    from: '  if (permit.epoch !== account.epoch) return;\n  add(account.minute, permit.minuteSlot, -1);',
+    to: '  return;\n  add(account.minute, permit.minuteSlot, -1);',
+  },
+  {
+    name: 'no-pause-growth',
+    rule: 'pauses grow while the upstream answers 429',
+    from: 'Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS)',
+    to: 'MIN_BACKOFF_MS',
+  },
+  {
+    name: 'no-retry-after',
+    rule: 'nobody calls before the Retry-After of a 429',
+    from: 'Math.max(response.retryAfterMs, backoffMs, ...resetsMs)',
+    to: 'Math.max(backoffMs, ...resetsMs)',
+  },
+  {
+    name: 'no-half-open',
+    rule: 'a probe follows a pause',
+    from: '  pause.isHalfOpen = true;\n  pause.probeUntilMs = 0;',
+    to: '  pause.probeUntilMs = 0;',
+  },
+  {
+    name: 'many-probes',
+    rule: 'one probe at a time',
+    from: 'if (isProbe && nowMs < pause.probeUntilMs)',
+    to: 'if (false)',
+  },
+  {
+    name: 'no-echo',
+    rule: '429s of calls that were in flight together are one incident',
+    from: 'const isEcho = permit.grantedAtMs <= pause.incidentAtMs;',
+    to: 'const isEcho = false;',
+  },
+  {
+    name: 'failed-probe-is-no-refusal',
+    rule: 'a probe after a 429 that fails is another refusal',
+    from: 'const isOver = pause.incidents === 0 ||',
+    to: 'const isOver = true ||',
+  },
+  {
+    name: 'headers-forget-flights',
+    rule: 'a header lowers the count only by what it may have seen',
+    from: 'const excess = window.total - used - uncounted;',
+    to: 'const excess = window.total - used;',
+  },
+  {
+    name: 'others-not-counted',
+    rule: 'calls of other clients count',
+    from: 'if (missing > 0) add(',
+    to: 'if (false) add(',
+  },
+  {
+    name: 'no-ban',
+    rule: 'a 401 or 403 to a probe after a 429 may be a ban',
+    from: 'const mayBeBanned = isRejected && permit.isAfter429;',
+    to: 'const mayBeBanned = false;',
+  },
+  {
+    name: 'made-up-keys-stored',
+    rule: 'the store keeps no account of a made-up key',
+    from: 'if (!isBlank(account)) return true;',
+    to: 'return true;',
+  },
+  {
+    name: 'any-day-begins',
+    rule: 'only a calendar day is empty at its reset',
+    from: ' || !isOnTheHour(day.reset.id)) return;',
+    to: ') return;',
+  },
+  {
+    name: 'removed-plan-stays',
+    rule: 'a --plan that is removed is forgotten',
+    from: '    account.configured = undefined;',
+    to: '',
+  },
+  {
+    name: 'clock-set-back',
+    rule: 'a clock that is set back does not lengthen a window',
+    from: 'if (nowMs < account.lastGrantAtMs) moveBack(window, latest);',
+    to: '',
+  },
+  {
+    name: 'certain-day',
+    rule: 'a limit of 1,000 that resets far away is Free’s day',
+    from: 'if (reset && reset.inMs > FAR_MS) return',
+    to: 'if (false) return',
+  },
+  {
+    name: 'no-restore',
+    rule: 'what Redis has lost is restored',
+    from: 'if (seen && hasLost(account, seen.account))',
+    to: 'if (false)',
+  },
+  {
+    name: 'lost-pause',
+    rule: 'a pause that Redis has lost is restored',
+    from: ' || found.pause.untilMs < seen.pause.untilMs',
+    to: '',
+  },
+  {
+    name: 'whole-share',
+    rule: 'without Redis a replica uses its share of the plan',
+    from: 'Math.floor(calls / shareDivisor)',
+    to: 'Math.floor(calls)',
+  },
+  {
+    name: 'share-at-once',
+    rule: 'a share begins a minute after the last call',
+    from: 'if (seen.minute.total > 0) pause.untilMs',
+    to: 'if (false) pause.untilMs',
+  },
+  {
+    name: 'share-not-counted',
+    rule: 'calls without Redis count once it is back',
+    from: 'for (const slot of own[name].slots) add(',
+    to: 'for (const slot of [] as number[]) add(',
+  },
+  {
+    name: 'permits-used-after-429',
+    rule: 'a permit that was granted before a 429 is not used after it',
+    from: '      this.#hasMet429 = true;\n      this.#giveBack(this.#permits.length);',
+    to: '      this.#hasMet429 = true;',
+  },
+  {
+    name: 'reads-first',
+    rule: 'writes go before reads',
+    from: 'if (!write) return this.#options.reads.next();',
+    to: 'const read = this.#options.reads.next();\n    if (read || !write) return read;',
+  },
+  {
+    name: 'hopeless-writes-wait',
+    rule: 'a write that cannot be sent in time is refused at once',
+    from: 'if (!this.hasOldView()) this.#refuseHopeless();',
+    to: '',
+  },
+  {
+    name: 'made-up-keys-evict',
+    rule: 'accounts of made-up keys evict no proven one',
+    from: '(isProven ? this.#proven : this.#unproven).set(apiKey, value);',
+    to: 'this.#proven.set(apiKey, value);',
+  },
+];
+
+const redis: readonly Mutant[] = [
+  {
+    name: 'no-compare',
+    rule: 'a write of another replica is never overwritten',
+    from: 'this.#compareAndSet(name, versionOf(seen), stored, ttlMs)',
+    to: 'this.#compareAndSet(name, ANY_VERSION, stored, ttlMs)',
+  },
+  {
+    name: 'pet-apis-mixed',
+    rule: 'nothing crosses from one pet API to another',
+    from: 'const baseUrl = origin + pathname',
+    to: "const baseUrl = '' + ''",
+  },
+  {
+    name: 'any-key-secret',
+    rule: 'a process with another key secret does not start',
+    from: 'if (found === fingerprint) return;',
+    to: 'return;',
+  },
+  {
+    name: 'lone-replica',
+    rule: 'replicas are counted by their heartbeats',
+    from: 'count: Object.keys(beats).length',
+    to: 'count: 1',
+  },
+  {
+    name: 'old-shared-list',
+    rule: 'a shared list from before a write is not used',
+    from: 'if (shared?.version !== this.#version || ',
+    to: 'if (!shared || ',
+  },
+  {
+    name: 'foreign-write-unseen',
+    rule: 'a write of another replica is seen',
+    from: '    this.#version = index.version;\n    this.#parts.cache.invalidate();',
+    to: '    this.#version = index.version;',
+  },
+  {
+    name: 'every-replica-refreshes',
+    rule: 'one replica refreshes a list',
+    from: 'return isLeased(this.#index, list, store.nowMs()) && this.#index.refreshes[list]?.by !== replica;',
+    to: 'return false;',
+  },
+];
+
+const reads: readonly Mutant[] = [
+  {
+    name: 'no-generation',
+    rule: 'a read sees the writes before it',
+    from: 'return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;',
+    to: 'return sentAtMs >= waiter.notBeforeMs;',
+  },
+  {
+    name: 'no-send-time',
+    rule: 'no-cache accepts no call that was sent before it',
+    from: 'return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;',
+    to: 'return generation >= waiter.generation;',
+  },
+  {
+    name: 'no-crowd',
+    rule: '1,000 reads of a key wait, and no more',
+    from: 'const isCrowded = !this.#reads.has(key) && this.#reads.size >= MAX_PENDING;',
+    to: 'const isCrowded = false;',
+  },
+  {
+    name: 'any-list-is-complete',
+    rule: 'only a complete list of all pets answers the others',
+    from: "if (key === 'all' && list.complete) {",
+    to: "if (key === 'all') {",
+  },
+  {
+    name: 'absence-by-any-list',
+    rule: 'only a complete list proves that there is no such pet',
+    from: "(call === 'all' && isComplete) ? null",
+    to: "call === 'all' ? null",
+  },
+  {
+    name: 'cache-before-write',
+    rule: 'nothing from before a write is served',
+    from: 'if (!stored || stored.generation < fromGeneration) continue;',
+    to: 'if (!stored) continue;',
+  },
+  {
+    name: 'stale-for-ever',
+    rule: 'nothing older than max-stale is served',
+    from: 'return ageMs <= Math.max(maxAgeMs, maxStaleMs) ?',
+    to: 'return true ?',
+  },
+  {
+    name: 'older-response-wins',
+    rule: 'a response of an earlier call replaces no newer one',
+    from: ' && before.snapshot.asOfMs > snapshot.asOfMs) return;',
+    to: ' && false) return;',
+  },
+  {
+    name: 'all-of-a-large-store',
+    rule: 'the list of a large store is not called for other lists',
+    from: "if (facts.size === 'large' || !first) return false;",
+    to: 'if (!first) return false;',
+  },
+  {
+    name: 'no-list-of-all',
+    rule: 'one list of all pets replaces several calls',
+    from: "if (facts.size === 'large' || !first) return false;",
+    to: 'return false;',
+  },
+  {
+    name: 'no-cover',
+    rule: 'a list that has shown several wanted pets replaces their gets',
+    from: 'for (const list of coverOf(pets, lists, facts)) lists.add(list);',
+    to: '',
+  },
+  {
+    name: 'get-after-sunset',
+    rule: 'without the get route pets are looked up in lists',
+    from: 'const others = facts.mayGet ? [read.key, ...LISTS] : LISTS;',
+    to: 'const others = [read.key, ...LISTS];',
+  },
+  {
+    name: 'no-coalescing',
+    rule: 'a read that a call in flight may answer makes no call',
+    from: 'return waiter.lateSinceMs === Infinity && !this.isCovered(waiter);',
+    to: 'return waiter.lateSinceMs === Infinity;',
+  },
+  {
+    name: 'endless-refreshes',
+    rule: 'refreshes leave the day’s quota to first reads and writes',
+    from: 'return unused / replicas - planned >= 1;',
+    to: 'return true;',
+  },
+  {
+    name: 'no-reserve',
+    rule: 'the last of the day is not for refreshing',
+    from: 'remaining - limit * RESERVED_SHARE',
+    to: 'remaining',
+  },
+  {
+    name: 'no-backoff',
+    rule: 'tries of a call that fails get rarer',
+    from: 'return Math.min(Math.max(retryAfterMs, FIRST_BACKOFF_MS), MAX_BACKOFF_MS);',
+    to: 'return 0 * retryAfterMs;',
+  },
+  {
+    name: 'failed-lists-used',
+    rule: 'a list that fails is not used to save calls',
+    from: 'return !failed.isTransient || (failed.failures > 1 && (!hasData || failed.isAlone));',
+    to: 'return false;',
+  },
+  {
+    name: 'no-retry-budget',
+    rule: 'retries are at most a tenth of the calls',
+    from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
+    to: 'const isRetriedEarly = earlyPauseMs !== undefined;',
+  },
+  {
+    name: 'no-early-retry',
+    rule: 'a read without data is retried',
+    from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
+    to: 'const isRetriedEarly = false;',
+  },
+  {
+    name: 'forbidden-data-stays',
+    rule: 'what a key may not read any more is not served',
+    from: "if (failure.kind === 'forbidden') this.#options.cache.drop(key);",
+    to: '',
+  },
+  {
+    name: 'no-circuit-breaker',
+    rule: 'a missing get route is probed once a minute',
+    from: '(!this.#isBroken || this.#clock.elapsed() >= this.#probeAtMs)',
+    to: 'true',
+  },
+  {
+    name: 'no-sunset',
+    rule: 'gets end before the sunset',
+    from: 'return this.#clock.now() < SUNSET_MS - MARGIN_MS;',
+    to: 'return true;',
+  },
+  {
+    name: 'only-if-cached-calls',
+    rule: 'only-if-cached makes no call',
+    from: "const mayCall = !directives.has('only-if-cached');",
+    to: 'const mayCall = true;',
+  },
+  {
+    name: 'max-age-serves-stale',
+    rule: 'max-age alone accepts nothing older',
+    from: '(maxAgeMs ?? defaults.maxStaleMs)',
+    to: 'defaults.maxStaleMs',
+  },
+];
+
+const writes: readonly Mutant[] = [
+  {
+    name: 'write-replayed',
+    rule: 'a create that was sent is never sent again',
+    from: '      if (mayHaveHappened(outcome, sent)) {',
+    to: '      if (false) {',
+  },
+  {
+    name: 'unknown-outcome-unseen',
+    rule: 'after an unknown outcome nothing from before it is served',
+    from: "if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {",
+    to: "if (outcome.kind === 'ok') {",
+  },
+  {
+    name: 'ban-rejects-key',
+    rule: 'a 401 right after a 429 does not reject the key',
+    from: "if (outcome.kind === 'unauthenticated' && !throttle.isAfter429())",
+    to: "if (outcome.kind === 'unauthenticated')",
+  },
+  {
+    name: 'any-input',
+    rule: 'an idempotency key with another input is rejected',
+    from: 'if (!found.hasSameInput) throw',
+    to: 'if (false) throw',
+  },
+  {
+    name: 'lease-sent-again',
+    rule: 'a create whose process was killed is unknown, and not sent again',
+    from: 'return this.#replay(key, { unknown: {} });',
+    to: 'return this.#sendOnce(send, { key, name, lease });',
+  },
+  {
+    name: 'no-release',
+    rule: 'a create that surely did not happen may be submitted again',
+    from: 'if (error instanceof PetqlError) await',
+    to: 'if (false) await',
+  },
+  {
+    name: 'records-of-any-key',
+    rule: 'idempotency keys of two API keys are two',
+    from: '`${this.#options.apiKey} ${key}`',
+    to: '`anybody ${key}`',
+  },
+  {
+    name: 'outcome-not-stored',
+    rule: 'a second submit gets the outcome of the first',
+    from: 'if (found.outcome !== undefined) return',
+    to: 'if (false) return',
+  },
+  {
+    name: 'foreign-attempt-ended',
+    rule: 'an outcome is never written over another attempt',
+    from: 'if (record && record.id !== id) return unchanged(found, undefined);',
+    to: '',
+  },
+  {
+    name: 'records-for-an-hour',
+    rule: 'idempotency records live for a day',
+    from: 'const RECORDS_LIVE_MS = 86_400_000;',
+    to: 'const RECORDS_LIVE_MS = 3_600_000;',
+  },
+];
+
+const server: readonly Mutant[] = [
+  {
+    name: 'rejected-keys-call',
+    rule: 'a rejected key makes no call',
+    from: 'if (remainingMs <= 0) return undefined;',
+    to: 'return undefined;',
+  },
+  {
+    name: 'rejections-do-not-grow',
+    rule: 'a key that is rejected again is rejected for longer',
+    from: 'nextMs: Math.min(nextMs * 2, MAX_MS)',
+    to: 'nextMs',
+  },
+  {
+    name: 'callers-evicted-in-use',
+    rule: 'a key has one caller while it is in use',
+    from: 'this.#leaving.set(apiKey, caller);',
+    to: '',
+  },
+  {
+    name: 'any-host',
+    rule: 'with a server-side key only local and allowed hosts are answered',
+    from: 'if (isLocalName(name) || allowed.has(name) || HEALTH.test(url))',
+    to: 'if (true)',
+  },
+  {
+    name: 'any-content-type',
+    rule: 'no page of another origin can send an operation unasked',
+    from: 'return JSON_TYPE.test(contentType) && ',
+    to: 'return ',
+  },
+  {
+    name: 'get-with-server-key',
+    rule: 'with a server-side key only POST is answered',
+    from: "if (method === 'GET' && petApiKey !== undefined)",
+    to: 'if (false)',
+  },
+  {
+    name: 'rounded-ids',
+    rule: 'an id that a client has rounded is rejected',
+    from: 'Number.isInteger(value) && !Number.isSafeInteger(value) ? path : undefined',
+    to: 'undefined',
+  },
+  {
+    name: 'any-depth',
+    rule: 'maxDepth holds',
+    from: 'if (depth > maxDepth)',
+    to: 'if (false)',
+  },
+  {
+    name: 'any-cost',
+    rule: 'maxCost holds',
+    from: 'return cost > maxCost ?',
+    to: 'return false ?',
+  },
+  {
+    name: 'any-name',
+    rule: 'names have at most 255 characters',
+    from: 'if (nameLength > MAX_NAME_LENGTH)',
+    to: 'if (false)',
+  },
+  {
+    name: 'any-repeats',
+    rule: 'fields of one name are at most 100',
+    from: 'if (repeats > MAX_REPEATS)',
+    to: 'if (false)',
+  },
+  {
+    name: 'any-result',
+    rule: 'a result has at most 4 MiB',
+    from: 'OperationTypeNode.MUTATION ? Infinity : MAX_RESULT_BYTES',
+    to: 'OperationTypeNode.MUTATION ? Infinity : Infinity',
+  },
+  {
+    name: 'any-calls',
+    rule: 'maxUpstreamCalls holds',
+    from: 'if (upstreamCalls > maxUpstreamCalls)',
+    to: 'if (false)',
+  },
+  {
+    name: 'any-utf-8',
+    rule: 'bytes that are no UTF-8 are rejected',
+    from: 'return isUtf8(whole) ?',
+    to: 'return true ?',
+  },
+  {
+    name: 'response-cache-of-any-key',
+    rule: 'a cached response is for one API key',
+    from: "const KEY_HEADERS = ['authorization', ",
+    to: 'const KEY_HEADERS = [',
+  },
+  {
+    name: 'execute-cache-of-any-key',
+    rule: 'a cached result of execute is for one API key',
+    from: '`execute\\n${apiKey}\\n${cacheControl}',
+    to: '`execute\\n${cacheControl}',
+  },
+  {
+    name: 'rounded-int64',
+    rule: 'every digit of an int64 is kept',
+    from: 'return /\\d[\\d.]{15}/.test(text) ?',
+    to: 'return false ?',
+  },
+  {
+    name: 'int64-overflow',
+    rule: 'an int64 out of range is rejected',
+    from: 'return BigInt.asIntN(64, value) === value ?',
+    to: 'return true ?',
+  },
+];
+
+/** The rules of petql, one defect each, and the folders of tests that are to find it. */
+export const AREAS = [
+  { mutants: throttle, folders: ['plan', 'unit'] },
+  { mutants: redis, folders: ['plan', 'reads', 'writes', 'security'] },
+  { mutants: reads, folders: ['reads', 'unit', 'api', 'embed'] },
+  { mutants: writes, folders: ['writes', 'reads', 'api', 'security'] },
+  { mutants: server, folders: ['api', 'security', 'embed', 'unit', 'reads'] },
+] as const;
