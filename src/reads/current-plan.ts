@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts';
 import type { KeyLog } from '../log.ts';
-import type { Throttle } from '../throttle/throttle.ts';
 import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
 import { planCalls } from './call-planner.ts';
 import { NO_PAYERS, findPayers } from './payers.ts';
@@ -13,7 +12,6 @@ import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 export interface CurrentPlanOptions {
   readonly clock: Clock;
   readonly log: KeyLog;
-  readonly throttle: Pick<Throttle, 'callsBefore'>;
   readonly visitorShares: VisitorShares;
 }
 
@@ -127,8 +125,6 @@ export class CurrentPlan {
 
   /** Most gateways do not tell visitors apart. */
   #findPayers(calls: PlannedCalls['calls']): Payers {
-    if (!this.#pending.hasVisitors) return NO_PAYERS;
-    const { throttle, visitorShares: shares } = this.#options;
-    return findPayers(calls, { pending: this.#pending, throttle, shares, before: this.#planned.payers.payers });
+    return this.#pending.hasVisitors ? findPayers(calls, this.#pending, this.#options.visitorShares) : NO_PAYERS;
   }
 }

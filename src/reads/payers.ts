@@ -1,4 +1,3 @@
-import type { Throttle } from '../throttle/throttle.ts';
 import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { ReadKey } from './read-key.ts';
@@ -17,29 +16,17 @@ export interface Payers {
 /** Without visitors, the first waiter pays. */
 export const NO_PAYERS: Payers = { payers: new Map(), unpaid: new Map() };
 
-interface FindPayersOptions {
-  readonly pending: PendingReads;
-  readonly throttle: Pick<Throttle, 'callsBefore'>;
-  readonly shares: VisitorShares;
-  /** The payers of the plan before. */
-  readonly before: Payers['payers'];
-}
-
 /** Finds a waiter for each call whose visitor may make it, after the calls before it in the plan. */
-export function findPayers(calls: PlannedCalls, { pending, throttle, shares, before }: FindPayersOptions): Payers {
+export function findPayers(calls: PlannedCalls, pending: PendingReads, shares: VisitorShares): Payers {
   const payers = new Map<ReadKey, ReadWaiter>();
   const unpaid = new Map<ReadKey, readonly PendingRead[]>();
   const planned = new Map<Visitor, number>();
   for (const [call, reads] of calls) {
-    const ahead = payers.size;
     const payer = possiblePayers(call, reads).find((waiter) => {
-      if (!pending.isInNeed(waiter)) return false;
-      // The quota that was left before its permit was taken has decided.
-      if (waiter === before.get(call) && throttle.callsBefore(ahead) < 0) return true;
       const { visitor } = waiter.request;
-      return shares.hasShare(visitor, { own: planned.get(visitor) ?? 0, ahead });
+      const own = planned.get(visitor) ?? 0;
+      return pending.isInNeed(waiter) && shares.hasShare(visitor, { own, ahead: payers.size });
     });
-
     if (!payer) {
       unpaid.set(call, reads);
       continue;

@@ -60,7 +60,7 @@ export class VisitorShares {
     if (!state) return true;
     const before = throttle.callsBefore(ahead);
     return WINDOW_NAMES.every((name) => {
-      const remaining = state[name].remaining - before;
+      const remaining = state.countedLeft(name) - before;
       return hasShare(this.#used(visitor, name) + own, { remaining, replicas: replicas() });
     });
   }
@@ -104,7 +104,7 @@ export class VisitorShares {
     const shareOf = (name: WindowName) => {
       const window = state[name];
       const used = this.#used(visitor, name);
-      const remaining = allowance(used, { remaining: window.remaining, replicas });
+      const remaining = allowance(used, { remaining: state.countedLeft(name), replicas });
       const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, 1, NONE_PLANNED);
       return { ...window, limit: used + remaining, used, remaining, resetInMs };
     };
@@ -123,7 +123,7 @@ export class VisitorShares {
     return shareWaitMs(calls, name, nowMs, {
       more,
       replicas: replicas(),
-      keyWaitMs: (needed) => state.windowWaitMs(name, needed + before),
+      keyWaitMs: (needed) => state.countedWaitMs(name, needed + before),
     });
   }
 

@@ -112,8 +112,10 @@ export class WriteSender {
 
   /** Makes one try from the share of its visitor. */
   async #sendFromShare<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
-    const { clock, visitorShares, onVisitorRefused } = this.#options;
+    const { clock, throttle, visitorShares, onVisitorRefused } = this.#options;
     const { visitor } = request;
+    // Other replicas may have used what was left when this one looked.
+    if (visitor !== undefined && throttle.hasOldView()) await throttle.readQuotaState();
     if (!visitorShares.hasShare(visitor)) {
       onVisitorRefused('write');
       const error = visitorShares.refusal(visitor).error();

@@ -1,6 +1,5 @@
 import type { Account } from './format.ts';
-import { windowWaitMs } from './wait.ts';
-import { freeInMs, hasReset, inFlight, resetInMs } from './windows.ts';
+import { freeBySlotInMs, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './windows.ts';
 import type { WindowName } from './format.ts';
 import { knownPlanName, knownWindows, limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
@@ -51,9 +50,15 @@ export class QuotaState {
     return this.#windowState('day');
   }
 
-  /** Returns the minimum time until more than `needed` calls of a window are left. */
-  windowWaitMs(name: WindowName, needed: number): number {
-    return windowWaitMs(this.#account, name, needed, { nowMs: this.#nowMs, rules: this.#rules });
+  /** Returns how many calls of a window are left by the count alone: a reset that no response has confirmed frees none. */
+  countedLeft(name: WindowName): number {
+    return leftOf(this.#account, this.#rules)[name];
+  }
+
+  /** Returns the minimum time until more than `needed` calls of a window are left by the count alone. */
+  countedWaitMs(name: WindowName, needed: number): number {
+    const left = this.countedLeft(name);
+    return left > needed ? 0 : freeBySlotInMs(this.#account[name], name, this.#nowMs, needed - left);
   }
 
   #windowState(name: WindowName): WindowState {

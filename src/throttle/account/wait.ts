@@ -29,7 +29,7 @@ export function waitOf(account: Account, ahead: number, nowMs: number, rules: Ac
 }
 
 /** Returns the minimum wait of a call with `ahead` others before it for one window. */
-export function windowWaitMs(account: Account, name: WindowName, ahead: number, { nowMs, rules }: Moment): number {
+function windowWaitMs(account: Account, name: WindowName, ahead: number, { nowMs, rules }: Moment): number {
   // The first response may show a larger plan than the assumed one.
   const isUntried = !knownWindows(account)[name] && account.successes.count === 0;
   const left = leftOf(account, rules)[name];

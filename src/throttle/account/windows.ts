@@ -94,19 +94,28 @@ export function hasReset(account: Account, name: WindowName, nowMs: number): boo
 
 /** Returns the minimum time until more than `needed` used permits are free again. A call in flight may end now. */
 export function freeInMs(account: Account, name: WindowName, nowMs: number, needed: number): number {
-  const { slots, counts, reset } = account[name];
+  const { reset } = account[name];
   const isResetAhead = reset !== undefined && reset.byMs > nowMs && account.lastGrantAtMs < reset.fromMs;
   const resetMs = isResetAhead ? reset.byMs - nowMs : Infinity;
-  const settledSlot = freeSlot(name, nowMs);
+  return Math.min(resetMs, freeBySlotInMs(account[name], name, nowMs, needed));
+}
 
+/** Returns the same where a reset ahead frees nothing. */
+export function freeBySlotInMs(
+  { slots, counts }: WindowCount,
+  name: WindowName,
+  nowMs: number,
+  needed: number,
+): number {
+  const settledSlot = freeSlot(name, nowMs);
   let freed = 0;
   for (const [index, slot] of slots.entries()) {
     freed += counts[index] ?? 0;
     if (freed <= needed) continue;
     const freeAtMs = Math.min(slot, settledSlot) * WINDOWS[name].slotMs;
-    return Math.min(resetMs, Math.max(1, freeAtMs - nowMs));
+    return Math.max(1, freeAtMs - nowMs);
   }
-  return Math.min(resetMs, WINDOWS[name].lengthMs);
+  return WINDOWS[name].lengthMs;
 }
 
 /** Returns the time until the known reset; 0 if none is ahead. */
