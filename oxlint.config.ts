@@ -59,6 +59,11 @@ export default defineConfig({
       ...above([...LAYERS.slice(LAYERS.indexOf('throttle') + 1), ...TOP, ...PROGRAMS, 'store']),
       '../*.ts',
     ]),
+    // The cache imports nothing of the reads that wait for calls.
+    layer('src/reads/cache/**', [
+      ...above([...LAYERS.slice(LAYERS.indexOf('reads') + 1), ...TOP, ...PROGRAMS]),
+      '../*.ts',
+    ]),
     // The sandbox shares no layer, so that a mistake of the gateway cannot hide in it.
     layer('src/sandbox/**', above([...LAYERS, ...TOP, 'program', 'simulate'])),
     // The simulation runs the whole gateway, as a library, over the sandbox.

@@ -7,7 +7,7 @@ import { Callers } from './caller/callers.ts';
 import { steadyTime } from './clock.ts';
 import type { Events } from './events.ts';
 import { withLevel } from './log.ts';
-import { SharedLists } from './reads/shared-lists.ts';
+import { SharedLists } from './reads/cache/shared-lists.ts';
 import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';

@@ -4,7 +4,7 @@ import type { PetqlError } from '../errors.ts';
 import { heapShare } from '../heap.ts';
 import { GetRoute } from '../reads/get-route.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
-import { SnapshotMemory } from '../reads/snapshot-memory.ts';
+import { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
 import { RejectedKeys } from './rejected-keys.ts';
 import { Caller } from './caller.ts';
 import type { CallerView } from './caller.ts';

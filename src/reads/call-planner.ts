@@ -1,7 +1,7 @@
 import type { Int64 } from '../int64.ts';
-import type { StoreSize } from './pet-cache.ts';
-import { LISTS, isList } from './read-key.ts';
-import type { ListName, ReadKey } from './read-key.ts';
+import type { StoreSize } from './cache/pet-cache.ts';
+import { LISTS, isList } from './cache/read-key.ts';
+import type { ListName, ReadKey } from './cache/read-key.ts';
 
 /** A read that needs a call. */
 export interface PlannedRead {

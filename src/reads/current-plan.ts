@@ -6,7 +6,7 @@ import { NO_PAYERS, findPayers } from './payers.ts';
 import type { Payers } from './payers.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { ReadFailures } from './read-failures.ts';
-import type { ReadKey } from './read-key.ts';
+import type { ReadKey } from './cache/read-key.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
 export interface CurrentPlanOptions {

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
-import type { ListName, ReadKey } from './read-key.ts';
-import { answerFrom } from './snapshot.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { ListName, ReadKey } from './cache/read-key.ts';
+import { answerFrom } from './cache/snapshot.ts';
+import type { Snapshot } from './cache/snapshot.ts';
 
 /** A call whose last try failed. */
 export interface FailedCall {

@@ -1,6 +1,6 @@
 import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
 import type { PendingReads } from './pending-reads.ts';
-import type { ReadKey } from './read-key.ts';
+import type { ReadKey } from './cache/read-key.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
 type PlannedCalls = ReadonlyMap<ReadKey, readonly PendingRead[]>;

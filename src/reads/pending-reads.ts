@@ -6,16 +6,16 @@ import type { Throttle } from '../throttle/throttle.ts';
 import { canAnswer } from './call-planner.ts';
 import type { PlanFacts, PlannedRead } from './call-planner.ts';
 import type { FailedCalls } from './failed-calls.ts';
-import type { Freshness } from './freshness.ts';
+import type { Freshness } from './cache/freshness.ts';
 import type { GetRoute } from './get-route.ts';
-import type { PetCache } from './pet-cache.ts';
-import { LISTS, isList } from './read-key.ts';
-import type { ReadKey } from './read-key.ts';
+import type { PetCache } from './cache/pet-cache.ts';
+import { LISTS, isList } from './cache/read-key.ts';
+import type { ReadKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
 import { accepts } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
-import { answerFrom } from './snapshot.ts';
-import type { Snapshot } from './snapshot.ts';
+import { answerFrom } from './cache/snapshot.ts';
+import type { Snapshot } from './cache/snapshot.ts';
 import { StoreFacts } from './store-facts.ts';
 
 /** Different reads that may wait at a time. */

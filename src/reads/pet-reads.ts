@@ -1,12 +1,12 @@
 import type { FailedCalls } from './failed-calls.ts';
-import { notCachedError } from './freshness.ts';
-import type { Freshness } from './freshness.ts';
-import type { PetCache } from './pet-cache.ts';
-import { isList } from './read-key.ts';
-import type { ListName, ReadKey } from './read-key.ts';
+import { notCachedError } from './cache/freshness.ts';
+import type { Freshness } from './cache/freshness.ts';
+import type { PetCache } from './cache/pet-cache.ts';
+import { isList } from './cache/read-key.ts';
+import type { ListName, ReadKey } from './cache/read-key.ts';
 import type { ReadQueue } from './read-queue.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult, StaleReason } from './read-request.ts';
-import type { CallerLists } from './shared-lists.ts';
+import type { CallerLists } from './cache/shared-lists.ts';
 
 interface PetReadsOptions {
   readonly cache: PetCache;

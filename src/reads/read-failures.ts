@@ -3,9 +3,9 @@ import { PetqlError } from '../errors.ts';
 import type { UpstreamFailure } from '../upstream/outcome.ts';
 import type { FailedCall, FailedCalls } from './failed-calls.ts';
 import type { PendingReads } from './pending-reads.ts';
-import type { PetCache } from './pet-cache.ts';
-import { isList } from './read-key.ts';
-import type { ReadKey } from './read-key.ts';
+import type { PetCache } from './cache/pet-cache.ts';
+import { isList } from './cache/read-key.ts';
+import type { ReadKey } from './cache/read-key.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { RetryBudget } from './retry-budget.ts';
 

@@ -6,17 +6,17 @@ import { planCalls } from './call-planner.ts';
 import type { PlannedRead } from './call-planner.ts';
 import { CurrentPlan } from './current-plan.ts';
 import type { CurrentPlanOptions } from './current-plan.ts';
-import type { Freshness } from './freshness.ts';
+import type { Freshness } from './cache/freshness.ts';
 import { PendingReads } from './pending-reads.ts';
 import type { PendingReadsOptions } from './pending-reads.ts';
 import { ReadFailures, unprovableError } from './read-failures.ts';
 import type { ReadFailuresOptions } from './read-failures.ts';
-import type { ReadKey } from './read-key.ts';
+import type { ReadKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, StaleReason } from './read-request.ts';
 import { ReadSender } from './read-sender.ts';
 import type { ReadSenderOptions } from './read-sender.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { Snapshot } from './cache/snapshot.ts';
 
 interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions, CurrentPlanOptions {
   readonly throttle: Throttle;

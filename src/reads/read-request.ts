@@ -1,8 +1,8 @@
 import type { Visitor } from '../throttle/visitor-shares.ts';
 import type { TraceContext } from '../tracing.ts';
-import type { Freshness } from './freshness.ts';
-import type { CachedEntry } from './pet-cache.ts';
-import type { ReadKey } from './read-key.ts';
+import type { Freshness } from './cache/freshness.ts';
+import type { CachedEntry } from './cache/pet-cache.ts';
+import type { ReadKey } from './cache/read-key.ts';
 
 /** What the reads and writes of one request have in common. */
 export interface RequestTerms {

@@ -9,18 +9,18 @@ import type { PlannedCall } from './current-plan.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import type { GetRoute } from './get-route.ts';
 import type { PendingReads } from './pending-reads.ts';
-import type { PetCache } from './pet-cache.ts';
+import type { PetCache } from './cache/pet-cache.ts';
 import type { ReadFailures } from './read-failures.ts';
-import { isList } from './read-key.ts';
-import type { ReadKey } from './read-key.ts';
+import { isList } from './cache/read-key.ts';
+import type { ReadKey } from './cache/read-key.ts';
 import { accepts } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { RefreshBudget } from './refresh-budget.ts';
 import type { RejectedKey } from './rejected-key.ts';
 import type { RetryBudget } from './retry-budget.ts';
-import type { CallerLists } from './shared-lists.ts';
-import { listSnapshot, petSnapshot } from './snapshot.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { CallerLists } from './cache/shared-lists.ts';
+import { listSnapshot, petSnapshot } from './cache/snapshot.ts';
+import type { Snapshot } from './cache/snapshot.ts';
 
 export interface ReadSenderOptions {
   readonly apiKey: string;

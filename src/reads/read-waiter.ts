@@ -1,6 +1,6 @@
 import type { PetqlError } from '../errors.ts';
 import type { PlannedRead } from './call-planner.ts';
-import type { ReadKey } from './read-key.ts';
+import type { ReadKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult } from './read-request.ts';
 
 /** One read of one request that waits for a call. */

@@ -1,8 +1,8 @@
 import type { Int64 } from '../int64.ts';
 import type { PlanFacts } from './call-planner.ts';
 import type { GetRoute } from './get-route.ts';
-import type { PetCache, StoreSize } from './pet-cache.ts';
-import type { ListName, ReadKey } from './read-key.ts';
+import type { PetCache, StoreSize } from './cache/pet-cache.ts';
+import type { ListName, ReadKey } from './cache/read-key.ts';
 
 interface StoreFactsOptions {
   readonly cache: PetCache;

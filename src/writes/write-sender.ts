@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.ts';
 import type { UpstreamOperation } from '../events.ts';
 import type { KeyLog } from '../log.ts';
-import type { PetCache } from '../reads/pet-cache.ts';
+import type { PetCache } from '../reads/cache/pet-cache.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { RefreshBudget } from '../reads/refresh-budget.ts';
 import type { RejectedKey } from '../reads/rejected-key.ts';
 import type { RetryBudget } from '../reads/retry-budget.ts';
-import type { CallerLists } from '../reads/shared-lists.ts';
-import type { Snapshot } from '../reads/snapshot.ts';
+import type { CallerLists } from '../reads/cache/shared-lists.ts';
+import type { Snapshot } from '../reads/cache/snapshot.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { VisitorShares } from '../throttle/visitor-shares.ts';
 import { inTime, pause } from '../time-limit.ts';

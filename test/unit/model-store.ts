@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import type { Int64 } from '../../src/int64.ts';
 import { PET_STATUSES } from '../../src/pet.ts';
 import type { Pet, PetStatus } from '../../src/pet.ts';
-import { LISTS } from '../../src/reads/read-key.ts';
-import type { ListName, ReadKey } from '../../src/reads/read-key.ts';
+import { LISTS } from '../../src/reads/cache/read-key.ts';
+import type { ListName, ReadKey } from '../../src/reads/cache/read-key.ts';
 
 /** The pets of a store that answers as pet-api.md says, at one moment. */
 export interface ModelStore {

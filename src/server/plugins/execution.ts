@@ -3,7 +3,7 @@ import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { ReadsAndWrites } from '../../caller/cost-estimate.ts';
 import type { CheckedOptions } from '../../settings.ts';
-import type { ReadKey } from '../../reads/read-key.ts';
+import type { ReadKey } from '../../reads/cache/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
 import { hasNothing } from './results.ts';

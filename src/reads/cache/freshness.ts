@@ -1,4 +1,4 @@
-import { PetqlError } from '../errors.ts';
+import { PetqlError } from '../../errors.ts';
 
 /** How old an entry a request accepts, and whether petql may call for a fresh one. */
 export interface Freshness {

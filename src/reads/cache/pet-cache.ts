@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import type { Int64 } from '../int64.ts';
+import type { Clock } from '../../clock.ts';
+import type { Int64 } from '../../int64.ts';
 import { LISTS, isList } from './read-key.ts';
 import type { Freshness } from './freshness.ts';
 import type { ListName, ReadKey } from './read-key.ts';

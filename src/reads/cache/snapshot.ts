@@ -1,6 +1,6 @@
-import type { Int64 } from '../int64.ts';
-import { PET_STATUSES, isSamePet } from '../pet.ts';
-import type { Pet } from '../pet.ts';
+import type { Int64 } from '../../int64.ts';
+import { PET_STATUSES, isSamePet } from '../../pet.ts';
+import type { Pet } from '../../pet.ts';
 import { isList } from './read-key.ts';
 import type { ListName, ReadKey } from './read-key.ts';
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { heapShare } from '../heap.ts';
-import { petBytes } from '../pet.ts';
+import { heapShare } from '../../heap.ts';
+import { petBytes } from '../../pet.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** A cache that loses a snapshot by an eviction. */

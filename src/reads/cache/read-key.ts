@@ -1,6 +1,6 @@
-import type { Int64 } from '../int64.ts';
-import { PET_STATUSES } from '../pet.ts';
-import type { PetStatus } from '../pet.ts';
+import type { Int64 } from '../../int64.ts';
+import { PET_STATUSES } from '../../pet.ts';
+import type { PetStatus } from '../../pet.ts';
 
 /** The lists that the upstream has: of all pets, or of those with one status. */
 export type ListName = PetStatus | 'all';

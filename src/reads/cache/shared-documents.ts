@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { parseInt64 } from '../int64.ts';
-import type { Int64 } from '../int64.ts';
-import { PET_STATUSES } from '../pet.ts';
-import type { Pet } from '../pet.ts';
+import { parseInt64 } from '../../int64.ts';
+import type { Int64 } from '../../int64.ts';
+import { PET_STATUSES } from '../../pet.ts';
+import type { Pet } from '../../pet.ts';
 import type { ListName } from './read-key.ts';
 
 /** Names of documents begin with the version of their format. Raised with it, so that documents of other formats count as absent. */
