@@ -81,6 +81,18 @@ test('a list that is read every two seconds spends an eighth of the day, and is 
   expect(calls()).toBeLessThan(135);
 });
 
+test('the last calls that others leave of a day are for first reads', async () => {
+  await restart({ keys: { [KEY]: { perMinute: 60, perDay: 100 } } }, { plan: '60/100' });
+  for (let minute = 0; minute < 2; minute += 1) {
+    gateway.petApi.countOthers(KEY, 48, clock.now());
+    aheadMs += 60_000;
+  }
+  await ask(ALL);
+  aheadMs += 2_000;
+  expect(usage(await ask(ALL))).toMatchObject({ staleReason: 'SAVING_QUOTA', upstreamCalls: 0 });
+  expect(usage(await ask('{ pet(id: "201") { id } }'))).toMatchObject({ upstreamCalls: 1 });
+});
+
 describe('Cache-Control of the request', () => {
   test('no-cache calls each time', async () => {
     for (let times = 0; times < 3; times += 1) await ask(ALL, 'no-cache');
