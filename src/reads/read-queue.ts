@@ -91,9 +91,9 @@ export class ReadQueue {
 
     // 4. A read that waits already pays for it, or else the refresh budget and the share of its visitor.
     if (this.#pending.has(key)) return undefined;
-    const own = this.#plan.sizeFor(visitor) + ahead;
+    const own = visitor === undefined ? 0 : this.#plan.sizeFor(visitor) + ahead;
     if (!visitorShares.hasShare(visitor, { own, ahead: planned })) return 'QUOTA_EXHAUSTED';
-    return refreshBudget.allows(planned) ? undefined : 'SAVING_QUOTA';
+    return refreshBudget.allows(planned, visitorShares.usedLately(visitor) + own) ? undefined : 'SAVING_QUOTA';
   }
 
   /** Takes a snapshot that another replica has called for: the reads that it answers need no call. */

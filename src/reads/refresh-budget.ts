@@ -45,13 +45,16 @@ export class RefreshBudget {
     return this.#calls;
   }
 
-  /** @param planned calls that are planned already and not sent yet. */
-  allows(planned: number): boolean {
+  /**
+   * @param planned calls that are planned already and not sent yet.
+   * @param usedLately calls of the visitor in the last hour: it may use as much of the budget as it leaves.
+   */
+  allows(planned: number, usedLately: number): boolean {
     this.#refill();
     const replicas = this.#options.replicas();
     const { limit, remaining } = this.#day;
     const unused = Math.min(limit * BURST_SHARE - this.#used * replicas, remaining - limit * RESERVED_SHARE);
-    return unused / replicas - planned >= 1;
+    return unused / replicas - planned >= Math.max(1, usedLately);
   }
 
   /** Records that a call is sent, whatever it is for. */

@@ -10,6 +10,7 @@ import {
   newVisitorCalls,
   refund,
   shareWaitMs,
+  usedLately,
 } from './account/visitor-share.ts';
 import type { VisitorCalls } from './account/visitor-share.ts';
 import type { Wait } from './account/wait.ts';
@@ -63,6 +64,12 @@ export class VisitorShares {
       const remaining = state.countedLeft(name) - before;
       return hasShare(this.#used(visitor, name) + own, { remaining, replicas: replicas() });
     });
+  }
+
+  /** Returns how many calls the visitor has used in the last hour. */
+  usedLately(visitor: Visitor): number {
+    const calls = this.#callsOf(visitor);
+    return calls ? usedLately(calls, this.#options.clock.elapsed()) : 0;
   }
 
   /** Counts a call of the visitor; with the time, by `clock.elapsed()`, it can be refunded. */

@@ -150,6 +150,21 @@ describe('beside a greedy visitor, each read of five honest ones is served: it',
   });
 });
 
+test('a greedy visitor that refreshes known ids leaves some of the refresh budget', async () => {
+  await using world = await createPlanWorld(PLANS.free);
+  const petql = await startWarm(world, PLANS.free);
+  const ids = world.petApi.storeOf('key').hiddenIds().slice(0, 40);
+  const document = 'query ($ids: [ID!]!) { petsById(ids: $ids) { id } }';
+  const readKnown = (visitor?: string) => petql.ask(document, { ...(visitor && { visitor }), variables: { ids } });
+  await world.until(readKnown());
+  const greedy = repeat(world, { everyMs: 2 * SECOND_MS, forMs: 12 * MINUTE_MS }, () => readKnown('greedy'));
+  const load = { everyMs: 3 * MINUTE_MS, forMs: 12 * MINUTE_MS, afterMs: SECOND_MS };
+  const lists = await world.until(repeat(world, load, () => petql.ask('{ pets { id } }', { visitor: 'honest' })));
+  const ofGreedy = await world.until(greedy);
+  expect(servedIn(ofGreedy)).toBe(ofGreedy.length);
+  expect(lists.map(({ extensions }) => extensions?.petql?.staleReason)).toEqual(lists.map(() => undefined));
+});
+
 test('a greedy visitor leaves half of the day to the others', async () => {
   const plan = { perMinute: 60, perDay: 400 };
   await using world = await createPlanWorld(plan);

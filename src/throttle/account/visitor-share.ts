@@ -20,6 +20,8 @@ export interface SharedWindow {
   readonly replicas: number;
 }
 
+const HOUR_MS = 3_600_000;
+
 export function newVisitorCalls(): VisitorCalls {
   return { minute: newWindow(), day: newWindow() };
 }
@@ -31,6 +33,12 @@ export function charge(calls: VisitorCalls, atMs: number, count = 1): void {
 /** Takes back a call that was charged at this time. */
 export function refund(calls: VisitorCalls, atMs: number): void {
   for (const name of WINDOW_NAMES) add(calls[name], freeSlot(name, atMs), -1);
+}
+
+/** Returns how many calls were used in the last hour, or a slot more. */
+export function usedLately({ day: { slots, counts } }: VisitorCalls, nowMs: number): number {
+  const since = freeSlot('day', nowMs - HOUR_MS);
+  return counts.reduce((sum, count, index) => sum + ((slots[index] ?? 0) >= since ? count : 0), 0);
 }
 
 /** Drops the calls that are free again. */
