@@ -51,6 +51,20 @@ test.each(chooseCases(cases, 7))(
   },
 );
 
+test('a saturated key gets no 429 where the upstream counts calls up to half a second after they arrive', async () => {
+  const random = createRandom(3);
+  const stampsLateMs = () => between(random, 0, 450);
+  await using world = await createWorld({
+    seed: 3,
+    // The first calls end as a second does.
+    startsAt: '2026-11-21T09:41:07.880Z',
+    keys: { key: { ...PLANS.pro, windows: 'sliding', tells: 'nothing', stampsLateMs } },
+  });
+  const petql = await world.start({ plan: 'pro' });
+  await world.saturate([petql], 2.2 * MINUTE_MS);
+  expect(brokenPromises(world.history())).toEqual([]);
+});
+
 describe('a saturated Free key', () => {
   const begin = (windows: 'fixed' | 'sliding', tells: Tells) =>
     createWorld({

@@ -41,6 +41,8 @@ export interface StrictPlanOptions {
   readonly sendsDate?: boolean;
   /** How long a request that arrived is in no count yet, as where several servers count together. Default 0. */
   readonly countsLateMs?: number;
+  /** How much later than it arrived the next request is counted. Default 0. */
+  readonly stampsLateMs?: () => number;
   /** Max refusals before a Retry-After is over; the next one bans the key. Default: never. */
   readonly banAt?: number;
 }
@@ -57,7 +59,7 @@ const LENGTH_MS = { minute: 60_000, day: 86_400_000 };
 
 export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
   const { perMinute, perDay, tells, resetAs = 'seconds', sendsDate = true } = options;
-  const { banAt = Infinity, countsLateMs = 0 } = options;
+  const { banAt = Infinity, countsLateMs = 0, stampsLateMs = () => 0 } = options;
   const shapes = { minute: options.windows, day: options.days ?? options.windows };
   const limits = { minute: perMinute, day: perDay };
   const counted: number[] = [];
@@ -80,7 +82,7 @@ export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
       let status: Arrival['status'] = 200;
       if (banned) status = 403;
       else if (full) status = 429;
-      else (countsLateMs > 0 ? uncounted : counted).push(nowMs);
+      else (countsLateMs > 0 ? uncounted : counted).push(Math.max(counted.at(-1) ?? 0, nowMs + stampsLateMs()));
       if (status === 200 && countsLateMs === 0) {
         minute.used += 1;
         day.used += 1;
