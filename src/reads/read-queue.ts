@@ -1,7 +1,7 @@
 import type { Refusal } from '../throttle/refusal.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
-import type { Call } from '../throttle/waiter.ts';
+import type { Call } from '../throttle/call.ts';
 import { planCalls } from './call-planner.ts';
 import type { PlannedRead } from './call-planner.ts';
 import { CurrentPlan } from './current-plan.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { VisitorShares } from '../throttle/visitor-shares.ts';
-import type { Call } from '../throttle/waiter.ts';
+import type { Call } from '../throttle/call.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';

@@ -4,7 +4,7 @@ import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Refusal } from './refusal.ts';
-import type { Call } from './waiter.ts';
+import type { Call } from './call.ts';
 
 /** A probe after a 429 that fails is another incident. */
 const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {

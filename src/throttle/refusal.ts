@@ -16,6 +16,9 @@ export interface Refusal {
   readonly error: (hasNoCache?: boolean) => PetqlError;
 }
 
+/** The reasons that the throttle gives: of `plan`, `createRefusal` makes `banned` where the key may be. */
+export type GivenReason = Exclude<Refusal['reason'], 'banned'>;
+
 const MIN_RETRY_AFTER_MS = 1_000;
 
 const WHY_REFUSED = {
@@ -33,7 +36,7 @@ const WHY_REFUSED = {
  * @param quotaState the key's quota; undefined before the first call.
  */
 export function createRefusal(
-  given: Exclude<Refusal['reason'], 'banned'>,
+  given: GivenReason,
   { waitMs, window = 'MINUTE', cause }: Wait,
   quotaState: QuotaState | undefined,
   nowMs: number,

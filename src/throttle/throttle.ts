@@ -7,14 +7,14 @@ import type { Permit } from './account/format.ts';
 import type { Accounts } from './accounts.ts';
 import { callEndOf } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
+import type { Call, WriteCall, WriteResult } from './call.ts';
 import { CallQueue } from './call-queue.ts';
 import { Decisions } from './decisions.ts';
 import { PermitSource } from './permit-source.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import { createRefusal } from './refusal.ts';
-import type { Refusal } from './refusal.ts';
-import { Waiter } from './waiter.ts';
-import type { Call, WriteRequest, WriteResult } from './waiter.ts';
+import type { GivenReason, Refusal } from './refusal.ts';
+import { MAX_WAITING_WRITES, WaitingWrites } from './waiting-writes.ts';
 
 /** The reads of the key. They have no deadline here, since one call serves many reads. */
 export interface ReadCalls {
@@ -43,8 +43,7 @@ interface ThrottleOptions {
 
 /** Calls in flight at a time. */
 const MAX_CONCURRENT = 50;
-const MAX_WAITING_WRITES = 1_000;
-/** Max wait of a response for its settlement, and of a deadline for the account. */
+/** Max wait of a response for its settlement. */
 const MAX_STORE_WAIT_MS = 100;
 
 /** Sends the upstream calls of one API key within its plan: writes first, in order of arrival, then what the reads want. */
@@ -55,8 +54,7 @@ export class Throttle {
   #createdQueue: CallQueue | undefined;
   /** Created by the first call too. */
   #source: PermitSource | undefined;
-  /** Writes that wait, in order of arrival. */
-  readonly #writes = new Set<Waiter>();
+  readonly #writes: WaitingWrites;
   /**
    * Jobs in the queue. A job belongs to no waiter: it makes the call of the first one that still waits. So a waiter that leaves
    * leaves its job to the next one, and a job is only added while there are fewer jobs than waiters.
@@ -76,27 +74,28 @@ export class Throttle {
   constructor(options: ThrottleOptions) {
     this.#options = options;
     this.#decisions = new Decisions(options.log);
+    this.#writes = new WaitingWrites({
+      clock: options.clock,
+      decisions: this.#decisions,
+      permits: () => this.#permits.length,
+      taking: () => this.#source?.taking,
+      waitMs: (ahead) => this.#waitMs(ahead),
+      refusal: (reason, ahead) => this.refusal(reason, ahead),
+      onLeave: () => this.#advance(),
+    });
   }
 
   /** Waits for a permit and then sends. A write that would wait beyond its deadline is refused at once. */
-  async write(request: WriteRequest): Promise<WriteResult> {
-    const refusal = this.#refusalOf(request);
+  async write(call: WriteCall): Promise<WriteResult> {
+    const refusal = this.#refusalOf(call);
     if (refusal) {
-      this.#decisions.logRefusal(refusal, request.id);
+      this.#decisions.logRefusal(refusal, call.id);
       return refusal;
     }
 
-    const waiter = new Waiter(request, {
-      nowMs: this.#options.clock.elapsed(),
-      onAbort: () => {
-        this.#refuse(waiter, this.refusal('aborted'));
-        this.#advance();
-      },
-      onDeadline: () => void this.#refuseLate(waiter),
-    });
-    this.#writes.add(waiter);
+    const result = this.#writes.add(call);
     this.#advance();
-    return waiter.result;
+    return result;
   }
 
   /** Takes permits for the reads, after a change of the calls that they want. */
@@ -170,7 +169,7 @@ export class Throttle {
   }
 
   /** Returns the refusal of a call with `ahead` others before it. */
-  refusal(reason: Parameters<typeof createRefusal>[0], ahead = 0): Refusal {
+  refusal(reason: GivenReason, ahead = 0): Refusal {
     const { accounts, apiKey, clock } = this.#options;
     return createRefusal(reason, accounts.waitOf(apiKey, ahead), this.quotaState(), clock.now());
   }
@@ -179,8 +178,7 @@ export class Throttle {
   close(): Promise<void> {
     this.#stopped ??= Promise.withResolvers();
     this.#source?.close();
-    const refusal = this.refusal('stopping');
-    for (const waiter of this.#writes) this.#refuse(waiter, refusal);
+    this.#writes.refuseAll(this.refusal('stopping'));
     this.pull();
     return this.#stopped.promise;
   }
@@ -190,7 +188,7 @@ export class Throttle {
   }
 
   /** Returns why a write cannot wait at all. */
-  #refusalOf({ signal }: WriteRequest): Refusal | undefined {
+  #refusalOf({ signal }: WriteCall): Refusal | undefined {
     if (this.#stopped) return this.refusal('stopping');
     if (signal?.aborted) return this.refusal('aborted');
     return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('crowded', MAX_WAITING_WRITES);
@@ -199,7 +197,7 @@ export class Throttle {
   /** Refuses writes whose wait would pass their deadline, and takes permits for the calls that wait. */
   #advance(): void {
     // 1. Nobody waits in vain, and no permit stays without a waiter.
-    if (!this.hasOldView()) this.#refuseHopeless();
+    if (!this.hasOldView()) this.#writes.refuseHopeless();
     const waiting = this.#waiting();
     this.#giveBack(this.#permits.length - waiting);
 
@@ -226,24 +224,6 @@ export class Throttle {
         this.#advance();
       },
     });
-  }
-
-  #refuseHopeless(): void {
-    // The first waiters have a permit, and the last one waits longest.
-    const last = this.#writes.size - this.#permits.length - 1;
-    if (last < 0) return;
-
-    const nowMs = this.#options.clock.elapsed();
-    const latestMs = nowMs + this.#waitMs(last);
-    const isHopeful = [...this.#writes].every(({ deadlineMs }) => latestMs <= deadlineMs);
-    if (isHopeful) return;
-
-    let ahead = -this.#permits.length;
-    for (const waiter of this.#writes) {
-      const waitMs = ahead < 0 ? 0 : this.#waitMs(ahead);
-      if (waitMs > 0 && nowMs + waitMs > waiter.deadlineMs) this.#refuse(waiter, this.refusal('plan', ahead));
-      else ahead += 1;
-    }
   }
 
   /** Refunds permits that nobody uses. */
@@ -279,17 +259,9 @@ export class Throttle {
     }
 
     this.#running += 1;
-    await this.#use(permit, this.#nextCall());
+    await this.#use(permit, this.#writes.takeFirst() ?? this.#options.reads.next());
     this.#running -= 1;
     this.#advance();
-  }
-
-  #nextCall(): Call | undefined {
-    const [write] = this.#writes;
-    if (!write) return this.#options.reads.next();
-    this.#writes.delete(write);
-    write.leave();
-    return write;
   }
 
   /** Makes the call with the permit, or refunds it if there is none. Never rejects. */
@@ -338,28 +310,8 @@ export class Throttle {
     this.#advance();
   }
 
-  /** Refuses a write at its deadline. */
-  async #refuseLate(waiter: Waiter): Promise<void> {
-    // A permit may be about to be granted, or a job about to start.
-    await inTime(Promise.allSettled([this.#source?.taking]), MAX_STORE_WAIT_MS);
-    if (!this.#writes.has(waiter)) return;
-
-    const ahead = [...this.#writes].indexOf(waiter) - this.#permits.length;
-    if (ahead < 0) return;
-
-    this.#refuse(waiter, this.refusal(this.#waitMs(ahead) > 0 ? 'plan' : 'late', ahead));
-    this.#advance();
-  }
-
-  #refuse(waiter: Waiter, refusal: Refusal): void {
-    this.#writes.delete(waiter);
-    this.#decisions.logRefusal(refusal, waiter.requestId);
-    waiter.refuse(refusal);
-  }
-
   #failAll(error: unknown): void {
-    for (const waiter of this.#writes) waiter.fail(error);
-    this.#writes.clear();
+    this.#writes.failAll(error);
     this.#options.reads.fail(error);
   }
 

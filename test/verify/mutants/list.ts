@@ -157,13 +157,13 @@ const throttle: readonly Mutant[] = [
   {
     name: 'reads-first',
     rule: 'writes go before reads',
-    from: 'if (!write) return this.#options.reads.next();',
-    to: 'const read = this.#options.reads.next();\n    if (read || !write) return read;',
+    from: 'this.#writes.takeFirst() ?? this.#options.reads.next()',
+    to: 'this.#options.reads.next() ?? this.#writes.takeFirst()',
   },
   {
     name: 'hopeless-writes-wait',
     rule: 'a write that cannot be sent in time is refused at once',
-    from: 'if (!this.hasOldView()) this.#refuseHopeless();',
+    from: 'if (!this.hasOldView()) this.#writes.refuseHopeless();',
     to: '',
   },
   {
