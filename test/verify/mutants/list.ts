@@ -301,7 +301,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'endless-refreshes',
     rule: 'refreshes leave the day’s quota to first reads and writes',
-    from: 'return unused / replicas - planned >= 1;',
+    from: 'return unused / replicas - planned >= Math.max(1, usedLately);',
     to: 'return true;',
   },
   {
