@@ -1,13 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { createAdmin } from './admin/admin.ts';
 import { Metrics } from './admin/metrics.ts';
 import { Callers } from './caller/callers.ts';
-import { steadyTime } from './clock.ts';
-import type { Events } from './events.ts';
 import { withLevel } from './log.ts';
-import { SharedLists } from './reads/cache/shared-lists.ts';
+import { openStores } from './open-stores.ts';
 import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
@@ -20,24 +17,10 @@ import { readTrustedDocuments } from './server/plugins/trusted-documents.ts';
 import type { TrustedDocuments } from './server/plugins/trusted-documents.ts';
 import { checkedOptions } from './settings.ts';
 import type { CheckedOptions, GatewayOptions } from './settings.ts';
-import { openFileStore } from './store/file-store.ts';
-import { withKeySecret } from './store/key-secret.ts';
-import { createMemoryStore } from './store/memory-store.ts';
-import { createNames } from './store/names.ts';
-import type { NameOf } from './store/names.ts';
-import { RedisStore } from './store/redis-store.ts';
-import { connectRedis } from './store/redis.ts';
-import { Replicas } from './store/replicas.ts';
-import { StoreUnavailableError } from './store/store.ts';
-import type { SharedStore, Store } from './store/store.ts';
-import { timedConnection } from './store/timed-connection.ts';
-import type { AccountRules } from './throttle/account/limits.ts';
-import { Accounts } from './throttle/accounts.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
 import { PetApi } from './upstream/pet-api.ts';
-import { IdempotencyRecords } from './writes/records.ts';
 
 export interface Gateway {
   /** Answers GraphQL over HTTP: a standard fetch handler, for frameworks and for tests. */
@@ -71,9 +54,6 @@ export interface Gateway {
 
 /** Max wait for calls in flight, and then for storing the used quota. */
 const CLOSE_AFTER_MS = 500;
-
-/** After the timeout of a call without a response, the upstream may still count it for this long. */
-const LATE_COUNT_MS = 60_000;
 
 /** A create may hold its lease this much longer than its wait for a connection and its call. */
 const LEASE_BEYOND_CALL_MS = 2_000;
@@ -116,6 +96,7 @@ function assemble(
   let isDraining = false;
   let closing: Promise<void> | undefined;
 
+  // The parts need each other. An arrow that names a later one runs after all are there.
   const stores = openStores(checked, opened, (update) => events?.storeUpdate(update));
   const { accounts, replicas, sharedLists, records, nameOf, redis } = stores;
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, dispatcher });
@@ -174,119 +155,6 @@ function assemble(
       nearSunsetMs: callers.getRoute.nearSunsetMs,
     };
   }
-}
-
-interface Stores {
-  readonly accounts: Accounts;
-  /** Idempotency records. */
-  readonly records: IdempotencyRecords;
-  readonly nameOf: NameOf;
-  /** Returns how many processes share the store. */
-  readonly replicas: () => number;
-  /** Shares lists between replicas; undefined without Redis. */
-  readonly sharedLists: SharedLists | undefined;
-  /** Returns whether Redis works; undefined without Redis. */
-  readonly redis: () => Health['redis'];
-  /** @throws SettingError when the store has another key secret. */
-  readonly ready: () => Promise<void>;
-  readonly close: () => Promise<void>;
-}
-
-/** Opens the store: Redis for many replicas, a file or memory for one process. Builds the parts that use it. */
-function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: Events['storeUpdate']): Stores {
-  const { petApiUrl, keySecret, clock, log } = options;
-  const nameOf = createNames(petApiUrl, keySecret);
-  const replica = randomUUID();
-
-  const redis = openRedis(options, onUpdate);
-  const opening = redis ?? openLocal(options);
-  opened.defer(() => void opening.close());
-  const replicas = redis && new Replicas({ store: redis, nameOf, replica, log });
-  opened.defer(() => replicas?.close());
-
-  const { store, check } = withKeySecret(opening, keySecret, log);
-  void check().catch(() => {});
-  const sharedLists =
-    redis &&
-    replicas &&
-    new SharedLists({
-      store: sharedStoreOf(redis, store),
-      nameOf,
-      log,
-      replica,
-      clock,
-      keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
-      works: () => replicas.isRedisWorking,
-      replicaCount: () => replicas.count,
-    });
-  replicas?.onBeat(() => sharedLists?.flush());
-
-  return {
-    accounts: new Accounts({ store, nameOf, rules: accountRules(options, store, replicas), log, replicas }),
-    records: new IdempotencyRecords(store, nameOf, log),
-    nameOf,
-    replicas: () => replicas?.count ?? 1,
-    sharedLists,
-    redis: () => replicas && redisStateOf(replicas),
-
-    async ready() {
-      await check().catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailableError)) throw error;
-      });
-    },
-
-    async close() {
-      replicas?.close();
-      await store.close();
-    },
-  };
-}
-
-function accountRules(
-  { plan, upstreamTimeoutMs }: CheckedOptions,
-  store: Store,
-  replicas: Replicas | undefined,
-): AccountRules {
-  const openedAtMs = store.nowMs();
-  return {
-    plan,
-    /** A time of Redis, which only a reply has. */
-    get startedAtMs() {
-      return replicas ? (replicas.startedAtMs ?? store.nowMs()) : openedAtMs;
-    },
-    // A call may wait for its connection as long as for its response.
-    leaseMs: 2 * upstreamTimeoutMs + LATE_COUNT_MS,
-    probeMs: 2 * upstreamTimeoutMs,
-  };
-}
-
-/** Returns the shared store, whose updates check the key secret. Whole documents need no check, since updates lead to them. */
-function sharedStoreOf(redis: SharedStore, checked: Store): SharedStore {
-  return {
-    update: (name, change) => checked.update(name, change),
-    read: (name) => redis.read(name),
-    write: (name, text, ttlMs) => redis.write(name, text, ttlMs),
-    nowMs: () => redis.nowMs(),
-    close: () => redis.close(),
-  };
-}
-
-function redisStateOf({ startedAtMs, isRedisWorking }: Replicas): 'connected' | 'connecting' | 'unavailable' {
-  if (startedAtMs === undefined) return 'connecting';
-  return isRedisWorking ? 'connected' : 'unavailable';
-}
-
-function openRedis(options: CheckedOptions, onUpdate: Events['storeUpdate']): SharedStore | undefined {
-  const { redisUrl, stateFile, clock, log } = options;
-  if (redisUrl === undefined) return undefined;
-  if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
-  const { redisConnection = connectRedis(redisUrl) } = options;
-  return new RedisStore(timedConnection(redisConnection, onUpdate), clock.elapsed);
-}
-
-function openLocal({ stateFile, clock, log }: CheckedOptions): Store {
-  const nowMs = steadyTime(clock);
-  return stateFile === undefined ? createMemoryStore(nowMs) : openFileStore(stateFile, nowMs, log);
 }
 
 /** Runs a query on a gateway without an upstream, so that the code for the first real one is loaded and compiled. */

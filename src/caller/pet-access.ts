@@ -67,6 +67,7 @@ export interface PetAccess {
 export function createPetAccess(apiKey: string, shared: SharedParts): PetAccess {
   const { accounts, clock, events, memory, nameOf, rejectedKeys } = shared;
   const log = keyLog(shared.log, () => nameOf(apiKey));
+  // The throttle pulls its calls from the queue, which needs the throttle: these arrows run after both are there.
   const throttle = new Throttle({
     apiKey,
     accounts,
