@@ -165,6 +165,22 @@ test('a greedy visitor that refreshes known ids leaves some of the refresh budge
   expect(lists.map(({ extensions }) => extensions?.petql?.staleReason)).toEqual(lists.map(() => undefined));
 });
 
+test('a visitor without a share keeps no list from being refreshed through another replica', async () => {
+  await using world = await createPlanWorld(PLANS.pro);
+  const [one, other] = await startReplicas(world, createRedis({ seed: 34 }), 2, { plan: 'pro' });
+  const list = (petql: Petql, visitor: string) => petql.ask('{ pets { id } }', { visitor });
+  await world.until(Promise.all([list(one, 'first'), list(other as Petql, 'first')]));
+  await world.pass(20 * SECOND_MS);
+  await world.until(readNew(one, 100, 'greedy'));
+  await world.until(readNew(one, 100, 'greedy'));
+  const forMs = 25 * SECOND_MS;
+  const greedy = repeat(world, { everyMs: 200, forMs }, () => list(one, 'greedy'));
+  const load = { everyMs: 3 * SECOND_MS, forMs, afterMs: 2 * SECOND_MS };
+  const answers = await world.until(repeat(world, load, () => list(other as Petql, 'honest')));
+  await world.until(greedy);
+  expect(answers.map(({ extensions }) => extensions?.petql?.staleReason)).toEqual(answers.map(() => undefined));
+});
+
 test('a greedy visitor leaves half of the day to the others', async () => {
   const plan = { perMinute: 60, perDay: 400 };
   await using world = await createPlanWorld(plan);
