@@ -124,7 +124,7 @@ export class Accounts {
     passTime(account, nowMs, rules);
     const wait = waitOf(account, ahead, nowMs, rules);
     if (!own) return wait;
-    return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), cause: replicas && 'share' };
+    return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), cause: replicas && 'offline-share' };
   }
 
   /** Whether this process knows of a probe in flight: no other call is sent before its response. */

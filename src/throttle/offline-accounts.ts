@@ -5,8 +5,8 @@ import { newAccount } from './account/account.ts';
 import type { Account } from './account/format.ts';
 import type { AccountRules } from './account/limits.ts';
 import { absorb } from './account/merge.ts';
-import { openShare } from './account/share.ts';
-import type { OfflineAccount } from './account/share.ts';
+import { openOfflineShare } from './account/offline-share.ts';
+import type { OfflineAccount } from './account/offline-share.ts';
 import { ProvenFirst } from './proven-first.ts';
 import type { AccountChange, StoredAccounts } from './stored-accounts.ts';
 
@@ -25,8 +25,8 @@ interface Offline extends OfflineAccount {
 }
 
 /**
- * The accounts that this process keeps while the store is unavailable. With Redis each is a share of the plan, since other
- * replicas use the rest. No other process uses a state file, so the account goes on as it was. The stored account absorbs it
+ * The accounts that this process keeps while the store is unavailable. With Redis each is an offline share of the plan, since
+ * other replicas use the rest. No other process uses a state file, so the account goes on as it was. The stored account absorbs it
  * afterwards.
  */
 export class OfflineAccounts {
@@ -93,7 +93,7 @@ export class OfflineAccounts {
 
     const { store, rules, replicas } = this.#options;
     const seen = this.#stored.seen(apiKey);
-    const own = replicas ? openShare(seen, store.nowMs(), rules, replicas.shareDivisor) : openWhole(seen, rules);
+    const own = replicas ? openOfflineShare(seen, store.nowMs(), rules, replicas.shareDivisor) : openWhole(seen, rules);
     const offline = { ...own, unwritten: [] };
     this.#accounts.set(apiKey, offline);
     return offline;

@@ -69,7 +69,7 @@ function whyExhausted(window: Refusal['window'], quotaState: QuotaState | undefi
   if (cause === 'no-contact') return 'petql has no contact with Redis yet, and nothing was sent';
   if (!quotaState) return 'The rate plan of this API key allows no call before the deadline of the request';
   if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
-  if (cause === 'share') return "Redis is unavailable, and this replica's share of the quota is used";
+  if (cause === 'offline-share') return "Redis is unavailable, and this replica's share of the quota is used";
   const { plan, day, minute } = quotaState;
   const { limit } = window === 'DAY' ? day : minute;
   return `${plan === undefined ? '' : `${plan} plan: `}the quota of ${limit} calls per ${window.toLowerCase()} is exhausted`;

@@ -111,7 +111,7 @@ export function take(account: Account, wanted: number, moment: Moment): Taken {
 
   // 3. Otherwise the rest of both windows is granted.
   const flying = inFlight(account, nowMs);
-  const max = isProbe ? 1 : Math.min(left.minute, left.day, (rules.maxInFlight ?? Infinity) - flying);
+  const max = isProbe ? 1 : Math.min(left.minute, left.day, (rules.offlineShare?.maxInFlight ?? Infinity) - flying);
   const granted = Math.max(0, Math.min(wanted, max));
   const permit = newPermit(account, flying, isProbe, moment);
 
@@ -146,7 +146,7 @@ function waitForMore(account: Account, nowMs: number, rules: AccountRules): Take
 
   const left = leftOf(account, rules);
   const name = left.day <= left.minute ? 'day' : 'minute';
-  // A share's calls in flight end at any time.
+  // The calls in flight of an offline share end at any time.
   return { by: name, waitMs: left[name] > 0 ? SECOND_MS : freeInMs(account, name, nowMs, -left[name]) };
 }
 
@@ -254,9 +254,9 @@ function correct(account: Account, permit: Permit, { headers, tookMs }: CallResp
   const window = account[name];
   const { reset } = headers;
 
-  // 1. Headers count the calls of all replicas, so they correct no share.
-  if (rules.shareDivisor) {
-    if (headers.remaining < 2 * rules.shareDivisor) pauseUntilReset(account, name, headers, nowMs);
+  // 1. Headers count the calls of all replicas, so they correct no offline share.
+  if (rules.offlineShare) {
+    if (headers.remaining < 2 * rules.offlineShare.divisor) pauseUntilReset(account, name, headers, nowMs);
     return;
   }
 
@@ -286,7 +286,7 @@ function correct(account: Account, permit: Permit, { headers, tookMs }: CallResp
   keepUntilReset(window, name, window.reset);
 }
 
-/** Ends a share when little is left: without Redis, other replicas may take the rest. */
+/** Ends an offline share when little is left: without Redis, other replicas may take the rest. */
 function pauseUntilReset(account: Account, name: WindowName, headers: HeaderLimits, nowMs: number): void {
   const inMs = headers.reset?.inMs ?? WINDOWS[name].lengthMs;
   account.pause.untilMs = Math.max(account.pause.untilMs, nowMs + Math.min(inMs + SECOND_MS, MAX_PAUSE_MS));

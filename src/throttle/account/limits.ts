@@ -13,12 +13,17 @@ export interface AccountRules {
   readonly leaseMs: number;
   /** How long a probe may be under way before another is sent, in milliseconds: twice the upstream timeout. */
   readonly probeMs: number;
-  /** Without Redis: among how many replicas the plan is divided. */
-  readonly shareDivisor?: number;
-  /** The limits of this replica's share. */
-  readonly limits?: Limits;
-  /** How many calls of the share may be in flight. */
-  readonly maxInFlight?: number;
+  /** The rules of an offline account; undefined for stored ones, and where there are no other replicas. */
+  readonly offlineShare?: OfflineShare;
+}
+
+/** The part of the plan that one replica may use without Redis. */
+export interface OfflineShare {
+  /** Among how many replicas the plan is divided. */
+  readonly divisor: number;
+  readonly limits: Limits;
+  /** How many calls may be in flight. */
+  readonly maxInFlight: number;
 }
 
 export type Limits = Readonly<Record<WindowName, number>>;

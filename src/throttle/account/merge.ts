@@ -12,7 +12,7 @@ export function absorb(account: Account, own: Account): void {
   account.granted += own.granted;
   account.lastGrantAtMs = Math.max(account.lastGrantAtMs, own.lastGrantAtMs);
 
-  // A share's pause without a 429 ends the share only.
+  // A pause of an offline share without a 429 ends that share only.
   if (own.pause.incidents > 0) takeLaterPause(account, own);
   account.pause.isHalfOpen = true;
 }

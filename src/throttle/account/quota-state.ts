@@ -16,7 +16,7 @@ interface WindowState {
 
 /** The quota of a key, as this process saw it last. Durations are from now; a window is computed when it is read. */
 export class QuotaState {
-  /** How long the key is paused after a 429; 0 where it is not, as where a share ends for a while. */
+  /** How long the key is paused after a 429; 0 where it is not, as where an offline share ends for a while. */
   readonly pausedForMs: number;
   /** Whether the pause is for a probable ban. */
   readonly mayBeBanned: boolean;

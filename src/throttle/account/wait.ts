@@ -9,8 +9,8 @@ export interface Wait {
   readonly waitMs: number;
   /** The window that causes the longest wait. */
   readonly window: 'DAY' | 'MINUTE' | undefined;
-  /** Why the call waits for Redis: only this replica's share counts meanwhile, or Redis was not reached since the start. */
-  readonly cause?: 'no-contact' | 'share' | undefined;
+  /** Why the call waits for Redis: only its offline share counts meanwhile, or Redis was not reached since the start. */
+  readonly cause?: 'no-contact' | 'offline-share' | undefined;
 }
 
 /** Returns the minimum wait of a call with `ahead` others before it; calls of a limit that is not known yet wait for nothing. */

@@ -125,7 +125,7 @@ export function resetInMs(account: Account, name: WindowName, nowMs: number): nu
 
 /** Returns how many permits of each window are left; below 0 where the limit went down. */
 export function leftOf(account: Account, rules: AccountRules): Record<WindowName, number> {
-  const limits = rules.limits ?? limitsOf(account, rules.plan);
+  const limits = rules.offlineShare?.limits ?? limitsOf(account, rules.plan);
   return { minute: limits.minute - account.minute.total, day: limits.day - account.day.total };
 }
 

@@ -133,7 +133,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'whole-share',
     rule: 'without Redis a replica uses its share of the plan',
-    from: 'Math.floor(calls / shareDivisor)',
+    from: 'Math.floor(calls / divisor)',
     to: 'Math.floor(calls)',
   },
   {

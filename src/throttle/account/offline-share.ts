@@ -16,16 +16,16 @@ const WHOLE_MINUTE_MS = 61_000;
 const MAX_IN_FLIGHT = 2;
 
 /**
- * Opens a replica's share of the plan for the time without Redis: a part of the minute, and of the rest of the day.
+ * Opens an account of a replica's offline share of the plan: a part of the minute, and of the rest of the day.
  *
  * @param seen the account as this replica saw it last; undefined if it never did.
- * @param shareDivisor among how many replicas the plan is divided.
+ * @param divisor among how many replicas the plan is divided.
  */
-export function openShare(
+export function openOfflineShare(
   seen: Account | undefined,
   nowMs: number,
   rules: AccountRules,
-  shareDivisor: number,
+  divisor: number,
 ): OfflineAccount {
   const account = newAccount(randomUUID(), true);
   if (seen) {
@@ -33,16 +33,18 @@ export function openShare(
     continueFrom(seen, account, nowMs);
   }
 
-  const share = (calls: number) => Math.max(0, Math.floor(calls / shareDivisor));
+  const share = (calls: number) => Math.max(0, Math.floor(calls / divisor));
   const limits = limitsOf(seen ?? account, rules.plan);
   const left = seen ? leftOf(seen, rules) : limits;
   return {
     account,
     rules: {
       ...rules,
-      shareDivisor,
-      limits: { minute: Math.max(1, share(limits.minute)), day: share(left.day) },
-      maxInFlight: MAX_IN_FLIGHT,
+      offlineShare: {
+        divisor,
+        limits: { minute: Math.max(1, share(limits.minute)), day: share(left.day) },
+        maxInFlight: MAX_IN_FLIGHT,
+      },
     },
   };
 }
