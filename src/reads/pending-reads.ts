@@ -205,7 +205,7 @@ export class PendingReads {
       'read refused',
     );
 
-    const error = failed ?? refusal.error(request.freshness.maxAgeMs < 0);
+    const error = failed ?? refusal.error(request.freshness.isNoCache);
     if (refusal.reason === 'banned' || throttle.isPaused()) return this.fail(waiter, error, 'PAUSED');
     this.fail(waiter, error, failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED');
   }

@@ -34,7 +34,7 @@ export class Replicas {
   readonly #options: ReplicasOptions;
   readonly #read: ReadDocument<z.infer<typeof BEATS>>;
   readonly #timer: NodeJS.Timeout;
-  readonly #listeners: ((isEmptied: boolean) => void)[] = [];
+  readonly #listeners: ((hasLostBeats: boolean) => void)[] = [];
   /** How many replicas the last heartbeats found, the last one first. */
   #counts: number[] = [];
   #startedAtMs: number | undefined;
@@ -78,9 +78,9 @@ export class Replicas {
   /**
    * Listens to successful heartbeats.
    *
-   * @param listener gets whether Redis has lost this replica's heartbeats: it lost its data, or was unavailable for some time.
+   * @param listener gets whether Redis has lost this replica's heartbeats: it lost all data, or was unavailable for a minute.
    */
-  onBeat(listener: (isEmptied: boolean) => void): void {
+  onBeat(listener: (hasLostBeats: boolean) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -103,11 +103,11 @@ export class Replicas {
       this.#tookMs = performance.now() - sentAtMs;
       this.#startedAtMs ??= nowMs;
 
-      const isEmptied = this.#counts.length > 0 && !hadBeat;
+      const hasLostBeats = this.#counts.length > 0 && !hadBeat;
       this.#counts = [count, ...this.#counts].slice(0, REMEMBERED_BEATS);
       if (!this.#isWorking && !this.#isClosed) this.#options.log.info({}, 'Redis is available');
       this.#isWorking = true;
-      for (const listener of this.#listeners) listener(isEmptied);
+      for (const listener of this.#listeners) listener(hasLostBeats);
     } catch (error) {
       this.noteFailure(error as Error);
     }

@@ -39,9 +39,10 @@ export class Accounts {
     this.#options = options;
     this.#stored = new StoredAccounts(options);
     this.#offline = new OfflineAccounts(this.#stored, options);
-    options.replicas?.onBeat((isEmptied) => {
+    options.replicas?.onBeat((hasLostBeats) => {
       void this.endOffline();
-      if (isEmptied) this.#stored.restore().catch(() => {});
+      // It may have lost accounts too.
+      if (hasLostBeats) this.#stored.restore().catch(() => {});
     });
   }
 

@@ -2,7 +2,9 @@ import { PetqlError } from '../../errors.ts';
 
 /** How old an entry a request accepts, and whether petql may call for a fresh one. */
 export interface Freshness {
-  /** An entry up to this age is served without a call. */
+  /** Whether nothing cached is served. */
+  readonly isNoCache: boolean;
+  /** An entry up to this age is served without a call; below 0 none is. */
   readonly maxAgeMs: number;
   /** An entry up to this age is served while the quota is saved or exhausted, or the upstream fails. */
   readonly maxStaleMs: number;
@@ -26,19 +28,33 @@ const DIRECTIVE =
  * upstream. With `max-age` alone nothing older is served, not even where the upstream fails.
  */
 export function readFreshness(cacheControl: string | undefined, defaults: FreshnessDefaults): Freshness {
-  const usual = { ...defaults, coalesceWithinMs: Infinity, mayCall: true, mayServeStaleToSaveCalls: true };
+  const usual = {
+    ...defaults,
+    isNoCache: false,
+    coalesceWithinMs: Infinity,
+    mayCall: true,
+    mayServeStaleToSaveCalls: true,
+  };
   if (!cacheControl) return usual;
 
   const directives = directivesOf(cacheControl);
   const mayCall = !directives.has('only-if-cached');
   if (directives.has('no-cache') || directives.has('no-store')) {
-    return { maxAgeMs: -1, maxStaleMs: -1, coalesceWithinMs: 0, mayCall, mayServeStaleToSaveCalls: false };
+    return {
+      isNoCache: true,
+      maxAgeMs: -1,
+      maxStaleMs: -1,
+      coalesceWithinMs: 0,
+      mayCall,
+      mayServeStaleToSaveCalls: false,
+    };
   }
 
   const maxAgeMs = milliseconds(directives.get('max-age'));
   const freshMs = maxAgeMs ?? defaults.maxAgeMs;
   const extraMs = milliseconds(directives.get('max-stale')) ?? Infinity;
   return {
+    isNoCache: false,
     mayCall,
     maxAgeMs: freshMs,
     maxStaleMs: directives.has('max-stale') ? freshMs + extraMs : (maxAgeMs ?? defaults.maxStaleMs),
