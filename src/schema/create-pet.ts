@@ -2,28 +2,8 @@ import type { Pet } from '../pet.ts';
 import { idempotencyKeyArgument, int64Argument } from './arguments.ts';
 import { builder } from './builder.ts';
 import { pet, petStatus } from './pet.ts';
-
-/** A problem that the client can correct. */
-interface UserError {
-  readonly code: string;
-  readonly message: string;
-}
-
-const userError = builder.objectRef<UserError>('UserError').implement({
-  description: 'A problem with the input that the client can correct.',
-  fields: (t) => ({
-    field: t.stringList({
-      nullable: true,
-      description: 'The path of the input field; null when the pet API names none, as today.',
-      resolve: () => null,
-    }),
-    code: t.exposeString('code', {
-      nullable: false,
-      description: "The pet API's own code, for programs.",
-    }),
-    message: t.exposeString('message', { nullable: false, description: 'What is wrong, for people.' }),
-  }),
-});
+import { userError } from './user-error.ts';
+import type { UserError } from './user-error.ts';
 
 interface CreatePetPayload {
   readonly pet: Pet | null;
@@ -60,24 +40,21 @@ const createPetInput = builder.inputType('CreatePetInput', {
   }),
 });
 
-builder.mutationType({
-  description: 'All writes. Each uses the API key of the request.',
-  fields: (t) => ({
-    createPet: t.field({
-      type: createPetPayload,
-      description:
-        'Adds a pet. petql never repeats a write that was sent. The error code OUTCOME_UNKNOWN means that the pet may exist: look ' +
-        'before you repeat the mutation, or use an idempotencyKey.',
-      args: { input: t.arg({ type: createPetInput, required: true, description: 'The pet to add.' }) },
-      resolve: async (_root, { input }, { pets }): Promise<CreatePetPayload> => {
-        const { name, categoryId, status, idempotencyKey } = input;
-        const created = await pets.create(
-          { name, categoryId: int64Argument('input.categoryId', categoryId), status: status ?? undefined },
-          idempotencyKeyArgument('input.idempotencyKey', idempotencyKey),
-        );
-        if ('pet' in created) return { pet: created.pet, userErrors: [] };
-        return { pet: null, userErrors: [created.refusal] };
-      },
-    }),
+builder.mutationField('createPet', (t) =>
+  t.field({
+    type: createPetPayload,
+    description:
+      'Adds a pet. petql never repeats a write that was sent. The error code OUTCOME_UNKNOWN means that the pet may exist: look ' +
+      'before you repeat the mutation, or use an idempotencyKey.',
+    args: { input: t.arg({ type: createPetInput, required: true, description: 'The pet to add.' }) },
+    resolve: async (_root, { input }, { pets }): Promise<CreatePetPayload> => {
+      const { name, categoryId, status, idempotencyKey } = input;
+      const created = await pets.create(
+        { name, categoryId: int64Argument('input.categoryId', categoryId), status: status ?? undefined },
+        idempotencyKeyArgument('input.idempotencyKey', idempotencyKey),
+      );
+      if ('pet' in created) return { pet: created.pet, userErrors: [] };
+      return { pet: null, userErrors: [created.refusal] };
+    },
   }),
-});
+);

@@ -18,6 +18,9 @@ Send the API key as \`Authorization: Bearer <API_KEY>\`. Each response says in \
 The header \`petql-dry-run: 1\` runs nothing and returns the cost at most in \`extensions.petql.dryRun\`.
 `.trim();
 
+// The file of each write adds its field.
+builder.mutationType({ description: 'All writes. Each uses the API key of the request.' });
+
 /** The GraphQL API. It holds no state, so that any number of gateways can share it. */
 export const schema: GraphQLSchema = builder.toSchema({ sortSchema: false });
 // Pothos has no option for it.
