@@ -63,7 +63,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
       replica,
       clock,
       keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
-      works: () => replicas.isRedisWorking,
+      isStoreWorking: () => replicas.isRedisWorking,
       replicaCount: () => replicas.count,
     });
   replicas?.onBeat(() => sharedLists?.flush());

@@ -6,7 +6,7 @@ import { isList } from './cache/read-key.ts';
 import type { ListName, ReadKey } from './cache/read-key.ts';
 import type { ReadQueue } from './read-queue.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult, StaleReason } from './read-request.ts';
-import type { CallerLists } from './cache/shared-lists.ts';
+import type { CallerLists } from './cache/caller-lists.ts';
 
 interface PetReadsOptions {
   readonly cache: PetCache;

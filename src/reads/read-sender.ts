@@ -18,7 +18,7 @@ import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { RefreshBudget } from './refresh-budget.ts';
 import type { RejectedKey } from './rejected-key.ts';
 import type { RetryBudget } from './retry-budget.ts';
-import type { CallerLists } from './cache/shared-lists.ts';
+import type { CallerLists } from './cache/caller-lists.ts';
 import { listSnapshot, petSnapshot } from './cache/snapshot.ts';
 import type { Snapshot } from './cache/snapshot.ts';
 

@@ -6,7 +6,7 @@ import type { RequestTerms } from '../reads/read-request.ts';
 import type { RefreshBudget } from '../reads/refresh-budget.ts';
 import type { RejectedKey } from '../reads/rejected-key.ts';
 import type { RetryBudget } from '../reads/retry-budget.ts';
-import type { CallerLists } from '../reads/cache/shared-lists.ts';
+import type { CallerLists } from '../reads/cache/caller-lists.ts';
 import type { Snapshot } from '../reads/cache/snapshot.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { VisitorShares } from '../throttle/visitor-shares.ts';

@@ -1,0 +1,263 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../clock.ts';
+import type { Log } from '../../log.ts';
+import type { ReadDocument } from '../../store/read-document.ts';
+import { StoreUnavailableError } from '../../store/store.ts';
+import type { SharedStore } from '../../store/store.ts';
+import { MOMENT_MS, inTime } from '../../time-limit.ts';
+import type { PetCache } from './pet-cache.ts';
+import { LISTS, isList } from './read-key.ts';
+import type { ListName } from './read-key.ts';
+import { INDEX_NAME, LIST_NAME } from './shared-documents.ts';
+import type { Index, SharedList } from './shared-documents.ts';
+import { listSnapshot } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** By what the callers of a process share lists. */
+export interface SharingOptions {
+  readonly store: SharedStore;
+  /** Names this process. */
+  readonly replica: string;
+  /** How long a list is of use, in milliseconds. */
+  readonly keptMs: number;
+  readonly clock: Pick<Clock, 'elapsed'>;
+  readonly log: Log;
+  /** Whether the store works, so that no read waits for one that does not. */
+  readonly isStoreWorking: () => boolean;
+  /** How many processes share the store. */
+  readonly replicaCount: () => number;
+}
+
+/** A look in the background follows the one before it by this. */
+const LOOK_EVERY_MS = 250;
+/** A read waits for a look where the last one is older, so that another replica's write is seen within a second. */
+const MAX_BLIND_MS = 750;
+/** A list is read where it is newer by this than the cached one: the clock of the store is an estimate. */
+const WORTH_MS = 250;
+/** How long other replicas leave a refresh to the one that began it. */
+const LEASE_MS = 1_000;
+/** Longer than any call can take. */
+const MAX_CALL_MS = 660_000;
+const EMPTY: Index = { version: '', lists: {}, refreshes: {} };
+
+interface CallerListsParts extends SharingOptions {
+  /** The hash of the API key. */
+  readonly name: string;
+  readonly readIndex: ReadDocument<Index>;
+  readonly readList: ReadDocument<SharedList>;
+  /** Callers with a write that the store has not taken. */
+  readonly unwritten: Set<CallerLists>;
+  readonly cache: PetCache;
+  /** Calls `look` a moment later. */
+  readonly lookSoon: (lists: CallerLists) => void;
+  readonly receive: (snapshot: Snapshot) => void;
+}
+
+/**
+ * What one caller of this process shares: an index, which is small, and beside it each list. Lists stay in the cache alone.
+ * Nothing here rejects: each replica can do without.
+ */
+export class CallerLists {
+  readonly #parts: CallerListsParts;
+  /** The version of the last write that this process has made or read. */
+  #version = '';
+  /** The index as the store had it last. */
+  #index = EMPTY;
+  /** The index that was read last, with its text. */
+  #parsed: { readonly text: string | undefined; readonly index: Index } = { text: undefined, index: EMPTY };
+  /** By `clock.elapsed()`: when the last look began, and when the last exchange with the store began that succeeded. */
+  #lookedAtMs = -Infinity;
+  #seenAtMs = -Infinity;
+  /** The look under way. */
+  #looking: Promise<void> | undefined;
+  /** The lists that are being read. */
+  readonly #fetches = new Map<ListName, Promise<void>>();
+
+  constructor(parts: CallerListsParts) {
+    this.#parts = parts;
+  }
+
+  /** Looks in the background at what other replicas wrote and called for, where the last look was long enough ago. */
+  keepUp(): void {
+    if (this.#isLookDue) this.#parts.lookSoon(this);
+  }
+
+  /** Looks now, where the last look was long enough ago. */
+  look(): void {
+    if (!this.#isLookDue) return;
+    this.#lookedAtMs = this.#parts.clock.elapsed();
+    this.#looking = this.sync().finally(() => (this.#looking = undefined));
+  }
+
+  /** Whether the last look is too old to show the writes of other replicas. */
+  get isBlind(): boolean {
+    const { clock, isStoreWorking } = this.#parts;
+    return clock.elapsed() - this.#seenAtMs > MAX_BLIND_MS && isStoreWorking();
+  }
+
+  /** Keeps up. Returns what to wait for where the last look is too old: it settles within a moment. */
+  catchUp(): Promise<void> | undefined {
+    if (!this.isBlind) {
+      this.keepUp();
+      return undefined;
+    }
+    this.look();
+    return this.#looking && inTime(this.#looking, this.#lookedAtMs + MOMENT_MS - this.#parts.clock.elapsed());
+  }
+
+  /** Announces that this replica refreshes those of the lists that no other one does. Resolves within a moment. */
+  async claim(lists: readonly ListName[]): Promise<void> {
+    const { store, replica, replicaCount } = this.#parts;
+    const open = lists.filter((list) => !isLeased(this.#index, list, store.nowMs()));
+    if (open.length === 0 || replicaCount() === 1) return;
+    const refreshing = this.sync((index, nowMs) => {
+      const isFree = (list: ListName) => !isLeased(index, list, nowMs) && !this.#isNews(list, index.lists[list]);
+      const leases = open.filter(isFree).map((list) => [list, { by: replica, untilMs: nowMs + LEASE_MS }]);
+      if (leases.length === 0) return index;
+      return { ...index, refreshes: { ...index.refreshes, ...Object.fromEntries(leases) } };
+    });
+    await inTime(refreshing, MOMENT_MS);
+  }
+
+  /** Whether another replica refreshes this list now. */
+  isRefreshedElsewhere(list: ListName): boolean {
+    const { store, replica } = this.#parts;
+    return isLeased(this.#index, list, store.nowMs()) && this.#index.refreshes[list]?.by !== replica;
+  }
+
+  /**
+   * Adds a list that this replica has called for.
+   *
+   * @param snapshot of the current generation, and so of the current version.
+   */
+  async share({ key, pets, isComplete, asOfMs: sentAtMs }: Snapshot): Promise<void> {
+    const { store, clock, isStoreWorking } = this.#parts;
+    if (!isList(key) || !isStoreWorking()) return;
+    const asOfMs = store.nowMs() - Math.ceil(clock.elapsed() - sentAtMs);
+    const text = JSON.stringify({ version: this.#version, asOfMs, complete: isComplete, pets });
+    const writing = this.#attempt(() => store.write(this.#listName(key), text, this.#ttlMs));
+    // The index is sent after the list, on the same connection.
+    await this.sync((index) => withList(index, key, asOfMs));
+    await writing;
+  }
+
+  /**
+   * Announces a write, or that the upstream rejected the key: other replicas serve nothing that they cached before. Settles once
+   * the store has it, or cannot take it now.
+   */
+  announce(): Promise<void> {
+    this.#version = randomUUID();
+    this.#parts.unwritten.add(this);
+    return this.sync();
+  }
+
+  /** Frees what the caller holds, after its eviction. */
+  leave(): void {
+    this.#parts.unwritten.delete(this);
+  }
+
+  /** Stores this caller's write, or else the change where no other write came. Loads what other replicas stored. */
+  async sync(change: IndexChange = (index) => index): Promise<void> {
+    const { store, name, clock, isStoreWorking, unwritten } = this.#parts;
+    if (!isStoreWorking()) return;
+    const version = this.#version;
+    const isAnnounced = !unwritten.has(this);
+    const startedAtMs = clock.elapsed();
+
+    await this.#attempt(async () => {
+      const index = await store.update(`${INDEX_NAME}:${name}`, (text, nowMs) => {
+        const found = this.#parse(text);
+        const before = isAnnounced ? found : { ...EMPTY, version };
+        const after = before.version === version ? change(before, nowMs) : before;
+        return { text: after === found ? text : JSON.stringify(after), ttlMs: this.#ttlMs, result: after };
+      });
+
+      // Another write of this process came meanwhile.
+      if (this.#version !== version) return;
+      unwritten.delete(this);
+      this.#seenAtMs = startedAtMs;
+      this.#follow(index);
+      const news = LISTS.filter((list) => this.#isNews(list, index.lists[list]));
+      await Promise.all(news.map((list) => this.#fetch(list)));
+    });
+  }
+
+  /** Returns the same object for the same text. */
+  #parse(text: string | undefined): Index {
+    if (this.#parsed.text !== text) this.#parsed = { text, index: this.#parts.readIndex(text) ?? { ...EMPTY } };
+    return this.#parsed.index;
+  }
+
+  #follow(index: Index): void {
+    this.#index = index;
+    if (index.version === this.#version) return;
+    this.#version = index.version;
+    this.#parts.cache.invalidate();
+  }
+
+  /** Whether a list of this moment, by the clock of the store, is newer than the cached one, and not too old. */
+  #isNews(list: ListName, asOfMs: number | undefined): boolean {
+    const { cache, clock, keptMs } = this.#parts;
+    if (asOfMs === undefined) return false;
+    const sentAtMs = this.#sentAtMs(asOfMs);
+    return sentAtMs > clock.elapsed() - keptMs && sentAtMs > (cache.find(list)?.asOfMs ?? -Infinity) + WORTH_MS;
+  }
+
+  /** The same moment by `clock.elapsed()`. */
+  #sentAtMs(asOfMs: number): number {
+    const { clock, store } = this.#parts;
+    return clock.elapsed() - Math.max(0, store.nowMs() - asOfMs);
+  }
+
+  /** Reads a list once for all syncs that find it at the same time. */
+  #fetch(list: ListName): Promise<void> {
+    const fetching = this.#fetches.get(list) ?? this.#fetchList(list).finally(() => this.#fetches.delete(list));
+    this.#fetches.set(list, fetching);
+    return fetching;
+  }
+
+  async #fetchList(list: ListName): Promise<void> {
+    const { store, cache, readList, receive } = this.#parts;
+    const shared = readList(await store.read(this.#listName(list)));
+    // It may be from before a write.
+    if (shared?.version !== this.#version || !this.#isNews(list, shared.asOfMs)) return;
+    receive(listSnapshot(list, shared, this.#sentAtMs(shared.asOfMs), (key) => cache.findEarlier(key)));
+  }
+
+  /** Resolves also where the store is unavailable. */
+  async #attempt(step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (error instanceof StoreUnavailableError) return;
+      this.#parts.log.error({ err: error }, 'unhandled error while sharing lists');
+    }
+  }
+
+  get #isLookDue(): boolean {
+    const { clock, isStoreWorking } = this.#parts;
+    const lastMs = Math.max(this.#lookedAtMs, this.#seenAtMs);
+    return !this.#looking && clock.elapsed() - lastMs >= LOOK_EVERY_MS && isStoreWorking();
+  }
+
+  get #ttlMs(): number {
+    return this.#parts.keptMs + MAX_CALL_MS;
+  }
+
+  #listName(list: ListName): string {
+    return `${LIST_NAME}:${this.#parts.name}:${list}`;
+  }
+}
+
+type IndexChange = (index: Index, nowMs: number) => Index;
+
+function isLeased({ refreshes }: Index, list: ListName, nowMs: number): boolean {
+  return (refreshes[list]?.untilMs ?? -Infinity) > nowMs;
+}
+
+/** Adds a list where it is the newest, and ends the lease of its refresh. */
+function withList(index: Index, list: ListName, asOfMs: number): Index {
+  if ((index.lists[list] ?? -Infinity) >= asOfMs) return index;
+  const { [list]: _ended, ...refreshes } = index.refreshes;
+  return { ...index, lists: { ...index.lists, [list]: asOfMs }, refreshes };
+}
