@@ -5,8 +5,11 @@ import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
 
+/** Returns the error that a client sees. */
+export type ErrorMask = (error: unknown) => GraphQLError;
+
 /** Masks all errors except PetqlErrors and those of GraphQL itself. The id of a masked error is in the log. */
-export function createErrorMask(log: Log): (error: unknown) => GraphQLError {
+export function createErrorMask(log: Log): ErrorMask {
   return (error) => {
     const thrown = rootCause(error);
     const located = error instanceof GraphQLError ? error : undefined;

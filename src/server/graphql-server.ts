@@ -1,28 +1,19 @@
-import { createYoga } from 'graphql-yoga';
 import type { Callers } from '../caller/callers.ts';
 import type { Events } from '../events.ts';
-import type { ResolverContext } from '../schema/builder.ts';
-import { schema } from '../schema/schema.ts';
 import type { CheckedOptions } from '../settings.ts';
 import type { Spans } from '../tracing.ts';
 import { createErrorMask, finishedError, shownError } from './errors.ts';
-import { corsOptions } from './http/cors.ts';
 import type { Health } from './http/health.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts';
-import { useHttpRules } from './plugins/http-rules.ts';
-import { acceptedType } from './http/media-type.ts';
 import { createPages } from './http/pages.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
 import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts';
-import { useResults } from './plugins/results.ts';
-import { useDocumentLimits } from './plugins/document-limits.ts';
-import { useExecution } from './plugins/execution.ts';
-import type { RequestContext, RequestState, ServerContext } from './request-context.ts';
+import type { RequestContext, RequestState } from './request-context.ts';
 import { createRequestReader } from './request-reader.ts';
 import { createTelemetry, requestId } from './telemetry.ts';
-import { useTrustedDocuments } from './plugins/trusted-documents.ts';
 import type { TrustedDocuments } from './plugins/trusted-documents.ts';
+import { createYogaHandler } from './yoga.ts';
 
 /** What the server is made of. */
 export interface ServerParts {
@@ -42,36 +33,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   const maskError = createErrorMask(settings.log);
   const pages = createPages(settings, parts.health);
   const cache = createResponseCache();
-  const yoga = createYoga<ServerContext, ResolverContext>({
-    schema,
-    graphqlEndpoint: settings.endpoint,
-    async context({ state }) {
-      state.context = await readRequest(state);
-      return state.context.forResolvers();
-    },
-    maskedErrors: { maskError },
-    // The plugin of document limits caches documents, and no errors.
-    parserAndValidationCache: false,
-    // The body was bounded when it was read. Yoga's own bound would pipe it through a stream, at the cost of an operation.
-    maxRequestBodySize: false,
-    extraParamNames: ['documentId'],
-    cors: corsOptions(settings),
-    plugins: [
-      useResults(),
-      useHttpRules(settings),
-      useTrustedDocuments(settings, parts.trusted),
-      useDocumentLimits(settings),
-      useExecution(settings),
-    ],
-    // petql's own pages, log and rules replace these.
-    graphiql: false,
-    landingPage: false,
-    logging: false,
-    multipart: false,
-    // Yoga answers any address that ends in this; a space is in none.
-    healthCheckEndpoint: ' ',
-  });
-  const { Request: YogaRequest } = yoga.fetchAPI;
+  const runYoga = createYogaHandler({ settings, trusted: parts.trusted, readRequest, maskError });
 
   return (request) => {
     const key = cacheKey(request, settings);
@@ -107,7 +69,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
       const page = await pages(request);
       if (page) return finish({ id: requestId(request) }, page);
       state = telemetry.begin(request);
-      const response = await fromYoga(state);
+      const response = await runYoga(state);
       telemetry.end(state);
       if (key !== undefined) store(key, state, response);
       return finish(state, response);
@@ -116,16 +78,6 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     } finally {
       state?.context?.end();
     }
-  }
-
-  async function fromYoga(state: RequestState): Promise<HttpResponse> {
-    const { method, url, headers } = state.request;
-    // Yoga ignores the weights of media types.
-    const given = { ...headers, accept: acceptedType(headers['accept']) ?? 'application/json' };
-    const init = { method, headers: given as Record<string, string> };
-    const response = await yoga.handleRequest(new YogaRequest(`http://localhost${url}`, init), { state });
-    response.headers.delete('content-length');
-    return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() };
   }
 
   function store(key: string, { context, data, result, operation }: RequestState, { headers }: HttpResponse): void {
