@@ -55,8 +55,8 @@ export class Callers {
     this.#purging = setInterval(() => this.#purge(), PURGE_EVERY_MS).unref();
   }
 
-  /** Returns why nothing can be read or written with this API key at the moment, or undefined. */
-  refusal(apiKey: string): PetqlError | undefined {
+  /** Returns the error of an API key that the upstream rejected a short while ago, or undefined. */
+  keyError(apiKey: string): PetqlError | undefined {
     return this.#shared.rejectedKeys.error(apiKey);
   }
 

@@ -59,8 +59,8 @@ interface RequestContextOptions {
 /** One request's use of its caller. */
 export class RequestContext {
   readonly isDryRun: boolean;
-  /** Why nothing can be read or written, or undefined. */
-  readonly refusal: PetqlError | undefined;
+  /** Why nothing can be read or written: there is no API key, or the upstream rejected it. Undefined otherwise. */
+  readonly keyError: PetqlError | undefined;
   readonly #options: RequestContextOptions;
   /** Undefined before the first read, write or look at the quota: anybody can make up API keys. */
   #caller: Caller | undefined;
@@ -73,11 +73,11 @@ export class RequestContext {
     const { apiKey, callers, isDryRun } = options;
     this.#options = options;
     this.isDryRun = isDryRun;
-    this.refusal = apiKey instanceof PetqlError ? apiKey : callers.refusal(apiKey);
-    this.#isRepeatable = this.refusal === undefined && !isDryRun;
+    this.keyError = apiKey instanceof PetqlError ? apiKey : callers.keyError(apiKey);
+    this.#isRepeatable = this.keyError === undefined && !isDryRun;
   }
 
-  /** Returns what resolvers see. A refusal fails the whole field with one error. */
+  /** Returns what resolvers see. An error of the key fails the whole field with one error. */
   forResolvers(): ResolverContext {
     return {
       pets: {
@@ -145,7 +145,7 @@ export class RequestContext {
 
   /** @throws PetqlError where nothing can be read or written. */
   #usePets(): RequestPets {
-    if (this.refusal) throw this.refusal;
+    if (this.keyError) throw this.keyError;
     this.#pets ??= this.#useCaller().pets(this.#options.terms);
     return this.#pets;
   }

@@ -43,7 +43,7 @@ export function useExecution({ maxUpstreamCalls, introspection, clock }: Checked
 
     if (!context.isDryRun) return recordUsage(await execute(args), state);
     const { reads, writes } = wanted;
-    if (context.refusal && reads.length + writes > 0) return { errors: [graphqlError(context.refusal)] };
+    if (context.keyError && reads.length + writes > 0) return { errors: [graphqlError(context.keyError)] };
     state.usage = { ...context.usage, dryRun: await dryRunOf(upstreamCalls, writes, context) };
     return dryResult;
   }
@@ -97,13 +97,14 @@ function recordUsage(result: ExecutionResult, state: RequestState): ExecutionRes
   if (!('data' in result)) return result;
 
   const context = state.context as RequestContext;
-  if (context.refusal && isRefused(result, context.refusal)) return { errors: [graphqlError(context.refusal)] };
+  if (context.keyError && hasKeyErrorOnly(result, context.keyError))
+    return { errors: [graphqlError(context.keyError)] };
   context.recordSavings();
   state.usage = context.usage;
   return result;
 }
 
 /** Whether nothing ran since the upstream does not accept the key: HTTP 401 then. */
-function isRefused(result: ExecutionResult, refusal: Error): boolean {
-  return hasNothing(result) && (result.errors ?? []).every(({ originalError }) => originalError === refusal);
+function hasKeyErrorOnly(result: ExecutionResult, keyError: Error): boolean {
+  return hasNothing(result) && (result.errors ?? []).every(({ originalError }) => originalError === keyError);
 }
