@@ -61,6 +61,11 @@ export class Caller {
     return this.#access !== undefined && (this.#access.throttle.isBusy() || this.#access.writes.isBusy);
   }
 
+  /** Whether it counts the calls of visitors. */
+  get hasVisitors(): boolean {
+    return this.#access?.visitorShares.isEmpty === false;
+  }
+
   /** Returns the reads and writes of one request. */
   pets(request: RequestTerms): RequestPets {
     const { reads, writes } = this.#useAccess();

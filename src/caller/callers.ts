@@ -11,6 +11,8 @@ import type { CallerView } from './caller.ts';
 import type { CallersOptions, SharedParts } from './pet-access.ts';
 
 const MIN_IDLE_MS = 900_000;
+/** A caller that is evicted forgets the calls of its visitors, which count so long. */
+const VISITORS_IDLE_MS = 86_400_000;
 /** A caller that has called, without its snapshots: 12 KB, and half as much for what it has under way. */
 const CALLER_BYTES = 18_000;
 const HEAP_SHARE = 0.2;
@@ -80,7 +82,7 @@ export class Callers {
     const { apiKey } = caller;
     caller.end();
     const isPromoted = this.#provisional.has(apiKey) && this.#isProven(apiKey);
-    if (isPromoted || this.#leaving.delete(apiKey)) this.#keep(caller);
+    if (isPromoted || this.#leaving.delete(apiKey) || caller.hasVisitors) this.#keep(caller);
   }
 
   /** Yields those that have called, the latest first. Other work goes on in between: thousands of them take a while. */
@@ -119,9 +121,13 @@ export class Callers {
 
   #keep(caller: Caller): void {
     const { apiKey } = caller;
-    const isProven = this.#isProven(apiKey);
-    if (isProven) this.#provisional.delete(apiKey);
-    (isProven ? this.#proven : this.#provisional).set(apiKey, caller);
+    if (!this.#isProven(apiKey)) {
+      this.#provisional.set(apiKey, caller);
+      return;
+    }
+
+    this.#provisional.delete(apiKey);
+    this.#proven.set(apiKey, caller, caller.hasVisitors ? { ttl: VISITORS_IDLE_MS } : {});
   }
 
   #isProven(apiKey: string): boolean {

@@ -54,6 +54,11 @@ export class VisitorShares {
     this.#options = options;
   }
 
+  /** Whether no visitor has made a call. */
+  get isEmpty(): boolean {
+    return this.#visitors === undefined;
+  }
+
   /** Whether the visitor may make one more call. */
   hasShare(visitor: Visitor, { own, ahead }: PlannedCalls = NONE_PLANNED): boolean {
     const { throttle, replicas } = this.#options;

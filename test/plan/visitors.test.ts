@@ -194,6 +194,17 @@ test('a greedy visitor leaves half of the day to the others', async () => {
   expect(world.petApi.log.length).toBeLessThan(answers.length + 210);
 });
 
+test('a greedy visitor that rests while nobody calls has used its share of the day nevertheless', async () => {
+  const plan = { perMinute: 60, perDay: 60 };
+  await using world = await createPlanWorld(plan);
+  const petql = await startWarm(world, plan);
+  for (let turn = 0; turn < 4; turn += 1) {
+    await world.until(readNew(petql, 60, 'greedy'));
+    await world.pass(20 * MINUTE_MS);
+  }
+  expect(world.petApi.log.length).toBeLessThanOrEqual(32);
+});
+
 test.each(['fixed', 'sliding'] as const)('who retries when it is told is served (%s windows)', async (windows) => {
   await using world = await createPlanWorld(PLANS.free, windows);
   const petql = await startWarm(world, PLANS.free);
