@@ -26,8 +26,8 @@ export interface PlannedCall {
   readonly wantedSinceMs: number;
 }
 
-/** The calls that the waiting reads need. */
-interface PlannedCalls {
+/** The call plan for the waiting reads, sorted by what may be sent now. */
+interface SortedPlan {
   /** The calls to send, in this order, with the reads that wait for each. `take` deletes them. */
   readonly calls: Map<ReadKey, readonly PendingRead[]>;
   /** Calls that failed a short while ago, and are not sent yet. */
@@ -40,7 +40,7 @@ interface PlannedCalls {
   readonly wantedSinceMs: ReadonlyMap<ReadKey, number>;
 }
 
-const NO_CALLS: PlannedCalls = {
+const NO_CALLS: SortedPlan = {
   calls: new Map(),
   postponed: new Map(),
   unprovable: [],
@@ -77,7 +77,7 @@ export class CurrentPlan {
   }
 
   /** Returns the plan, without the calls that were sent since it was made. */
-  current(): PlannedCalls {
+  current(): SortedPlan {
     if (this.#isStale) this.#planned = this.#plan();
     this.#isStale = false;
     return this.#planned;
@@ -91,7 +91,7 @@ export class CurrentPlan {
       const reads = planned.filter((read) => this.#pending.needsCall(read));
       if (reads.length === 0) continue;
       const sinceMs = wantedSinceMs.get(key) ?? this.#options.clock.elapsed();
-      return { key, reads, payer: payers.payers.get(key), wantedSinceMs: sinceMs };
+      return { key, reads, payer: payers.byCall.get(key), wantedSinceMs: sinceMs };
     }
     return undefined;
   }
@@ -99,10 +99,10 @@ export class CurrentPlan {
   /** Returns how many calls of the plan this visitor pays for. */
   sizeFor(visitor: Visitor): number {
     const { calls, payers } = this.current();
-    return [...calls.keys()].filter((call) => payers.payers.get(call)?.request.visitor === visitor).length;
+    return [...calls.keys()].filter((call) => payers.byCall.get(call)?.request.visitor === visitor).length;
   }
 
-  #plan(): PlannedCalls {
+  #plan(): SortedPlan {
     const { clock, log } = this.#options;
     // 1. The fewest calls for all reads.
     const { calls, unprovable } = planCalls(this.#pending.readsToPlan(), this.#pending.facts);
@@ -124,7 +124,7 @@ export class CurrentPlan {
   }
 
   /** Most gateways do not tell visitors apart. */
-  #findPayers(calls: PlannedCalls['calls']): Payers {
+  #findPayers(calls: SortedPlan['calls']): Payers {
     return this.#pending.hasVisitors ? findPayers(calls, this.#pending, this.#options.visitorShares) : NO_PAYERS;
   }
 }

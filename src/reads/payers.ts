@@ -3,21 +3,21 @@ import type { PendingReads } from './pending-reads.ts';
 import type { ReadKey } from './cache/read-key.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
-type PlannedCalls = ReadonlyMap<ReadKey, readonly PendingRead[]>;
+type Calls = ReadonlyMap<ReadKey, readonly PendingRead[]>;
 
 /** Who pays for the calls of a plan, where visitors share the quota. */
 export interface Payers {
   /** The waiter that pays for each call, from the share of its visitor. */
-  readonly payers: ReadonlyMap<ReadKey, ReadWaiter>;
+  readonly byCall: ReadonlyMap<ReadKey, ReadWaiter>;
   /** Calls for visitors that have no share left. */
-  readonly unpaid: PlannedCalls;
+  readonly unpaid: Calls;
 }
 
 /** Without visitors, the first waiter pays. */
-export const NO_PAYERS: Payers = { payers: new Map(), unpaid: new Map() };
+export const NO_PAYERS: Payers = { byCall: new Map(), unpaid: new Map() };
 
 /** Finds a waiter for each call whose visitor may make it, after the calls before it in the plan. */
-export function findPayers(calls: PlannedCalls, pending: PendingReads, shares: VisitorShares): Payers {
+export function findPayers(calls: Calls, pending: PendingReads, shares: VisitorShares): Payers {
   const payers = new Map<ReadKey, ReadWaiter>();
   const unpaid = new Map<ReadKey, readonly PendingRead[]>();
   const planned = new Map<Visitor, number>();
@@ -35,7 +35,7 @@ export function findPayers(calls: PlannedCalls, pending: PendingReads, shares: V
     planned.set(visitor, (planned.get(visitor) ?? 0) + 1);
     payers.set(call, payer);
   }
-  return { payers, unpaid };
+  return { byCall: payers, unpaid };
 }
 
 /** Returns the waiters of the read that the call is for before those that it saves a call. */

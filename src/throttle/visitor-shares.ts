@@ -33,7 +33,7 @@ interface VisitorSharesOptions {
 export type ShownQuota = Pick<QuotaState, 'day' | 'minute' | 'pausedForMs' | 'plan'>;
 
 /** Calls that are planned and have no permit yet. */
-interface PlannedCalls {
+interface PlannedCounts {
   /** Of the visitor. */
   readonly own: number;
   /** Of all, before the one in question. */
@@ -42,7 +42,7 @@ interface PlannedCalls {
 
 /** Forgetting a visitor favors it. */
 const MAX_VISITORS = 10_000;
-const NONE_PLANNED: PlannedCalls = { own: 0, ahead: 0 };
+const NONE_PLANNED: PlannedCounts = { own: 0, ahead: 0 };
 
 /** What each visitor of one key uses, and whether it may use more (account/visitor-share.ts). */
 export class VisitorShares {
@@ -60,7 +60,7 @@ export class VisitorShares {
   }
 
   /** Whether the visitor may make one more call. */
-  hasShare(visitor: Visitor, { own, ahead }: PlannedCalls = NONE_PLANNED): boolean {
+  hasShare(visitor: Visitor, { own, ahead }: PlannedCounts = NONE_PLANNED): boolean {
     const { throttle, replicas } = this.#options;
     const state = visitor === undefined ? undefined : throttle.quotaState();
     if (!state) return true;
@@ -93,7 +93,7 @@ export class VisitorShares {
   }
 
   /** Returns the refusal of a call of a visitor without a share. */
-  refusal(visitor: Visitor, planned: PlannedCalls = NONE_PLANNED): Refusal {
+  refusal(visitor: Visitor, planned: PlannedCounts = NONE_PLANNED): Refusal {
     const { throttle, clock } = this.#options;
     const state = throttle.quotaState();
     const wait = this.waitOf(visitor, 1, planned);
@@ -103,7 +103,7 @@ export class VisitorShares {
   }
 
   /** Returns the minimum time until the visitor may make so many more calls. */
-  waitOf(visitor: Visitor, more: number, planned: PlannedCalls): Wait {
+  waitOf(visitor: Visitor, more: number, planned: PlannedCounts): Wait {
     const minute = this.#waitMs(visitor, 'minute', more, planned);
     const day = this.#waitMs(visitor, 'day', more, planned);
     return day > minute ? { waitMs: day, window: 'DAY' } : { waitMs: minute, window: 'MINUTE' };
@@ -123,7 +123,7 @@ export class VisitorShares {
     return { plan: undefined, minute: shareOf('minute'), day: shareOf('day'), pausedForMs: state.pausedForMs };
   }
 
-  #waitMs(visitor: Visitor, name: WindowName, more: number, { own, ahead }: PlannedCalls): number {
+  #waitMs(visitor: Visitor, name: WindowName, more: number, { own, ahead }: PlannedCounts): number {
     const { throttle, clock, replicas } = this.#options;
     const state = visitor === undefined || more === 0 ? undefined : throttle.quotaState();
     if (!state) return 0;

@@ -97,8 +97,8 @@ function recordUsage(result: ExecutionResult, state: RequestState): ExecutionRes
   if (!('data' in result)) return result;
 
   const context = state.context as RequestContext;
-  if (context.keyError && hasKeyErrorOnly(result, context.keyError))
-    return { errors: [graphqlError(context.keyError)] };
+  const { keyError } = context;
+  if (keyError && hasKeyErrorOnly(result, keyError)) return { errors: [graphqlError(keyError)] };
   context.recordSavings();
   state.usage = context.usage;
   return result;
