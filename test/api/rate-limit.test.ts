@@ -12,7 +12,7 @@ const create = (number: number) =>
   `mutation { createPet(input: { name: "Pet ${number}", categoryId: 1 }) { pet { id } } }`;
 
 const start = (petApi: TestGatewayOptions['petApi'] = {}, options: TestGatewayOptions['gateway'] = {}) =>
-  startGateway({ petApi, gateway: { maxWaitMs: 500, ...options } });
+  startGateway({ petApi, gateway: { maxWaitMs: 2_000, ...options } });
 
 describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
   test('costs no call, and shows no plan before a response has named it', async () => {

@@ -1,7 +1,7 @@
 import type { Browser, Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
-export const PATIENCE = { timeout: 15_000 };
+export const PATIENCE = { timeout: 30_000 };
 
 export interface WatchedPage {
   readonly page: Page;

@@ -10,7 +10,7 @@ const ready = async ({ endpoint }: TestGateway) => {
 };
 
 /** Heartbeats are a second apart. */
-const PATIENCE = { timeout: 10_000 };
+const PATIENCE = { timeout: 30_000 };
 
 test('a process is alive and ready at exactly these paths', async () => {
   await using gateway = await startGateway();

@@ -30,4 +30,4 @@ test('petql ends with the npm that started it', async () => {
   npm.kill('SIGTERM');
   expect(await ended).toEqual([0, null]);
   await expect(fetch(address() ?? '')).rejects.toThrow('fetch failed');
-}, 60_000);
+});

@@ -104,9 +104,7 @@ describe.skipIf(!redisIsHere)('two replicas that share a Redis', () => {
     await ask(one, CREATE);
     expect((await ask(one, NAMES)).data['pets']).toContainEqual(neo);
     await expect
-      .poll(async () => (await ask(other, NAMES)).data['pets'].some(({ name }: { name: string }) => name === 'Neo'), {
-        timeout: 10_000,
-      })
+      .poll(async () => (await ask(other, NAMES)).data['pets'].some(({ name }: { name: string }) => name === 'Neo'))
       .toBe(true);
   });
 });

@@ -65,7 +65,7 @@ test('made-up keys are answered within a small heap, and evict nothing of a good
   const calls = petApi.log.length;
   expect(codesOf(await ask(PETS, 'reading-200'))).toEqual(['UNAUTHENTICATED']);
   expect(petApi.log).toHaveLength(calls);
-}, 60_000);
+});
 
 test('a key has one caller while a create of it is under way, however many keys come', async () => {
   await ask(PETS);
