@@ -51,7 +51,13 @@ export class ReadQueue {
   }
 
   /** Resolves once all reads of the batch are settled; with an error in the place of each one that failed. */
-  add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+  async add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+    const { throttle, visitorShares } = this.#options;
+    const others = keys.length - 1;
+    // What this replica saw may be over: no visitor is refused by it.
+    if (throttle.hasOldView() && !visitorShares.hasShare(request.visitor, { own: others, ahead: others })) {
+      await throttle.readQuotaState();
+    }
     return this.#pending.add(keys, request);
   }
 

@@ -181,6 +181,23 @@ test('a visitor without a share keeps no list from being refreshed through anoth
   expect(answers.map(({ extensions }) => extensions?.petql?.staleReason)).toEqual(answers.map(() => undefined));
 });
 
+test('no visitor is refused by what this replica saw before the minute ended, as another one knows', async () => {
+  await using world = await createWorld({
+    seed: 35,
+    startsAt: '2026-11-21T09:41:40Z',
+    keys: { key: { ...PLANS.free, windows: 'fixed', tells: 'changing' } },
+  });
+  const [one, other] = await startReplicas(world, createRedis({ seed: 36 }), 2, { plan: 'free' });
+  await world.until(Promise.all([readNew(one, 1, 'first'), readNew(other as Petql, 1, 'first')]));
+  await world.pass(SECOND_MS);
+  await world.until(readNew(one, 12, 'honest'));
+  for (let turn = 0; turn < 40; turn += 1) await world.until(readNew(one, 1, `visitor ${turn}`));
+  await world.pass(Date.parse('2026-11-21T09:42:01Z') - world.nowMs);
+  await world.until(readNew(other as Petql, 1, 'first'));
+  await world.pass(3 * SECOND_MS);
+  expect((await world.until(readNew(one, 3, 'honest'))).errors).toBeUndefined();
+});
+
 test('a greedy visitor leaves half of the day to the others', async () => {
   const plan = { perMinute: 60, perDay: 400 };
   await using world = await createPlanWorld(plan);
