@@ -1,20 +1,20 @@
 import type { Int64 } from '../int64.ts';
 import type { StoreSize } from './cache/pet-cache.ts';
 import { LISTS, isList } from './cache/read-key.ts';
-import type { ListName, ReadKey } from './cache/read-key.ts';
+import type { CallKey, ListName, ReadKey } from './cache/read-key.ts';
 
 /** A read that needs a call. */
 export interface PlannedRead {
   readonly key: ReadKey;
   /** Calls that cannot answer it: lists that came without it, or failed, and its get where there was no such route. */
-  readonly tried: ReadonlySet<ReadKey>;
+  readonly tried: ReadonlySet<CallKey>;
 }
 
 /** What petql has seen of the pet store. */
 export interface PlanFacts {
   readonly size: StoreSize;
   /** Whether anything but this was called for, or is in flight. */
-  hasCalledOther(key: ReadKey): boolean;
+  hasCalledOther(call: CallKey): boolean;
   /** Whether a single pet may be called for. */
   readonly mayGet: boolean;
   /** Whether the list showed the pet when it was last called for; undefined where it never was. */
@@ -23,7 +23,7 @@ export interface PlanFacts {
 
 export interface CallPlan<Read extends PlannedRead> {
   /** What to send, in this order, with the reads that wait for each call. */
-  readonly calls: Map<ReadKey, Read[]>;
+  readonly calls: Map<CallKey, Read[]>;
   /** Reads that no call can answer: every list was tried, and none proves that there is no such pet. */
   readonly unprovable: readonly Read[];
 }
@@ -33,7 +33,7 @@ export interface CallPlan<Read extends PlannedRead> {
  * unless the store is large. A list answers the pets that it has shown, and may answer any pet while it was never called for
  * or there is no get. The planner, the reads that wait, failures and refreshes all go by it.
  */
-export function canAnswer(call: ReadKey, { key, tried }: PlannedRead, facts: PlanFacts): boolean {
+export function canAnswer(call: CallKey, { key, tried }: PlannedRead, facts: PlanFacts): boolean {
   if (tried.has(call)) return false;
   if (call === key) return true;
   if (!isList(call)) return false;
@@ -53,7 +53,7 @@ export function canAnswer(call: ReadKey, { key, tried }: PlannedRead, facts: Pla
  * Each list is tried once for a read, so a set of reads costs at most one call each and one for each list that is tried.
  */
 export function planCalls<Read extends PlannedRead>(reads: readonly Read[], facts: PlanFacts): CallPlan<Read> {
-  const calls = new Map<ReadKey, Read[]>();
+  const calls = new Map<CallKey, Read[]>();
   const unprovable: Read[] = [];
   const pets: Read[] = [];
   const listAll = isAllWorthACall(reads, facts);
@@ -72,7 +72,7 @@ export function planCalls<Read extends PlannedRead>(reads: readonly Read[], fact
   }
   return { calls, unprovable };
 
-  function wait(call: ReadKey, read: Read): void {
+  function wait(call: CallKey, read: Read): void {
     const waiting = calls.get(call);
     if (waiting) waiting.push(read);
     else calls.set(call, [read]);

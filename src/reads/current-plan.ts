@@ -6,7 +6,7 @@ import { NO_PAYERS, findPayers } from './payers.ts';
 import type { Payers } from './payers.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { ReadFailures } from './read-failures.ts';
-import type { ReadKey } from './cache/read-key.ts';
+import type { CallKey } from './cache/read-key.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
 export interface CurrentPlanOptions {
@@ -17,7 +17,7 @@ export interface CurrentPlanOptions {
 
 /** A call that is to be sent. */
 export interface PlannedCall {
-  readonly key: ReadKey;
+  readonly key: CallKey;
   /** The reads that wait for it. */
   readonly reads: readonly PendingRead[];
   /** The waiter whose visitor pays for it; undefined without visitors. */
@@ -29,15 +29,15 @@ export interface PlannedCall {
 /** The call plan for the waiting reads, sorted by what may be sent now. */
 interface SortedPlan {
   /** The calls to send, in this order, with the reads that wait for each. `take` deletes them. */
-  readonly calls: Map<ReadKey, readonly PendingRead[]>;
+  readonly calls: Map<CallKey, readonly PendingRead[]>;
   /** Calls that failed a short while ago, and are not sent yet. */
-  readonly postponed: ReadonlyMap<ReadKey, readonly PendingRead[]>;
+  readonly postponed: ReadonlyMap<CallKey, readonly PendingRead[]>;
   /** Reads that no call can answer. */
   readonly unprovable: readonly PendingRead[];
   /** Who pays for the calls, where visitors share the quota; and the calls that nobody may make. */
   readonly payers: Payers;
   /** Since when each call is wanted, by `clock.elapsed()`. */
-  readonly wantedSinceMs: ReadonlyMap<ReadKey, number>;
+  readonly wantedSinceMs: ReadonlyMap<CallKey, number>;
 }
 
 const NO_CALLS: SortedPlan = {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
-import type { ListName, ReadKey } from './cache/read-key.ts';
+import type { CallKey, ListName, ReadKey } from './cache/read-key.ts';
 import { answerFrom } from './cache/snapshot.ts';
 import type { Snapshot } from './cache/snapshot.ts';
 
@@ -44,7 +44,7 @@ const MAX_CALLS = 1_000;
 /** The calls of one caller that fail, each until a response answers it: when it is tried again, and which reads may use it. */
 export class FailedCalls {
   /** The calls whose last try failed, by the time of their failure. */
-  readonly #calls = new Map<ReadKey, FailedCall>();
+  readonly #calls = new Map<CallKey, FailedCall>();
   /** When the latest call that worked was sent. */
   #workedAtMs = -Infinity;
   readonly #elapsed: Clock['elapsed'];
@@ -59,12 +59,12 @@ export class FailedCalls {
   }
 
   /** Returns the call if its last try failed. */
-  find(call: ReadKey): FailedCall | undefined {
+  find(call: CallKey): FailedCall | undefined {
     return this.#calls.get(call);
   }
 
   /** Whether the call failed and is not tried again yet. */
-  isBackingOff(call: ReadKey): boolean {
+  isBackingOff(call: CallKey): boolean {
     return this.#elapsed() < (this.#calls.get(call)?.retryAtMs ?? -Infinity);
   }
 
@@ -89,7 +89,7 @@ export class FailedCalls {
   }
 
   /** Records a failed try. */
-  record(call: ReadKey, { sentAtMs, retryAfterMs, takeRetry, error, isTransient }: Failure): FailedCall {
+  record(call: CallKey, { sentAtMs, retryAfterMs, takeRetry, error, isTransient }: Failure): FailedCall {
     const failedAtMs = this.#elapsed();
     const before = this.#calls.get(call);
     const retries = before?.isRetriedEarly ? before.retries + 1 : 0;
@@ -130,7 +130,7 @@ export class FailedCalls {
   }
 
   /** Adds it as the latest one. An lru-cache would take 24 KB at once, for each caller whose calls fail. */
-  #add(call: ReadKey, failed: FailedCall): void {
+  #add(call: CallKey, failed: FailedCall): void {
     this.#calls.delete(call);
     this.#calls.set(call, failed);
     const [oldest] = this.#calls.keys();

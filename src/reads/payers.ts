@@ -1,14 +1,14 @@
 import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
 import type { PendingReads } from './pending-reads.ts';
-import type { ReadKey } from './cache/read-key.ts';
+import type { CallKey } from './cache/read-key.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
-type Calls = ReadonlyMap<ReadKey, readonly PendingRead[]>;
+type Calls = ReadonlyMap<CallKey, readonly PendingRead[]>;
 
 /** Who pays for the calls of a plan, where visitors share the quota. */
 export interface Payers {
   /** The waiter that pays for each call, from the share of its visitor. */
-  readonly byCall: ReadonlyMap<ReadKey, ReadWaiter>;
+  readonly byCall: ReadonlyMap<CallKey, ReadWaiter>;
   /** Calls for visitors that have no share left. */
   readonly unpaid: Calls;
 }
@@ -18,8 +18,8 @@ export const NO_PAYERS: Payers = { byCall: new Map(), unpaid: new Map() };
 
 /** Finds a waiter for each call whose visitor may make it, after the calls before it in the plan. */
 export function findPayers(calls: Calls, pending: PendingReads, shares: VisitorShares): Payers {
-  const payers = new Map<ReadKey, ReadWaiter>();
-  const unpaid = new Map<ReadKey, readonly PendingRead[]>();
+  const payers = new Map<CallKey, ReadWaiter>();
+  const unpaid = new Map<CallKey, readonly PendingRead[]>();
   const planned = new Map<Visitor, number>();
   for (const [call, reads] of calls) {
     const payer = possiblePayers(call, reads).find((waiter) => {
@@ -39,7 +39,7 @@ export function findPayers(calls: Calls, pending: PendingReads, shares: VisitorS
 }
 
 /** Returns the waiters of the read that the call is for before those that it saves a call. */
-function possiblePayers(call: ReadKey, reads: readonly PendingRead[]): ReadWaiter[] {
+function possiblePayers(call: CallKey, reads: readonly PendingRead[]): ReadWaiter[] {
   const own = reads.filter(({ key }) => key === call);
   const others = reads.filter(({ key }) => key !== call);
   return [...own, ...others].flatMap(({ waiters }) => [...waiters]);

@@ -10,7 +10,7 @@ import type { Freshness } from './cache/freshness.ts';
 import type { GetRoute } from './get-route.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import { LISTS, isList } from './cache/read-key.ts';
-import type { ReadKey } from './cache/read-key.ts';
+import type { CallKey, ReadKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
 import { accepts } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
@@ -139,7 +139,7 @@ export class PendingReads {
     return this.#flights.size > 0;
   }
 
-  isInFlight(call: ReadKey): boolean {
+  isInFlight(call: CallKey): boolean {
     for (const { key } of this.#flights) {
       if (key === call) return true;
     }
@@ -268,9 +268,9 @@ export class PendingReads {
   }
 
   /** Returns the lists that are no use for a read that comes now: they are fresh and came without it, or fail. */
-  #triedLists(key: ReadKey, freshness: Freshness): Set<ReadKey> {
+  #triedLists(key: ReadKey, freshness: Freshness): Set<CallKey> {
     const { cache, clock, failedCalls } = this.#options;
-    const tried = new Set<ReadKey>(cache.freshLists(clock.elapsed() - freshness.maxAgeMs));
+    const tried = new Set<CallKey>(cache.freshLists(clock.elapsed() - freshness.maxAgeMs));
     if (!failedCalls.isEmpty) {
       const isStaleAccepted = cache.findAccepted(key, freshness) !== undefined;
       for (const list of LISTS) {
@@ -292,7 +292,7 @@ export class PendingReads {
   }
 
   /** Returns the reads that a call may concern: its own, or for a list, all of them. */
-  #concernedBy(call: ReadKey): readonly PendingRead[] {
+  #concernedBy(call: CallKey): readonly PendingRead[] {
     if (isList(call)) return [...this.#reads.values()];
     const read = this.#reads.get(call);
     return read ? [read] : [];

@@ -5,7 +5,7 @@ import type { FailedCall, FailedCalls } from './failed-calls.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import { isList } from './cache/read-key.ts';
-import type { ReadKey } from './cache/read-key.ts';
+import type { CallKey } from './cache/read-key.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
@@ -67,7 +67,7 @@ export class ReadFailures {
   }
 
   /** Whether the call is not sent yet, since it failed a short while ago. */
-  isPostponed(call: ReadKey, reads: readonly PendingRead[]): boolean {
+  isPostponed(call: CallKey, reads: readonly PendingRead[]): boolean {
     const { clock, failedCalls } = this.#options;
     const failed = failedCalls.find(call);
     if (!failed || this.#isClosed || clock.elapsed() >= failed.retryAtMs) return false;
@@ -81,7 +81,7 @@ export class ReadFailures {
    * Serves stale data to the reads of postponed calls. The others wait for the first try of a list that was to save them, and get
    * calls of their own after the second failure.
    */
-  reviewPostponed(calls: ReadonlyMap<ReadKey, readonly PendingRead[]>): void {
+  reviewPostponed(calls: ReadonlyMap<CallKey, readonly PendingRead[]>): void {
     for (const [call, reads] of calls) {
       const failed = this.#options.failedCalls.find(call);
       if (!failed) continue;
@@ -134,7 +134,7 @@ export class ReadFailures {
     this.#pending.fail(waiter, error, 'UPSTREAM_FAILED');
   }
 
-  #postpone(waiter: ReadWaiter, call: ReadKey, failed: FailedCall): void {
+  #postpone(waiter: ReadWaiter, call: CallKey, failed: FailedCall): void {
     if (this.#pending.isCovered(waiter)) return;
     waiter.failed ??= failed.error;
     if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return this.#onChange();

@@ -11,7 +11,7 @@ import { PendingReads } from './pending-reads.ts';
 import type { PendingReadsOptions } from './pending-reads.ts';
 import { ReadFailures, unprovableError } from './read-failures.ts';
 import type { ReadFailuresOptions } from './read-failures.ts';
-import type { ReadKey } from './cache/read-key.ts';
+import type { CallKey, ReadKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, StaleReason } from './read-request.ts';
 import { ReadSender } from './read-sender.ts';
 import type { ReadSenderOptions } from './read-sender.ts';
@@ -62,11 +62,11 @@ export class ReadQueue {
   }
 
   /** Returns the call that would answer this read if it came alone. */
-  callFor(key: ReadKey, freshness: Freshness): ReadKey | undefined {
+  callFor(key: ReadKey, freshness: Freshness): CallKey | undefined {
     return this.#callFor(this.#pending.unplannedRead(key, freshness));
   }
 
-  isInFlight(call: ReadKey): boolean {
+  isInFlight(call: CallKey): boolean {
     return this.#pending.isInFlight(call);
   }
 
@@ -251,7 +251,7 @@ export class ReadQueue {
     return failedCalls.isBackingOff(call) || this.#pending.isInFlight(call);
   }
 
-  #callFor(read: PlannedRead): ReadKey | undefined {
+  #callFor(read: PlannedRead): CallKey | undefined {
     const [call] = planCalls([read], this.#pending.facts).calls.keys();
     return call;
   }

@@ -12,7 +12,7 @@ import type { PendingReads } from './pending-reads.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { ReadFailures } from './read-failures.ts';
 import { isList } from './cache/read-key.ts';
-import type { ReadKey } from './cache/read-key.ts';
+import type { CallKey, ReadKey } from './cache/read-key.ts';
 import { accepts } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { RefreshBudget } from './refresh-budget.ts';
@@ -39,7 +39,7 @@ export interface ReadSenderOptions {
   /** Undefined without Redis. */
   readonly sharedLists: CallerLists | undefined;
   /** Called when a retry is sent. */
-  readonly onRetry: (key: ReadKey) => void;
+  readonly onRetry: (call: CallKey) => void;
 }
 
 interface ReadSenderLinks {
@@ -91,7 +91,7 @@ export class ReadSender {
     };
   }
 
-  #createFlight(key: ReadKey, billedTo: ReadWaiter | undefined, isRetry: boolean): Flight {
+  #createFlight(key: CallKey, billedTo: ReadWaiter | undefined, isRetry: boolean): Flight {
     const { cache, clock, refreshBudget, visitorShares, onRetry } = this.#options;
     const sentAtMs = clock.elapsed();
     if (isRetry) onRetry(key);
@@ -105,7 +105,7 @@ export class ReadSender {
   }
 
   /** Returns the waiter that the plan has found, or else the first one. */
-  #payerOf(key: ReadKey, reads: readonly PendingRead[], payer: ReadWaiter | undefined): ReadWaiter | undefined {
+  #payerOf(key: CallKey, reads: readonly PendingRead[], payer: ReadWaiter | undefined): ReadWaiter | undefined {
     if (payer?.read.waiters.has(payer) && this.#pending.isInNeed(payer)) return payer;
     // A call that saves others is billed to the read that it answers.
     const read = reads.find((each) => each.key === key) ?? reads[0];

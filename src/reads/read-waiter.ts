@@ -1,6 +1,6 @@
 import type { PetqlError } from '../errors.ts';
 import type { PlannedRead } from './call-planner.ts';
-import type { ReadKey } from './cache/read-key.ts';
+import type { CallKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult } from './read-request.ts';
 
 /** One read of one request that waits for a call. */
@@ -24,7 +24,7 @@ export interface ReadWaiter {
 
 /** Equal reads of all requests that wait. */
 export interface PendingRead extends PlannedRead {
-  readonly tried: Set<ReadKey>;
+  readonly tried: Set<CallKey>;
   readonly waiters: Set<ReadWaiter>;
   /** The latest generation of its waiters. */
   generation: number;
@@ -32,7 +32,7 @@ export interface PendingRead extends PlannedRead {
 
 /** A call in flight. */
 export interface Flight {
-  readonly key: ReadKey;
+  readonly key: CallKey;
   readonly sentAtMs: number;
   readonly generation: number;
   /** Whether it is an early retry (failed-calls.ts). */

@@ -2,7 +2,7 @@ import type { Int64 } from '../int64.ts';
 import type { PlanFacts } from './call-planner.ts';
 import type { GetRoute } from './get-route.ts';
 import type { PetCache, StoreSize } from './cache/pet-cache.ts';
-import type { ListName, ReadKey } from './cache/read-key.ts';
+import type { CallKey, ListName } from './cache/read-key.ts';
 
 interface StoreFactsOptions {
   readonly cache: PetCache;
@@ -12,9 +12,9 @@ interface StoreFactsOptions {
 /** What the cache, the get route and the calls in flight say of the pet store at the moment. */
 export class StoreFacts implements PlanFacts {
   readonly #options: StoreFactsOptions;
-  readonly #flights: ReadonlySet<{ readonly key: ReadKey }>;
+  readonly #flights: ReadonlySet<{ readonly key: CallKey }>;
 
-  constructor(options: StoreFactsOptions, flights: ReadonlySet<{ readonly key: ReadKey }>) {
+  constructor(options: StoreFactsOptions, flights: ReadonlySet<{ readonly key: CallKey }>) {
     this.#options = options;
     this.#flights = flights;
   }
@@ -31,7 +31,7 @@ export class StoreFacts implements PlanFacts {
     return this.#options.cache.hasShown(list, id);
   }
 
-  hasCalledOther(key: ReadKey): boolean {
-    return this.#options.cache.hasOther(key) || [...this.#flights].some((flight) => flight.key !== key);
+  hasCalledOther(call: CallKey): boolean {
+    return this.#options.cache.hasOther(call) || [...this.#flights].some(({ key }) => key !== call);
   }
 }
