@@ -23,9 +23,13 @@ function createPlanWorld(plan: Plan, windows: 'fixed' | 'sliding' = 'sliding'): 
 let lastId = 1_000_000;
 
 /** Reads pets that nobody has read before: no cache has them, and each costs a call. */
-function readNew(petql: Petql, count: number, visitor: string, options: OperationOptions = {}): Promise<Answer> {
+function readNew(petql: Petql, count: number, visitor?: string, options: OperationOptions = {}): Promise<Answer> {
   const ids = Array.from({ length: count }, () => String((lastId += 1)));
-  return petql.ask('query ($ids: [ID!]!) { petsById(ids: $ids) { id } }', { visitor, ...options, variables: { ids } });
+  return petql.ask('query ($ids: [ID!]!) { petsById(ids: $ids) { id } }', {
+    ...(visitor && { visitor }),
+    ...options,
+    variables: { ids },
+  });
 }
 
 /** How many operations got all that they wanted. */
@@ -220,6 +224,19 @@ test('a greedy visitor that rests while nobody calls has used its share of the d
     await world.pass(20 * MINUTE_MS);
   }
   expect(world.petApi.log.length).toBeLessThanOrEqual(32);
+});
+
+test('the first call of a visitor waits for the quota, as all do without visitors', async () => {
+  await using world = await createPlanWorld(PLANS.free);
+  const petql = await startWarm(world, PLANS.free);
+  await world.until(petql.ask('{ pets { id } }'));
+  await world.until(readNew(petql, PLANS.free.perMinute - world.petApi.log.length));
+  const usedAtMs = world.nowMs;
+  expect((await petql.rateLimit()).minute.remaining).toBe(0);
+  const late = await world.until(readNew(petql, 2, 'late', { waitMs: 70 * SECOND_MS }));
+  expect(world.nowMs - usedAtMs).toBeGreaterThan(50 * SECOND_MS);
+  // Its second one finds that it leaves nothing.
+  expect(late.errors?.map(({ path }) => path)).toEqual([['petsById', 1]]);
 });
 
 test.each(['fixed', 'sliding'] as const)('who retries when it is told is served (%s windows)', async (windows) => {
