@@ -133,8 +133,8 @@ export class Caller {
   }
 
   /** Frees what it holds, after its eviction. */
-  leave(): void {
-    this.#access?.sharedLists?.leave();
+  free(): void {
+    this.#access?.sharedLists?.free();
     this.#access?.cache.clear();
   }
 

@@ -34,7 +34,7 @@ export class Callers {
   readonly #proven: LRUCache<string, Caller>;
   readonly #provisional: LRUCache<string, Caller>;
   /** Evicted while they are in use: a second caller of the key would not see the writes of the first. */
-  readonly #leaving = new Map<string, Caller>();
+  readonly #evicted = new Map<string, Caller>();
   readonly #purging: NodeJS.Timeout;
   /** Runs while evicted callers are in use. */
   #releasing: NodeJS.Timeout | undefined;
@@ -64,7 +64,7 @@ export class Callers {
 
   /** Returns the caller with this API key if there is one. */
   find(apiKey: string): Caller | undefined {
-    return this.#proven.get(apiKey) ?? this.#provisional.get(apiKey) ?? this.#leaving.get(apiKey);
+    return this.#proven.get(apiKey) ?? this.#provisional.get(apiKey) ?? this.#evicted.get(apiKey);
   }
 
   /** Returns the caller with this API key for one operation; the same one for the same key. Its `end` follows. */
@@ -72,7 +72,7 @@ export class Callers {
     const known = this.find(apiKey);
     const caller = known ?? new Caller(apiKey, this.#shared);
     caller.begin();
-    if (!known || this.#leaving.delete(apiKey)) this.#keep(caller);
+    if (!known || this.#evicted.delete(apiKey)) this.#keep(caller);
     if (!known && this.#isClosing) void caller.close();
     return caller;
   }
@@ -82,7 +82,7 @@ export class Callers {
     const { apiKey } = caller;
     caller.end();
     const isPromoted = this.#provisional.has(apiKey) && this.#isProven(apiKey);
-    if (isPromoted || this.#leaving.delete(apiKey) || caller.hasVisitors) this.#keep(caller);
+    if (isPromoted || this.#evicted.delete(apiKey) || caller.hasVisitors) this.#keep(caller);
   }
 
   /** Yields those that have called, the latest first. Other work goes on in between: thousands of them take a while. */
@@ -112,7 +112,7 @@ export class Callers {
       perf: { now: clock.elapsed },
       disposeAfter: (caller, apiKey, reason) => {
         if (reason !== 'evict' && reason !== 'expire') return;
-        this.#leaving.set(apiKey, caller);
+        this.#evicted.set(apiKey, caller);
         this.#release(caller);
         this.#releaseLater();
       },
@@ -142,21 +142,21 @@ export class Callers {
   /** Frees an evicted caller once it is not in use any more. */
   #release(caller: Caller): void {
     if (caller.isInUse) return;
-    this.#leaving.delete(caller.apiKey);
-    caller.leave();
+    this.#evicted.delete(caller.apiKey);
+    caller.free();
   }
 
   /** Looks each second while an evicted caller is in use: its calls may go on after their operation was aborted. */
   #releaseLater(): void {
-    if (this.#leaving.size === 0) return;
+    if (this.#evicted.size === 0) return;
     this.#releasing ??= setTimeout(() => {
       this.#releasing = undefined;
-      for (const caller of this.#leaving.values()) this.#release(caller);
+      for (const caller of this.#evicted.values()) this.#release(caller);
       this.#releaseLater();
     }, RELEASE_EVERY_MS).unref();
   }
 
   #all(): Caller[] {
-    return [...this.#proven.values(), ...this.#provisional.values(), ...this.#leaving.values()];
+    return [...this.#proven.values(), ...this.#provisional.values(), ...this.#evicted.values()];
   }
 }

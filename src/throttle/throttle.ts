@@ -56,8 +56,8 @@ export class Throttle {
   #source: PermitSource | undefined;
   readonly #writes: WaitingWrites;
   /**
-   * Jobs in the queue. A job belongs to no waiter: it makes the call of the first one that still waits. So a waiter that leaves
-   * leaves its job to the next one, and a job is only added while there are fewer jobs than waiters.
+   * Jobs in the queue. A job belongs to no waiter: it makes the call of the first one that still waits. So a
+   * waiter that is refused needs none, and a job is only added while there are fewer jobs than waiters.
    */
   #jobs = 0;
   /** Granted and unused: as many as in the queue's reservoir. */
@@ -81,7 +81,7 @@ export class Throttle {
       taking: () => this.#source?.taking,
       waitMs: (ahead) => this.#waitMs(ahead),
       refusal: (reason, ahead) => this.refusal(reason, ahead),
-      onLeave: () => this.#advance(),
+      onRefused: () => this.#advance(),
     });
   }
 

@@ -17,7 +17,7 @@ interface WaitingWritesOptions {
   /** Returns the refusal of a call with `ahead` others before it. */
   readonly refusal: (reason: GivenReason, ahead?: number) => Refusal;
   /** Called when a write was refused at its deadline or its abort. */
-  readonly onLeave: () => void;
+  readonly onRefused: () => void;
 }
 
 export const MAX_WAITING_WRITES = 1_000;
@@ -40,12 +40,12 @@ export class WaitingWrites {
 
   /** Adds a write. Resolves once it is sent and settled, or refused. */
   add(call: WriteCall): Promise<WriteResult> {
-    const { clock, refusal, onLeave } = this.#options;
+    const { clock, refusal, onRefused } = this.#options;
     const write = new WaitingWrite(call, {
       nowMs: clock.elapsed(),
       onAbort: () => {
         this.#refuse(write, refusal('aborted'));
-        onLeave();
+        onRefused();
       },
       onDeadline: () => void this.#refuseLate(write),
     });
@@ -58,7 +58,7 @@ export class WaitingWrites {
     const [write] = this.#writes;
     if (!write) return undefined;
     this.#writes.delete(write);
-    write.leave();
+    write.endWait();
     return write;
   }
 
@@ -95,7 +95,7 @@ export class WaitingWrites {
 
   /** Refuses a write at its deadline, unless it gets a permit in this moment. */
   async #refuseLate(write: WaitingWrite): Promise<void> {
-    const { permits, taking, waitMs, refusal, onLeave } = this.#options;
+    const { permits, taking, waitMs, refusal, onRefused } = this.#options;
     // A permit may be about to be granted, or a job about to start.
     await inTime(Promise.allSettled([taking()]), MAX_STORE_WAIT_MS);
     if (!this.#writes.has(write)) return;
@@ -104,7 +104,7 @@ export class WaitingWrites {
     if (ahead < 0) return;
 
     this.#refuse(write, refusal(waitMs(ahead) > 0 ? 'plan' : 'late', ahead));
-    onLeave();
+    onRefused();
   }
 
   #refuse(write: WaitingWrite, refusal: Refusal): void {
@@ -154,7 +154,7 @@ class WaitingWrite implements Call {
   }
 
   /** Ends the wait: neither deadline nor abort concerns a call that is sent. */
-  leave(): void {
+  endWait(): void {
     clearTimeout(this.#deadline);
     this.#call.signal?.removeEventListener('abort', this.#onAbort);
   }
@@ -170,12 +170,12 @@ class WaitingWrite implements Call {
   }
 
   refuse(refusal: Refusal): void {
-    this.leave();
+    this.endWait();
     this.#result.resolve(refusal);
   }
 
   fail(error: unknown): void {
-    this.leave();
+    this.endWait();
     this.#result.reject(error);
   }
 }

@@ -152,7 +152,7 @@ export class CallerLists {
   }
 
   /** Frees what the caller holds, after its eviction. */
-  leave(): void {
+  free(): void {
     this.#parts.unwritten.delete(this);
   }
 

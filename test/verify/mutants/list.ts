@@ -445,7 +445,7 @@ const server: readonly Mutant[] = [
   {
     name: 'callers-evicted-in-use',
     rule: 'a key has one caller while it is in use',
-    from: 'this.#leaving.set(apiKey, caller);',
+    from: 'this.#evicted.set(apiKey, caller);',
     to: '',
   },
   {
