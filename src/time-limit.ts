@@ -8,11 +8,11 @@ export function graceLeftMs(deadlineMs: number, clock: Pick<Clock, 'elapsed'>): 
   return deadlineMs + MOMENT_MS - clock.elapsed();
 }
 
-/** Resolves with the promise, or with undefined after `withinMs`. The promise goes on; its maker handles its end. */
-export function inTime<T>(promise: Promise<T>, withinMs: number): Promise<T | undefined> {
+/** Resolves with the promise, or with undefined after `maxMs`. The promise goes on; its maker handles its end. */
+export function waitAtMost<T>(promise: Promise<T>, maxMs: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     // After a blocked event loop the result may have arrived unread. It is read before the immediate.
-    const timer = setTimeout(() => setImmediate(() => resolve(undefined)), Math.max(0, withinMs));
+    const timer = setTimeout(() => setImmediate(() => resolve(undefined)), Math.max(0, maxMs));
     promise.finally(() => clearTimeout(timer)).then(resolve, reject);
   });
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { KeyLog } from '../log.ts';
-import { MOMENT_MS, graceLeftMs, inTime } from '../time-limit.ts';
+import { MOMENT_MS, graceLeftMs, waitAtMost } from '../time-limit.ts';
 import type { Refusal } from '../throttle/refusal.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import { canAnswer } from './call-planner.ts';
@@ -226,7 +226,7 @@ export class PendingReads {
 
     if (!sending) return waiter.result.resolve(result);
     // The response to the client says how many calls it has cost.
-    void inTime(sending, MOMENT_MS).then(() => waiter.result.resolve(result));
+    void waitAtMost(sending, MOMENT_MS).then(() => waiter.result.resolve(result));
   }
 
   #addWaiter(key: ReadKey, request: ReadRequest): ReadWaiter {

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { WaitEvent } from '../events.ts';
 import type { KeyLog } from '../log.ts';
-import { inTime } from '../time-limit.ts';
+import { waitAtMost } from '../time-limit.ts';
 import type { Taken } from './account/account.ts';
 import type { Permit } from './account/format.ts';
 import type { Accounts } from './accounts.ts';
@@ -284,7 +284,7 @@ export class Throttle {
       this.#decisions.logFailure(call, answer, times.tookMs);
 
       // The client's next operation is counted after this call.
-      await inTime(this.#settle(permit, callEndOf(permit, answer, times)), MAX_STORE_WAIT_MS);
+      await waitAtMost(this.#settle(permit, callEndOf(permit, answer, times)), MAX_STORE_WAIT_MS);
       call.receive(answer);
     } catch (error) {
       void this.#settle(permit, { kind: 'lost' });

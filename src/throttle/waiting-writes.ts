@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { inTime } from '../time-limit.ts';
+import { waitAtMost } from '../time-limit.ts';
 import type { UpstreamAnswer } from '../upstream/outcome.ts';
 import type { Call, WriteCall, WriteResult } from './call.ts';
 import type { Decisions } from './decisions.ts';
@@ -97,7 +97,7 @@ export class WaitingWrites {
   async #refuseLate(write: WaitingWrite): Promise<void> {
     const { permits, taking, waitMs, refusal, onRefused } = this.#options;
     // A permit may be about to be granted, or a job about to start.
-    await inTime(Promise.allSettled([taking()]), MAX_STORE_WAIT_MS);
+    await waitAtMost(Promise.allSettled([taking()]), MAX_STORE_WAIT_MS);
     if (!this.#writes.has(write)) return;
 
     const ahead = [...this.#writes].indexOf(write) - permits();

@@ -6,7 +6,7 @@ import type { NewPet, Pet } from '../pet.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Throttle } from '../throttle/throttle.ts';
-import { inTime, graceLeftMs, pause } from '../time-limit.ts';
+import { waitAtMost, graceLeftMs, pause } from '../time-limit.ts';
 import type { WireError } from '../upstream/wire.ts';
 import type { FoundRecord, IdempotencyRecords, Lease } from './records.ts';
 
@@ -120,11 +120,11 @@ export class Idempotency {
     try {
       const outcome = await send();
       if ('pet' in outcome) this.#remember(key);
-      await inTime(records.storeOutcome(name, lease, JSON.stringify(outcome)), STORING_MS);
+      await waitAtMost(records.storeOutcome(name, lease, JSON.stringify(outcome)), STORING_MS);
       return outcome;
     } catch (error) {
       // After any other error it may have been sent: the lease runs out into an unknown outcome.
-      if (error instanceof PetqlError) await inTime(records.release(name, lease), STORING_MS);
+      if (error instanceof PetqlError) await waitAtMost(records.release(name, lease), STORING_MS);
       throw error;
     }
   }

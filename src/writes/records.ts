@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Log } from '../log.ts';
-import { inTime, pause } from '../time-limit.ts';
+import { waitAtMost, pause } from '../time-limit.ts';
 import type { NameOf } from '../store/names.ts';
 import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';
@@ -87,7 +87,7 @@ export class IdempotencyRecords {
   /** Waits for the writes under way, for at most a second. The store stays open. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await inTime(Promise.all(this.#writing), CLOSE_TIMEOUT_MS);
+    await waitAtMost(Promise.all(this.#writing), CLOSE_TIMEOUT_MS);
   }
 
   #end(name: string, lease: Lease, outcome: string | undefined): Promise<void> {

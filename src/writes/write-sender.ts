@@ -10,7 +10,7 @@ import type { CallerLists } from '../reads/cache/caller-lists.ts';
 import type { Snapshot } from '../reads/cache/snapshot.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { VisitorShares } from '../throttle/visitor-shares.ts';
-import { inTime, pause } from '../time-limit.ts';
+import { waitAtMost, pause } from '../time-limit.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../upstream/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
@@ -180,7 +180,7 @@ export class WriteSender {
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {
       const announced = this.invalidate(outcome.kind === 'ok' || throttle.isProven());
       if (outcome.kind === 'ok') cache.store(write.snapshotOf(outcome.value, sentAtMs));
-      await inTime(announced, ANNOUNCING_MS);
+      await waitAtMost(announced, ANNOUNCING_MS);
     }
     return answer;
   }

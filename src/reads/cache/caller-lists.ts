@@ -4,7 +4,7 @@ import type { Log } from '../../log.ts';
 import type { ReadDocument } from '../../store/read-document.ts';
 import { StoreUnavailableError } from '../../store/store.ts';
 import type { SharedStore } from '../../store/store.ts';
-import { MOMENT_MS, inTime } from '../../time-limit.ts';
+import { MOMENT_MS, waitAtMost } from '../../time-limit.ts';
 import type { PetCache } from './pet-cache.ts';
 import { LISTS, isList } from './read-key.ts';
 import type { ListName } from './read-key.ts';
@@ -102,7 +102,7 @@ export class CallerLists {
       return undefined;
     }
     this.look();
-    return this.#looking && inTime(this.#looking, this.#lookedAtMs + MOMENT_MS - this.#parts.clock.elapsed());
+    return this.#looking && waitAtMost(this.#looking, this.#lookedAtMs + MOMENT_MS - this.#parts.clock.elapsed());
   }
 
   /** Announces that this replica refreshes those of the lists that no other one does. Resolves within a moment. */
@@ -116,7 +116,7 @@ export class CallerLists {
       if (leases.length === 0) return index;
       return { ...index, refreshes: { ...index.refreshes, ...Object.fromEntries(leases) } };
     });
-    await inTime(refreshing, MOMENT_MS);
+    await waitAtMost(refreshing, MOMENT_MS);
   }
 
   /** Whether another replica refreshes this list now. */

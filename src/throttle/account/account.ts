@@ -8,7 +8,7 @@ import {
   countIn,
   dropOldest,
   freeInMs,
-  freeSlot,
+  slotFor,
   hasReset,
   inFlight,
   keepUntilReset,
@@ -132,8 +132,8 @@ function newPermit(account: Account, flying: number, isProbe: boolean, { nowMs, 
     grantedAtMs: nowMs,
     settledBefore: account.granted - flying,
     successesBefore: account.successes.count,
-    minuteSlot: freeSlot('minute', nowMs + rules.leaseMs),
-    daySlot: freeSlot('day', nowMs + rules.leaseMs),
+    minuteSlot: slotFor('minute', nowMs + rules.leaseMs),
+    daySlot: slotFor('day', nowMs + rules.leaseMs),
     isProbe,
     isAfter429: isProbe && account.pause.incidents > 0,
   };
@@ -241,7 +241,7 @@ export function settle(account: Account, permit: Permit, response: CallResponse,
     const isLeased = permit.epoch === account.epoch && countIn(account[name], leased) > 0;
     if (!isLeased) continue;
     add(account[name], leased, -1);
-    add(account[name], freeSlot(name, nowMs), 1);
+    add(account[name], slotFor(name, nowMs), 1);
   }
 
   if (permit.isProbe) account.pause.probeUntilMs = 0;
@@ -275,7 +275,7 @@ function correct(account: Account, permit: Permit, { headers, tookMs }: CallResp
   const excess = window.total - used - uncounted;
   if (excess > 0 && permit.epoch === account.epoch) dropOldest(window, excess);
   const missing = used - window.total;
-  if (missing > 0) add(window, freeSlot(name, nowMs), missing);
+  if (missing > 0) add(window, slotFor(name, nowMs), missing);
 
   // 5. Permits of other clients are free at the reset.
   if (!reset) return;

@@ -1,4 +1,4 @@
-import { WINDOW_NAMES, WINDOWS, add, dropEnded, freeSlot, newWindow } from './windows.ts';
+import { WINDOW_NAMES, WINDOWS, add, dropEnded, slotFor, newWindow } from './windows.ts';
 import type { WindowCount, WindowName } from './format.ts';
 
 /**
@@ -27,17 +27,17 @@ export function newVisitorCalls(): VisitorCalls {
 }
 
 export function charge(calls: VisitorCalls, atMs: number, count = 1): void {
-  for (const name of WINDOW_NAMES) add(calls[name], freeSlot(name, atMs), count);
+  for (const name of WINDOW_NAMES) add(calls[name], slotFor(name, atMs), count);
 }
 
 /** Takes back a call that was charged at this time. */
 export function refund(calls: VisitorCalls, atMs: number): void {
-  for (const name of WINDOW_NAMES) add(calls[name], freeSlot(name, atMs), -1);
+  for (const name of WINDOW_NAMES) add(calls[name], slotFor(name, atMs), -1);
 }
 
 /** Returns how many calls were used in the last hour, or a slot more. */
 export function usedLately({ day: { slots, counts } }: VisitorCalls, nowMs: number): number {
-  const since = freeSlot('day', nowMs - HOUR_MS);
+  const since = slotFor('day', nowMs - HOUR_MS);
   return counts.reduce((sum, count, index) => sum + ((slots[index] ?? 0) >= since ? count : 0), 0);
 }
 

@@ -23,7 +23,7 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
   for (const name of WINDOW_NAMES) {
     const window = account[name];
     const { lengthMs } = WINDOWS[name];
-    const latest = freeSlot(name, nowMs + rules.leaseMs);
+    const latest = slotFor(name, nowMs + rules.leaseMs);
     dropEnded(window, name, nowMs);
     if (nowMs < account.lastGrantAtMs) moveBack(window, latest);
     if (window.reset && window.reset.byMs > nowMs + lengthMs + rules.leaseMs) window.reset = undefined;
@@ -56,7 +56,7 @@ function beginDay(account: Account, nowMs: number): void {
   const flying = Math.min(inFlight(account, nowMs), day.total);
   Object.assign(day, newWindow());
   day.reset = undefined;
-  add(day, freeSlot('day', nowMs), flying);
+  add(day, slotFor('day', nowMs), flying);
   pause.isHalfOpen = true;
 }
 
@@ -107,7 +107,7 @@ export function freeBySlotInMs(
   nowMs: number,
   needed: number,
 ): number {
-  const settledSlot = freeSlot(name, nowMs);
+  const settledSlot = slotFor(name, nowMs);
   let freed = 0;
   for (const [index, slot] of slots.entries()) {
     freed += counts[index] ?? 0;
@@ -131,7 +131,7 @@ export function leftOf(account: Account, rules: AccountRules): Record<WindowName
 
 /** Returns how many permits have no response yet: their slots are later than any settled permit's. */
 export function inFlight(account: Account, nowMs: number): number {
-  const settled = freeSlot('minute', nowMs);
+  const settled = slotFor('minute', nowMs);
   const { slots, counts } = account.minute;
   let flying = 0;
   for (let index = slots.length - 1; (slots[index] ?? 0) > settled; index -= 1) flying += counts[index] ?? 0;
@@ -142,8 +142,8 @@ export function newWindow(): WindowCount {
   return { slots: [], counts: [], total: 0 };
 }
 
-/** Returns the slot in which a call that was counted at `atMs` is free again. */
-export function freeSlot(name: WindowName, atMs: number): number {
+/** Returns the slot for a call that was counted at `atMs`: the one in which it is free again. */
+export function slotFor(name: WindowName, atMs: number): number {
   const { lengthMs, slotMs } = WINDOWS[name];
   return Math.ceil((atMs + lengthMs + GUARD_MS) / slotMs);
 }

@@ -19,14 +19,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-lease',
     rule: 'a call without a response counts until the end of its lease',
-    from: "minuteSlot: freeSlot('minute', nowMs + rules.leaseMs)",
-    to: "minuteSlot: freeSlot('minute', nowMs)",
+    from: "minuteSlot: slotFor('minute', nowMs + rules.leaseMs)",
+    to: "minuteSlot: slotFor('minute', nowMs)",
   },
   {
     name: 'settled-at-grant',
     rule: 'a call counts for a window after its response',
-    from: 'add(account[name], freeSlot(name, nowMs), 1);',
-    to: 'add(account[name], freeSlot(name, permit.grantedAtMs), 1);',
+    from: 'add(account[name], slotFor(name, nowMs), 1);',
+    to: 'add(account[name], slotFor(name, permit.grantedAtMs), 1);',
   },
   {
     name: 'no-refund',
