@@ -239,6 +239,22 @@ test('the first call of a visitor waits for the quota, as all do without visitor
   expect(late.errors?.map(({ path }) => path)).toEqual([['petsById', 1]]);
 });
 
+test('who has used its share of a calendar day is told to retry when the next one begins, and is served then', async () => {
+  const plan = { perMinute: 60, perDay: 60 };
+  await using world = await createWorld({
+    seed: 37,
+    startsAt: '2026-11-21T22:41:20Z',
+    keys: { key: { ...plan, windows: 'fixed', tells: 'day' } },
+  });
+  const petql = await startWarm(world, plan);
+  const { errors = [] } = await world.until(readNew(petql, 60, 'greedy'));
+  const { retryAfterMs = Infinity, window } = errors.at(-1)?.extensions ?? {};
+  expect(window).toBe('DAY');
+  expect(retryAfterMs).toBeLessThan(2 * HOUR_MS);
+  await world.pass(retryAfterMs);
+  expect(servedIn([await world.until(readNew(petql, 1, 'greedy'))])).toBe(1);
+});
+
 test.each(['fixed', 'sliding'] as const)('who retries when it is told is served (%s windows)', async (windows) => {
   await using world = await createPlanWorld(PLANS.free, windows);
   const petql = await startWarm(world, PLANS.free);

@@ -1,5 +1,5 @@
 import type { Account } from './format.ts';
-import { freeBySlotInMs, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './windows.ts';
+import { dayBeginsInMs, freeBySlotInMs, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './windows.ts';
 import type { WindowName } from './format.ts';
 import { knownPlanName, knownWindows, limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
@@ -57,8 +57,12 @@ export class QuotaState {
 
   /** Returns the minimum time until more than `needed` calls of a window are left by the count alone. */
   countedWaitMs(name: WindowName, needed: number): number {
+    const [account, nowMs] = [this.#account, this.#nowMs];
     const left = this.countedLeft(name);
-    return left > needed ? 0 : freeBySlotInMs(this.#account[name], name, this.#nowMs, needed - left);
+    if (left > needed) return 0;
+    const bySlotMs = freeBySlotInMs(account[name], name, nowMs, needed - left);
+    const isLeftNextDay = name === 'day' && needed < left + account.day.total;
+    return isLeftNextDay ? Math.min(bySlotMs, dayBeginsInMs(account, nowMs)) : bySlotMs;
   }
 
   #windowState(name: WindowName): WindowState {

@@ -48,10 +48,15 @@ function moveBack(window: WindowCount, latest: number): void {
   for (const slot of window.slots.filter((each) => each > latest)) move(window, slot, latest);
 }
 
+/** Returns the time until a calendar's day is emptied; Infinity if no response has shown its reset. */
+export function dayBeginsInMs({ day: { reset } }: Account, nowMs: number): number {
+  return reset && isOnTheHour(reset.id) ? reset.byMs - nowMs : Infinity;
+}
+
 /** Empties a calendar's day, which resets on the hour, at its reset; a probe confirms it. */
 function beginDay(account: Account, nowMs: number): void {
   const { day, pause } = account;
-  if (!day.reset || day.reset.byMs > nowMs || !isOnTheHour(day.reset.id)) return;
+  if (dayBeginsInMs(account, nowMs) > 0) return;
 
   const flying = Math.min(inFlight(account, nowMs), day.total);
   Object.assign(day, newWindow());
