@@ -55,7 +55,7 @@ export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
   /** Which operation of the document to run, where it has several. */
   readonly operationName?: string | null | undefined;
   /**
-   * The API key whose quota it spends. Default: the gateway's `petApiKey`, where that is a string. Null and an empty text are
+   * The API key whose quota it uses. Default: the gateway's `petApiKey`, where that is a string. Null and an empty text are
    * no key, which is UNAUTHENTICATED.
    */
   readonly apiKey?: string | null | undefined;

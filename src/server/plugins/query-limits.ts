@@ -7,6 +7,23 @@ import type { FieldSize } from '../../schema/field-size.ts';
 import { schema } from '../../schema/schema.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 
+/** A result has the names of its fields in each item of a list, and in the path of each error. */
+const MAX_NAME_LENGTH = 255;
+/** Validation compares each two fields of one response name with all that they select. */
+const MAX_REPEATS = 100;
+/** An id or a write can cost a call, or an error. */
+const CALL_COST = 20;
+/** A call for each list that there is, and one more that may save others. */
+const LIST_CALLS = 5;
+const ROOT_FIELD_SIZES = rootFieldSizes(schema);
+/** Lists of the schema that introspection shows, at their mean length. */
+const INTROSPECTION_SIZES = new Map([
+  ['types', 30],
+  ['directives', 5],
+  ['fields', 3],
+  ['enumValues', 2],
+]);
+
 /**
  * Checks each operation of a parsed document before it is validated.
  *
@@ -24,12 +41,6 @@ export function queryLimitError(
   if (aliases > maxAliases) return limitExceeded('aliases', maxAliases, aliases);
   return cost > maxCost ? limitExceeded('cost', maxCost, cost) : undefined;
 }
-
-/** A result has the names of its fields in each item of a list, and in the path of each error. */
-const MAX_NAME_LENGTH = 255;
-
-/** Validation compares each two fields of one response name with all that they select. */
-const MAX_REPEATS = 100;
 
 /** Returns the length of the longest name, and how often the document has a field with selections of one response name. */
 function measureNames(document: DocumentNode): { readonly nameLength: number; readonly repeats: number } {
@@ -51,9 +62,6 @@ function measureNames(document: DocumentNode): { readonly nameLength: number; re
 export function maxCalls(document: DocumentNode): number {
   return Math.floor(measureDocument(document).cost / CALL_COST) + LIST_CALLS;
 }
-
-/** A call for each list that there is, and one more that may save others. */
-const LIST_CALLS = 5;
 
 interface Measure {
   readonly depth: number;
@@ -101,19 +109,6 @@ function measureDocument({ definitions }: DocumentNode): Measure {
     return result;
   }
 }
-
-/** An id or a write can cost a call, or an error. */
-const CALL_COST = 20;
-
-const ROOT_FIELD_SIZES = rootFieldSizes(schema);
-
-/** Lists of the schema that introspection shows, at their mean length. */
-const INTROSPECTION_SIZES = new Map([
-  ['types', 30],
-  ['directives', 5],
-  ['fields', 3],
-  ['enumValues', 2],
-]);
 
 /** Returns the size of a field: as its root field states it, or the length of a list of introspection. */
 function sizeOf({ name, arguments: given = [] }: FieldNode): FieldSize {

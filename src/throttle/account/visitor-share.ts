@@ -6,7 +6,7 @@ import type { WindowCount, WindowName } from './format.ts';
  * get 1/(n + 1) of the window each, and the next one finds as much; nobody counts the visitors. It is the dynamic threshold of
  * Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
  *
- * The functions are pure but for the calls that they change in place. Times are milliseconds of one clock that never goes back.
+ * The functions only change calls, and these in place. Times are milliseconds of one clock that never goes back.
  */
 
 /** The calls that a visitor has used in this process, by the slot of time in which they are free again. */
