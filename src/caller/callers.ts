@@ -10,6 +10,7 @@ import { Caller } from './caller.ts';
 import type { CallerView } from './caller.ts';
 import type { CallersOptions, SharedParts } from './pet-access.ts';
 
+/** Wins over a smaller `idleMs`. */
 const MIN_IDLE_MS = 900_000;
 /** A caller that is evicted forgets the calls of its visitors, which count so long. */
 const VISITORS_IDLE_MS = 86_400_000;
