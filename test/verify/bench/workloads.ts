@@ -63,7 +63,7 @@ export const WORKLOADS: readonly Workload[] = [
     rival: 'one key',
     maxRatio: 1 / 0.9,
   },
-  { name: 'create', work: 'createPet', requests: [requestOf(CREATE)], rival: 'yoga', maxRatio: 2.8 },
+  { name: 'create', work: 'createPet', requests: [requestOf(CREATE)], rival: 'yoga', maxRatio: 2.6 },
   {
     name: 'call',
     work: 'a list of 20, each with its own call, one connection',
@@ -71,7 +71,7 @@ export const WORKLOADS: readonly Workload[] = [
     connections: 1,
     maxAgeMs: 0,
     rival: 'yoga',
-    maxRatio: 3.8,
+    maxRatio: 3.4,
   },
   {
     name: 'mixed',
