@@ -88,7 +88,7 @@ describe('petql from node_modules', () => {
   });
 
   test('compares plans, in threads of the compiled files', async () => {
-    const load = ['--hours', '0.05', '--every-ms', '30000', '--plan', 'free,pro'];
+    const load = ['--hours', '0.01', '--every-ms', '30000', '--plan', 'free,pro'];
     const { code, output } = await consumer.run('node_modules/.bin/petql', 'simulate', ...load);
     expect(code).toBe(0);
     expect(output).toMatch(/^Free serves this load; data is .* old in the median \(Pro: .*\)\.$/m);
