@@ -306,3 +306,18 @@ test('a 403 fails its own read, and neither others nor the cache', async () => {
   expect((await list).errors).toBeUndefined();
   expect((await ask(ALL, 'only-if-cached')).data?.['pets']).toHaveLength(20);
 });
+
+test('a slow response replaces no newer one', async () => {
+  await ask(ALL);
+  gateway.petApi.fault = slow(300);
+  void ask(ALL, 'no-cache');
+  await expect.poll(calls).toBe(2);
+  gateway.petApi.fault = undefined;
+  aheadMs = 100;
+  expect(usage(await ask(ALL, 'no-cache'))).toMatchObject({ upstreamCalls: 1, oldestAgeMs: 0 });
+
+  await expect.poll(() => gateway.petApi.log[1]?.answeredAtMs).toBeDefined();
+  // Another call after it, so that petql has read the slow response.
+  await ask('{ pet(id: "404404") { id } }');
+  expect(usage(await ask(ALL))).toMatchObject({ upstreamCalls: 0, oldestAgeMs: 0 });
+});

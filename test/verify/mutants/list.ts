@@ -97,8 +97,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'any-day-begins',
     rule: 'only a calendar day is empty at its reset',
-    from: ' || !isOnTheHour(day.reset.id)) return;',
-    to: ') return;',
+    from: 'return reset && isOnTheHour(reset.id) ? reset.byMs - nowMs : Infinity;',
+    to: 'return reset ? reset.byMs - nowMs : Infinity;',
   },
   {
     name: 'removed-plan-stays',
