@@ -163,7 +163,7 @@ test.each(chooseCases(WINDOWS, 2))(
     expect(world.petApi.log.length).toBeLessThan(FREE.perDay);
     const before = world.petApi.log.length;
     world.petApi.changePlan('key', BUSINESS);
-    await world.saturate([petql], 3 * MINUTE_MS);
+    await world.saturate([petql], 1.5 * MINUTE_MS);
     expect(world.petApi.log.length - before).toBeGreaterThan(1_500);
   },
 );
