@@ -46,8 +46,8 @@ export default defineConfig(({ mode }) => ({
     expect: { poll: { timeout: 30_000 } },
     // `npm run contract` alone calls an outside service, even where one is set for petql itself.
     env: mode === 'contract' ? {} : { PET_API_URL: '', PET_API_KEY: '' },
-    // One more than processors: some tests wait on real clocks.
-    maxWorkers: availableParallelism() + 1,
+    // Two more than processors: some tests wait on real clocks.
+    maxWorkers: availableParallelism() + 2,
     execArgv: ['--max-semi-space-size=32'],
     maxConcurrency: 12,
     // Loading petql takes a file longer than most of its tests. Files leave nothing behind, as petql keeps no global state.
