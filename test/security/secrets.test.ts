@@ -24,6 +24,9 @@ const PLAN = { perMinute: 1_000, perDay: 100_000 };
 const KEY_SECRET = 'hmac-secret-c0ffee-5d1e';
 const REDIS_PASSWORD = 'redis-pass-b16b00-77aa';
 const IDEMPOTENCY_KEY = 'idem-key-9d8c7b6a5f';
+/** End users behind a key, over HTTP and in process. */
+const VISITOR_ADDRESS = '203.0.113.77';
+const VISITOR = 'visitor-5e6f7a8b9c';
 
 /** What the run has to include. */
 const CODES =
@@ -74,6 +77,7 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: (everything: E
     upstreamTimeoutMs: 150,
     maxWaitMs: 150,
     admin: true,
+    visitorHeader: 'x-forwarded-for',
     log,
     ...options,
   });
@@ -117,11 +121,17 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: (everything: E
     ]) {
       const response = await fetch(`${listener.origin}/graphql`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Bearer ${apiKey}`,
+          'x-forwarded-for': VISITOR_ADDRESS,
+        },
         body: JSON.stringify({ query }),
       });
       everything.add(`HTTP after ${what}`, `${JSON.stringify([...response.headers])} ${await response.text()}`);
-      const result: unknown = await gateway.execute({ document: query, apiKey }).catch((error: unknown) => error);
+      const result: unknown = await gateway
+        .execute({ document: query, apiKey, visitor: VISITOR })
+        .catch((error: unknown) => error);
       everything.add(
         `execute after ${what}`,
         `${inspect(result, { depth: 12, showHidden: true })} ${JSON.stringify(result)}`,
@@ -155,6 +165,8 @@ function secrets(host: string, more: Record<string, string> = {}): Record<string
     ...Object.fromEntries([...API_KEYS, UNKNOWN_KEY].map((key) => [`the API key ${key}`, key])),
     'the key secret': KEY_SECRET,
     'the idempotency key': IDEMPOTENCY_KEY,
+    'the visitor’s address': VISITOR_ADDRESS,
+    'the visitor': VISITOR,
     'the upstream’s address': host,
     ...more,
   };
