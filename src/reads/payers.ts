@@ -1,6 +1,7 @@
 import type { Visitor, VisitorShares } from '../throttle/visitor-shares.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { CallKey } from './cache/read-key.ts';
+import { waitersOf } from './read-waiter.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
 type Calls = ReadonlyMap<CallKey, readonly PendingRead[]>;
@@ -39,8 +40,8 @@ export function findPayers(calls: Calls, pending: PendingReads, shares: VisitorS
 }
 
 /** Returns the waiters of the read that the call is for before those that it saves a call. */
-function possiblePayers(call: CallKey, reads: readonly PendingRead[]): ReadWaiter[] {
+export function possiblePayers(call: CallKey, reads: readonly PendingRead[]): ReadWaiter[] {
   const own = reads.filter(({ key }) => key === call);
   const others = reads.filter(({ key }) => key !== call);
-  return [...own, ...others].flatMap(({ waiters }) => [...waiters]);
+  return waitersOf([...own, ...others]);
 }

@@ -6,6 +6,7 @@ import type { PendingReads } from './pending-reads.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import { isList } from './cache/read-key.ts';
 import type { CallKey } from './cache/read-key.ts';
+import { waitersOf } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
@@ -86,9 +87,7 @@ export class ReadFailures {
       const failed = this.#options.failedCalls.find(call);
       if (!failed) continue;
 
-      for (const { waiters } of reads) {
-        for (const waiter of waiters) this.#postpone(waiter, call, failed);
-      }
+      for (const waiter of waitersOf(reads)) this.#postpone(waiter, call, failed);
       this.#wakeAt(failed.retryAtMs);
     }
   }

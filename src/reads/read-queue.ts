@@ -15,7 +15,7 @@ import type { CallKey, ReadKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, StaleReason } from './read-request.ts';
 import { ReadSender } from './read-sender.ts';
 import type { ReadSenderOptions } from './read-sender.ts';
-import type { PendingRead, ReadWaiter } from './read-waiter.ts';
+import { waitersOf } from './read-waiter.ts';
 import type { Snapshot } from './cache/snapshot.ts';
 
 interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions, CurrentPlanOptions {
@@ -255,9 +255,4 @@ export class ReadQueue {
     const [call] = planCalls([read], this.#pending.facts).calls.keys();
     return call;
   }
-}
-
-/** Returns the waiters at this moment: some may be settled meanwhile. */
-function waitersOf(reads: readonly PendingRead[]): ReadWaiter[] {
-  return reads.flatMap(({ waiters }) => [...waiters]);
 }

@@ -8,12 +8,13 @@ import { readError } from '../upstream/upstream-errors.ts';
 import type { PlannedCall } from './current-plan.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import type { GetRoute } from './get-route.ts';
+import { possiblePayers } from './payers.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { ReadFailures } from './read-failures.ts';
 import { isList } from './cache/read-key.ts';
 import type { CallKey, ReadKey } from './cache/read-key.ts';
-import { accepts } from './read-waiter.ts';
+import { accepts, waitersOf } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 import type { RefreshBudget } from './refresh-budget.ts';
 import type { RejectedKey } from './rejected-key.ts';
@@ -72,9 +73,7 @@ export class ReadSender {
 
     // No request that accepts stale data waits for a call that failed before.
     if (failed) {
-      for (const { waiters } of reads) {
-        for (const waiter of waiters) this.#pending.serveStale(waiter, 'UPSTREAM_FAILED');
-      }
+      for (const waiter of waitersOf(reads)) this.#pending.serveStale(waiter, 'UPSTREAM_FAILED');
     }
     // While the circuit is open, the probe is the only get.
     if (!isList(key) && !getRoute.isHealthy) this.#onChange();
@@ -107,9 +106,7 @@ export class ReadSender {
   /** Returns the waiter that the plan has found, or else the first one. */
   #payerOf(key: CallKey, reads: readonly PendingRead[], payer: ReadWaiter | undefined): ReadWaiter | undefined {
     if (payer?.read.waiters.has(payer) && this.#pending.isInNeed(payer)) return payer;
-    // A call that saves others is billed to the read that it answers.
-    const read = reads.find((each) => each.key === key) ?? reads[0];
-    return read && [...read.waiters].find((waiter) => !this.#pending.isCovered(waiter));
+    return possiblePayers(key, reads).find((waiter) => !this.#pending.isCovered(waiter));
   }
 
   /** Makes a snapshot of the response. */

@@ -30,6 +30,11 @@ export interface PendingRead extends PlannedRead {
   generation: number;
 }
 
+/** Returns the waiters of these reads at this moment: some may be settled meanwhile. */
+export function waitersOf(reads: readonly PendingRead[]): ReadWaiter[] {
+  return reads.flatMap(({ waiters }) => [...waiters]);
+}
+
 /** A call in flight. */
 export interface Flight {
   readonly key: CallKey;

@@ -32,7 +32,7 @@ export function charge(calls: VisitorCalls, atMs: number, count = 1): void {
 
 /** Takes back a call that was charged at this time. */
 export function refund(calls: VisitorCalls, atMs: number): void {
-  for (const name of WINDOW_NAMES) add(calls[name], slotFor(name, atMs), -1);
+  charge(calls, atMs, -1);
 }
 
 /** Returns how many calls were used in the last hour, or a slot more. */
