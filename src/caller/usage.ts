@@ -21,7 +21,7 @@ export const NO_USAGE: Usage = {
 };
 
 /** Why a read cost no call. */
-export type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
+type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
 
 /** How many reads cost no call of their own, by the reason. */
 export type SavedCalls = Readonly<Partial<Record<SavedReason, number>>>;

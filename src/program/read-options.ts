@@ -6,7 +6,7 @@ import { bothNames, flagSettings } from './flags.ts';
 import type { FlagSetting } from './flags.ts';
 
 /** Options as the user gave them, before their check. */
-export interface GivenOptions {
+interface GivenOptions {
   readonly options: Readonly<Record<string, unknown>>;
   /** Returns how the user gave a setting: `--port`, `PORT`, `KEY_SECRET_FILE`; and both names where it was not given. */
   readonly nameOf: (setting: string) => string;

@@ -26,7 +26,7 @@ export interface SandboxCall {
   readonly status: number;
 }
 
-export type Responder = (request: SandboxRequest) => OperationResponse;
+type Responder = (request: SandboxRequest) => OperationResponse;
 
 interface ResponderOptions {
   readonly pets: PetStore;

@@ -25,7 +25,7 @@ export interface Write<T> {
 }
 
 /** How a write ended. */
-export type WriteOutcome<T> =
+type WriteOutcome<T> =
   | { readonly kind: 'ok'; readonly value: T }
   /** It surely did not happen. */
   | UpstreamFailure

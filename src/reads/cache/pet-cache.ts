@@ -14,7 +14,7 @@ export interface CachedEntry {
 }
 
 /** An entry that a request accepts. */
-export interface AcceptedEntry {
+interface AcceptedEntry {
   readonly entry: CachedEntry;
   /** Whether it is older than the `maxAgeMs` of the request. */
   readonly isStale: boolean;

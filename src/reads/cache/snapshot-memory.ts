@@ -4,7 +4,7 @@ import { petBytes } from '../../pet.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** A cache that loses a snapshot by an eviction. */
-export interface SnapshotOwner {
+interface SnapshotOwner {
   forget(snapshot: Snapshot): void;
 }
 

@@ -23,7 +23,7 @@ export interface Snapshot {
 export type Found = Pet | readonly Pet[] | null;
 
 /** Returns the data of earlier snapshots: equal pets and lists are used again, so that equal data are the same objects. */
-export type FindEarlier = (key: ReadKey) => Found | undefined;
+type FindEarlier = (key: ReadKey) => Found | undefined;
 
 /**
  * Rule 1: concludes all that may ever be concluded from one call; undefined where it says nothing of the read. A pet need not have

@@ -18,7 +18,7 @@ export interface AccountRules {
 }
 
 /** The part of the plan that one replica may use without Redis. */
-export interface OfflineShare {
+interface OfflineShare {
   /** Among how many replicas the plan is divided. */
   readonly divisor: number;
   readonly limits: Limits;

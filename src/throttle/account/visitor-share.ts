@@ -13,7 +13,7 @@ import type { WindowCount, WindowName } from './format.ts';
 export type VisitorCalls = Readonly<Record<WindowName, WindowCount>>;
 
 /** What a visitor shares a window with. */
-export interface SharedWindow {
+interface SharedWindow {
   /** Calls that are left of it. */
   readonly remaining: number;
   /** Processes that share it: each counts the visitors that it sees, and expects the others to see as much of them. */
