@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { PetqlError } from '../errors.ts';
 import { heapShare } from '../heap.ts';
+import { maxEntries } from '../max-entries.ts';
 import { GetRoute } from '../reads/get-route.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
 import { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
@@ -103,10 +104,10 @@ export class Callers {
     await Promise.all(this.#all().map((caller) => caller.close()));
   }
 
-  #createCache(max: number): LRUCache<string, Caller> {
+  #createCache(maxCallers: number): LRUCache<string, Caller> {
     const { clock, idleMs } = this.#shared;
     return new LRUCache<string, Caller>({
-      max,
+      ...maxEntries(maxCallers),
       ttl: Math.max(idleMs, MIN_IDLE_MS),
       updateAgeOnGet: true,
       ttlResolution: 0,

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
+import { maxEntries } from '../max-entries.ts';
 import type { NameOf } from '../store/names.ts';
 
 interface Rejection {
@@ -19,7 +20,7 @@ export class RejectedKeys {
   readonly #elapsed: Clock['elapsed'];
   readonly #nameOf: NameOf;
   /** By the hash of the key. */
-  readonly #rejections = new LRUCache<string, Rejection>({ max: MAX_REJECTED });
+  readonly #rejections = new LRUCache<string, Rejection>(maxEntries(MAX_REJECTED));
 
   constructor({ elapsed }: Pick<Clock, 'elapsed'>, nameOf: NameOf) {
     this.#elapsed = elapsed;

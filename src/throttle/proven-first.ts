@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { heapShare } from '../heap.ts';
+import { maxEntries } from '../max-entries.ts';
 import type { Account } from './account/format.ts';
 
 interface HasAccount {
@@ -15,10 +16,10 @@ const MAX_UNPROVEN = 1_000;
 /** A bounded map by API key. Clients can invent keys, so keys that are not proven evict each other only. */
 export class ProvenFirst<Value extends HasAccount> {
   /** Each map evicts the least recently used key. */
-  readonly #proven = new LRUCache<string, Value>({
-    max: Math.floor(heapShare(HEAP_SHARE, MAX_PROVEN * ACCOUNT_BYTES) / ACCOUNT_BYTES),
-  });
-  readonly #unproven = new LRUCache<string, Value>({ max: MAX_UNPROVEN });
+  readonly #proven = new LRUCache<string, Value>(
+    maxEntries(Math.floor(heapShare(HEAP_SHARE, MAX_PROVEN * ACCOUNT_BYTES) / ACCOUNT_BYTES)),
+  );
+  readonly #unproven = new LRUCache<string, Value>(maxEntries(MAX_UNPROVEN));
 
   get(apiKey: string): Value | undefined {
     return this.#proven.get(apiKey) ?? this.#unproven.get(apiKey);

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
+import { maxEntries } from '../max-entries.ts';
 import type { WindowName } from './account/format.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import {
@@ -80,7 +81,7 @@ export class VisitorShares {
   /** Counts a call of the visitor; with the time, by `clock.elapsed()`, it can be refunded. */
   charge(visitor: Visitor, atMs: number): void {
     if (visitor === undefined) return;
-    this.#visitors ??= new LRUCache({ max: MAX_VISITORS });
+    this.#visitors ??= new LRUCache(maxEntries(MAX_VISITORS));
     const calls = this.#visitors.get(visitor) ?? newVisitorCalls();
     this.#visitors.set(visitor, calls);
     charge(calls, atMs);
