@@ -1,8 +1,7 @@
 import { version } from '../version.ts';
 import { describeConfig, readConfig } from './config.ts';
-import { serveGateway } from './serve-gateway.ts';
-import { serveSandbox } from './serve-sandbox.ts';
 import { oneLine, stopOnSignal } from './service.ts';
+import type { Service } from './service.ts';
 
 const USAGE = `Usage: petql [options]           GraphQL gateway over the pet API
        petql sandbox [options]   sandbox of the pet API, for development and tests
@@ -28,13 +27,23 @@ async function main(args: readonly string[]): Promise<void> {
   if (args.includes('--help') || args.includes('-h')) return console.log(USAGE);
   if (args.includes('--version')) return console.log(version);
 
-  const service =
-    args[0] === 'sandbox'
-      ? await serveSandbox(readConfig('sandbox', args.slice(1), process.env))
-      : await serveGateway(readConfig('gateway', args, process.env));
+  const service = args[0] === 'sandbox' ? await startSandbox(args.slice(1)) : await startGateway(args);
   stopOnSignal(service);
   // Last: a reader of the banner may stop petql at once.
   console.log(service.banner);
+}
+
+/** Loaded once the settings are right: the sandbox needs little of petql, and what is wrong is said at once. */
+async function startGateway(args: readonly string[]): Promise<Service> {
+  const config = readConfig('gateway', args, process.env);
+  const { serveGateway } = await import('./serve-gateway.ts');
+  return serveGateway(config);
+}
+
+async function startSandbox(args: readonly string[]): Promise<Service> {
+  const config = readConfig('sandbox', args, process.env);
+  const { serveSandbox } = await import('./serve-sandbox.ts');
+  return serveSandbox(config);
 }
 
 /** Runs the simulation, which serves nothing and ends by itself. */
