@@ -87,11 +87,11 @@ describe('petql from node_modules', () => {
     expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
   });
 
-  test('compares plans, in threads of the compiled files', async () => {
-    const load = ['--hours', '0.01', '--every-ms', '30000', '--plan', 'free,pro'];
+  test('simulates a plan, in a thread of the compiled files', async () => {
+    const load = ['--hours', '0.01', '--every-ms', '30000', '--plan', 'free'];
     const { code, output } = await consumer.run('node_modules/.bin/petql', 'simulate', ...load);
     expect(code).toBe(0);
-    expect(output).toMatch(/^Free serves this load; data is .* old in the median \(Pro: .*\)\.$/m);
+    expect(output).toMatch(/^Free serves this load; data is .* old in the median\.$/m);
   });
 
   test('says that GraphiQL is missing where it was not installed, and answers GraphQL', async () => {
@@ -150,7 +150,10 @@ describe('petql from node_modules', () => {
     for (const [index, [, code = '']] of [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].entries()) {
       await writeFile(join(consumer.folder, `readme-${index}.ts`), code);
     }
-    expect(await consumer.run(join(ROOT, 'node_modules/.bin/tsc'), '-p', '.')).toEqual({ code: 0, output: '' });
+    expect(await consumer.run(join(ROOT, 'node_modules/.bin/tsc'), '-p', '.', '--singleThreaded')).toEqual({
+      code: 0,
+      output: '',
+    });
   });
 });
 
