@@ -19,7 +19,7 @@ const cases = [
 ] as const;
 
 // Saturated for three days from shortly before midnight: most of the time the day is used up, and nothing is sent.
-test.each(chooseCases(cases, 2))(
+test.each(chooseCases(cases, 3))(
   'a key for three days gets no 429, and uses its days ($windows minutes, $days days, headers of $tells)',
   async ({ windows, days, tells }) => {
     await using world = await createWorld({

@@ -12,7 +12,7 @@ import type { Petql, World } from '../support/world.ts';
 const CLIENTS = [1, 2, 3, 4, 5];
 /** Of each replica: more than it may wait for, so that some permits are given back. */
 const LOAD = { clients: 4, batch: 40 };
-const MINUTES = { free: 4, pro: 2.2, business: 1.2 };
+const MINUTES = { free: 3.3, pro: 2.2, business: 1.2 };
 
 const cases = (['free', 'pro', 'business'] as const).flatMap((plan) =>
   (['fixed', 'sliding'] as const).flatMap((windows) =>

@@ -7,7 +7,7 @@ import { createPetApi } from '../support/pet-api/pet-api.ts';
 
 const CREATE = 'mutation { createPet(input: { name: "Momo", categoryId: "1" }) { pet { id } } }';
 const READ = 'query ($ids: [ID!]!) { petsById(ids: $ids) { id } }';
-const PAUSE_MS = 6_000;
+const PAUSE_MS = 4_000;
 /** Clients that leave in the pause, and how long each of them waits. */
 const LEAVE_PER_SECOND = 1_000;
 const LEAVE_AFTER_MS = 250;

@@ -6,9 +6,9 @@ import { codesOf } from '../support/transports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, createWorld } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
 
-const SOME = 300;
+const SOME = 100;
 /** More than petql keeps accounts of while Redis is away. */
-const MANY = 1_500;
+const MANY = 1_200;
 const QUOTA = '{ rateLimit { plan windows { used } } }';
 const PETS = '{ pets { id } }';
 

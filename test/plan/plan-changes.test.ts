@@ -97,17 +97,19 @@ test.each(chooseCases(followed, 2))(
 
 // A day's limit of 1,000 with a reset that is near looks like Business's minute.
 describe.each(WINDOWS)('a Free key of auto, with %s windows', (windows) => {
-  test.each(
-    ([5, 50, 110] as const).flatMap((s) => [
-      ['day', s],
-      ['changing', s],
-    ]) as [Tells, number][],
-  )('gets no 429 by headers of %s that begins %d s before midnight', async (tells, seconds) => {
-    await using world = await createPlanWorld({ plan: FREE, windows, tells, startMs: MIDNIGHT - seconds * 1_000 });
-    const petql = await world.start();
-    await world.saturate([petql], 3 * MINUTE_MS);
-    expect(brokenPromises(world.history())).toEqual([]);
-  });
+  const begun = [5, 50, 110].flatMap((seconds) =>
+    (['day', 'changing'] as const).map((tells) => [tells, seconds] as const),
+  );
+
+  test.each(chooseCases(begun, 5))(
+    'gets no 429 by headers of %s that begins %d s before midnight',
+    async (tells, seconds) => {
+      await using world = await createPlanWorld({ plan: FREE, windows, tells, startMs: MIDNIGHT - seconds * 1_000 });
+      const petql = await world.start();
+      await world.saturate([petql], 3 * MINUTE_MS);
+      expect(brokenPromises(world.history())).toEqual([]);
+    },
+  );
 });
 
 test('a Free key is not taken for Business by a sliding day that frees one call a minute', async () => {
@@ -163,7 +165,7 @@ test.each(chooseCases(WINDOWS, 2))(
     expect(world.petApi.log.length).toBeLessThan(FREE.perDay);
     const before = world.petApi.log.length;
     world.petApi.changePlan('key', BUSINESS);
-    await world.saturate([petql], 1.5 * MINUTE_MS);
-    expect(world.petApi.log.length - before).toBeGreaterThan(1_500);
+    await world.saturate([petql], 1.1 * MINUTE_MS);
+    expect(world.petApi.log.length - before).toBeGreaterThan(1_000);
   },
 );
