@@ -2,7 +2,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Plan } from '../plan.ts';
 import { simulateDay } from './day.ts';
-import type { Day, Load } from './day.ts';
+import type { Day } from './day.ts';
+import type { Load } from './load.ts';
 
 export interface DayWorkerData {
   readonly plan: Plan;

@@ -1,22 +1,9 @@
 import { createGateway } from '../gateway.ts';
 import type { Plan } from '../plan.ts';
+import { queriesOf } from './load.ts';
+import type { Load } from './load.ts';
 import { createSandboxDispatcher } from './sandbox-dispatcher.ts';
 import { startVirtualTime } from './virtual-time.ts';
-
-/** The queries of the clients, and the settings of petql. */
-export interface Load {
-  /** Pets in the store. */
-  readonly pets: number;
-  /** How many lists are queried, 4 at most: all pets, and those of each status. */
-  readonly lists: number;
-  /** How many single pets are queried, spread over the store. */
-  readonly ids: number;
-  /** How often each of these queries is sent. */
-  readonly everyMs: number;
-  readonly durationMs: number;
-  readonly maxAgeMs: number;
-  readonly maxStaleMs: number;
-}
 
 /** How one plan served a load. */
 export interface Day {
@@ -33,11 +20,6 @@ export interface Day {
 const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
 const PET_API_URL = 'http://pet-api.invalid/v1';
 const API_KEY = 'simulated';
-
-/** Returns how many different queries the load has. */
-export function queryCount({ lists, ids }: Load): number {
-  return Math.min(4, lists) + ids;
-}
 
 /**
  * Runs one API key's day on virtual time, over the sandbox, which counts strictly.
@@ -99,14 +81,4 @@ export async function simulateDay(plan: Plan, load: Load, onProgress: (share: nu
     pending -= 1;
     if (!errors) ages[index] = extensions?.petql.oldestAgeMs ?? 0;
   }
-}
-
-const FILTERS = ['', 'status: AVAILABLE, ', 'status: PENDING, ', 'status: SOLD, '];
-
-/** Each list shows one pet only: its call costs as much as for a whole list. */
-function queriesOf({ lists, ids, pets }: Load): readonly string[] {
-  return [
-    ...FILTERS.slice(0, lists).map((filter) => `{ pets(${filter}limit: 1) { id } }`),
-    ...Array.from({ length: ids }, (_, index) => `{ pet(id: ${1 + Math.floor((index * pets) / ids)}) { id } }`),
-  ];
 }

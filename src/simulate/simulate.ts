@@ -5,8 +5,9 @@ import { Worker } from 'node:worker_threads';
 import { parsePlan, planName } from '../plan.ts';
 import type { Plan } from '../plan.ts';
 import type { DayWorkerData, DayWorkerMessage } from './day-worker.ts';
-import { queryCount } from './day.ts';
-import type { Day, Load } from './day.ts';
+import type { Day } from './day.ts';
+import { queryCount } from './load.ts';
+import type { Load } from './load.ts';
 import { simulationPage } from './page.ts';
 import { count, rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
 

@@ -1,0 +1,29 @@
+/** The queries of the clients, and the settings of petql. */
+export interface Load {
+  /** Pets in the store. */
+  readonly pets: number;
+  /** How many lists are queried, 4 at most: all pets, and those of each status. */
+  readonly lists: number;
+  /** How many single pets are queried, spread over the store. */
+  readonly ids: number;
+  /** How often each of these queries is sent. */
+  readonly everyMs: number;
+  readonly durationMs: number;
+  readonly maxAgeMs: number;
+  readonly maxStaleMs: number;
+}
+
+/** Returns how many different queries the load has. */
+export function queryCount({ lists, ids }: Load): number {
+  return Math.min(4, lists) + ids;
+}
+
+const FILTERS = ['', 'status: AVAILABLE, ', 'status: PENDING, ', 'status: SOLD, '];
+
+/** Each list shows one pet only: its call costs as much as for a whole list. */
+export function queriesOf({ lists, ids, pets }: Load): readonly string[] {
+  return [
+    ...FILTERS.slice(0, lists).map((filter) => `{ pets(${filter}limit: 1) { id } }`),
+    ...Array.from({ length: ids }, (_, index) => `{ pet(id: ${1 + Math.floor((index * pets) / ids)}) { id } }`),
+  ];
+}
