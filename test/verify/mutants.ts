@@ -98,18 +98,37 @@ async function runIn(
   }
 }
 
-/** @throws Error where the text is not in `src` exactly once: petql has changed, and the mutant has to follow. */
+/** @throws Error where the text is not in `src` exactly once. */
 async function plant({ from, to }: Mutant, folder: string): Promise<void> {
-  const found: { readonly path: string; readonly parts: readonly string[] }[] = [];
-  for (const name of globSync('src/**/*.ts', { cwd: folder })) {
-    const path = join(folder, name);
-    const parts = (await readFile(path, 'utf8')).split(from);
-    if (parts.length > 1) found.push({ path, parts });
-  }
+  const sources = await sourcesIn(folder);
+  if (timesIn(sources, from) !== 1) throw new Error(`expected once in src: ${from}`);
 
-  const [one, other] = found;
-  if (!one || other || one.parts.length > 2) throw new Error(`expected once in src: ${from}`);
-  await writeFile(one.path, one.parts.join(to));
+  for (const [path, text] of sources) {
+    if (text.includes(from))
+      await writeFile(
+        path,
+        text.replace(from, () => to),
+      );
+  }
+}
+
+/** Looks for the defects that can no longer be planted: petql has changed, and they have to follow. */
+export async function findStaleMutants(promise: string): Promise<readonly Row[]> {
+  const sources = await sourcesIn(ROOT);
+  const all = AREAS.flatMap((area) => area.mutants);
+  const stale = all.filter(({ from }) => timesIn(sources, from) !== 1);
+  const problems = stale.map(({ name, from }) => `${name}: expected once in src: ${from}`);
+  return [rowOf({ promise, looked: all.length, problems, measured: '' })];
+}
+
+/** The texts of petql's sources, by their paths. */
+async function sourcesIn(folder: string): Promise<Map<string, string>> {
+  const paths = globSync('src/**/*.ts', { cwd: folder }).map((name) => join(folder, name));
+  return new Map(await Promise.all(paths.map(async (path) => [path, await readFile(path, 'utf8')] as const)));
+}
+
+function timesIn(sources: ReadonlyMap<string, string>, text: string): number {
+  return [...sources.values()].reduce((times, source) => times + source.split(text).length - 1, 0);
 }
 
 /** @param bail ends the run after so many failures; 0 never does. */

@@ -5,6 +5,7 @@ import { redisIsHere } from '../support/redis-server.ts';
 import { rowOf } from '../support/tally.ts';
 import { until } from '../support/until.ts';
 import { fuzzFor } from './fuzz.ts';
+import { findStaleMutants } from './mutants.ts';
 import { compareBriefly } from './oracle.ts';
 import { runTests } from './run-tests.ts';
 import { besiegeBriefly } from './siege.ts';
@@ -13,6 +14,7 @@ import type { Suite } from './suite.ts';
 import { aheadForMinuteIn, judge, scenario, startTrial } from './throttle/scenario.ts';
 
 const SIEGE = 'a good client is answered while petql is attacked from all sides';
+const MUTANTS = 'each defect of the mutants can still be planted';
 const START = "README's first commands work in a clean folder";
 
 /** What the soak checks without a tolerance for how busy the machine is. */
@@ -91,6 +93,7 @@ export const smoke: Suite = {
         return judge({ trial, operations: load.operations, maxRefusals: redis ? 1 : 0, problems });
       },
     ),
+    { name: 'mutants', goal: MUTANTS, run: () => findStaleMutants(MUTANTS) },
     { name: 'start', goal: START, processes: 1, run: () => runTests(START, 'test/readme/clean-start.test.ts') },
   ],
 };
