@@ -172,6 +172,12 @@ const throttle: readonly Mutant[] = [
     from: '(isProven ? this.#proven : this.#unproven).set(apiKey, value);',
     to: 'this.#proven.set(apiKey, value);',
   },
+  {
+    name: 'no-crowd',
+    rule: '1,000 reads of a key wait, and no more',
+    from: 'const isCrowded = !this.#reads.has(key) && this.#reads.size >= MAX_PENDING;',
+    to: 'const isCrowded = false;',
+  },
 ];
 
 const redis: readonly Mutant[] = [
@@ -231,12 +237,6 @@ const reads: readonly Mutant[] = [
     rule: 'no-cache accepts no call that was sent before it',
     from: 'return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;',
     to: 'return generation >= waiter.generation;',
-  },
-  {
-    name: 'no-crowd',
-    rule: '1,000 reads of a key wait, and no more',
-    from: 'const isCrowded = !this.#reads.has(key) && this.#reads.size >= MAX_PENDING;',
-    to: 'const isCrowded = false;',
   },
   {
     name: 'any-list-is-complete',
