@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parsePlan } from '../../src/plan.ts';
 import type { AssumedPlan } from '../../src/plan.ts';
-import { newAccount, refund, take } from '../../src/throttle/account/account.ts';
+import { newAccount, refund, succeed, take } from '../../src/throttle/account/account.ts';
 import { absorb, restore } from '../../src/throttle/account/merge.ts';
 import { createRandom } from '../support/random.ts';
 import { chooseSeed } from '../support/seed.ts';
@@ -112,6 +112,15 @@ describe('an account', () => {
     for (const permit of permits.slice(0, 10)) refund(account, permit);
     expect([account.minute.total, account.day.total]).toEqual([50, 50]);
     expect(take(account, 60, { nowMs: 1_000_001, rules }).permits).toHaveLength(10);
+  });
+
+  test('counts a call for a window after its response: until then the upstream may count it', () => {
+    const account = newAccount('a', false);
+    const { permits } = take(account, 60, { nowMs: 1_000_000, rules });
+    const response = { headers: undefined, tookMs: 5_000 };
+    for (const permit of permits) succeed(account, permit, response, { nowMs: 1_005_000, rules });
+    expect(take(account, 1, { nowMs: 1_064_000, rules }).permits).toEqual([]);
+    expect(take(account, 1, { nowMs: 1_067_000, rules }).permits).toHaveLength(1);
   });
 
   test('absorbs what another account used, and probes', () => {
