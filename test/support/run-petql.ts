@@ -22,6 +22,8 @@ export interface PetqlProcess {
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
+  /** Options of Node.js, which win over those of the image. Default: none. */
+  readonly nodeOptions?: readonly string[];
   /** What runs it in its own place, such as `prlimit` with its arguments. Default: nothing. */
   readonly under?: readonly string[];
 }
@@ -48,8 +50,8 @@ export async function runPetql(args: readonly string[], options: RunOptions = {}
   return { code: await exited, ...output };
 }
 
-function run(args: readonly string[], { env, under = [] }: RunOptions) {
-  const [command = '', ...words] = [...under, process.execPath, ...NODE_OPTIONS, MAIN, ...args];
+function run(args: readonly string[], { env, nodeOptions = [], under = [] }: RunOptions) {
+  const [command = '', ...words] = [...under, process.execPath, ...NODE_OPTIONS, ...nodeOptions, MAIN, ...args];
   const child = spawn(command, words, {
     // Nothing of the test runner's own environment, which may set PORT or NODE_ENV.
     env: { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE, ...env },
