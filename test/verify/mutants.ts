@@ -35,64 +35,93 @@ interface FileResult {
 }
 
 interface Outcome {
-  /** How many test files ran. */
-  readonly looked: number;
+  /** The test files that ran. */
+  readonly files: readonly string[];
   readonly failed: readonly string[];
   /** Of these, the files that a slow machine can fail too. */
   readonly timedOut: readonly string[];
 }
 
+/** What the mutants of one run have shown, by their names. */
+type Matrix = Map<string, Outcome>;
+
 /** Plants one defect after the other in a copy of petql, until a test finds it. */
 export const mutants: Suite = {
   about: 'breaks one rule after the other, until a test finds it',
-  checks: checksOf({ isMatrix: false }),
+  checks: checksOf(),
 };
 
 /** The same, but each test file of the area runs to its end: which files find which defects. */
 export const kills: Suite = {
   about: 'breaks one rule after the other, and shows all test files that find it',
-  checks: checksOf({ isMatrix: true }),
+  checks: checksOf(new Map()),
 };
 
-function checksOf({ isMatrix }: { readonly isMatrix: boolean }): Suite['checks'] {
+/** @param matrix is filled by runs to the end; without it they end at the first failure. */
+function checksOf(matrix?: Matrix): Suite['checks'] {
   return [
     { name: 'unchanged', goal: 'all these tests pass without a defect', run: () => runUnchanged() },
     ...AREAS.flatMap(({ mutants: planted, folders }) =>
       planted.map((mutant) => ({
         name: mutant.name,
         goal: `a test finds where this is broken: ${mutant.rule}`,
-        run: () => hunt(mutant, folders, isMatrix),
+        run: () => hunt(mutant, folders, matrix),
       })),
     ),
+    ...(matrix ? [{ name: 'by-file', goal: 'what each test file finds', run: async () => rowsByFile(matrix) }] : []),
   ];
 }
 
 async function runUnchanged(): Promise<readonly Row[]> {
   const folders = [...new Set(AREAS.flatMap((area) => area.folders))];
-  const { looked, failed } = await runIn(folders, { isMatrix: true });
-  return [rowOf({ promise: 'no test fails without a defect', looked, problems: failed, measured: '' })];
+  const { files, failed } = await runIn(folders, { isWhole: true });
+  const promise = 'no test fails without a defect';
+  return [rowOf({ promise, looked: files.length, problems: failed, measured: '' })];
 }
 
-async function hunt(mutant: Mutant, folders: readonly string[], isMatrix: boolean): Promise<readonly Row[]> {
-  const { looked, failed, timedOut } = await runIn(folders, { mutant, isMatrix });
+async function hunt(mutant: Mutant, folders: readonly string[], matrix?: Matrix): Promise<readonly Row[]> {
+  const outcome = await runIn(folders, { mutant, isWhole: matrix !== undefined });
+  matrix?.set(mutant.name, outcome);
+
+  const { files, failed, timedOut } = outcome;
   const isFound = failed.length > timedOut.length;
   const problems = isFound ? [] : [timedOut.length > 0 ? `only timeouts: ${timedOut.join(', ')}` : 'no test finds it'];
   return [
-    rowOf({ promise: mutant.rule, looked, problems, measured: failed.join(', '), figures: { failed, timedOut } }),
+    rowOf({
+      promise: mutant.rule,
+      looked: files.length,
+      problems,
+      measured: failed.join(', '),
+      figures: { files, failed, timedOut },
+    }),
   ];
+}
+
+/** A row for each test file: how many mutants ran it, how many of them it finds, and which ones no other file finds. */
+function rowsByFile(matrix: Matrix): Row[] {
+  const outcomes = [...matrix];
+  const files = new Set(outcomes.flatMap(([, outcome]) => outcome.files));
+
+  return [...files].toSorted().map((file) => {
+    const met = outcomes.filter(([, outcome]) => outcome.files.includes(file));
+    const found = met.filter(([, { failed }]) => failed.includes(file));
+    const alone = found.filter(([, { failed }]) => failed.length === 1).map(([name]) => name);
+    const measured = `finds ${found.length}${alone.length > 0 ? `, alone ${alone.join(', ')}` : ''}`;
+    return rowOf({ promise: file, looked: met.length, problems: [], measured });
+  });
 }
 
 /** Runs the test files of these folders in a copy of petql that has the defect. */
 async function runIn(
   folders: readonly string[],
-  { mutant, isMatrix }: { readonly mutant?: Mutant; readonly isMatrix: boolean },
+  { mutant, isWhole }: { readonly mutant?: Mutant; readonly isWhole: boolean },
 ): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), 'petql-mutant-'));
   try {
     for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     if (mutant) await plant(mutant, folder);
-    return outcomeOf(folder, await runTests(folder, folders, isMatrix ? 0 : 1));
+    return outcomeOf(folder, await runTests(folder, folders, isWhole ? 0 : 1));
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -166,7 +195,7 @@ function outcomeOf(folder: string, results: readonly FileResult[]): Outcome {
   const nameOf = ({ name }: FileResult) => relative(folder, name).replace(/^test\/(.*)\.test\.ts$/, '$1');
   const hasOnlyTimedOut = (result: FileResult) => failuresIn(result).every((text) => text.includes('timed out in'));
   return {
-    looked: results.length,
+    files: results.map(nameOf),
     failed: failed.map(nameOf),
     timedOut: failed.filter(hasOnlyTimedOut).map(nameOf),
   };
