@@ -1,19 +1,15 @@
 import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const run = promisify(execFile);
-
-/** The packages of an earlier run. npm starts from links to them, and adds, replaces and removes what differs. */
-const EARLIER_PACKAGES = join(ROOT, 'node_modules/.cache/consumer');
 
 /** What a project has beside petql; petql's lock file is smaller without them. */
 const BESIDE_PETQL = [
@@ -46,10 +42,7 @@ export async function installConsumer(): Promise<ConsumerProject> {
   const folder = join(root, 'consumer');
   await mkdir(folder);
   await writeFile(join(folder, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }');
-  const packages = join(folder, 'node_modules');
-  await linkFolder(EARLIER_PACKAGES, packages);
   await npm(folder, 'install', '--prefer-offline', '--no-audit', '--no-fund', tarball, ...BESIDE_PETQL);
-  await keepPackages(packages);
   await cp(join(import.meta.dirname, 'consumer'), folder, { recursive: true });
   const running: ChildProcess[] = [];
   // Nothing of the test runner's own environment, whose options could hide what is missing. Each start compiles less.
@@ -88,20 +81,6 @@ export async function installConsumer(): Promise<ConsumerProject> {
       await rm(root, { recursive: true });
     },
   };
-}
-
-/** Links each file of a folder under another name; links none where there is no such folder, or it is on another disk. */
-async function linkFolder(from: string, to: string): Promise<void> {
-  await run('cp', ['-al', from, to]).catch(() => rm(to, { recursive: true, force: true }));
-}
-
-/** All or none of them, whatever ends this run. */
-async function keepPackages(packages: string): Promise<void> {
-  if (existsSync(EARLIER_PACKAGES)) return;
-  await mkdir(dirname(EARLIER_PACKAGES), { recursive: true });
-  const links = `${EARLIER_PACKAGES}-${process.pid}`;
-  await linkFolder(packages, links);
-  if (existsSync(links)) await rename(links, EARLIER_PACKAGES);
 }
 
 /** With npm's own settings alone: what it hands to its scripts would make these commands part of `npm test`. */
