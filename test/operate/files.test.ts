@@ -42,9 +42,12 @@ beforeEach(async () => {
   await writeFile(file, good);
 });
 
+/** The program that uses the file: the sandbox alone opens its file as it does under the gateway, and starts faster. */
+const PROGRAM = { '--state-file': ['--pet-api-url', petApiUrl], '--sandbox-file': ['sandbox'] };
+
 /** The one line on standard error of a start that fails. */
-async function failedStart(flag: string, path: string, options: RunOptions = {}): Promise<string> {
-  const { code, stdout, stderr } = await runPetql(['--port', '0', '--sandbox', flag, path], options);
+async function failedStart(flag: keyof typeof PROGRAM, path: string, options: RunOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await runPetql([...PROGRAM[flag], '--port', '0', flag, path], options);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toMatch(/^petql: --(state|sandbox)-file [^\n]+\n$/);
   return stderr;
@@ -103,7 +106,7 @@ test('petql does not start with a sandbox file that is a pipe', async () => {
   expect(await failedStart('--sandbox-file', makePipe())).toMatch(/Name a new file/);
 });
 
-describe.each(['--state-file', '--sandbox-file'])('petql does not start where %s', (flag) => {
+describe.each(['--state-file', '--sandbox-file'] as const)('petql does not start where %s', (flag) => {
   test('is in a folder that cannot be written', async () => {
     const shut = join(folder, 'shut');
     await mkdir(shut);
