@@ -10,7 +10,7 @@ const EDITOR = 'Operation Editor';
 const HEADERS = 'Headers';
 const VARIABLES = 'Variables';
 /** Longer than an operation rests before its dry run. */
-const LONG_REST_MS = 1_000;
+const LONG_REST_MS = 600;
 
 let browser: Browser | undefined;
 /** Its pages share the files that the first one loads, and no tabs. */
@@ -110,14 +110,14 @@ describe('the cost of an operation', () => {
     expect(gateway.petApi.log).toHaveLength(before + 1);
   });
 
-  test.each([
-    ['is cut off', '{ pets { id } ) '],
-    ['has no such field', '{ cats { id '],
-  ])('is not shown of a document that %s', async (_what, text) => {
+  test('is not shown of a document that is cut off, or has no such field', async () => {
     const { page } = await open();
-    await expectCost(page, 'would cost');
-    await typeInto(page, EDITOR, text);
-    await expect.poll(() => costOf(page), PATIENCE).toBe('');
+    for (const text of ['{ pets { id } ) ', '{ cats { id ']) {
+      await typeInto(page, EDITOR, '{ pets { id ');
+      await expectCost(page, 'would cost at most 1 call');
+      await typeInto(page, EDITOR, text);
+      await expect.poll(() => costOf(page), PATIENCE).toBe('');
+    }
   });
 
   test('says when it fits the quota', async () => {
