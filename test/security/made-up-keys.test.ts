@@ -42,7 +42,7 @@ const ask = (document: string, key = 'good') =>
   post(petql.address, document, { headers: { authorization: `Bearer ${key}` } });
 
 /** Sends the operation with each of many keys, whose names begin with `name`. Returns the error codes. */
-async function flood(document: string, name: string, keys = 200): Promise<string[]> {
+async function flood(document: string, name: string, keys = 280): Promise<string[]> {
   const codes = new Set<string>();
   for (let sent = 0; sent < keys; sent += AT_ONCE) {
     const answers = Array.from({ length: AT_ONCE }, (_, index) => ask(document, `${name}-${sent + index}`));
