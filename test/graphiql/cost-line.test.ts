@@ -86,6 +86,8 @@ describe('the cost of an operation', () => {
     const sent = dryRuns.length;
     expect(sent).toBeGreaterThan(2);
     await typeInto(page, HEADERS, '{ "Authorization": "Bearer demo-free", "Prefer": "wait=2" ');
+    // GraphiQL keeps what was typed for a tab once it rests.
+    await page.waitForTimeout(LONG_REST_MS);
     await openTab(page, 'DryRun');
     await expectCost(page, 'would cost at most 5 calls · fits');
     await page.getByRole('tab').first().getByRole('button').first().click();
