@@ -51,6 +51,24 @@ describe('after a 429', () => {
     },
   );
 
+  test('nothing is sent that got its permit just before', async () => {
+    const plan = { ...PLANS.pro, windows: 'fixed', tells: 'minute' } as const;
+    // Calls that begin together end together, one of them by the 429.
+    await using world = await createWorld({
+      seed: 13,
+      startsAt: new Date(START).toISOString(),
+      latencyMs: [40, 40],
+      keys: { key: plan },
+    });
+    world.petApi.fault = ({ number }) => (number === 100 ? refusedFor('30') : undefined);
+    const petql = await world.start({ plan: 'pro' });
+    await world.saturate([petql], MINUTE_MS / 2, { clients: 80, batch: 2 });
+    const { log } = world.petApi;
+    const refused = log.find(({ status }) => status === 429);
+    expect(log.filter(({ sentAtMs }) => sentAtMs >= (refused?.answeredAtMs ?? 0))).toEqual([]);
+    expect(brokenPromises(world.history())).toEqual([]);
+  });
+
   test('another key goes on', async () => {
     await using world = await createProWorld();
     world.petApi.fault = ({ key }) => (key === 'key' ? refusedFor('60') : undefined);
