@@ -108,6 +108,28 @@ describe('a look at the other replicas', () => {
     expect(countLists(world)).toBe(before + 1);
   });
 
+  test.each([0, 20, 40])('shows no list from before an own write (a create %d ms later)', async (laterMs) => {
+    await using world = await createSharedWorld([10, 20]);
+    const redis = createRedis({ seed: 1, latencyMs: [40, 40] });
+    const [one, other = one] = await startReplicas(world, redis, 2, { maxAgeMs: MAX_AGE_MS });
+    await world.until(other.ask(CREATE));
+    await world.pass(2_000);
+    await world.until(one.ask(LIST));
+    await world.pass(2_000);
+
+    // It knows the account, so that its create is over while the list of the other replica is on its way.
+    await other.rateLimit();
+    const reading = other.ask(LIST);
+    await world.pass(laterMs);
+    const createdMs = world.nowMs;
+    await world.until(other.ask(CREATE));
+    await world.until(reading);
+
+    await world.pass(500);
+    const { extensions } = await world.until(other.ask(LIST));
+    expect(extensions?.petql?.oldestAgeMs).toBeLessThanOrEqual(world.nowMs - createdMs);
+  });
+
   test('that Redis does not answer holds up reads for a moment at most', async () => {
     await using world = await createSharedWorld();
     const redis = createRedis({ seed: 1 });
