@@ -171,7 +171,11 @@ test('while a 429 for the day pauses a key, errors name the day', async () => {
   expect(errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', window: 'DAY' } }]);
 });
 
-test.each([401, 403])('while a key may be banned by a %i to the probe, cached data is served', async (status) => {
+test.each([
+  [401, 'list'],
+  [401, 'create'],
+  [403, 'list'],
+] as const)('while a key may be banned by a %i to a %s, the probe, cached data is served', async (status, probe) => {
   await using world = await createProWorld();
   const petql = await world.start({ plan: 'pro' });
   const list = async () => (await world.until(petql.ask('{ pets { id } }', { waitMs: 0 }))).extensions?.petql;
@@ -181,8 +185,9 @@ test.each([401, 403])('while a key may be banned by a %i to the probe, cached da
   await world.pass(2_000);
   expect(await list()).toMatchObject({ upstreamCalls: 1, staleReason: 'PAUSED' });
   await world.pass(7_000);
-  await list();
-  expect(world.petApi.log.at(-1)?.status).toBe(status);
+  if (probe === 'list') await list();
+  else await world.until(petql.create(1, { waitMs: 0 }));
+  expect(world.petApi.log.at(-1)).toMatchObject({ status, kind: probe });
   await world.pass(1_000);
   expect(await list()).toMatchObject({ upstreamCalls: 0, staleReason: 'PAUSED' });
   expect((await world.until(petql.create(1, { waitMs: 0 }))).errors?.[0]?.extensions.code).toBe('FORBIDDEN');
