@@ -178,6 +178,12 @@ const throttle: readonly Mutant[] = [
     from: 'const isCrowded = !this.#reads.has(key) && this.#reads.size >= MAX_PENDING;',
     to: 'const isCrowded = false;',
   },
+  {
+    name: 'ban-rejects-key',
+    rule: 'a 401 right after a 429 does not reject the key',
+    from: "if (outcome.kind === 'unauthenticated' && !throttle.isAfter429())",
+    to: "if (outcome.kind === 'unauthenticated')",
+  },
 ];
 
 const redis: readonly Mutant[] = [
@@ -192,12 +198,6 @@ const redis: readonly Mutant[] = [
     rule: 'nothing crosses from one pet API to another',
     from: 'const baseUrl = origin + pathname',
     to: "const baseUrl = '' + ''",
-  },
-  {
-    name: 'any-key-secret',
-    rule: 'a process with another key secret does not start',
-    from: 'if (found === fingerprint) return;',
-    to: 'return;',
   },
   {
     name: 'lone-replica',
@@ -380,12 +380,6 @@ const writes: readonly Mutant[] = [
     to: "if (outcome.kind === 'ok') {",
   },
   {
-    name: 'ban-rejects-key',
-    rule: 'a 401 right after a 429 does not reject the key',
-    from: "if (outcome.kind === 'unauthenticated' && !throttle.isAfter429())",
-    to: "if (outcome.kind === 'unauthenticated')",
-  },
-  {
     name: 'any-input',
     rule: 'an idempotency key with another input is rejected',
     from: 'if (!found.hasSameInput) throw',
@@ -540,6 +534,15 @@ const server: readonly Mutant[] = [
   },
 ];
 
+const start: readonly Mutant[] = [
+  {
+    name: 'any-key-secret',
+    rule: 'a process with another key secret does not start',
+    from: 'if (found === fingerprint) return;',
+    to: 'return;',
+  },
+];
+
 /** The rules of petql, one defect each, and the folders of tests that are to find it. */
 export const AREAS = [
   { mutants: throttle, folders: ['plan', 'unit'] },
@@ -547,4 +550,5 @@ export const AREAS = [
   { mutants: reads, folders: ['reads', 'unit', 'api', 'embed'] },
   { mutants: writes, folders: ['writes', 'reads', 'api', 'security'] },
   { mutants: server, folders: ['api', 'security', 'embed', 'unit', 'reads'] },
+  { mutants: start, folders: ['embed', 'operate'] },
 ] as const;
