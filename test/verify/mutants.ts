@@ -13,10 +13,10 @@ import type { Suite } from './suite.ts';
 const ROOT = join(import.meta.dirname, '../..');
 /** What tests read. */
 const COPIED = ['src', 'test', 'schema', 'package.json', 'tsconfig.json', 'README.md', 'LICENSE'];
-/** They wait on real clocks or start processes, which a busy machine can fail. What a killed process leaves needs `writes/replicas`. */
+/** They wait on real clocks or start processes, which a busy machine can fail: for mutants alone that nothing else finds. */
 const LEFT_OUT = [
   'test/plan/leaving-clients.test.ts',
-  'test/reads/{replicas,wire-faults}.test.ts',
+  'test/*/{replicas,wire-faults}.test.ts',
   'test/security/{made-up-keys,secrets,strangers}.test.ts',
   'test/operate/{files,log,metrics,npm-start,redis,redis-cluster,shutdown,unread-log}.test.ts',
 ];
@@ -122,7 +122,8 @@ async function runIn(
     for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     if (mutant) await plant(mutant, folder);
-    return outcomeOf(folder, await runTests(folder, folders, isWhole ? 0 : 1));
+    const files = [...filesIn(folder, folders), ...(mutant?.alsoRun ? [`test/${mutant.alsoRun}.test.ts`] : [])];
+    return outcomeOf(folder, await runTests(folder, files, isWhole ? 0 : 1));
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -161,10 +162,13 @@ function timesIn(sources: ReadonlyMap<string, string>, text: string): number {
   return [...sources.values()].reduce((times, source) => times + source.split(text).length - 1, 0);
 }
 
-/** @param bail ends the run after so many failures; 0 never does. */
-async function runTests(folder: string, folders: readonly string[], bail: number): Promise<readonly FileResult[]> {
+function filesIn(root: string, folders: readonly string[]): string[] {
   const patterns = folders.map((name) => `test/${name}/*.test.ts`);
-  const files = globSync(patterns, { cwd: folder, exclude: LEFT_OUT });
+  return globSync(patterns, { cwd: root, exclude: LEFT_OUT });
+}
+
+/** @param bail ends the run after so many failures; 0 never does. */
+async function runTests(folder: string, files: readonly string[], bail: number): Promise<readonly FileResult[]> {
   const report = join(folder, 'report.json');
   const options = [
     '--config',

@@ -7,6 +7,8 @@ export interface Mutant {
   /** It has to be in `src` exactly once. */
   readonly from: string;
   readonly to: string;
+  /** A test file that starts processes, where no other finds the defect. */
+  readonly alsoRun?: string;
 }
 
 const throttle: readonly Mutant[] = [
@@ -390,6 +392,7 @@ const writes: readonly Mutant[] = [
     rule: 'a create whose process was killed is unknown, and not sent again',
     from: 'return this.#replay(key, { unknown: {} });',
     to: 'return this.#sendOnce(send, { key, name, lease });',
+    alsoRun: 'writes/replicas',
   },
   {
     name: 'no-release',
@@ -441,12 +444,14 @@ const server: readonly Mutant[] = [
     rule: 'a key has one caller while it is in use',
     from: 'this.#evicted.set(apiKey, caller);',
     to: '',
+    alsoRun: 'security/made-up-keys',
   },
   {
     name: 'any-host',
     rule: 'with a server-side key only local and allowed hosts are answered',
     from: 'if (isLocalName(name) || allowed.has(name) || HEALTH.test(url))',
     to: 'if (true)',
+    alsoRun: 'cli/cli',
   },
   {
     name: 'any-content-type',
