@@ -113,6 +113,20 @@ test('a process without a state file learns from the headers what is left of the
   expect(brokenPromises(world.history())).toEqual([]);
 });
 
+test('a clock that was set back by an hour between two starts holds up no call for longer than a minute', async () => {
+  await using world = await createSmallWorld();
+  const stateFile = world.newFile();
+  const before = await world.start({ plan: PLAN, stateFile, aheadMs: HOUR_MS });
+  for (let part = 0; part < 3; part += 1) await world.until(before.create(SMALL.perMinute / 3));
+  expect(world.petApi.log).toHaveLength(SMALL.perMinute);
+  await world.until(before.stop());
+  const after = await world.start({ plan: PLAN, stateFile });
+  expect(createdIn(await world.until(after.create(1, { waitMs: 0 })))).toBe(0);
+  await world.pass(2.2 * MINUTE_MS);
+  expect(createdIn(await world.until(after.create(1, { waitMs: 0 })))).toBe(1);
+  expect(brokenPromises(world.history())).toEqual([]);
+});
+
 test('a --plan that is removed is forgotten', async () => {
   await using world = await createWorld({
     seed: 4,
