@@ -64,6 +64,18 @@ describe('a response from the cache', () => {
     expect(await executed(() => ask(gateway, { query: LIST }))).toBe(1);
   });
 
+  test.each<[string, (gateway: EmbeddedGateway, key: string) => Promise<unknown>]>([
+    ['fetch', (gateway, key) => ask(gateway, { query: LIST }, { authorization: `Bearer ${key}` })],
+    ['execute', (gateway, key) => gateway.execute({ document: LIST, apiKey: key })],
+  ])('is kept for each of two API keys that take turns, by %s', async (_name, read) => {
+    await using gateway = await startEmbedded({ maxAgeMs: 60_000 });
+    const inTurn = async () => {
+      for (const key of ['demo-free', 'demo-pro']) await read(gateway, key);
+    };
+    await inTurn();
+    expect(await executed(inTurn)).toBe(0);
+  });
+
   test('survives a refresh that changes nothing', async () => {
     let aheadMs = 0;
     const clock = { now: Date.now, elapsed: () => performance.now() + aheadMs };
