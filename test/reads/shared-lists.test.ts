@@ -192,7 +192,7 @@ describe.skipIf(!redisIsHere)('in Redis', () => {
   }
 
   test('shared lists take no memory beside the cache', async () => {
-    const keys = Array.from({ length: 80 }, (_, index) => `key-${index}`);
+    const keys = Array.from({ length: 150 }, (_, index) => `key-${index}`);
     await heapOf(keys.slice(0, 20), { redisUrl: redis.url });
     const alone = await heapOf(keys, {});
     const shared = await heapOf(keys, { redisUrl: redis.url });
