@@ -140,6 +140,14 @@ test('at an address for other machines it answers allowed hosts alone; on SIGTER
   expect(await petql.exited).toBe(0);
 });
 
+test.each([
+  ['--allowed-hosts', '*'],
+  ['--cors-origins', '*'],
+])('with %s %s any Host may spend a server-side key', async (...args) => {
+  const { petql } = await startOverPetApi(...KEY, '--host', '0.0.0.0', ...args);
+  expect(await statusUnder('pets.example', petql)).toBe(200);
+});
+
 test('with trusted documents only it prints a request for one that needs no variables', async () => {
   const operations = [
     { id: 'add', body: 'mutation { __typename }' },

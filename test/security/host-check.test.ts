@@ -4,9 +4,6 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readConfig } from '../../src/program/config.ts';
-import { withHostCheck } from '../../src/server/http/host-check.ts';
-import { listen } from '../../src/server/listener.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 
@@ -64,16 +61,4 @@ test.each(['localhost', 'LOCALHOST:9090', 'petql.localhost', '127.0.0.1:9090', '
 
 test.runIf(OUTER)('any Host is answered at another address, where the operator has put it', async () => {
   expect(await statusOf(OUTER ?? '', 'metrics.internal')).toBe(200);
-});
-
-test.each([
-  ['--allowed-hosts', '*'],
-  ['--cors-origins', '*'],
-])('with %s %s any Host may spend a server-side key', async (...args) => {
-  const handler = withHostCheck(gateway.gateway.handle, readConfig('gateway', args, {}));
-  const listener = await listen(handler, { host: '127.0.0.1', port: 0 });
-  const sent = request(new URL('/graphql', listener.origin), { headers: { host: 'pets.example' } }).end();
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-  expect(answer.resume().statusCode).not.toBe(421);
-  await listener.stop({ graceMs: 0 });
 });
