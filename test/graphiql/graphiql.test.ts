@@ -96,9 +96,10 @@ afterEach(() => assert.deepEqual(complaints ?? [], []));
 
 test('the first load takes less than 3 MB, and is called petql', async () => {
   // Of a worker that is started twice, the load that waits for the other one may end first.
-  const loaded = async () => Object.entries(await bytesOfAll()).flatMap(([name, bytes]) => (bytes > 0 ? [name] : []));
+  const loaded = async () =>
+    Object.entries(await loadedBytes(page)).flatMap(([name, bytes]) => (bytes > 0 ? [name] : []));
   await expect.poll(loaded, PATIENCE).toEqual(expect.arrayContaining(ASSETS));
-  expect(Object.values(await bytesOfAll()).reduce((sum, one) => sum + one)).toBeLessThan(3_000_000);
+  expect(Object.values(await loadedBytes(page)).reduce((sum, one) => sum + one)).toBeLessThan(3_000_000);
   expect(await page.title()).toBe('petql');
   await page.getByText('petql', { exact: true }).waitFor();
   expect(await page.locator('body').innerText()).not.toContain('Yoga');

@@ -10,9 +10,10 @@ import type { World } from '../support/world.ts';
 const STORM_MS = 10 * MINUTE_MS;
 const START = Date.UTC(2026, 10, 21, 9, 41, 7);
 
-function createProWorld(tells: Tells = 'minute'): Promise<World> {
+function createProWorld(tells: Tells = 'minute', latencyMs?: readonly [from: number, to: number]): Promise<World> {
   const plan = { ...PLANS.pro, windows: 'fixed', tells } as const;
-  return createWorld({ seed: 11, startsAt: new Date(START).toISOString(), keys: { key: plan, other: plan } });
+  const startsAt = new Date(START).toISOString();
+  return createWorld({ seed: 11, startsAt, keys: { key: plan, other: plan }, ...(latencyMs && { latencyMs }) });
 }
 
 /** A fault of the first call that arrives after a moment. */
@@ -52,14 +53,8 @@ describe('after a 429', () => {
   );
 
   test('nothing is sent that got its permit just before', async () => {
-    const plan = { ...PLANS.pro, windows: 'fixed', tells: 'minute' } as const;
     // Calls that begin together end together, one of them by the 429.
-    await using world = await createWorld({
-      seed: 13,
-      startsAt: new Date(START).toISOString(),
-      latencyMs: [40, 40],
-      keys: { key: plan },
-    });
+    await using world = await createProWorld('minute', [40, 40]);
     world.petApi.fault = ({ number }) => (number === 100 ? refusedFor('30') : undefined);
     const petql = await world.start({ plan: 'pro' });
     await world.saturate([petql], MINUTE_MS / 2, { clients: 80, batch: 2 });
