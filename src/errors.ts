@@ -37,7 +37,7 @@ export class PetqlError extends Error {
   readonly httpHeaders: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, message: string, options: PetqlErrorOptions = {}) {
-    // An expected error is no defect: nobody reads its stack, and GraphQL would format it, which costs more than the error.
+    // An expected error is no defect: nobody reads its stack, which GraphQL would format at some cost.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message);
