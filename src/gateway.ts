@@ -152,7 +152,6 @@ function assemble(
       redis: redis(),
       pausedKeys: accounts.pausedKeys(),
       isGetRouteWorking: callers.getRoute.isHealthy,
-      nearSunsetMs: callers.getRoute.nearSunsetMs,
     };
   }
 }

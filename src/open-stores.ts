@@ -14,7 +14,6 @@ import { connectRedis } from './store/redis.ts';
 import { Replicas } from './store/replicas.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { SharedStore, Store } from './store/store.ts';
-import { timedConnection } from './store/timed-connection.ts';
 import type { AccountRules } from './throttle/account/limits.ts';
 import { Accounts } from './throttle/accounts.ts';
 import { IdempotencyRecords } from './writes/records.ts';
@@ -128,7 +127,7 @@ function openRedis(options: CheckedOptions, onUpdate: Events['storeUpdate']): Sh
   if (redisUrl === undefined) return undefined;
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
   const { redisConnection = connectRedis(redisUrl) } = options;
-  return new RedisStore(timedConnection(redisConnection, onUpdate), clock.elapsed);
+  return new RedisStore(redisConnection, clock.elapsed, onUpdate);
 }
 
 function openLocal({ stateFile, clock, log }: CheckedOptions): Store {

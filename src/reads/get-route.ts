@@ -8,8 +8,6 @@ import type { UpstreamOutcome } from '../upstream/outcome.ts';
 const SUNSET_MS = Date.UTC(2030, 11, 5);
 /** Gets end this long before the sunset: longer than a call can take (10 minutes), and than clocks differ. */
 const MARGIN_MS = 660_000;
-/** A sunset that is nearer than this is logged. */
-const NEAR_MS = 180 * 86_400_000;
 /** How long no get is sent after one was answered that there is no such route. */
 const BREAK_MS = 60_000;
 const ROUTE = 'GET /pets/{petId}';
@@ -26,10 +24,6 @@ export class GetRoute {
   constructor(clock: Clock, log: Log) {
     this.#clock = clock;
     this.#log = log;
-    if (this.nearSunsetMs !== undefined) {
-      const sunset = new Date(SUNSET_MS).toISOString();
-      log.warn({ route: ROUTE, sunset }, 'the pet API removes this route; ids are then looked up in lists');
-    }
   }
 
   /** Whether a get may be sent now: while the circuit is closed, or as its one probe a minute. */
@@ -40,11 +34,6 @@ export class GetRoute {
   /** Whether the upstream has the route, by the latest response. */
   get isHealthy(): boolean {
     return this.#isBeforeSunset && !this.#isBroken;
-  }
-
-  /** The sunset in milliseconds since the epoch, where it is less than 180 days away. */
-  get nearSunsetMs(): number | undefined {
-    return SUNSET_MS - this.#clock.now() < NEAR_MS ? SUNSET_MS : undefined;
   }
 
   /** Records that a get is sent; while the circuit is open, it is the probe. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import type { Events, StoreUpdateEvent } from '../events.ts';
 import { pause } from '../time-limit.ts';
 import { RedisClock } from './redis-clock.ts';
 import type { RedisConnection } from './redis.ts';
@@ -48,6 +49,7 @@ interface Applied {
 export class RedisStore implements SharedStore {
   readonly #redis: RedisConnection;
   readonly #elapsedMs: () => number;
+  readonly #onUpdate: Events['storeUpdate'];
   readonly #clock: RedisClock;
   /** Updates under way by name, in order. */
   readonly #queues = new Map<string, Update[]>();
@@ -59,10 +61,14 @@ export class RedisStore implements SharedStore {
   /** When the clock of a Cluster was read last. */
   #clockReadAtMs = -Infinity;
 
-  /** @param elapsedMs a monotonic clock, in milliseconds. */
-  constructor(redis: RedisConnection, elapsedMs: () => number) {
+  /**
+   * @param elapsedMs a monotonic clock, in milliseconds.
+   * @param onUpdate gets the duration of each command.
+   */
+  constructor(redis: RedisConnection, elapsedMs: () => number, onUpdate: Events['storeUpdate']) {
     this.#redis = redis;
     this.#elapsedMs = elapsedMs;
+    this.#onUpdate = onUpdate;
     this.#clock = new RedisClock(elapsedMs);
   }
 
@@ -163,13 +169,25 @@ export class RedisStore implements SharedStore {
     ...textAndTtl: string[]
   ): Promise<{ isWon: boolean; found: string }> {
     const sentAtMs = this.#elapsedMs();
-    const reply = await this.#redis.compareAndSet(`${KEY_PREFIX}${name}`, version, action, ...textAndTtl);
-    const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
+    let result: StoreUpdateEvent['result'] = 'failed';
+    try {
+      const reply = await this.#redis.compareAndSet(`${KEY_PREFIX}${name}`, version, action, ...textAndTtl);
+      const [, outcome, redisMs, found = ''] = /^(\w+) (\d+) ([^]*)$/.exec(reply) ?? [];
+      const isWon = outcome === 'won';
+      result = action === 'keep' ? 'read' : isWon ? 'won' : 'lost';
 
+      this.#setClock(name, Number(redisMs), sentAtMs);
+      return { isWon, found };
+    } finally {
+      this.#onUpdate({ result, tookMs: this.#elapsedMs() - sentAtMs });
+    }
+  }
+
+  /** Reads the time of a reply. */
+  #setClock(name: string, redisMs: number, sentAtMs: number): void {
     const isClock = !this.#redis.hasManyClocks || name === CLOCK_NAME;
-    if (isClock) this.#clock.adjust(Number(redisMs), sentAtMs);
+    if (isClock) this.#clock.adjust(redisMs, sentAtMs);
     else if (sentAtMs - this.#clockReadAtMs > CLOCK_EVERY_MS) void this.#readClock().catch(() => {});
-    return { isWon: outcome === 'won', found };
   }
 
   async #readClock(): Promise<void> {

@@ -1,5 +1,4 @@
 import { Cluster, Redis as Client } from 'ioredis';
-import { SettingError } from '../errors.ts';
 import { redisUrls } from '../redis-urls.ts';
 import { StoreUnavailableError } from './store.ts';
 
@@ -52,16 +51,11 @@ const CONNECTION = {
   socketTimeout: SILENCE_TIMEOUT_MS,
 };
 
-/** Names in many slots, so that a Cluster has them on several nodes. */
-const PROBES = Array.from({ length: 16 }, (_, index) => `petql:probe:${index}`);
-
 /** Connects in the background. Calls before the first connection wait for it, two seconds at most. */
 export function connectRedis(url: string): RedisConnection {
   const redis = openClient(url);
   /** Why there is no connection; undefined before the first error. */
   let trouble: string | undefined;
-  /** Whether other nodes have some of the documents, which this connection cannot reach. */
-  let isOneOfMany = false;
 
   redis.on('ready', () => {
     trouble = undefined;
@@ -78,12 +72,10 @@ export function connectRedis(url: string): RedisConnection {
   return {
     async compareAndSet(...args) {
       await firstContact;
-      if (isOneOfMany) throw oneOfMany();
       try {
         return await (redis as unknown as RedisConnection).compareAndSet(...args);
       } catch (error) {
-        isOneOfMany ||= !redis.isCluster && isMoved(error as Error);
-        throw isOneOfMany ? oneOfMany() : new StoreUnavailableError(reasonOf(error as RedisError));
+        throw new StoreUnavailableError(reasonOf(error as RedisError));
       }
     },
     close: () => redis.disconnect(),
@@ -97,10 +89,6 @@ export function connectRedis(url: string): RedisConnection {
       redis.once('error', resolve);
       setTimeout(resolve, CONNECT_TIMEOUT_MS).unref();
     });
-    if (redis.isCluster || redis.status !== 'ready') return;
-
-    const probe = (key: string) => redis.get(key).then(() => false, isMoved);
-    isOneOfMany = (await Promise.all(PROBES.map(probe))).includes(true);
   }
 
   function reasonOf(error: RedisError): string {
@@ -108,18 +96,6 @@ export function connectRedis(url: string): RedisConnection {
     if (rejection || redis.status === 'ready') return rejection ?? error.code ?? error.message;
     return trouble ?? 'there is no connection';
   }
-}
-
-/** Whether another node of a Cluster has the document. */
-function isMoved({ message }: Error): boolean {
-  return message.startsWith('MOVED ');
-}
-
-function oneOfMany(): SettingError {
-  return new SettingError(
-    'redisUrl',
-    (name) => `${name} names one node of a Redis Cluster; name several, with commas between their URLs`,
-  );
 }
 
 function retryAfterMs(attempt: number): number {

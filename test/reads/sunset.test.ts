@@ -175,18 +175,3 @@ test('after the minute one of many reads is the probe, and after a good one all 
   expect([data?.['petsById'].length, errors]).toEqual([4, undefined]);
   expect(gets(gateway)).toHaveLength(before + 5);
 });
-
-test.each([
-  ['half a year and more', 181, 0],
-  ['less than that', 179, 1],
-])('a sunset that is %s away is logged once, or not', async (_when, days, lines) => {
-  await using gateway = await at(SUNSET_MS - days * DAY_MS, 150);
-  await look(gateway);
-  for (const id of ['148', '149', '150']) await gateway.query(byId(id), { headers });
-  expect(gets(gateway)).toHaveLength(3);
-  const logged = gateway.logLines.filter(({ msg }) => /removes this route/.test(String(msg)));
-  expect(logged).toHaveLength(lines);
-  const ready = await fetch(new URL('/health/ready', gateway.endpoint));
-  const { upstream } = (await ready.json()) as { upstream: Record<string, unknown> };
-  expect(upstream['sunset']).toBe(lines === 0 ? undefined : new Date(SUNSET_MS).toISOString());
-});

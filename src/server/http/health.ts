@@ -10,8 +10,6 @@ export interface Health {
   readonly pausedKeys: number;
   /** Whether the upstream's route for single pets works, by its last response; otherwise petql looks for ids in lists. */
   readonly isGetRouteWorking: boolean;
-  /** When that route ends, in milliseconds since the epoch; undefined while that is half a year away or more. */
-  readonly nearSunsetMs: number | undefined;
 }
 
 /**
@@ -24,17 +22,13 @@ export interface Health {
 export function healthResponse(path: string, health: () => Health): HttpResponse | undefined {
   if (path === '/health/live') return json(200, { status: 'ok' });
   if (path !== '/health/ready') return undefined;
-  const { isDraining, redis, pausedKeys, isGetRouteWorking, nearSunsetMs } = health();
+  const { isDraining, redis, pausedKeys, isGetRouteWorking } = health();
   const status = isDraining ? 'draining' : STATUS[redis ?? 'none'];
   return json(status === 'ok' || status === 'degraded' ? 200 : 503, {
     status,
     redis: redis ?? 'none',
     quota: QUOTA[redis ?? 'none'],
-    upstream: {
-      pausedKeys,
-      getRoute: isGetRouteWorking,
-      ...(nearSunsetMs === undefined ? {} : { sunset: new Date(nearSunsetMs).toISOString() }),
-    },
+    upstream: { pausedKeys, getRoute: isGetRouteWorking },
   });
 }
 
