@@ -108,9 +108,20 @@ test.each([
 });
 
 test.each([
-  ['of this format costs no call', (pet: object) => pet, 0],
-  ['whose pets lack a field counts as absent', ({ name: _name, ...pet }: { readonly name?: string }) => pet, 1],
-])('a shared list %s', async (_title, change, upstreamCalls) => {
+  ['of this format costs no call', 'list', (list: Json) => list, 0],
+  [
+    'whose pets lack a field counts as absent',
+    'list',
+    ({ pets, ...list }: Json) => ({ ...list, pets: pets.map(nameless) }),
+    1,
+  ],
+  [
+    'is found by an index that names a list of another version, too',
+    'lists',
+    ({ lists, ...index }: Json) => ({ ...index, lists: { ...lists, 'category=3': lists.all } }),
+    0,
+  ],
+])('a shared list %s', async (_title, kind, change, upstreamCalls) => {
   const redis = createRedis({ seed: 1 });
   const ask = async () => {
     const redisConnection = redis.connect();
@@ -123,9 +134,8 @@ test.each([
   const first = await ask();
   expect(first.errors).toBeUndefined();
   const documents = [...redis.snapshot()].map(([name, { text, endsAtMs }]) => {
-    if (!name.startsWith('petql:list:')) return [name, { text, endsAtMs }] as const;
-    const list = JSON.parse(text.slice(36));
-    const changed = JSON.stringify({ ...list, pets: list.pets.map(change) });
+    if (!name.startsWith(`petql:${kind}:`)) return [name, { text, endsAtMs }] as const;
+    const changed = JSON.stringify(change(JSON.parse(text.slice(36))));
     return [name, { text: `${text.slice(0, 36)}${changed}`, endsAtMs }] as const;
   });
   redis.restore(new Map(documents));
@@ -133,6 +143,12 @@ test.each([
   expect(second.data).toEqual(first.data);
   expect(second.extensions?.petql).toMatchObject({ upstreamCalls });
 });
+
+type Json = Record<string, any>;
+
+function nameless({ name: _name, ...pet }: Json): Json {
+  return pet;
+}
 
 /** A connection that notes the shape of the last text that is written under each name. */
 function watched(documents: Map<string, unknown>): RedisConnection {

@@ -6,7 +6,7 @@ import { StoreUnavailableError } from '../../store/store.ts';
 import type { SharedStore } from '../../store/store.ts';
 import { MOMENT_MS, waitAtMost } from '../../time-limit.ts';
 import type { PetCache } from './pet-cache.ts';
-import { LISTS, isList } from './read-key.ts';
+import { isList } from './read-key.ts';
 import type { ListName } from './read-key.ts';
 import { INDEX_NAME, LIST_NAME } from './shared-documents.ts';
 import type { Index, SharedList } from './shared-documents.ts';
@@ -177,7 +177,8 @@ export class CallerLists {
       unwritten.delete(this);
       this.#seenAtMs = startedAtMs;
       this.#follow(index);
-      const news = LISTS.filter((list) => this.#isNews(list, index.lists[list]));
+      const lists = Object.keys(index.lists).filter(isList);
+      const news = lists.filter((list) => this.#isNews(list, index.lists[list]));
       await Promise.all(news.map((list) => this.#fetch(list)));
     });
   }

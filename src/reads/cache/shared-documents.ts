@@ -3,25 +3,26 @@ import { parseInt64 } from '../../int64.ts';
 import type { Int64 } from '../../int64.ts';
 import { PET_STATUSES } from '../../pet.ts';
 import type { Pet } from '../../pet.ts';
+import { isList } from './read-key.ts';
 import type { ListName } from './read-key.ts';
 
 /** Names of documents begin with the version of their format. Raised with it, so that documents of other formats count as absent. */
 export const INDEX_NAME = 'lists:3';
 export const LIST_NAME = 'list:1';
 
-const listName: z.ZodType<ListName> = z.enum(['all', ...PET_STATUSES]);
 /** By the clock of the store, in milliseconds since the epoch. */
 const time = z.number();
 const int64 = z.custom<Int64>((value) => typeof value === 'string' && parseInt64(value) !== undefined);
+type ByList<Value> = Readonly<Partial<Record<ListName, Value>>>;
 
 /** What the replicas share of one caller beside its lists. It is small, since each of them looks at it several times a second. */
 export const INDEX = z.object({
   /** A UUID that each write changes; '' before the first. */
   version: z.string(),
   /** When the last list of each name was called for, since that write. */
-  lists: z.partialRecord(listName, time),
+  lists: byList(time),
   /** The process that refreshes a list now, and until when the others leave it to that one. */
-  refreshes: z.partialRecord(listName, z.object({ by: z.string(), untilMs: time })),
+  refreshes: byList(z.object({ by: z.string(), untilMs: time })),
 });
 export type Index = Readonly<z.infer<typeof INDEX>>;
 
@@ -44,3 +45,11 @@ export const SHARED_LIST = z.object({
   pets: z.array(PET),
 });
 export type SharedList = z.infer<typeof SHARED_LIST>;
+
+/** Ignores lists that only another version of petql knows, so that a new one needs no new format. */
+function byList<Value>(value: z.ZodType<Value>) {
+  return z.record(z.string(), value).transform((entries): ByList<Value> => {
+    const known = Object.entries(entries).filter(([list]) => isList(list));
+    return Object.fromEntries(known);
+  });
+}
