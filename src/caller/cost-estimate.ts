@@ -1,7 +1,7 @@
 import type { Int64 } from '../int64.ts';
 import type { GetRoute } from '../reads/get-route.ts';
 import type { PetCache } from '../reads/cache/pet-cache.ts';
-import { LISTS, isList } from '../reads/cache/read-key.ts';
+import { ALL_PETS, LISTS, isList } from '../reads/cache/read-key.ts';
 import type { ListName, ReadKey } from '../reads/cache/read-key.ts';
 
 /** What an operation would read and write. */
@@ -31,7 +31,7 @@ export function estimateCalls(
     // While the circuit of single reads is open, a probe may close it at any moment.
     if (pets.length > 0 && !getRoute.isHealthy) return true;
     // Other operations may read at the same time, so that a list of all pets is worth a call.
-    return (list === 'all' && cache.storeSize !== 'large') || pets.some((id) => cache.hasShown(list, id));
+    return (list === ALL_PETS && cache.sizeOf(list) !== 'large') || pets.some((id) => cache.hasShown(list, id));
   };
 
   const tried = needed.size === 0 ? 0 : LISTS.filter(mayBeTried).length;

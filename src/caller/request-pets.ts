@@ -4,6 +4,7 @@ import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../int64.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
+import { listOf } from '../reads/cache/read-key.ts';
 import type { ReadKey } from '../reads/cache/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { Found } from '../reads/cache/snapshot.ts';
@@ -53,7 +54,7 @@ export class RequestPets implements Pets {
   }
 
   async list(status: PetStatus | undefined, limit: number): Promise<readonly Pet[]> {
-    const pets = (await this.#read(status ?? 'all')) as readonly Pet[];
+    const pets = (await this.#read(listOf(status))) as readonly Pet[];
     return pets.length > limit ? pets.slice(0, limit) : pets;
   }
 

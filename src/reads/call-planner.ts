@@ -1,6 +1,6 @@
 import type { Int64 } from '../int64.ts';
-import type { StoreSize } from './cache/pet-cache.ts';
-import { LISTS, isList } from './cache/read-key.ts';
+import type { ListSize } from './cache/pet-cache.ts';
+import { ALL_PETS, LISTS, isList, isWider } from './cache/read-key.ts';
 import type { CallKey, ListName, ReadKey } from './cache/read-key.ts';
 
 /** A read that needs a call. */
@@ -12,7 +12,8 @@ export interface PlannedRead {
 
 /** What petql has seen of the pet store. */
 export interface PlanFacts {
-  readonly size: StoreSize;
+  /** Whether one response shows the whole list, as the last one did. */
+  sizeOf(list: ListName): ListSize;
   /** Whether anything but this was called for, or is in flight. */
   hasCalledOther(call: CallKey): boolean;
   /** Whether a single pet may be called for. */
@@ -29,17 +30,17 @@ export interface CallPlan<Read extends PlannedRead> {
 }
 
 /**
- * Rule 5: whether this call may answer the read, by what petql has seen of the store. The list of all pets answers the others
- * unless the store is large. A list answers the pets that it has shown, and may answer any pet while it was never called for
+ * Rule 5: whether this call may answer the read, by what petql has seen of the store. A wider list answers the others unless
+ * it is large. A list answers the pets that it has shown, and may answer any pet while it was never called for
  * or there is no get. The planner, the reads that wait, failures and refreshes all go by it.
  */
 export function canAnswer(call: CallKey, { key, tried }: PlannedRead, facts: PlanFacts): boolean {
   if (tried.has(call)) return false;
   if (call === key) return true;
   if (!isList(call)) return false;
-  if (isList(key)) return call === 'all' && facts.size !== 'large';
+  if (isList(key)) return isWider(call, key) && facts.sizeOf(call) !== 'large';
   const isGetPossible = facts.mayGet && !tried.has(key);
-  if (!isGetPossible || (call === 'all' && facts.size === 'small')) return true;
+  if (!isGetPossible || (call === ALL_PETS && facts.sizeOf(call) === 'small')) return true;
   return facts.hasShown(call, key) ?? true;
 }
 
@@ -58,7 +59,7 @@ export function planCalls<Read extends PlannedRead>(reads: readonly Read[], fact
   const pets: Read[] = [];
   const listAll = isAllWorthACall(reads, facts);
   for (const read of reads) {
-    if (listAll && !read.tried.has('all')) wait('all', read);
+    if (listAll && !read.tried.has(ALL_PETS)) wait(ALL_PETS, read);
     else if (isList(read.key)) wait(read.key, read);
     else pets.push(read);
   }
@@ -81,9 +82,10 @@ export function planCalls<Read extends PlannedRead>(reads: readonly Read[], fact
 
 /** Whether a list of all pets saves calls. That of a large store answers no other list, so it is called beside them. */
 function isAllWorthACall(reads: readonly PlannedRead[], facts: PlanFacts): boolean {
-  const [first, ...others] = reads.filter(({ tried }) => !tried.has('all'));
-  if (facts.size === 'large' || !first) return false;
-  return facts.size === 'small' || others.length > 0 || first.key === 'all' || facts.hasCalledOther(first.key);
+  const size = facts.sizeOf(ALL_PETS);
+  const [first, ...others] = reads.filter(({ tried }) => !tried.has(ALL_PETS));
+  if (size === 'large' || !first) return false;
+  return size === 'small' || others.length > 0 || first.key === ALL_PETS || facts.hasCalledOther(first.key);
 }
 
 /** The lists that are worth a call for the pets that they have shown, beside those that are called anyway. */

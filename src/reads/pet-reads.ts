@@ -2,7 +2,7 @@ import type { FailedCalls } from './failed-calls.ts';
 import { notCachedError } from './cache/freshness.ts';
 import type { Freshness } from './cache/freshness.ts';
 import type { PetCache } from './cache/pet-cache.ts';
-import { isList } from './cache/read-key.ts';
+import { ALL_PETS, isList } from './cache/read-key.ts';
 import type { ListName, ReadKey } from './cache/read-key.ts';
 import type { ReadQueue } from './read-queue.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult, StaleReason } from './read-request.ts';
@@ -74,7 +74,7 @@ export class PetReads {
     const results: Results = new Map();
     for (const [index, key] of keys.entries()) {
       // In a small store one call answers all of them.
-      const ahead = this.#cache.storeSize === 'small' ? 0 : index - results.size;
+      const ahead = this.#cache.sizeOf(ALL_PETS) === 'small' ? 0 : index - results.size;
       const result = this.#fromCache(key, terms, ahead) ?? this.#errorOf(key, terms.freshness);
       if (result) results.set(key, result);
     }

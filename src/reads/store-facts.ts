@@ -1,7 +1,7 @@
 import type { Int64 } from '../int64.ts';
 import type { PlanFacts } from './call-planner.ts';
 import type { GetRoute } from './get-route.ts';
-import type { PetCache, StoreSize } from './cache/pet-cache.ts';
+import type { ListSize, PetCache } from './cache/pet-cache.ts';
 import type { CallKey, ListName } from './cache/read-key.ts';
 
 interface StoreFactsOptions {
@@ -19,8 +19,8 @@ export class StoreFacts implements PlanFacts {
     this.#flights = flights;
   }
 
-  get size(): StoreSize {
-    return this.#options.cache.storeSize;
+  sizeOf(list: ListName): ListSize {
+    return this.#options.cache.sizeOf(list);
   }
 
   get mayGet(): boolean {

@@ -1,8 +1,10 @@
+import { PET_STATUSES } from '../pet.ts';
+
 /** The queries of the clients, and the settings of petql. */
 export interface Load {
   /** Pets in the store. */
   readonly pets: number;
-  /** How many lists are queried, 4 at most: all pets, and those of each status. */
+  /** How many lists are queried, `MAX_LISTS` at most: all pets, and those of each status. */
   readonly lists: number;
   /** How many single pets are queried, spread over the store. */
   readonly ids: number;
@@ -13,12 +15,13 @@ export interface Load {
   readonly maxStaleMs: number;
 }
 
+const FILTERS = ['', ...PET_STATUSES.map((status) => `status: ${status.toUpperCase()}, `)];
+export const MAX_LISTS = FILTERS.length;
+
 /** Returns how many different queries the load has. */
 export function queryCount({ lists, ids }: Load): number {
-  return Math.min(4, lists) + ids;
+  return Math.min(MAX_LISTS, lists) + ids;
 }
-
-const FILTERS = ['', 'status: AVAILABLE, ', 'status: PENDING, ', 'status: SOLD, '];
 
 /** Each list shows one pet only: its call costs as much as for a whole list. */
 export function queriesOf({ lists, ids, pets }: Load): readonly string[] {

@@ -1,4 +1,5 @@
 import type { Int64 } from '../int64.ts';
+import { PET_STATUSES } from '../pet.ts';
 import type { OperationResponse } from '../sandbox/operations.ts';
 import { PetStore } from '../sandbox/pet-store.ts';
 import { createResponder } from '../sandbox/responder.ts';
@@ -19,14 +20,13 @@ interface SandboxDispatcherOptions {
 
 /** Travel time of a call, and of its response. */
 const LEG_MS = 20;
-const STATUSES = ['available', 'pending', 'sold'] as const;
 
 /** Connects to a sandbox in this process. It has no sockets, and each wait is a timer, so that virtual time moves it. */
 export function createSandboxDispatcher({ plan, apiKey, pets: count, onCall }: SandboxDispatcherOptions): Dispatcher {
   const seeds = Array.from({ length: count }, (_, index) => ({
     name: `Pet ${index + 1}`,
     categoryId: '1' as Int64,
-    status: STATUSES[index % STATUSES.length],
+    status: PET_STATUSES[index % PET_STATUSES.length],
   }));
   const pets = new PetStore(undefined, seeds);
   const clock = { now: () => Date.now() };

@@ -6,7 +6,7 @@ import { parsePlan, planName } from '../plan.ts';
 import type { Plan } from '../plan.ts';
 import type { DayWorkerData, DayWorkerMessage } from './day-worker.ts';
 import type { Day } from './day.ts';
-import { queryCount } from './load.ts';
+import { MAX_LISTS, queryCount } from './load.ts';
 import type { Load } from './load.ts';
 import { simulationPage } from './page.ts';
 import { count, rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
@@ -18,7 +18,11 @@ const FLAGS = {
     meaning: 'free, pro, business or PER_MINUTE/PER_DAY, comma-separated',
   },
   pets: { type: 'string', default: '90', meaning: 'pets in the store' },
-  lists: { type: 'string', default: '4', meaning: 'lists that are queried, 4 at most: all pets, and by status' },
+  lists: {
+    type: 'string',
+    default: String(MAX_LISTS),
+    meaning: `lists that are queried, ${MAX_LISTS} at most: all pets, and by status`,
+  },
   ids: { type: 'string', default: '16', meaning: 'single pets that are queried' },
   'every-ms': { type: 'string', default: '1000', meaning: 'how often each list and each pet is queried, in ms' },
   hours: { type: 'string', default: '24', meaning: 'length of the simulation' },

@@ -4,6 +4,7 @@ import { canAnswer, planCalls } from '../../src/reads/call-planner.ts';
 import type { PlanFacts, PlannedRead } from '../../src/reads/call-planner.ts';
 import { LISTS, isList } from '../../src/reads/cache/read-key.ts';
 import type { ListName, ReadKey } from '../../src/reads/cache/read-key.ts';
+import type { ListSize } from '../../src/reads/cache/pet-cache.ts';
 import { answerFrom, listSnapshot, petSnapshot } from '../../src/reads/cache/snapshot.ts';
 import type { Found, Snapshot } from '../../src/reads/cache/snapshot.ts';
 import { anyList, anyRead, anyStore } from './model-store.ts';
@@ -38,9 +39,8 @@ function carryOut(
   const answers = new Map<ReadKey, Found>();
   const unprovable: ReadKey[] = [];
   while (pending.length > 0) {
-    const all = shown.get('all');
     const facts: PlanFacts = {
-      size: all ? (all.isComplete ? 'small' : 'large') : 'unknown',
+      sizeOf: (list) => sizeOf(shown.get(list)),
       mayGet,
       hasShown: (list, id) => shown.get(list)?.byId.has(id),
       hasCalledOther: (key) => [...called, ...underWay].some((call) => call !== key),
@@ -70,6 +70,11 @@ function carryOut(
       return found === undefined;
     });
   }
+}
+
+function sizeOf(last: Snapshot | undefined): ListSize {
+  if (!last) return 'unknown';
+  return last.isComplete ? 'small' : 'large';
 }
 
 function snapshotOf(call: ReadKey, store: ModelStore): Snapshot {
@@ -183,7 +188,7 @@ test('whatever is known, each read waits for a call that may answer it', () => {
       const facts: PlanFacts = {
         mayGet,
         hasCalledOther: () => hasCalled,
-        size: known.includes('all') ? (store.list('all').complete ? 'small' : 'large') : 'unknown',
+        sizeOf: (list) => sizeOf(known.includes(list) ? snapshotOf(list, store) : undefined),
         hasShown: (list, id) => (known.includes(list) ? store.list(list).pets.some((pet) => pet.id === id) : undefined),
       };
       // A list that is read for itself is never tried in vain.

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts';
 import type { Int64 } from '../../int64.ts';
-import { LISTS, isList } from './read-key.ts';
+import { callsFor, isList } from './read-key.ts';
 import type { Freshness } from './freshness.ts';
 import type { ListName, ReadKey } from './read-key.ts';
 import { answerFrom } from './snapshot.ts';
@@ -20,8 +20,8 @@ interface AcceptedEntry {
   readonly isStale: boolean;
 }
 
-/** Whether one list shows the whole store, as the last list of all pets showed it. */
-export type StoreSize = 'large' | 'small' | 'unknown';
+/** Whether one response shows the whole list, as the last one did. */
+export type ListSize = 'large' | 'small' | 'unknown';
 
 interface StoredSnapshot {
   readonly snapshot: Snapshot;
@@ -47,11 +47,10 @@ export class PetCache {
     return this.#generation;
   }
 
-  /** The size of the pet store. */
-  get storeSize(): StoreSize {
-    const all = this.#snapshots.get('all');
-    if (!all) return 'unknown';
-    return all.snapshot.isComplete ? 'small' : 'large';
+  sizeOf(list: ListName): ListSize {
+    const last = this.#snapshots.get(list)?.snapshot;
+    if (!last) return 'unknown';
+    return last.isComplete ? 'small' : 'large';
   }
 
   /** Returns the latest entry of this generation, however old. */
@@ -84,11 +83,11 @@ export class PetCache {
 
   /** Returns the lists of this generation that were called for at this moment or later. */
   freshLists(sinceMs: number): Set<ListName> {
-    const isFresh = (list: ListName) => {
-      const stored = this.#snapshots.get(list);
-      return stored?.generation === this.#generation && stored.snapshot.asOfMs >= sinceMs;
-    };
-    return new Set(LISTS.filter(isFresh));
+    const fresh = new Set<ListName>();
+    for (const [key, { snapshot, generation }] of this.#snapshots) {
+      if (isList(key) && generation === this.#generation && snapshot.asOfMs >= sinceMs) fresh.add(key);
+    }
+    return fresh;
   }
 
   /** Stores a snapshot of this generation, unless a newer one is there. */
@@ -128,7 +127,7 @@ export class PetCache {
   #latest(key: ReadKey, fromGeneration: number): CachedEntry | undefined {
     let best: Snapshot | undefined;
     let found: Found | undefined;
-    for (const call of isList(key) ? [key, 'all' as const] : [key, ...LISTS]) {
+    for (const call of callsFor(key)) {
       const stored = this.#snapshots.get(call);
       if (!stored || stored.generation < fromGeneration) continue;
       if (best && best.asOfMs >= stored.snapshot.asOfMs) continue;

@@ -12,14 +12,15 @@ const MAX_BYTES = 200_000_000;
 const HEAP_SHARE = 0.25;
 /** A snapshot without its pets. */
 const SNAPSHOT_BYTES = 500;
-/** The places of a pet in a list and a map. */
-const PLACE_BYTES = 120;
+/** The places of a pet in a map and in a list. */
+const MAP_PLACE_BYTES = 80;
+const LIST_PLACE_BYTES = 20;
 
 /** Bounds the memory that the snapshots of all callers take together: the least recently used go first. */
 export class SnapshotMemory {
   readonly #owners = new LRUCache<Snapshot, SnapshotOwner>({
     maxSize: heapShare(HEAP_SHARE, MAX_BYTES),
-    sizeCalculation: (_owner, { pets }) => pets.reduce((sum, pet) => sum + petBytes(pet) + PLACE_BYTES, SNAPSHOT_BYTES),
+    sizeCalculation: (_owner, snapshot) => bytesOf(snapshot),
     dispose: (owner, snapshot) => owner.forget(snapshot),
   });
 
@@ -35,4 +36,9 @@ export class SnapshotMemory {
   delete(snapshot: Snapshot): void {
     this.#owners.delete(snapshot);
   }
+}
+
+function bytesOf({ pets, lists }: Snapshot): number {
+  const ofPets = pets.reduce((sum, pet) => sum + petBytes(pet) + MAP_PLACE_BYTES, SNAPSHOT_BYTES);
+  return lists.values().reduce((sum, list) => sum + list.length * LIST_PLACE_BYTES, ofPets);
 }

@@ -1,7 +1,7 @@
 import type { Int64 } from '../../int64.ts';
-import { PET_STATUSES, isSamePet } from '../../pet.ts';
+import { isSamePet } from '../../pet.ts';
 import type { Pet } from '../../pet.ts';
-import { isList } from './read-key.ts';
+import { ALL_PETS, isList, narrowerLists } from './read-key.ts';
 import type { ListName, ReadKey } from './read-key.ts';
 
 /** What one upstream call showed. */
@@ -31,7 +31,7 @@ type FindEarlier = (key: ReadKey) => Found | undefined;
  */
 export function answerFrom({ key: call, isComplete, byId, lists }: Snapshot, key: ReadKey): Found | undefined {
   if (isList(key)) return lists.get(key);
-  return byId.get(key) ?? (call === key || (call === 'all' && isComplete) ? null : undefined);
+  return byId.get(key) ?? (call === key || (call === ALL_PETS && isComplete) ? null : undefined);
 }
 
 export function listSnapshot(
@@ -43,11 +43,8 @@ export function listSnapshot(
   const all = list.pets.map((pet) => reusedPet(pet, findEarlier));
   const pets = reusedList(key, all, findEarlier);
   const lists = new Map<ListName, readonly Pet[]>([[key, pets]]);
-  if (key === 'all' && list.complete) {
-    for (const status of PET_STATUSES) {
-      const ofStatus = pets.filter((pet) => pet.status === status);
-      lists.set(status, reusedList(status, ofStatus, findEarlier));
-    }
+  if (list.complete) {
+    for (const [name, shown] of narrowerLists(key, pets)) lists.set(name, reusedList(name, shown, findEarlier));
   }
   return { key, asOfMs, pets, isComplete: list.complete, byId: new Map(pets.map((pet) => [pet.id, pet])), lists };
 }

@@ -3,6 +3,7 @@ import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { ReadsAndWrites } from '../../caller/cost-estimate.ts';
 import type { CheckedOptions } from '../../settings.ts';
+import { listOf } from '../../reads/cache/read-key.ts';
 import type { ReadKey } from '../../reads/cache/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
@@ -73,7 +74,7 @@ async function dryExecute(args: ExecutionArgs): Promise<{ wanted: ReadsAndWrites
   const contextValue: ResolverContext = {
     pets: {
       list(status) {
-        reads.push(status ?? 'all');
+        reads.push(listOf(status));
         return null as never;
       },
       byId(id) {

@@ -2,6 +2,7 @@ import { Kind, visit } from 'graphql';
 import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../../errors.ts';
 import type { Limits } from '../../settings.ts';
+import { LISTS } from '../../reads/cache/read-key.ts';
 import { rootFieldSizes } from '../../schema/field-size.ts';
 import type { FieldSize } from '../../schema/field-size.ts';
 import { schema } from '../../schema/schema.ts';
@@ -14,7 +15,7 @@ const MAX_REPEATS = 100;
 /** An id or a write can cost a call, or an error. */
 const CALL_COST = 20;
 /** A call for each list that there is, and one more that may save others. */
-const LIST_CALLS = 5;
+const LIST_CALLS = LISTS.length + 1;
 const ROOT_FIELD_SIZES = rootFieldSizes(schema);
 /** Lists of the schema that introspection shows, at their mean length. */
 const INTROSPECTION_SIZES = new Map([

@@ -243,14 +243,14 @@ const reads: readonly Mutant[] = [
   {
     name: 'any-list-is-complete',
     rule: 'only a complete list of all pets answers the others',
-    from: "if (key === 'all' && list.complete) {",
-    to: "if (key === 'all') {",
+    from: '  if (list.complete) {\n    for (const [name, shown] of narrowerLists',
+    to: '  {\n    for (const [name, shown] of narrowerLists',
   },
   {
     name: 'absence-by-any-list',
     rule: 'only a complete list proves that there is no such pet',
-    from: "(call === 'all' && isComplete) ? null",
-    to: "call === 'all' ? null",
+    from: '(call === ALL_PETS && isComplete) ? null',
+    to: 'call === ALL_PETS ? null',
   },
   {
     name: 'cache-before-write',
@@ -273,13 +273,13 @@ const reads: readonly Mutant[] = [
   {
     name: 'all-of-a-large-store',
     rule: 'the list of a large store is not called for other lists',
-    from: "if (facts.size === 'large' || !first) return false;",
+    from: "if (size === 'large' || !first) return false;",
     to: 'if (!first) return false;',
   },
   {
     name: 'no-list-of-all',
     rule: 'one list of all pets replaces several calls',
-    from: "if (facts.size === 'large' || !first) return false;",
+    from: "if (size === 'large' || !first) return false;",
     to: 'return false;',
   },
   {
