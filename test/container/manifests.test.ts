@@ -87,7 +87,13 @@ describe('kubernetes.yaml', () => {
 });
 
 describe('alerts.yaml', () => {
-  const rules: { alert: string; expr: string }[] = parse(textOf('alerts.yaml')).groups[0].rules;
+  const rules: Rule[] = parse(textOf('alerts.yaml')).groups[0].rules;
+
+  test('has names that Prometheus takes, and whole sentences', () => {
+    const names = rules.flatMap(({ labels, annotations }) => Object.keys({ ...labels, ...annotations }));
+    for (const name of names) expect(name).toMatch(/^[a-zA-Z_]\w*$/);
+    expect(rules.filter(({ annotations }) => !/^\S.*\.$/.test(annotations['summary'] ?? ''))).toEqual([]);
+  });
 
   test('has six rules, each by series that petql has from its start or once the first one matters', async () => {
     expect(rules).toHaveLength(6);
@@ -110,6 +116,13 @@ describe('alerts.yaml', () => {
     }
   });
 });
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
 
 async function samplesOf({ adminOrigin }: { readonly adminOrigin: string }): Promise<string[]> {
   return (await (await fetch(`${adminOrigin}/metrics`)).text()).split('\n');

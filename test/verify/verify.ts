@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
+import { alerts } from './alerts.ts';
 import { bench } from './bench.ts';
 import { fuzz } from './fuzz.ts';
 import { kills, mutants } from './mutants.ts';
@@ -14,7 +15,18 @@ import { soak } from './soak.ts';
 import type { Check, Suite } from './suite.ts';
 import { throttle } from './throttle.ts';
 
-const SUITES: Readonly<Record<string, Suite>> = { smoke, throttle, soak, fuzz, siege, oracle, bench, mutants, kills };
+const SUITES: Readonly<Record<string, Suite>> = {
+  smoke,
+  throttle,
+  soak,
+  fuzz,
+  siege,
+  oracle,
+  bench,
+  mutants,
+  kills,
+  alerts,
+};
 
 const USAGE = `Usage: npm run verify -- SUITE [options]
 

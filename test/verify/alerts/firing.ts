@@ -1,0 +1,39 @@
+/** Series with a sample each minute, from minute 0, and when they make an alert fire. */
+export type Firing = {
+  readonly alert: string;
+  /** The values of each series, as promtool writes them: `0+1x9` counts up, nine times by one. */
+  readonly series: Readonly<Record<string, string>>;
+  /** The labels that the alert has from its series. */
+  readonly on?: Readonly<Record<string, string>>;
+} & (
+  | { readonly firesAtMinute: number; readonly silentUntilMinute?: never }
+  | { readonly firesAtMinute?: never; readonly silentUntilMinute: number }
+);
+
+const calls = (status: string, reason: string) =>
+  `petql_upstream_calls_total{operation="listPets",status="${status}",reason="${reason}"}`;
+const operations = (outcome: string) => `petql_operations_total{type="query",outcome="${outcome}"}`;
+
+/** Each alert, in the order of alerts.yaml, with the series that make it fire, and those that must not. */
+export const FIRING: readonly Firing[] = [
+  { alert: 'PetqlRateLimited', series: { [calls('429', 'rate-limited')]: '0x4 1x5' }, firesAtMinute: 5 },
+  {
+    alert: 'PetqlQuotaNearlyUsed',
+    series: { 'petql_quota_used_share_max{plan="Free",window="DAY"}': '0.5x4 0.95x5' },
+    on: { plan: 'Free' },
+    firesAtMinute: 5,
+  },
+  {
+    alert: 'PetqlRedisUnavailable',
+    series: { 'petql_redis_up{instance="a"}': '1x9', 'petql_redis_up{instance="b"}': '1x4 0x5' },
+    on: { instance: 'b' },
+    firesAtMinute: 6,
+  },
+  { alert: 'PetqlOutcomeUnknown', series: { [operations('OUTCOME_UNKNOWN')]: '0x4 1x5' }, firesAtMinute: 5 },
+  {
+    alert: 'PetqlUpstreamFailing',
+    series: { [operations('OK')]: '0+60x20', [operations('GATEWAY_TIMEOUT')]: '0x4 0+60x10' },
+    firesAtMinute: 11,
+  },
+  { alert: 'PetqlBug', series: { [operations('INTERNAL_SERVER_ERROR')]: '0x4 1x5' }, firesAtMinute: 5 },
+];
