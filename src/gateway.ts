@@ -11,6 +11,7 @@ import { createGraphqlServer } from './server/graphql-server.ts';
 import { createFetchHandler } from './server/http/fetch-handler.ts';
 import type { Health } from './server/http/health.ts';
 import { createNodeHandler } from './server/http/node-handler.ts';
+import { RequestBodies } from './server/http/request-body.ts';
 import type { RequestHandler } from './server/listener.ts';
 import type { Execute } from './server/operation.ts';
 import { readTrustedDocuments } from './server/plugins/trusted-documents.ts';
@@ -121,9 +122,10 @@ function assemble(
   opened.defer(() => void callers.close());
 
   const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events, spans });
+  const bodies = new RequestBodies(checked.maxBodyBytes);
   return {
-    fetch: createFetchHandler(respond, checked.maxBodyBytes),
-    handle: createNodeHandler(respond, checked.maxBodyBytes),
+    fetch: createFetchHandler(respond, bodies),
+    handle: createNodeHandler(respond, bodies),
     execute: createExecute(respond, checked),
     schema,
     admin: metrics && createAdmin(sources, metrics, log),

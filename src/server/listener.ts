@@ -26,7 +26,7 @@ const OPTIONS = {
   joinDuplicateHeaders: true,
 };
 
-/** Bounds the memory of request bodies: connections times `maxBodyBytes`. */
+/** Bounds the memory of headers and small bodies. Large bodies have a bound of their own. */
 const MAX_CONNECTIONS = 5_000;
 
 export interface Listener {

@@ -25,6 +25,7 @@ const REDIS_KEYS = { attacks: KEYS, connections: 5, requests: 30_000, store: 're
 const SIEGES: Readonly<Record<string, Siege>> = {
   ...each(REQUESTS, { connections: 20 }),
   ...each(['clients-that-read-nothing'], { connections: 60 }),
+  ...each(['slow-bodies'], { connections: 4_000 }),
   ...each(DOCUMENTS, { connections: 20, requests: 40_000, maxGrownMb: MAX_GROWN_MB }),
   ...each(KEYS, { connections: 20, requests: 30_000 }),
   'keys-state-file': { ...REDIS_KEYS, store: 'state-file' },
@@ -39,7 +40,10 @@ const SIEGES: Readonly<Record<string, Siege>> = {
     prepare: ({ redis }) => redis?.server.command('CONFIG', 'SET', 'maxmemory', '16mb'),
     judge: async ({ redis }) => /errorstat_OOM.*/.exec((await redis?.server.command('INFO', 'errorstats')) ?? '')?.[0],
   },
-  'all-at-once': { attacks: [...REQUESTS, 'clients-that-read-nothing', ...DOCUMENTS, ...KEYS], connections: 2 },
+  'all-at-once': {
+    attacks: [...REQUESTS, 'clients-that-read-nothing', ...DOCUMENTS, ...KEYS],
+    connections: 2,
+  },
 };
 
 export const siege: Suite = {

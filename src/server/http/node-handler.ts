@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from '../listener.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http-message.ts';
-import { createBodyReader, jsonBody } from './request-body.ts';
-import type { RequestBody } from './request-body.ts';
+import { jsonBody } from './request-body.ts';
+import type { BodyReader, RequestBodies, RequestBody } from './request-body.ts';
 
 /** What Express and similar frameworks add to a request. */
 interface FrameworkRequest extends IncomingMessage {
@@ -11,31 +11,42 @@ interface FrameworkRequest extends IncomingMessage {
 }
 
 /** Serves Node's http server, and frameworks that are built on its requests and responses. */
-export function createNodeHandler(respond: Respond, maxBodyBytes: number): RequestHandler {
+export function createNodeHandler(respond: Respond, bodies: RequestBodies): RequestHandler {
   return (incoming: FrameworkRequest, outgoing) => {
-    readBody(incoming, maxBodyBytes, (body) => {
+    readBody(incoming, outgoing, bodies, (body) => {
       // A client that left while its body came needs no response.
       if (outgoing.closed) return;
       const response = respond(toHttpRequest(incoming, outgoing, body));
-      if (response instanceof Promise) void response.then((settled) => send(outgoing, settled));
-      else send(outgoing, response);
+      if (response instanceof Promise) void response.then((settled) => send(incoming, outgoing, settled));
+      else send(incoming, outgoing, response);
     });
   };
 }
 
-function readBody(incoming: FrameworkRequest, maxBytes: number, use: (body: RequestBody) => void): void {
-  if (incoming.readableEnded) return use(parsedBody(incoming.body, maxBytes));
-  const reader = createBodyReader(maxBytes);
-  incoming.on('data', (chunk: Buffer) => reader.add(chunk));
-  // A client that is cut off while it sends may never see its response.
-  incoming.on('end', () => use(reader.body()));
+/** Uses the body once it is there, or the error of one that cannot be used as soon as that is known. */
+function readBody(
+  incoming: FrameworkRequest,
+  outgoing: ServerResponse,
+  bodies: RequestBodies,
+  use: (body: RequestBody) => void,
+): void {
+  const reader = bodies.read();
+  outgoing.once('close', () => reader.release());
+  if (incoming.readableEnded) return use(parsedBody(incoming.body, reader, bodies));
+
+  let isUsed = false;
+  const useOnce = () => {
+    if (!isUsed) use(reader.body());
+    isUsed = true;
+  };
+  incoming.on('data', (chunk: Buffer) => reader.add(chunk) || useOnce());
+  incoming.on('end', useOnce);
 }
 
 /** The framework's body parser read the body before. */
-function parsedBody(body: unknown, maxBytes: number): RequestBody {
+function parsedBody(body: unknown, reader: BodyReader, { maxBytes }: RequestBodies): RequestBody {
   const isBytes = typeof body === 'string' || body instanceof Uint8Array;
   if (!isBytes) return jsonBody(body, maxBytes);
-  const reader = createBodyReader(maxBytes);
   reader.add(Buffer.from(body));
   return reader.body();
 }
@@ -84,15 +95,15 @@ function hasLeft({ closed, writableFinished }: ServerResponse): boolean {
 }
 
 /** Never throws: a framework's own `writeHead` may, which would end the program. */
-function send(outgoing: ServerResponse, response: HttpResponse): void {
+function send(incoming: IncomingMessage, outgoing: ServerResponse, response: HttpResponse): void {
   try {
-    write(outgoing, response);
+    write(incoming, outgoing, response);
   } catch {
     outgoing.destroy();
   }
 }
 
-function write(outgoing: ServerResponse, { status, headers, body }: HttpResponse): void {
+function write(incoming: IncomingMessage, outgoing: ServerResponse, { status, headers, body }: HttpResponse): void {
   // A framework may have timed out and responded.
   if (outgoing.headersSent) return void outgoing.end();
   const bytes = Buffer.byteLength(body);
@@ -100,5 +111,10 @@ function write(outgoing: ServerResponse, { status, headers, body }: HttpResponse
   if (status === 204) outgoing.writeHead(status, headers);
   else outgoing.writeHead(status, { ...headers, 'content-length': bytes });
   // ASCII needs no encoding.
-  outgoing.end(body, bytes === body.length ? 'latin1' : 'utf8');
+  const encoding = bytes === body.length ? 'latin1' : 'utf8';
+  if (incoming.readableEnded) return void outgoing.end(body, encoding);
+
+  // A client that is cut off while it sends may never see its response.
+  outgoing.write(body, encoding);
+  incoming.once('end', () => outgoing.end());
 }

@@ -1,30 +1,101 @@
 import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
+import { PetqlError } from '../../errors.ts';
+import { heapShare } from '../../heap.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { limitExceeded } from '../plugins/limit-exceeded.ts';
 
 /** The text of a body, or the error of one that cannot be read. */
 export type RequestBody = string | GraphQLError;
 
-/** Collects a body from its chunks, and none of them once it is too long. */
-export function createBodyReader(maxBytes: number) {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  return {
-    /** Returns whether the body is within its limit. */
-    add(chunk: Uint8Array): boolean {
-      bytes += chunk.length;
-      if (bytes <= maxBytes) chunks.push(chunk);
-      else chunks.length = 0;
-      return bytes <= maxBytes;
-    },
-    body(): RequestBody {
-      if (bytes > maxBytes) return bodyTooLong(maxBytes);
-      const whole = Buffer.concat(chunks, bytes);
-      // Decoding would replace bytes, and create a pet of another name.
-      return isUtf8(whole) ? whole.toString() : badRequest(NOT_UTF8, 400);
-    },
-  };
+/** Small bodies are always read: connections bound what they take together. */
+const SMALL_BYTES = 8_192;
+const MAX_LARGE_BYTES = 67_108_864;
+const HEAP_SHARE = 0.125;
+
+/** Memory of a chunk beside its bytes; measured. */
+const CHUNK_BYTES = 200;
+
+const RETRY_AFTER_SECONDS = 1;
+
+/** The bodies of all requests to a gateway, and the memory that large ones take together until their requests are over. */
+export class RequestBodies {
+  readonly maxBytes: number;
+  readonly #maxLargeBytes = heapShare(HEAP_SHARE, MAX_LARGE_BYTES);
+  /** Beyond the first bytes of each body, which are not counted. */
+  #largeBytes = 0;
+
+  constructor(maxBytes: number) {
+    this.maxBytes = maxBytes;
+  }
+
+  /** Starts to read a body. */
+  read(): BodyReader {
+    return new BodyReader(this);
+  }
+
+  /** Returns whether there is room for so many bytes more. */
+  hold(bytes: number): boolean {
+    const isHeld = this.#largeBytes + bytes <= this.#maxLargeBytes;
+    if (isHeld) this.#largeBytes += bytes;
+    return isHeld;
+  }
+
+  release(bytes: number): void {
+    this.#largeBytes -= bytes;
+  }
+}
+
+/** Collects one body from its chunks. Its user releases it when the request is over, however that ends. */
+export class BodyReader {
+  readonly #bodies: RequestBodies;
+  #chunks: Uint8Array[] = [];
+  #bytes = 0;
+  #heldBytes = 0;
+  /** Why the body cannot be used; nothing of it is kept then. */
+  #problem: GraphQLError | undefined;
+
+  constructor(bodies: RequestBodies) {
+    this.#bodies = bodies;
+  }
+
+  /** Returns whether the body can still be used. */
+  add(chunk: Uint8Array): boolean {
+    if (this.#problem) return false;
+
+    this.#bytes += chunk.length;
+    this.#chunks.push(chunk);
+    if (this.#bytes > this.#bodies.maxBytes) this.#reject(bodyTooLong(this.#bodies.maxBytes));
+    else if (!this.#holdChunks()) this.#reject(tooManyBodies());
+    return this.#problem === undefined;
+  }
+
+  body(): RequestBody {
+    if (this.#problem) return this.#problem;
+    const whole = Buffer.concat(this.#chunks, this.#bytes);
+    this.#chunks = [];
+    // Decoding would replace bytes, and create a pet of another name.
+    return isUtf8(whole) ? whole.toString() : badRequest(NOT_UTF8, 400);
+  }
+
+  release(): void {
+    this.#bodies.release(this.#heldBytes);
+    this.#heldBytes = 0;
+  }
+
+  #holdChunks(): boolean {
+    const bytes = this.#bytes + CHUNK_BYTES * this.#chunks.length - SMALL_BYTES;
+    if (bytes <= 0) return true;
+    if (!this.#bodies.hold(bytes - this.#heldBytes)) return false;
+    this.#heldBytes = bytes;
+    return true;
+  }
+
+  #reject(problem: GraphQLError): void {
+    this.#problem = problem;
+    this.#chunks = [];
+    this.release();
+  }
 }
 
 /** Returns a value that a program gives as JSON, such as the body that a body parser has read. */
@@ -41,6 +112,17 @@ export function bodyTooLong(maxBytes: number): GraphQLError {
   return graphqlError(limitExceeded('bodyBytes', maxBytes, undefined, 413));
 }
 
+function tooManyBodies(): GraphQLError {
+  return graphqlError(
+    new PetqlError('RATE_LIMITED', TOO_MANY_BODIES, {
+      details: { retryAfterMs: RETRY_AFTER_SECONDS * 1_000 },
+      httpStatus: 503,
+      httpHeaders: { 'retry-after': String(RETRY_AFTER_SECONDS), connection: 'close' },
+    }),
+  );
+}
+
+const TOO_MANY_BODIES = 'petql reads too many large request bodies at once. Retry later, or send a shorter body.';
 const NOT_UTF8 = 'Expected a body in UTF-8 without a Content-Encoding.';
 const NO_JSON = 'Expected variables that JSON can hold: no circular references, and no thousands of levels.';
 

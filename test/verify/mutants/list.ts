@@ -514,6 +514,20 @@ const server: readonly Mutant[] = [
     to: 'return true ?',
   },
   {
+    name: 'any-large-bodies',
+    rule: 'bodies that are being read have a bound of memory together',
+    from: 'const isHeld = this.#largeBytes + bytes <= this.#maxLargeBytes;',
+    to: 'const isHeld = true;',
+    alsoRun: 'security/slow-bodies',
+  },
+  {
+    name: 'bodies-keep-their-memory',
+    rule: 'a body gives its memory back when its request is over',
+    from: "outgoing.once('close', () => reader.release());",
+    to: '',
+    alsoRun: 'security/slow-bodies',
+  },
+  {
     name: 'response-cache-of-any-key',
     rule: 'a cached response is for one API key',
     from: "const KEY_HEADERS = ['authorization', ",

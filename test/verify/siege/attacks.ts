@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { between, createRandom } from '../../support/random.ts';
+import { startSlowBody } from '../../support/slow-body.ts';
 import { COSTLY_DOCUMENTS } from '../costly-documents.ts';
 
 /** What the worker does. */
@@ -36,6 +37,10 @@ const random = createRandom(order?.seed ?? 1);
 const stopping = new AbortController();
 
 const DOCUMENTS = COSTLY_DOCUMENTS.map(({ maxSize, of }) => of(maxSize));
+/** Thousands of clients that connect in one moment would hold the event loop, whatever they send. */
+const MAX_START_MS = 3_000;
+const SLOW_LENGTH = 61_440;
+const SLOW_PART = Buffer.alloc(60_000, ' ');
 const IDS = [Array.from({ length: 100 }, (_, id) => String(id)), Array.from({ length: 15_000 }, () => ({}))];
 const CREATE = 'mutation ($input: CreatePetInput!) { createPet(input: $input) { pet { id } } }';
 
@@ -57,6 +62,16 @@ export const ATTACKS = {
       // A body that never ends, of a client that leaves.
       const body = new ReadableStream({ start: (stream) => stream.enqueue(Buffer.from('{"query":"{ pets { i')) });
       return post('half', body, { signal: AbortSignal.timeout(between(random, 0, 100)), duplex: 'half' });
+    },
+  },
+  'slow-bodies': {
+    isLost: true,
+    send: async () => {
+      await setTimeout(between(random, 0, MAX_START_MS));
+      const body = startSlowBody(order.endpoint, SLOW_PART, SLOW_LENGTH);
+      stopping.signal.addEventListener('abort', body.destroy, { once: true });
+      await body.closed;
+      return 0;
     },
   },
   'large-bodies': {
