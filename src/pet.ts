@@ -13,6 +13,9 @@ export interface Pet {
   readonly status: PetStatus | undefined;
 }
 
+/** A value for each field of a pet: one that is missing does not compile. */
+export type EachField<Value> = { readonly [Name in keyof Pet]-?: Value };
+
 /** What petql does with the values of one field. */
 interface Field<Value> {
   readonly isSame: (one: Value, other: Value) => boolean;

@@ -1,7 +1,7 @@
 import { int64FromJson, parseInt64 } from '../int64.ts';
 import { parseLosslessJson, bareNumber } from '../lossless-json.ts';
 import { PET_STATUSES } from '../pet.ts';
-import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import type { EachField, NewPet, Pet, PetStatus } from '../pet.ts';
 import { MAX_PETS } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
 
@@ -139,7 +139,7 @@ function isPetStatus(value: unknown): value is PetStatus {
   return (PET_STATUSES as readonly unknown[]).includes(value);
 }
 
-function wirePet({ id, name, categoryId, status }: Pet): object {
+function wirePet({ id, name, categoryId, status }: Pet): EachField<unknown> {
   return { id: bareNumber(id), name, categoryId: bareNumber(categoryId), status };
 }
 

@@ -1,19 +1,24 @@
 import { resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { Int64 } from '../int64.ts';
-import type { Pet, PetStatus } from '../pet.ts';
+import { PET_STATUSES } from '../pet.ts';
+import type { EachField, Pet, PetStatus } from '../pet.ts';
 import { seedPets } from './seed.ts';
 import type { SeedPet } from './seed.ts';
 
 /** Bounds the ids that the store gives, not those of seeds. Pets with the longest names take 90 MB. */
 export const MAX_PETS = 50_000;
 
-const SETUP = `
-  PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;
-  CREATE TABLE IF NOT EXISTS pet (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, categoryId INTEGER NOT NULL, status TEXT
-  ) STRICT`;
+/** The columns of the table. One that is added later may be NULL, since a file of before has no values for it. */
+const COLUMNS: EachField<string> = {
+  id: 'INTEGER PRIMARY KEY',
+  name: 'TEXT NOT NULL',
+  categoryId: 'INTEGER NOT NULL',
+  status: 'TEXT',
+};
+const NAMES = Object.keys(COLUMNS);
+const PRAGMAS = 'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000';
 
 /** The pets in SQLite: in a file, or in memory. */
 export class PetStore {
@@ -33,12 +38,14 @@ export class PetStore {
     // Resolved: SQLite gives some names, and all that begin with `file:`, another meaning.
     const path = file === undefined ? ':memory:' : resolve(file);
     this.#database = new DatabaseSync(path, { readBigInts: true });
-    this.#database.exec(SETUP);
+    this.#createTable();
 
     this.#list = this.#database.prepare('SELECT * FROM pet WHERE ? IN (status, 0) ORDER BY id LIMIT ?');
     this.#get = this.#database.prepare('SELECT * FROM pet WHERE id = ?');
     this.#max = this.#database.prepare('SELECT max(id) AS id FROM pet WHERE id <= ?');
-    this.#insert = this.#database.prepare('INSERT INTO pet VALUES (?, ?, ?, ?) RETURNING *');
+    this.#insert = this.#database.prepare(
+      `INSERT INTO pet (${NAMES.join()}) VALUES (${NAMES.map((name) => `:${name}`).join()}) RETURNING *`,
+    );
 
     if (this.list(1).length > 0) return;
     this.#database.exec('BEGIN IMMEDIATE');
@@ -62,14 +69,38 @@ export class PetStore {
   add({ id, name, categoryId, status }: SeedPet): Pet | undefined {
     const newId = BigInt(id ?? 1 + Number(this.#max.get(MAX_PETS)?.['id'] ?? 0));
     if (id === undefined && newId > MAX_PETS) return undefined;
-    return this.#insert.all(newId, name, BigInt(categoryId), status ?? null).map(petOf)[0];
+    const row: EachField<SQLInputValue> = {
+      id: newId,
+      name,
+      categoryId: BigInt(categoryId),
+      status: status ?? null,
+    };
+    return this.#insert.all(row).map(petOf)[0];
   }
 
   close(): void {
     this.#database.close();
   }
+
+  /** Creates the table, or adds the columns that a file of an earlier version lacks. */
+  #createTable(): void {
+    const columns = Object.entries(COLUMNS).map((column) => column.join(' '));
+    this.#database.exec(`${PRAGMAS}; CREATE TABLE IF NOT EXISTS pet (${columns.join()}) STRICT`);
+
+    const found = this.#database.prepare("SELECT name FROM pragma_table_info('pet')").all();
+    for (const [index, name] of NAMES.entries()) {
+      if (found.every((column) => column['name'] !== name)) {
+        this.#database.exec(`ALTER TABLE pet ADD COLUMN ${columns[index]}`);
+      }
+    }
+  }
 }
 
-function petOf({ id, name, categoryId, status }: Record<string, SQLOutputValue>): Pet {
-  return { id: String(id), name, categoryId: String(categoryId), status: status ?? undefined } as Pet;
+function petOf(row: Record<string, SQLOutputValue>): EachField<unknown> & Pet {
+  return {
+    id: String(row['id']) as Int64,
+    name: String(row['name']),
+    categoryId: String(row['categoryId']) as Int64,
+    status: PET_STATUSES.find((status) => status === row['status']),
+  };
 }

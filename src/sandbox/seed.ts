@@ -11,6 +11,13 @@ const NAMES = (
   'Nala Otis Pepper Quincy Rosie Simba Tilly Umber Violet Willow Xena Yoshi Ziggy'
 ).split(' ');
 const CATEGORIES = 8;
+/** Its ids are no exact doubles. */
+const METHUSELAH: SeedPet = {
+  id: '9007199254740993' as Int64,
+  name: 'Methuselah',
+  categoryId: '9007199254740995' as Int64,
+  status: 'available',
+};
 
 /**
  * Returns the pets of a new store, always the same 250: 140 available, which is more than one list can show, 60 pending, 40 sold
@@ -25,8 +32,7 @@ export function seedPets(): SeedPet[] {
       status: statusOf(index),
     };
   });
-  const [id, categoryId] = ['9007199254740993', '9007199254740995'] as Int64[];
-  return [...pets, { id, name: 'Methuselah', categoryId, status: 'available' } as SeedPet];
+  return [...pets, METHUSELAH];
 }
 
 /** Mixes the statuses, so that the first list has every one: 7 is prime to 249, so each place comes once. */

@@ -1,4 +1,4 @@
-import type { Pet } from '../pet.ts';
+import type { EachField, Pet } from '../pet.ts';
 import { builder } from './builder.ts';
 
 export const petStatus = builder.enumType('PetStatus', {
@@ -12,20 +12,21 @@ export const petStatus = builder.enumType('PetStatus', {
 
 export const pet = builder.objectRef<Pet>('Pet').implement({
   description: 'A pet of the pet API.',
-  fields: (t) => ({
-    id: t.exposeID('id', {
-      nullable: false,
-      description: 'An int64 as a string of digits, so that no client rounds it.',
-    }),
-    name: t.exposeString('name', { nullable: false, description: 'The name of the pet.' }),
-    categoryId: t.exposeID('categoryId', {
-      nullable: false,
-      description: 'The category of the pet, an int64 as a string of digits.',
-    }),
-    status: t.expose('status', {
-      type: petStatus,
-      description:
-        'Null when the pet API gives none, or one that petql does not know. Such a pet is in no list with a status filter.',
-    }),
-  }),
+  fields: (t) =>
+    ({
+      id: t.exposeID('id', {
+        nullable: false,
+        description: 'An int64 as a string of digits, so that no client rounds it.',
+      }),
+      name: t.exposeString('name', { nullable: false, description: 'The name of the pet.' }),
+      categoryId: t.exposeID('categoryId', {
+        nullable: false,
+        description: 'The category of the pet, an int64 as a string of digits.',
+      }),
+      status: t.expose('status', {
+        type: petStatus,
+        description:
+          'Null when the pet API gives none, or one that petql does not know. Such a pet is in no list with a status filter.',
+      }),
+    }) satisfies EachField<unknown>,
 });

@@ -108,7 +108,7 @@ test('a pet with another id than the one asked for is an error', async () => {
 
 test('an unknown status is null and one log line, in lists, by id and on create', async () => {
   await using gateway = await startGateway();
-  const strange = { id: 1, name: 'Ada', categoryId: 3, status: 'reserved', owner: { secret: 1 } };
+  const strange = { id: 1, name: 'Ada', categoryId: 3, status: 'no-such-status', owner: { secret: 1 } };
   gateway.petApi.fault = [on('list', { body: JSON.stringify([strange, PET]) }), { body: JSON.stringify(strange) }];
   const sold = { id: '3', status: 'SOLD' };
   const { data, errors } = await gateway.query('{ pets { id status } sold: pets(status: SOLD) { id status } }');
@@ -119,7 +119,7 @@ test('an unknown status is null and one log line, in lists, by id and on create'
   expect((await gateway.query('{ pet(id: "1") { id status } }')).data).toEqual({ pet: { id: '1', status: null } });
   const lines = gateway.logLines.filter(({ petId }) => petId !== undefined);
   expect(lines).toMatchObject([{ level: 40, petId: '1' }]);
-  expect(JSON.stringify(lines)).not.toMatch(/Ada|reserved|secret/);
+  expect(JSON.stringify(lines)).not.toMatch(/Ada|no-such-status|secret/);
 });
 
 test('int64s and names pass both ways unchanged, and a created pet is readable at once', async () => {

@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
+import { PET_STATUSES } from '../../src/pet.ts';
+import type { EachField } from '../../src/pet.ts';
+import { LIST_NAME } from '../../src/reads/cache/shared-documents.ts';
 import type { RedisConnection } from '../../src/store/redis.ts';
+import { on } from '../support/pet-api/fault.ts';
 import { createRedis } from '../support/redis-double.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const CREATE =
   'mutation { createPet(input: { name: "Ada", categoryId: 1, idempotencyKey: "one" }) { pet { id name } } }';
+
+/** A pet with each field, as the pet API sends it: one that is missing here does not compile. */
+const PET: EachField<unknown> = { id: 1, name: 'Ada', categoryId: 1, status: 'sold' };
 
 /** Another petql, before or after this one, may read these documents: a format that changes needs a new version in its name. */
 test('each kind of document has the format that the version in its name stands for', async () => {
@@ -17,6 +24,7 @@ test('each kind of document has the format that the version in its name stands f
     plan: 'pro',
   });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
+  gateway.petApi.fault = on('all', { body: JSON.stringify([PET]) });
   for (const document of ['{ pets { id } }', CREATE, '{ pets { id } }']) {
     await gateway.execute({ document, apiKey: 'demo-pro', cacheControl: 'no-cache' });
   }
@@ -149,6 +157,10 @@ type Json = Record<string, any>;
 function nameless({ name: _name, ...pet }: Json): Json {
   return pet;
 }
+
+test('a shared list has the statuses that the version in its name stands for', () => {
+  expect([LIST_NAME, PET_STATUSES]).toEqual(['list:1', ['available', 'pending', 'sold']]);
+});
 
 /** A connection that notes the shape of the last text that is written under each name. */
 function watched(documents: Map<string, unknown>): RedisConnection {

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, onTestFinished, test } from 'vitest';
 import { startPetql } from '../support/run-petql.ts';
 import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 
@@ -23,6 +24,21 @@ test('onCall gets every call in order: its time, key, body and status', async ()
     { ...later, method: 'GET', path: '/pets/1', status: 429 },
     { ...later, method: 'POST', path: '/pets', key: 'no-such-key', status: 401 },
   ]);
+});
+
+test('a --sandbox-file of a version without a column of now gets it, and keeps its pets', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'petql-sandbox-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'pets.sqlite');
+  const before = new DatabaseSync(file);
+  before.exec('CREATE TABLE pet (id INTEGER PRIMARY KEY, name TEXT NOT NULL, categoryId INTEGER NOT NULL) STRICT');
+  before.exec("INSERT INTO pet VALUES (7, 'Ada', 1)");
+  before.close();
+  await using sandbox = await startTestSandbox({ file });
+  const created = await sandbox.call('POST /pets', { body: '{"name":"Balu","categoryId":2,"status":"sold"}' });
+  expect(created.body).toEqual({ id: 8, name: 'Balu', categoryId: 2, status: 'sold' });
+  const { body } = await sandbox.call('GET /pets');
+  expect(body).toEqual([{ id: 7, name: 'Ada', categoryId: 1 }, created.body]);
 });
 
 test('created pets outlive kill -9 in --sandbox-file, and no id comes twice', async () => {

@@ -159,13 +159,21 @@ export function createPetApi(options: PetApiOptions): PetApi {
 
 const NOTHING = { status: 0, headers: {}, body: Buffer.alloc(0) };
 
+const KINDS: Readonly<Record<string, CallKind>> = {
+  'GET /pets': 'list',
+  'GET /pets/{petId}': 'get',
+  'POST /pets': 'create',
+};
+
 function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   const { method, headers, body } = sent;
   const path = sent.path.replace(/^\/v1(?=\/)/, '');
   const key = String(headers['authorization'] ?? '').replace('Bearer ', '');
   const name = body === '' ? undefined : (JSON.parse(body) as { name: string }).name;
   const [, id, query] = /^\/pets(?:\/(-?\d+))?(?:\?(.*))?$/.exec(path) ?? [];
-  const kind: CallKind = method === 'POST' ? 'create' : id === undefined ? 'list' : 'get';
+  const kind = KINDS[`${method} /pets${id === undefined ? '' : '/{petId}'}`];
+  // A fault or a checker that took it for another kind would judge it wrongly.
+  if (!kind) throw new Error(`the double of the pet API has no ${method} ${path}`);
   const listed = new URLSearchParams(query).get('status') ?? 'all';
   const target = (kind === 'create' ? 'create' : (id ?? listed)) as CallTarget;
   return { ...sent, path, key, kind, target, name, atMs };
