@@ -58,10 +58,17 @@ const OVER: [limit: string, name: string, document: string][] = [
     `query ($n: Int) { ${times(60, (k) => `a${k}: pets(limit: $n) { id name categoryId status }`)} }`,
   ],
   ['repeats', 'one field 101 times', `{ ${'pets { id } '.repeat(101)} }`],
+  ['repeats', 'one field without selections 101 times', `{ pets { ${'id '.repeat(101)} } }`],
+  ['repeats', 'one unknown field 990 times', `{ ${'f '.repeat(990)} }`],
   [
     'repeats',
     'one field 101 times, 51 times each',
     `{ ${times(2, () => `__schema { ${'types { name } '.repeat(51)} }`)} }`,
+  ],
+  [
+    'comparisons',
+    'one field 900 times in inline fragments',
+    `{ ${times(9, () => `... { ${'__typename '.repeat(100)} }`)} }`,
   ],
   ['nameLength', 'an alias of 256 characters', `{ ${'x'.repeat(256)}: __typename }`],
   ['nameLength', 'an unknown field of 60,000 characters', `{ ${'x'.repeat(60_000)} }`],
@@ -72,6 +79,7 @@ const OVER: [limit: string, name: string, document: string][] = [
 const WITHIN: [name: string, document: string][] = [
   ['100 aliases', aliases(100)],
   ['one field 100 times', `{ ${'pets { id } '.repeat(100)} }`],
+  ['one field without selections 100 times', `{ pets { ${'id '.repeat(100)} } }`],
   ['an alias of 255 characters', `{ ${'x'.repeat(255)}: __typename }`],
   ['80 fragments', `{ pets { ${times(80, (k) => `...f${k}`)} } } ${times(80, (k) => `fragment f${k} on Pet { id }`)}`],
   ['75 pets', `{ ${times(75, (k) => `p${k}: pet(id: "${k}") { id name }`)} }`],
@@ -179,6 +187,15 @@ test('creates count as upstream calls, through fragments and aliases', async () 
   const answer = await own.query(`mutation { a: ${create} ...F } fragment F on Mutation { b: ${create} c: ${create} }`);
   expect(answer.errors).toMatchObject([{ extensions: { code: 'LIMIT_EXCEEDED', limit: 'upstreamCalls' } }]);
   expect(own.petApi.log).toHaveLength(0);
+});
+
+test('what is wrong in many places is said once', async () => {
+  const { errors } = await gateway.query('{ __typename @a @a pets { nope id @b } sold: pets { nope @a id @b } }');
+  expect(errors?.map(({ message }) => message)).toEqual([
+    'Unknown directive "@a".',
+    'Cannot query field "nope" on type "Pet". Did you mean "name"?',
+    'Unknown directive "@b".',
+  ]);
 });
 
 test('a document of many kilobytes gets no suggestions, and errors far down no place', async () => {

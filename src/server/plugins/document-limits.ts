@@ -74,14 +74,27 @@ const LONG_TEXT = 10_000;
 const MAX_LINES = 500;
 const MAX_ERRORS = 20;
 
-/** @returns the errors of an invalid document; of cyclic fragments first, since other rules may overflow the stack on those. */
+/** The budget of graphql-js for fields that may conflict, and what it says where a document exceeds that. */
+const MAX_COMPARISONS = 500_000;
+const TOO_MANY_COMPARISONS = 'Validation aborted.';
+
+/**
+ * @returns the errors of an invalid document, each message once, since one name can be wrong in many places. Those of cyclic
+ * fragments come first: other rules may overflow the stack on such.
+ */
 export function validationErrors(document: DocumentNode, { introspection }: CheckedOptions): readonly GraphQLError[] {
   const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   // Suggestions cost time by the length of the names.
   const isLongText = (document.loc?.source.body.length ?? Infinity) > LONG_TEXT;
   const options = { maxErrors: MAX_ERRORS, hideSuggestions: !introspection || isLongText };
   const cycles = validate(schema, document, [NoFragmentCyclesRule], options);
-  return cycles.length > 0 ? cycles : validate(schema, document, rules, options);
+  const errors = cycles.length > 0 ? cycles : validate(schema, document, rules, options);
+  const messages = errors.map(({ message }) => message);
+  return errors.filter(({ message }, index) => messages.indexOf(message) === index).map(namedLimit);
+}
+
+function namedLimit(error: GraphQLError): GraphQLError {
+  return error.message === TOO_MANY_COMPARISONS ? graphqlError(limitExceeded('comparisons', MAX_COMPARISONS)) : error;
 }
 
 /** Memory of a cached document, and that of each token with its share of the tree; measured. */

@@ -20,6 +20,7 @@ const RULES = {
   depth: 'The document must have at most # levels of fields',
   nameLength: 'Names and aliases must have at most # characters',
   repeats: 'The document must have at most # fields of one response name',
+  comparisons: 'The validation of the document must compare fields at most # times',
   aliases: 'The document must have at most # aliases',
   cost: 'The document must have a cost of at most #',
   resultBytes: 'The data and errors of the result must have at most # bytes',

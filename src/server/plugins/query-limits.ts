@@ -10,7 +10,7 @@ import { limitExceeded } from './limit-exceeded.ts';
 
 /** A result has the names of its fields in each item of a list, and in the path of each error. */
 const MAX_NAME_LENGTH = 255;
-/** Validation compares each two fields of one response name with all that they select. */
+/** Validation compares each two fields of one response name, with all that they select. */
 const MAX_REPEATS = 100;
 /** An id or a write can cost a call, or an error. */
 const CALL_COST = 20;
@@ -43,20 +43,37 @@ export function queryLimitError(
   return cost > maxCost ? limitExceeded('cost', maxCost, cost) : undefined;
 }
 
-/** Returns the length of the longest name, and how often the document has a field with selections of one response name. */
+/**
+ * Returns the length of the longest name, and how often one response name occurs: of fields with selections in the whole
+ * document, of others in one selection set.
+ */
 function measureNames(document: DocumentNode): { readonly nameLength: number; readonly repeats: number } {
   let nameLength = 0;
-  const fields = new Map<string, number>();
+  let repeats = 0;
+  const fields: FieldNode[] = [];
   visit(document, {
     Name({ value }) {
       nameLength = Math.max(nameLength, value.length);
     },
-    Field({ name, alias, selectionSet }) {
-      const responseName = (alias ?? name).value;
-      if (selectionSet) fields.set(responseName, (fields.get(responseName) ?? 0) + 1);
+    Field(field) {
+      if (field.selectionSet) fields.push(field);
+    },
+    SelectionSet({ selections }) {
+      const leaves = selections.filter((one) => one.kind === Kind.FIELD && !one.selectionSet);
+      if (leaves.length > MAX_REPEATS) repeats = Math.max(repeats, maxRepeats(leaves as FieldNode[]));
     },
   });
-  return { nameLength, repeats: Math.max(0, ...fields.values()) };
+  return { nameLength, repeats: Math.max(repeats, maxRepeats(fields)) };
+}
+
+/** Returns how many of the fields have the most frequent response name. */
+function maxRepeats(fields: readonly FieldNode[]): number {
+  const counts = new Map<string, number>();
+  for (const { name, alias } of fields) {
+    const { value } = alias ?? name;
+    counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
+  return Math.max(0, ...counts.values());
 }
 
 /** Returns the maximum of upstream calls that an operation of the document can cost with any variables: for ids, and for lists. */

@@ -496,6 +496,18 @@ const server: readonly Mutant[] = [
     to: 'if (false)',
   },
   {
+    name: 'any-repeated-leaves',
+    rule: 'fields of one name in one selection are at most 100',
+    from: 'if (leaves.length > MAX_REPEATS)',
+    to: 'if (false)',
+  },
+  {
+    name: 'an-error-for-each-place',
+    rule: 'what is wrong in many places is one error',
+    from: 'messages.indexOf(message) === index',
+    to: 'true',
+  },
+  {
     name: 'any-result',
     rule: 'a result has at most 4 MiB',
     from: 'OperationTypeNode.MUTATION ? Infinity : MAX_RESULT_BYTES',
