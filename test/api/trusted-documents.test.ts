@@ -20,6 +20,7 @@ async function start(options: object = {}) {
   };
   return {
     ...gateway,
+    answer,
     post: (body: object) => answer(fetch(gateway.endpoint, { method: 'POST', headers, body: JSON.stringify(body) })),
     get: (query: string) => answer(fetch(`${gateway.endpoint}?${query}`, { headers })),
   };
@@ -71,6 +72,41 @@ test('where only trusted documents run, others do not run over HTTP, and do in p
   expect((await post({ query: FIRST })).code).toBeUndefined();
   const { errors } = await gateway.execute({ document: '{ pets { name } }', apiKey: 'demo-free' });
   expect(errors).toBeUndefined();
+});
+
+test('no trick runs another document where only trusted ones run', async () => {
+  const { post, get, answer, endpoint, petApi } = await start({ requireTrustedDocuments: true });
+  const query = '{ pets { name } }';
+  const documentId = 'd1d1d1d1';
+  const persistedQuery = { version: 1, sha256Hash: documentId };
+  const answers = [
+    await post({ query, documentId }),
+    await post({ query, id: documentId }),
+    await post({ query, extensions: { persistedQuery } }),
+    await post({ query: [FIRST, query] }),
+    await post({ query: { toString: FIRST } }),
+    await post({ query: `${FIRST} ${query}` }),
+    await post({ query: ` ${FIRST}` }),
+    await post({ documentId: [documentId, query] }),
+    await post({ documentId: 'constructor', query: null }),
+    await post({ documentId: query }),
+    await post([{ documentId }, { query }]),
+    await get(new URLSearchParams({ query, documentId }).toString()),
+    await get(`documentId=${documentId}&query=${encodeURIComponent(query)}`),
+    await get(`query=${encodeURIComponent(query)}&extensions=${JSON.stringify({ persistedQuery })}`),
+  ];
+  for (const body of [`{"__proto__":{"query":${JSON.stringify(query)}}}`, `{"query":"{ a }","query":"${query}"}`]) {
+    answers.push(
+      await answer(fetch(endpoint, { method: 'POST', headers: { ...headers, 'petql-dry-run': '1' }, body })),
+    );
+  }
+  const rejected = /^(?:BAD_USER_INPUT|PERSISTED_DOCUMENT_(?:NOT_FOUND|REQUIRED))$/;
+  expect(answers).toEqual(answers.map(() => ({ data: undefined, code: expect.stringMatching(rejected) })));
+  expect(petApi.log).toEqual([]);
+  // A POST ignores what its address says.
+  const url = `${endpoint}?query=${encodeURIComponent(query)}`;
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ documentId }) });
+  expect(await response.json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
 });
 
 describe('a manifest', () => {

@@ -227,3 +227,15 @@ test('a call that was not sent is not charged', async () => {
   gateway.petApi.fault = undefined;
   expect(await minuteOf(gateway, 'Ada')).toMatchObject({ used: 1 });
 });
+
+test('thousands of made-up visitors neither exceed the plan nor keep cached data from another one', async () => {
+  await using gateway = await start({ maxAgeMs: 60_000, maxWaitMs: 0 });
+  await ask(gateway, '{ pets { id } }', 'Ada');
+  for (let made = 0; made < 2_000; made += 50) {
+    const visitors = Array.from({ length: 50 }, (_, index) => `198.51.${made / 50}.${index}`);
+    await Promise.all(visitors.map((visitor) => readNew(gateway, 1, visitor)));
+    expect((await ask(gateway, '{ pets { id } }', 'Ada')).data?.['pets']).toHaveLength(20);
+  }
+  expect(gateway.petApi.log.length).toBeLessThanOrEqual(20);
+  expect(gateway.petApi.log.filter(({ status }) => status === 429)).toEqual([]);
+});
