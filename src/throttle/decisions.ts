@@ -1,4 +1,5 @@
 import type { KeyLog } from '../log.ts';
+import { failureDetails } from '../upstream/outcome.ts';
 import type { UpstreamAnswer } from '../upstream/outcome.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
@@ -36,8 +37,8 @@ export class Decisions {
   /** Logs a response that is no success, or a call without one. */
   logFailure({ requestId, name }: Call, { outcome, sent, status }: UpstreamAnswer<unknown>, tookMs: number): void {
     if (outcome.kind === 'ok') return;
-    const reason = outcome.kind === 'no-answer' ? outcome.reason : outcome.kind;
-    this.#log.debug?.({ request: requestId, call: name, status, reason, sent, tookMs }, 'call failed');
+    const details = failureDetails(outcome);
+    this.#log.debug?.({ request: requestId, call: name, status, ...details, sent, tookMs }, 'call failed');
   }
 
   logRefusal({ reason, window }: Refusal, request: string): void {

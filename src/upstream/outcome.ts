@@ -77,6 +77,12 @@ export function failureOf({ head, reason, code }: TransportFailure): UpstreamFai
   return BY_STATUS[head.status] ?? { kind: 'failed', status: head.status, code: undefined };
 }
 
+/** Returns why a call failed, for the log: the words of petql, Node and undici, and none of the response. */
+export function failureDetails(failure: UpstreamFailure): object {
+  if (failure.kind === 'no-answer') return { reason: failure.reason, code: failure.code };
+  return { reason: failure.kind, ...(failure.kind === 'unreadable' && { problem: failure.problem }) };
+}
+
 function errorOf({ status, body }: TransportResponse): UpstreamFailure {
   const known = BY_STATUS[status];
   if (known) return known;

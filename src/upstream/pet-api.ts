@@ -111,7 +111,7 @@ export class PetApi {
     const reason = outcome.kind === 'no-answer' ? outcome.reason : outcome.kind;
     span?.end(status, errorType(answer, reason));
     events?.upstreamCall({ operation, status, reason, tookMs: clock.elapsed() - sentAtMs });
-    this.#log.logReachability(answer);
+    this.#log.logHealth(operation, answer, sentAtMs);
     return answer;
   }
 

@@ -1,18 +1,22 @@
 import type { Clock } from '../clock.ts';
+import type { UpstreamOperation } from '../events.ts';
 import type { Log } from '../log.ts';
-import type { UpstreamAnswer } from './outcome.ts';
+import { failureDetails } from './outcome.ts';
+import type { UpstreamAnswer, UpstreamFailure } from './outcome.ts';
 
-/** Minimum time between two lines about an upstream that comes and goes. */
-const LOG_EVERY_MS = 60_000;
+/** Minimum time between two warnings about an upstream that comes and goes. */
+const WARN_EVERY_MS = 60_000;
 
-/** Logs what is wrong with the upstream itself: a wrong host name or an expired certificate shows nowhere else. */
+/** Logs what is wrong with the upstream itself: cached data may hide it from clients, and a wrong host name shows nowhere else. */
 export class UpstreamLog {
   readonly #log: Log;
   readonly #clock: Pick<Clock, 'elapsed'>;
   /** The warnings that were logged. */
   readonly #warned = new Set<string>();
-  #isUnreachable = false;
-  #loggedAtMs = -Infinity;
+  #isFailing = false;
+  /** When calls began to fail, or to succeed again, by `clock.elapsed()`. */
+  #changedAtMs = -Infinity;
+  #warnedAtMs = -Infinity;
 
   constructor(log: Log, clock: Pick<Clock, 'elapsed'>) {
     this.#log = log;
@@ -25,23 +29,39 @@ export class UpstreamLog {
     this.#warned.add(message);
   }
 
-  /** Logs that the upstream becomes unreachable, or is reachable again. */
-  logReachability({ outcome, sent }: UpstreamAnswer<unknown>): void {
-    if (outcome.kind === 'no-answer' && outcome.reason === 'unreachable') this.#logUnreachable(outcome.code);
-    else if (sent) this.#logReachable();
+  /** Logs when calls begin to fail, and when they succeed again: one pair of lines a minute, whatever the keys and operations. */
+  logHealth(operation: UpstreamOperation, { outcome, status }: UpstreamAnswer<unknown>, sentAtMs: number): void {
+    // A call from before the last change does not show the state since.
+    if (sentAtMs < this.#changedAtMs) return;
+
+    if (WORKS.has(outcome.kind)) this.#recordSuccess();
+    else if (outcome.kind !== 'ok' && isFault(operation, outcome)) this.#recordFault(operation, outcome, status);
   }
 
-  #logUnreachable(reason: string | undefined): void {
+  #recordFault(operation: UpstreamOperation, failure: UpstreamFailure, status: number | undefined): void {
     const nowMs = this.#clock.elapsed();
-    if (this.#isUnreachable || nowMs - this.#loggedAtMs < LOG_EVERY_MS) return;
-    this.#isUnreachable = true;
-    this.#loggedAtMs = nowMs;
-    this.#log.warn({ reason }, 'pet API unreachable');
+    if (this.#isFailing || nowMs - this.#warnedAtMs < WARN_EVERY_MS) return;
+    this.#isFailing = true;
+    this.#changedAtMs = nowMs;
+    this.#warnedAtMs = nowMs;
+    this.#log.warn({ operation, status, ...failureDetails(failure) }, 'calls to the pet API fail');
   }
 
-  #logReachable(): void {
-    if (!this.#isUnreachable) return;
-    this.#isUnreachable = false;
-    this.#log.info({}, 'pet API reachable again');
+  #recordSuccess(): void {
+    if (!this.#isFailing) return;
+    this.#isFailing = false;
+    this.#changedAtMs = this.#clock.elapsed();
+    this.#log.info({}, 'calls to the pet API succeed again');
   }
+}
+
+/** What only an upstream that works answers. */
+const WORKS: ReadonlySet<string> = new Set(['ok', 'invalid', 'not-found']);
+
+const FAULTS: ReadonlySet<string> = new Set(['failed', 'no-answer', 'unreadable']);
+
+/** Whether the upstream failed, rather than the API key or the route of single pets, which have lines of their own. */
+function isFault(operation: UpstreamOperation, failure: UpstreamFailure): boolean {
+  if (failure.kind === 'route-gone') return operation !== 'getPet';
+  return FAULTS.has(failure.kind);
 }

@@ -99,6 +99,17 @@ test('what alerts count starts at 0, since the first one of a series is no incre
   expect(samples.get(`petql_build_info{version="${packageJson.version}"}`)).toBe(1);
 });
 
+test('a call that fails is counted while its operation is served cached data', async () => {
+  await using gateway = await startGateway({ gateway: { admin: true, maxAgeMs: 0 } });
+  await gateway.query('{ pets { id } }');
+  gateway.petApi.fault = fails(500);
+  const { errors } = await gateway.query('{ pets { id } }');
+  expect(errors).toBeUndefined();
+  const failed = 'petql_upstream_calls_total{operation="listPets",status="500",reason="failed"}';
+  await expect.poll(async () => (await scrape(gateway)).get(failed)).toBeGreaterThan(0);
+  expect((await scrape(gateway)).get('petql_operations_total{type="query",outcome="OK"}')).toBe(2);
+});
+
 test.skipIf(!redisIsHere)('updates in Redis are counted by their result, and take some time', async () => {
   const redis = await startRedis();
   try {

@@ -32,8 +32,19 @@ export const FIRING: readonly Firing[] = [
   { alert: 'PetqlOutcomeUnknown', series: { [operations('OUTCOME_UNKNOWN')]: '0x4 1x5' }, firesAtMinute: 5 },
   {
     alert: 'PetqlUpstreamFailing',
-    series: { [operations('OK')]: '0+60x20', [operations('GATEWAY_TIMEOUT')]: '0x4 0+60x10' },
+    // All operations are OK by their cached data.
+    series: { [operations('OK')]: '0+60x20', [calls('2xx', 'ok')]: '0+9x20', [calls('500', 'failed')]: '0x4 0+9x10' },
     firesAtMinute: 11,
+  },
+  {
+    alert: 'PetqlUpstreamFailing',
+    // One failure, and strangers with made-up keys.
+    series: {
+      [calls('2xx', 'ok')]: '0+9x20',
+      [calls('none', 'timeout')]: '0x9 1x10',
+      [calls('401', 'unauthenticated')]: '0+9x20',
+    },
+    silentUntilMinute: 20,
   },
   { alert: 'PetqlBug', series: { [operations('INTERNAL_SERVER_ERROR')]: '0x4 1x5' }, firesAtMinute: 5 },
 ];

@@ -572,6 +572,18 @@ const start: readonly Mutant[] = [
     from: 'if (found === fingerprint) return;',
     to: 'return;',
   },
+  {
+    name: 'each-failure-logged',
+    rule: 'an upstream that fails is one warning',
+    from: 'if (this.#isFailing || nowMs - this.#warnedAtMs < WARN_EVERY_MS) return;',
+    to: '',
+  },
+  {
+    name: 'late-response-logged',
+    rule: 'calls from before a change of the upstream change nothing',
+    from: 'if (sentAtMs < this.#changedAtMs) return;',
+    to: '',
+  },
 ];
 
 /** The rules of petql, one defect each, and the folders of tests that are to find it. */
