@@ -42,6 +42,26 @@ test('variables that JSON cannot hold are BAD_USER_INPUT in process', async () =
   expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
 });
 
+test.each<[option: string, name: string, operation: unknown]>([
+  ['document', 'no operation', undefined],
+  ['document', 'no document', { apiKey: 'demo-free' }],
+  ['document', 'a document that is null', { document: null }],
+  ['document', 'a document that is none', { document: { kind: 'Documents', definitions: [] } }],
+  ['document', 'a number', { document: 5 }],
+  ['waitMs', 'a negative wait', { document: QUERY, waitMs: -5 }],
+  ['waitMs', 'a wait that is no number', { document: QUERY, waitMs: Number.NaN }],
+  ['waitMs', 'a wait that is a text', { document: QUERY, waitMs: '5' }],
+])('execute names the option %s: %s', async (option, _name, operation) => {
+  await using gateway = await startEmbedded({ petApiKey: 'demo-free' });
+  const { data, errors } = await gateway.execute(operation as { document: string });
+  const message = expect.stringMatching(`^${option} must be a `);
+  expect({ data, errors }).toMatchObject({
+    data: undefined,
+    errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }],
+  });
+  expect(gateway.petApi.log).toHaveLength(0);
+});
+
 test('a body of thousands of levels is BAD_USER_INPUT, also behind a body parser', async () => {
   await using gateway = await startEmbedded();
   const nested = `${'['.repeat(12_000)}${']'.repeat(12_000)}`;
