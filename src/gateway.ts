@@ -4,6 +4,7 @@ import { createAdmin } from './admin/admin.ts';
 import { Metrics } from './admin/metrics.ts';
 import { Callers } from './caller/callers.ts';
 import { withLevel } from './log.ts';
+import { checkHeap } from './memory.ts';
 import { openStores } from './open-stores.ts';
 import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
@@ -75,6 +76,7 @@ export function createGateway(options: GatewayOptions): Gateway {
  */
 export function openGateway(options: CheckedOptions): Gateway {
   const checked = { ...options, log: withLevel(options.log, options.logLevel) };
+  checkHeap(checked.log);
   const trusted = readTrustedDocuments(checked);
   const opened = new DisposableStack();
   try {

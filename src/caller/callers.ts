@@ -1,11 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
 import type { PetqlError } from '../errors.ts';
-import { heapShare } from '../heap.ts';
-import { maxEntries } from '../max-entries.ts';
+import { entriesFor } from '../memory.ts';
 import { GetRoute } from '../reads/get-route.ts';
 import { createRetryBudget } from '../reads/retry-budget.ts';
 import { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
+import { ProvenFirst } from '../throttle/proven-first.ts';
 import { RejectedKeys } from './rejected-keys.ts';
 import { Caller } from './caller.ts';
 import type { CallerView } from './caller.ts';
@@ -17,10 +16,6 @@ const MIN_IDLE_MS = 900_000;
 const VISITORS_IDLE_MS = 86_400_000;
 /** A caller that has called, without its snapshots: 12 KB, and half as much for what it has under way. */
 const CALLER_BYTES = 18_000;
-const HEAP_SHARE = 0.2;
-const MAX_CALLERS = 10_000;
-/** Provisional callers for each other one. */
-const PROVISIONAL_SHARE = 0.1;
 const PURGE_EVERY_MS = 60_000;
 const RELEASE_EVERY_MS = 1_000;
 const VIEWS_AT_A_TIME = 100;
@@ -32,9 +27,7 @@ const VIEWS_AT_A_TIME = 100;
 export class Callers {
   readonly getRoute: GetRoute;
   readonly #shared: SharedParts;
-  /** Callers of proven keys, and the others; the least recently used goes first. */
-  readonly #proven: LRUCache<string, Caller>;
-  readonly #provisional: LRUCache<string, Caller>;
+  readonly #callers: ProvenFirst<Caller>;
   /** Evicted while they are in use: a second caller of the key would not see the writes of the first. */
   readonly #evicted = new Map<string, Caller>();
   readonly #purging: NodeJS.Timeout;
@@ -53,10 +46,8 @@ export class Callers {
       rejectedKeys: new RejectedKeys(clock, nameOf),
     };
 
-    const max = Math.floor(heapShare(HEAP_SHARE, MAX_CALLERS * CALLER_BYTES) / CALLER_BYTES);
-    this.#proven = this.#createCache(max);
-    this.#provisional = this.#createCache(Math.floor(max * PROVISIONAL_SHARE));
-    this.#purging = setInterval(() => this.#purge(), PURGE_EVERY_MS).unref();
+    this.#callers = this.#createCache();
+    this.#purging = setInterval(() => this.#callers.purgeStale(), PURGE_EVERY_MS).unref();
   }
 
   /** Returns the error of an API key that the upstream rejected a short while ago, or undefined. */
@@ -66,7 +57,7 @@ export class Callers {
 
   /** Returns the caller with this API key if there is one. */
   find(apiKey: string): Caller | undefined {
-    return this.#proven.get(apiKey) ?? this.#provisional.get(apiKey) ?? this.#evicted.get(apiKey);
+    return this.#callers.get(apiKey) ?? this.#evicted.get(apiKey);
   }
 
   /** Returns the caller with this API key for one operation; the same one for the same key. Its `end` follows. */
@@ -83,7 +74,7 @@ export class Callers {
   end(caller: Caller): void {
     const { apiKey } = caller;
     caller.end();
-    const isPromoted = this.#provisional.has(apiKey) && this.#isProven(apiKey);
+    const isPromoted = this.#callers.hasUnproven(apiKey) && this.#isProven(apiKey);
     if (isPromoted || this.#evicted.delete(apiKey) || caller.hasVisitors) this.#keep(caller);
   }
 
@@ -104,10 +95,14 @@ export class Callers {
     await Promise.all(this.#all().map((caller) => caller.close()));
   }
 
-  #createCache(maxCallers: number): LRUCache<string, Caller> {
+  #createCache(): ProvenFirst<Caller> {
     const { clock, idleMs } = this.#shared;
-    return new LRUCache<string, Caller>({
-      ...maxEntries(maxCallers),
+    const sizes = {
+      maxProven: entriesFor('callers', CALLER_BYTES),
+      maxUnproven: entriesFor('provisionalCallers', CALLER_BYTES),
+      isProven: (apiKey: string) => this.#isProven(apiKey),
+    };
+    return new ProvenFirst<Caller>(sizes, {
       ttl: Math.max(idleMs, MIN_IDLE_MS),
       updateAgeOnGet: true,
       ttlResolution: 0,
@@ -122,23 +117,11 @@ export class Callers {
   }
 
   #keep(caller: Caller): void {
-    const { apiKey } = caller;
-    if (!this.#isProven(apiKey)) {
-      this.#provisional.set(apiKey, caller);
-      return;
-    }
-
-    this.#provisional.delete(apiKey);
-    this.#proven.set(apiKey, caller, caller.hasVisitors ? { ttl: VISITORS_IDLE_MS } : {});
+    this.#callers.set(caller.apiKey, caller, caller.hasVisitors ? VISITORS_IDLE_MS : undefined);
   }
 
   #isProven(apiKey: string): boolean {
     return this.#shared.accounts.isProven(apiKey);
-  }
-
-  #purge(): void {
-    this.#proven.purgeStale();
-    this.#provisional.purgeStale();
   }
 
   /** Frees an evicted caller once it is not in use any more. */
@@ -159,6 +142,6 @@ export class Callers {
   }
 
   #all(): Caller[] {
-    return [...this.#proven.values(), ...this.#provisional.values(), ...this.#evicted.values()];
+    return [...this.#callers.entries().map(([, caller]) => caller), ...this.#evicted.values()];
   }
 }

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import { maxEntries } from '../max-entries.ts';
+import { entriesFor } from '../memory.ts';
 import type { NameOf } from '../store/names.ts';
 
 interface Rejection {
@@ -13,14 +14,15 @@ interface Rejection {
 
 const FIRST_MS = 10_000;
 const MAX_MS = 600_000;
-const MAX_REJECTED = 20_000;
+/** A rejection with the hash of its key. */
+const REJECTION_BYTES = 250;
 
 /** A negative cache of 401: a client with a rejected key must not hammer the upstream. Made-up keys evict each other. */
 export class RejectedKeys {
   readonly #elapsed: Clock['elapsed'];
   readonly #nameOf: NameOf;
   /** By the hash of the key. */
-  readonly #rejections = new LRUCache<string, Rejection>(maxEntries(MAX_REJECTED));
+  readonly #rejections = new LRUCache<string, Rejection>(maxEntries(entriesFor('rejectedKeys', REJECTION_BYTES)));
 
   constructor({ elapsed }: Pick<Clock, 'elapsed'>, nameOf: NameOf) {
     this.#elapsed = elapsed;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Events, StoreUpdateEvent } from '../events.ts';
+import { bytesFor } from '../memory.ts';
 import { pause } from '../time-limit.ts';
 import { RedisClock } from './redis-clock.ts';
 import type { RedisConnection } from './redis.ts';
@@ -9,7 +10,6 @@ import type { Change, Changed, SharedStore } from './store.ts';
 /** A retry waits for a random moment once it has lost more compares than this. */
 const LOSSES_BEFORE_PAUSE = 3;
 const MAX_PAUSE_MS = 10;
-const MAX_CACHED_CHARACTERS = 20_000_000;
 const KEY_PREFIX = 'petql:';
 
 /** A stored text begins with its version: a UUID that is new with each write. */
@@ -55,7 +55,8 @@ export class RedisStore implements SharedStore {
   readonly #queues = new Map<string, Update[]>();
   /** Stored texts as last seen, '' for none. */
   readonly #lastSeen = new LRUCache<string, string>({
-    maxSize: MAX_CACHED_CHARACTERS,
+    maxSize: bytesFor('redisTexts'),
+    // A byte for each character, since most are Latin-1.
     sizeCalculation: (stored, name) => stored.length + name.length,
   });
   /** When the clock of a Cluster was read last. */

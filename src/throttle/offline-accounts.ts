@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { entriesFor } from '../memory.ts';
 import type { Replicas } from '../store/replicas.ts';
 import type { Store } from '../store/store.ts';
 import { newAccount } from './account/account.ts';
@@ -8,6 +9,7 @@ import { absorb } from './account/merge.ts';
 import { openOfflineShare } from './account/offline-share.ts';
 import type { OfflineAccount } from './account/offline-share.ts';
 import { ProvenFirst } from './proven-first.ts';
+import { ACCOUNT_BYTES } from './stored-accounts.ts';
 import type { AccountChange, StoredAccounts } from './stored-accounts.ts';
 
 interface OfflineAccountsOptions {
@@ -32,7 +34,11 @@ interface Offline extends OfflineAccount {
 export class OfflineAccounts {
   readonly #options: OfflineAccountsOptions;
   readonly #stored: StoredAccounts;
-  readonly #accounts = new ProvenFirst<Offline>();
+  readonly #accounts = new ProvenFirst<Offline>({
+    maxProven: entriesFor('offlineAccounts', ACCOUNT_BYTES),
+    maxUnproven: entriesFor('unprovenOfflineAccounts', ACCOUNT_BYTES),
+    isProven: (_apiKey, { account }) => account.isProven,
+  });
 
   constructor(stored: StoredAccounts, options: OfflineAccountsOptions) {
     this.#options = options;
@@ -55,7 +61,7 @@ export class OfflineAccounts {
 
   /** Returns how many offline accounts meet the condition. */
   count(isCounted: (account: Account, apiKey: string) => boolean): number {
-    return this.#accounts.count(({ account }, apiKey) => isCounted(account, apiKey));
+    return this.#accounts.entries().filter(([apiKey, { account }]) => isCounted(account, apiKey)).length;
   }
 
   /** Changes the key's offline account, or opens one. */

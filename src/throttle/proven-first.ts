@@ -1,35 +1,47 @@
 import { LRUCache } from 'lru-cache';
-import { heapShare } from '../heap.ts';
 import { maxEntries } from '../max-entries.ts';
-import type { Account } from './account/format.ts';
 
-interface HasAccount {
-  readonly account: Pick<Account, 'isProven'>;
+interface ProvenFirstOptions<Value> {
+  readonly maxProven: number;
+  readonly maxUnproven: number;
+  readonly isProven: (apiKey: string, value: Value) => boolean;
 }
 
-const MAX_PROVEN = 20_000;
-const HEAP_SHARE = 0.05;
-/** Memory of an account and its text. */
-const ACCOUNT_BYTES = 2_500;
-const MAX_UNPROVEN = 1_000;
+/** How both maps expire and dispose of their values. */
+type Expiry<Value extends object> = Omit<LRUCache.OptionsTTLLimit<string, Value, unknown>, 'ttlAutopurge'>;
 
 /** A bounded map by API key. Clients can invent keys, so keys that are not proven evict each other only. */
-export class ProvenFirst<Value extends HasAccount> {
+export class ProvenFirst<Value extends object> {
   /** Each map evicts the least recently used key. */
-  readonly #proven = new LRUCache<string, Value>(
-    maxEntries(Math.floor(heapShare(HEAP_SHARE, MAX_PROVEN * ACCOUNT_BYTES) / ACCOUNT_BYTES)),
-  );
-  readonly #unproven = new LRUCache<string, Value>(maxEntries(MAX_UNPROVEN));
+  readonly #proven: LRUCache<string, Value>;
+  readonly #unproven: LRUCache<string, Value>;
+  readonly #isProven: (apiKey: string, value: Value) => boolean;
+
+  /** @param expiry default: values do not expire. */
+  constructor({ maxProven, maxUnproven, isProven }: ProvenFirstOptions<Value>, expiry?: Expiry<Value>) {
+    this.#proven = new LRUCache<string, Value>({ ...expiry, ...maxEntries(maxProven) });
+    this.#unproven = new LRUCache<string, Value>({ ...expiry, ...maxEntries(maxUnproven) });
+    this.#isProven = isProven;
+  }
 
   get(apiKey: string): Value | undefined {
     return this.#proven.get(apiKey) ?? this.#unproven.get(apiKey);
   }
 
-  /** Set it again once its account is proven. */
-  set(apiKey: string, value: Value): void {
-    const { isProven } = value.account;
+  /** Whether the key was not proven when its value was set. */
+  hasUnproven(apiKey: string): boolean {
+    return this.#unproven.has(apiKey);
+  }
+
+  /**
+   * Set it again once its key is proven.
+   *
+   * @param ttlMs default: that of all values.
+   */
+  set(apiKey: string, value: Value, ttlMs?: number): void {
+    const isProven = this.#isProven(apiKey, value);
     if (isProven) this.#unproven.delete(apiKey);
-    (isProven ? this.#proven : this.#unproven).set(apiKey, value);
+    (isProven ? this.#proven : this.#unproven).set(apiKey, value, ttlMs === undefined ? {} : { ttl: ttlMs });
   }
 
   delete(apiKey: string): void {
@@ -37,17 +49,14 @@ export class ProvenFirst<Value extends HasAccount> {
     this.#unproven.delete(apiKey);
   }
 
-  /** Returns how many values meet the condition. */
-  count(isCounted: (value: Value, apiKey: string) => boolean): number {
-    let count = 0;
-    for (const map of [this.#proven, this.#unproven]) {
-      map.forEach((value, apiKey) => (count += isCounted(value, apiKey) ? 1 : 0));
-    }
-    return count;
-  }
-
   /** Those of proven keys first, the last used key first. */
   entries(): [apiKey: string, value: Value][] {
     return [...this.#proven.entries(), ...this.#unproven.entries()];
+  }
+
+  /** Evicts the values that have expired. */
+  purgeStale(): void {
+    this.#proven.purgeStale();
+    this.#unproven.purgeStale();
   }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '../log.ts';
+import { entriesFor } from '../memory.ts';
 import type { NameOf } from '../store/names.ts';
 import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';
@@ -33,6 +34,8 @@ interface SeenAccount {
   readonly atMs: number;
 }
 
+/** Memory of an account and its text. */
+export const ACCOUNT_BYTES = 2_500;
 /** The version in a document's name is raised with its format. */
 const NAME = 'account:3';
 /** All permits of an account are free again after this. */
@@ -47,7 +50,11 @@ const OLD_VIEW_MS = 1_000;
 export class StoredAccounts {
   readonly #options: StoredAccountsOptions;
   readonly #parse: ReadDocument<Account>;
-  readonly #seen = new ProvenFirst<SeenAccount>();
+  readonly #seen = new ProvenFirst<SeenAccount>({
+    maxProven: entriesFor('accounts', ACCOUNT_BYTES),
+    maxUnproven: entriesFor('unprovenAccounts', ACCOUNT_BYTES),
+    isProven: (_apiKey, { account }) => account.isProven,
+  });
 
   constructor(options: StoredAccountsOptions) {
     this.#options = options;
@@ -67,7 +74,7 @@ export class StoredAccounts {
 
   /** Returns how many of the seen accounts meet the condition. */
   count(isCounted: (account: Account) => boolean): number {
-    return this.#seen.count(({ account }) => isCounted(account));
+    return this.#seen.entries().filter(([, { account }]) => isCounted(account)).length;
   }
 
   /**

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { heapShare } from '../../heap.ts';
+import { bytesFor } from '../../memory.ts';
 import { petBytes } from '../../pet.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -8,8 +8,6 @@ interface SnapshotOwner {
   forget(snapshot: Snapshot): void;
 }
 
-const MAX_BYTES = 200_000_000;
-const HEAP_SHARE = 0.25;
 /** A snapshot without its pets. */
 const SNAPSHOT_BYTES = 500;
 /** The places of a pet in a map and in a list. */
@@ -19,7 +17,7 @@ const LIST_PLACE_BYTES = 20;
 /** Bounds the memory that the snapshots of all callers take together: the least recently used go first. */
 export class SnapshotMemory {
   readonly #owners = new LRUCache<Snapshot, SnapshotOwner>({
-    maxSize: heapShare(HEAP_SHARE, MAX_BYTES),
+    maxSize: bytesFor('snapshots'),
     sizeCalculation: (_owner, snapshot) => bytesOf(snapshot),
     dispose: (owner, snapshot) => owner.forget(snapshot),
   });

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
 import { PetqlError } from '../../errors.ts';
-import { heapShare } from '../../heap.ts';
+import { bytesFor } from '../../memory.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { limitExceeded } from '../plugins/limit-exceeded.ts';
 
@@ -10,8 +10,6 @@ export type RequestBody = string | GraphQLError;
 
 /** Small bodies are always read: connections bound what they take together. */
 const SMALL_BYTES = 8_192;
-const MAX_LARGE_BYTES = 67_108_864;
-const HEAP_SHARE = 0.125;
 
 /** Memory of a chunk beside its bytes; measured. */
 const CHUNK_BYTES = 200;
@@ -21,7 +19,7 @@ const RETRY_AFTER_SECONDS = 1;
 /** The bodies of all requests to a gateway, and the memory that large ones take together until their requests are over. */
 export class RequestBodies {
   readonly maxBytes: number;
-  readonly #maxLargeBytes = heapShare(HEAP_SHARE, MAX_LARGE_BYTES);
+  readonly #maxLargeBytes = bytesFor('largeBodies');
   /** Beyond the first bytes of each body, which are not counted. */
   #largeBytes = 0;
 

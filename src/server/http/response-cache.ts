@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { heapShare } from '../../heap.ts';
 import type { CachedRead } from '../../caller/request-pets.ts';
+import { bytesFor } from '../../memory.ts';
 import { petBytes } from '../../pet.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import type { OperationName } from '../request-context.ts';
@@ -20,13 +20,11 @@ export interface CachedResponse {
 
 /** An entry without its texts and the pets that its reads keep in memory. */
 const ENTRY_BYTES = 500;
-const MAX_CACHE_BYTES = 67_108_864;
-const HEAP_SHARE = 0.1;
 
 /** Whole responses of queries by all that they depend on, the caller's key among it. The least recently used goes first. */
 export function createResponseCache(): LRUCache<string, CachedResponse> {
   return new LRUCache({
-    maxSize: heapShare(HEAP_SHARE, MAX_CACHE_BYTES),
+    maxSize: bytesFor('responses'),
     sizeCalculation({ data, reads }, key) {
       const pets = reads.flatMap(([, found]) => found ?? []);
       return 2 * (data.length + key.length) + pets.reduce((sum, pet) => sum + petBytes(pet), ENTRY_BYTES);

@@ -9,6 +9,7 @@ import {
 import type { DocumentNode } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
+import { bytesFor } from '../../memory.ts';
 import type { CheckedOptions, Limits } from '../../settings.ts';
 import { schema } from '../../schema/schema.ts';
 import { graphqlError, parseFailure } from '../errors.ts';
@@ -100,12 +101,11 @@ function namedLimit(error: GraphQLError): GraphQLError {
 /** Memory of a cached document, and that of each token with its share of the tree; measured. */
 const DOCUMENT_BYTES = 1_000;
 const TOKEN_BYTES = 300;
-const MAX_CACHE_BYTES = 24_000_000;
 
 /** Parsed documents by their texts. Invalid ones are not kept: anybody can send new ones, and their errors hold stacks. */
 function createDocumentCache(): LRUCache<string, DocumentNode> {
   return new LRUCache({
-    maxSize: MAX_CACHE_BYTES,
+    maxSize: bytesFor('documents'),
     sizeCalculation: ({ tokenCount = 0 }, text) => DOCUMENT_BYTES + 2 * text.length + TOKEN_BYTES * tokenCount,
   });
 }

@@ -171,8 +171,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'made-up-keys-evict',
     rule: 'accounts of made-up keys evict no proven one',
-    from: '(isProven ? this.#proven : this.#unproven).set(apiKey, value);',
-    to: 'this.#proven.set(apiKey, value);',
+    from: '(isProven ? this.#proven : this.#unproven).set(apiKey, value,',
+    to: 'this.#proven.set(apiKey, value,',
   },
   {
     name: 'no-crowd',

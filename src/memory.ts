@@ -1,0 +1,75 @@
+import { getHeapStatistics } from 'node:v8';
+import type { Log } from './log.ts';
+
+/** What one part of petql may keep: a share of the heap, at most so many bytes. */
+interface Bound {
+  readonly share: number;
+  readonly maxBytes: number;
+}
+
+/**
+ * All that petql keeps on the heap for longer than a request. The rest of the heap is for petql itself, for garbage, and for what
+ * requests hold while they run: a result of 4 MiB, a caller's 1,000 pending reads, and one waiter for each request that waits.
+ */
+export const ON_HEAP = {
+  callers: { share: 0.2, maxBytes: 180_000_000 },
+  provisionalCallers: { share: 0.02, maxBytes: 18_000_000 },
+  snapshots: { share: 0.2, maxBytes: 200_000_000 },
+  responses: { share: 0.06, maxBytes: 67_108_864 },
+  documents: { share: 0.05, maxBytes: 24_000_000 },
+  redisTexts: { share: 0.05, maxBytes: 20_000_000 },
+  accounts: { share: 0.04, maxBytes: 50_000_000 },
+  unprovenAccounts: { share: 0.01, maxBytes: 2_500_000 },
+  offlineAccounts: { share: 0.04, maxBytes: 50_000_000 },
+  unprovenOfflineAccounts: { share: 0.01, maxBytes: 2_500_000 },
+  rejectedKeys: { share: 0.016, maxBytes: 5_000_000 },
+} satisfies Record<string, Bound>;
+
+/**
+ * What buffers take outside the heap. Upstream responses are there too, 1 MiB for each call under way, and so is a log that is
+ * not read, 1 MiB.
+ *
+ * No bound holds for the documents of the store in memory, 0.6 KB for each keyed create of a day: 60 MB for 100,000, and 0.6 GB
+ * for a plan of a million. A state file or Redis keeps them elsewhere.
+ */
+export const OUTSIDE_HEAP = {
+  largeBodies: { share: 0.125, maxBytes: 67_108_864 },
+  /** 8 KiB for each of 5,000 connections. */
+  smallBodies: { share: 1, maxBytes: 40_960_000 },
+} satisfies Record<string, Bound>;
+
+/** Of the heap for petql itself after its first operations; measured. */
+const OWN_BYTES = 40_000_000;
+
+export type MemoryPart = keyof typeof ON_HEAP | keyof typeof OUTSIDE_HEAP;
+
+const BOUNDS: Readonly<Record<MemoryPart, Bound>> = { ...ON_HEAP, ...OUTSIDE_HEAP };
+
+/** Returns the bytes that a part may take: the heap is small in a small container. */
+export function bytesFor(part: MemoryPart, heapBytes = heapLimit()): number {
+  const { share, maxBytes } = BOUNDS[part];
+  return Math.floor(Math.min(maxBytes, share * heapBytes));
+}
+
+/** Returns how many entries of this size a part may keep. */
+export function entriesFor(part: MemoryPart, entryBytes: number): number {
+  return Math.floor(bytesFor(part) / entryBytes);
+}
+
+/** Returns the heap that petql needs with all parts full. */
+export function neededHeap(heapBytes: number): number {
+  const parts = Object.keys(ON_HEAP) as (keyof typeof ON_HEAP)[];
+  return parts.reduce((sum, part) => sum + bytesFor(part, heapBytes), OWN_BYTES);
+}
+
+/** Warns where the heap is too small for petql and all that it may keep. */
+export function checkHeap(log: Log): void {
+  const heapBytes = heapLimit();
+  if (neededHeap(heapBytes) <= heapBytes) return;
+  const heapMb = Math.floor(heapBytes / 1e6);
+  log.warn({ heapMb }, 'the heap is too small for the caches; give the process more memory');
+}
+
+function heapLimit(): number {
+  return getHeapStatistics().heap_size_limit;
+}
