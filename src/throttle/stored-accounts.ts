@@ -5,8 +5,9 @@ import type { NameOf } from '../store/names.ts';
 import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';
 import type { Changed, Store } from '../store/store.ts';
+import { UnprovenDocuments } from '../store/unproven-documents.ts';
 import { newAccount } from './account/account.ts';
-import { isBlank, isWorthKeeping } from './account/call-end.ts';
+import { isWorthKeeping } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
 import { ACCOUNT } from './account/format.ts';
 import type { Account } from './account/format.ts';
@@ -55,6 +56,7 @@ export class StoredAccounts {
     maxUnproven: entriesFor('unprovenAccounts', ACCOUNT_BYTES),
     isProven: (_apiKey, { account }) => account.isProven,
   });
+  readonly #unproven = new UnprovenDocuments();
 
   constructor(options: StoredAccountsOptions) {
     this.#options = options;
@@ -91,8 +93,11 @@ export class StoredAccounts {
         const account = this.#open(apiKey, found, nowMs);
         const changed = change(account, nowMs, rules);
 
-        const text = isWorthKeeping(account, end, nowMs) ? JSON.stringify(account) : undefined;
-        const ttlMs = isBlank(account) ? rules.leaseMs : ACCOUNT_TTL_MS;
+        const ttlMs = ttlOf(account, nowMs, rules);
+        const isKept = isWorthKeeping(account, end, nowMs);
+        // Without room for it this process alone counts the call.
+        const hasRoom = this.#count(apiKey, isKept && !account.isProven, nowMs, ttlMs);
+        const text = !isKept ? undefined : hasRoom ? JSON.stringify(account) : found;
         return { text, ttlMs, result: { result: changed, seen: { account, text, atMs: nowMs } } };
       },
     );
@@ -132,6 +137,13 @@ export class StoredAccounts {
     return `${NAME}:${this.#options.nameOf(apiKey)}`;
   }
 
+  /** Counts a document of a key that is not proven, or no longer counts it. Returns false where there is no room for it. */
+  #count(apiKey: string, isUnproven: boolean, nowMs: number, ttlMs: number): boolean {
+    if (isUnproven) return this.#unproven.add(apiKey, nowMs + ttlMs, nowMs);
+    this.#unproven.delete(apiKey);
+    return true;
+  }
+
   /** Returns the account in a document, with what this process saw of it if Redis has lost some. */
   #open(apiKey: string, found: string | undefined, nowMs: number): Account {
     const seen = this.#seen.get(apiKey);
@@ -146,6 +158,11 @@ export class StoredAccounts {
     if (seen && hasLost(account, seen.account)) restore(account, seen.account);
     return account;
   }
+}
+
+/** Clients can make up keys: an account that is not proven lives until its pause and the lease of its last call are over. */
+function ttlOf({ isProven, pause }: Account, nowMs: number, { leaseMs }: AccountRules): number {
+  return isProven ? ACCOUNT_TTL_MS : Math.max(0, pause.untilMs - nowMs) + leaseMs;
 }
 
 /** Whether the stored account is older than the seen one: Redis lost a write or all data, or another replica restored less. */

@@ -36,7 +36,7 @@ export interface IdempotencySettings {
 interface IdempotencyOptions extends IdempotencySettings {
   readonly apiKey: string;
   readonly clock: Clock;
-  readonly throttle: Pick<Throttle, 'refusal'>;
+  readonly throttle: Pick<Throttle, 'isProven' | 'readQuotaState' | 'refusal'>;
   /** Called when an outcome is replayed that may be news to this process: another one may have added a pet. */
   readonly onNews: () => void;
 }
@@ -50,6 +50,9 @@ const STORING_MS = 500;
 const RETRY_AFTER_MS = 1_000;
 /** Idempotency keys that are remembered for a caller. */
 const MAX_SEEN = 1_000;
+
+const TOO_MANY_UNPROVEN =
+  'petql stores enough creates of API keys that the pet API has not accepted yet; nothing was sent, so query pets with this key first.';
 
 /** Makes all creates of one caller with one idempotency key one create with one outcome, for a day. */
 export class Idempotency {
@@ -75,6 +78,7 @@ export class Idempotency {
       const lease = this.#newLease(create);
       const found = await this.#lease(name, lease);
       if (!found) return this.#sendOnce(send, { key, name, lease });
+      if (found === 'full') throw this.#retryableError('IDEMPOTENCY_UNAVAILABLE', TOO_MANY_UNPROVEN);
 
       if (!found.hasSameInput) throw otherInputError();
       if (found.outcome !== undefined) return this.#replay(key, JSON.parse(found.outcome) as CreateOutcome);
@@ -97,10 +101,12 @@ export class Idempotency {
   }
 
   /** Leases the key, or returns the record of another create. */
-  async #lease(name: string, lease: Lease): Promise<FoundRecord | undefined> {
-    const { records } = this.#options;
+  async #lease(name: string, lease: Lease): Promise<FoundRecord | 'full' | undefined> {
+    const { records, throttle } = this.#options;
+    // Another replica may know that the key is proven.
+    if (!throttle.isProven() && !records.hasRoomForUnproven()) await throttle.readQuotaState();
     try {
-      return await records.lease(name, lease);
+      return await records.lease(name, lease, throttle.isProven());
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       // The store may have written it nevertheless.
@@ -116,11 +122,17 @@ export class Idempotency {
     send: () => Promise<CreateOutcome>,
     { key, name, lease }: { readonly key: string; readonly name: string; readonly lease: Lease },
   ): Promise<CreateOutcome> {
-    const { records } = this.#options;
+    const { records, throttle } = this.#options;
     try {
       const outcome = await send();
       if ('pet' in outcome) this.#remember(key);
-      await waitAtMost(records.storeOutcome(name, lease, JSON.stringify(outcome)), STORING_MS);
+      const stored = records.storeOutcome(
+        name,
+        lease,
+        JSON.stringify(outcome),
+        'pet' in outcome || throttle.isProven(),
+      );
+      await waitAtMost(stored, STORING_MS);
       return outcome;
     } catch (error) {
       // After any other error it may have been sent: the lease runs out into an unknown outcome.

@@ -5,6 +5,7 @@ import type { NameOf } from '../store/names.ts';
 import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';
 import type { Change, Changed, Store } from '../store/store.ts';
+import { UnprovenDocuments } from '../store/unproven-documents.ts';
 
 /** The right to send the one create of an idempotency key. */
 export interface Lease {
@@ -52,6 +53,8 @@ export class IdempotencyRecords {
   readonly #store: Store;
   readonly #nameOf: NameOf;
   readonly #read: ReadDocument<StoredRecord>;
+  /** By the ids of their leases: the records of keys that were not proven when their creates ended. */
+  readonly #unproven = new UnprovenDocuments();
   /** Outcomes and releases that are being written. */
   readonly #writing = new Set<Promise<void>>();
   #isClosed = false;
@@ -62,20 +65,31 @@ export class IdempotencyRecords {
     this.#read = createDocumentReader('idempotency record', RECORD, store, log);
   }
 
+  /** Whether there is room for the record of an API key that is not proven: clients can make up keys. */
+  hasRoomForUnproven(): boolean {
+    return this.#unproven.hasRoom(this.#store.nowMs());
+  }
+
   /**
-   * Stores a lease, or returns the record that there is of the name.
+   * Stores a lease, or returns the record that there is of the name. Returns `full` where there is no record of the name, and no
+   * room for one of a key that is not proven: a record that guards a create is never dropped for another.
    *
    * @throws StoreUnavailableError
    */
-  async lease(name: string, lease: Lease): Promise<FoundRecord | undefined> {
+  async lease(name: string, lease: Lease, isProven: boolean): Promise<FoundRecord | 'full' | undefined> {
     const [document, input] = this.#hashesOf(name, lease.input);
-    return this.#store.update(document, leaseChange(lease, input, this.#read));
+    const nowMs = this.#store.nowMs();
+    const hasRoom = isProven || this.#unproven.add(lease.id, nowMs + RECORDS_LIVE_MS, nowMs);
+    const found = await this.#store.update(document, leaseChange(lease, input, hasRoom, this.#read));
+    if (found !== undefined) this.#unproven.delete(lease.id);
+    return found;
   }
 
   /**
    * Stores the outcome as soon as the store is available, also where the store lost the record, and never over another lease.
    */
-  storeOutcome(name: string, lease: Lease, outcome: string): Promise<void> {
+  storeOutcome(name: string, lease: Lease, outcome: string, isProven: boolean): Promise<void> {
+    if (isProven) this.#unproven.delete(lease.id);
     return this.#end(name, lease, outcome);
   }
 
@@ -101,7 +115,9 @@ export class IdempotencyRecords {
     let leftMs = outcome === undefined ? ms : MAX_STORING_MS;
     for (; ; leftMs -= RETRY_MS) {
       try {
-        return await this.#store.update(document, endChange(id, hashedInput, outcome, this.#read));
+        await this.#store.update(document, endChange(id, hashedInput, outcome, this.#read));
+        if (outcome === undefined) this.#unproven.delete(id);
+        return;
       } catch {
         // The store may be available later.
       }
@@ -120,10 +136,12 @@ export class IdempotencyRecords {
 function leaseChange(
   { id, ms }: Lease,
   input: string,
+  hasRoom: boolean,
   read: ReadDocument<StoredRecord>,
-): Change<FoundRecord | undefined> {
+): Change<FoundRecord | 'full' | undefined> {
   return (found, nowMs) => {
     const record = read(found);
+    if (!record && !hasRoom) return unchanged(found, 'full');
     if (!record) return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
 
     const leaseLeftMs = Math.max(0, record.openUntilMs - nowMs);

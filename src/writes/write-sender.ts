@@ -11,7 +11,7 @@ import type { Snapshot } from '../reads/cache/snapshot.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { VisitorShares } from '../throttle/visitor-shares.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
-import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
+import type { UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../upstream/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
 
@@ -57,8 +57,6 @@ export interface WriteSenderOptions {
   readonly sharedLists: CallerLists | undefined;
 }
 
-/** What the upstream answers only to a key that it knows. */
-const ACCEPTED: ReadonlySet<UpstreamOutcome<unknown>['kind']> = new Set(['ok', 'invalid', 'not-found']);
 /** The pauses before further tries where there was no connection. */
 const PAUSES_MS = [100, 300, 1_000];
 /** Max wait of a response for the announcement of the write to other replicas. */
@@ -175,7 +173,7 @@ export class WriteSender {
       retryBudget.recordCall();
     }
     if (outcome.kind === 'unauthenticated' && !throttle.isAfter429()) rejectedKey.reject();
-    else if (ACCEPTED.has(outcome.kind)) rejectedKey.accept();
+    else if (outcome.kind === 'ok') rejectedKey.accept();
 
     if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {
       const announced = this.invalidate(outcome.kind === 'ok' || throttle.isProven());

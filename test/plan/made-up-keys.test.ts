@@ -11,6 +11,10 @@ const SOME = 100;
 const MANY = 1_200;
 const QUOTA = '{ rateLimit { plan windows { used } } }';
 const PETS = '{ pets { id } }';
+const GET = '{ pet(id: 4711) { id } }';
+const CREATE = 'mutation { createPet(input: { name: "Momo", categoryId: 3 }) { pet { id } } }';
+/** An upstream that knows the key would send them; a firewall may send anything. */
+const LIMITS = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '59', 'x-ratelimit-reset': '4000000000' };
 
 async function createQuietWorld(): Promise<World> {
   const key = { ...PLANS.free, windows: 'fixed', tells: 'nothing' } as const;
@@ -38,15 +42,36 @@ describe('with Redis, made-up keys', () => {
     expect(accountsIn(redis)).toBe(0);
   });
 
-  test('are forgotten after the lease of their calls while the upstream fails', async () => {
+  test.each([
+    ['503', {}, 0],
+    ['503', LIMITS, 0],
+    ['400', LIMITS, 0],
+    ['403', LIMITS, 0],
+    ['404', LIMITS, 0],
+    ['429', { ...LIMITS, 'retry-after': '600' }, 10 * MINUTE_MS],
+  ])('are forgotten after a %s with %o, the lease of their calls and their pause', async (status, headers, pauseMs) => {
     await using world = await createQuietWorld();
     const redis = createRedis({ seed: 5 });
     const [petql] = await startReplicas(world, redis, 1);
-    world.petApi.fault = () => ({ status: 503 });
-    expect(await flood(world, petql, PETS)).toEqual(new Set(['DOWNSTREAM_SERVICE_ERROR']));
+    world.petApi.fault = () => ({ status: Number(status), headers });
+    for (const document of [GET, CREATE]) await flood(world, petql, document);
+    await world.pass(pauseMs);
     expect(accountsIn(redis)).toBe(SOME);
     await world.pass(2 * MINUTE_MS);
     expect(accountsIn(redis)).toBe(0);
+  });
+
+  test('have at most 1,000 accounts in Redis for each replica', async () => {
+    await using world = await createQuietWorld();
+    const redis = createRedis({ seed: 5 });
+    const [petql] = await startReplicas(world, redis, 1);
+    world.petApi.fault = () => ({ status: 429, headers: { 'retry-after': '86400' } });
+    await flood(world, petql, PETS, MANY);
+    expect(accountsIn(redis)).toBe(1_000);
+    // A key that has no room there becomes proven, and gets it.
+    world.petApi.fault = undefined;
+    expect((await world.until(petql.ask(PETS))).errors).toBeUndefined();
+    expect(accountsIn(redis)).toBe(1_001);
   });
 
   test('store nothing of the quota that they read while Redis is away, and little of their calls', async () => {

@@ -15,7 +15,7 @@ export type CallEnd =
   | ({ readonly kind: 'rejected'; readonly isUnauthenticated: boolean } & CallResponse)
   /** A 5xx. */
   | ({ readonly kind: 'failed' } & CallResponse)
-  /** `isProof`: the upstream accepts the key. */
+  /** Any other status; `isProof`: the upstream accepts the key. */
   | ({ readonly kind: 'succeeded'; readonly isProof: boolean } & CallResponse)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
 
@@ -40,22 +40,13 @@ export function callEndOf(
   }
   if (isRejected) return { kind: 'rejected', isUnauthenticated, ...response };
   if (status >= 500) return { kind: 'failed', ...response };
-  return { kind: 'succeeded', isProof: isProof(outcome, status), ...response };
-}
-
-/** Whether the upstream accepts the key. A 404 that is not the pet API's own may come before its check of keys. */
-function isProof({ kind }: UpstreamAnswer<unknown>['outcome'], status: number): boolean {
-  return (status >= 200 && status < 300) || kind === 'invalid' || kind === 'not-found';
-}
-
-/** Whether no response says anything about the key: it may be made up. */
-export function isBlank({ isProven, minute, day, pause }: Account): boolean {
-  return !isProven && minute.limit === undefined && day.limit === undefined && pause.incidents === 0;
+  // Reads take the 404 of a pet for its absence.
+  return { kind: 'succeeded', isProof: outcome.kind === 'ok' && status !== 404, ...response };
 }
 
 /** Whether the store has to keep the account: made-up keys must not fill it. */
 export function isWorthKeeping(account: Account, end: CallEnd | undefined, nowMs: number): boolean {
-  if (!isBlank(account)) return true;
+  if (account.isProven || nowMs < account.pause.untilMs) return true;
   const isMadeUp = end?.kind === 'rejected' && end.isUnauthenticated;
   return isMadeUp ? inFlight(account, nowMs) > 0 : account.day.total > 0;
 }

@@ -25,7 +25,10 @@ const CONSISTENT_WINDOW = WINDOW.refine(
 export const ACCOUNT = z.object({
   /** A new one after a loss; a permit of another epoch lowers no count. */
   epoch: z.string(),
-  /** Whether the upstream has ever accepted the key: responded with 2xx, 400 or 404. */
+  /**
+   * Whether the upstream has ever accepted the key: responded with a pet or a list of pets. Any other response may come before
+   * it checks the key, or from a firewall.
+   */
   isProven: z.boolean(),
   /** Permits ever granted. */
   granted: count,

@@ -93,7 +93,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'made-up-keys-stored',
     rule: 'the store keeps no account of a made-up key',
-    from: 'if (!isBlank(account)) return true;',
+    from: 'if (account.isProven || nowMs < account.pause.untilMs) return true;',
     to: 'return true;',
   },
   {
