@@ -131,10 +131,15 @@ export class Metrics {
 
     this.#gauge('petql_build_info', 'Always 1; the version is a label.', ['version']).set({ version }, 1);
     // For Prometheus, a series that begins with 1 has not increased.
-    for (const operation of UPSTREAM_OPERATIONS)
+    for (const operation of UPSTREAM_OPERATIONS) {
+      this.#calls.inc({ operation, status: '403', reason: 'forbidden' }, 0);
       this.#calls.inc({ operation, status: '429', reason: 'rate-limited' }, 0);
+    }
     this.#operations.inc({ type: 'mutation', outcome: 'OUTCOME_UNKNOWN' }, 0);
-    for (const type of ['query', 'mutation']) this.#operations.inc({ type, outcome: 'INTERNAL_SERVER_ERROR' }, 0);
+    for (const type of ['query', 'mutation']) {
+      for (const outcome of ['INTERNAL_SERVER_ERROR', REFUSED]) this.#operations.inc({ type, outcome }, 0);
+    }
+    this.#stale.inc({ reason: 'QUOTA_EXHAUSTED' }, 0);
   }
 
   get contentType(): string {

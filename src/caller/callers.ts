@@ -55,6 +55,11 @@ export class Callers {
     return this.#shared.rejectedKeys.error(apiKey);
   }
 
+  /** Returns the hash of an API key, for the log. */
+  nameOf(apiKey: string): string {
+    return this.#shared.nameOf(apiKey);
+  }
+
   /** Returns the caller with this API key if there is one. */
   find(apiKey: string): Caller | undefined {
     return this.#callers.get(apiKey) ?? this.#evicted.get(apiKey);

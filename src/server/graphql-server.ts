@@ -11,6 +11,7 @@ import type { CachedResponse } from './http/response-cache.ts';
 import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts';
 import type { RequestContext, RequestState } from './request-context.ts';
 import { createRequestReader } from './request-reader.ts';
+import { RefusalLog } from './refusal-log.ts';
 import { createTelemetry, requestId } from './telemetry.ts';
 import type { TrustedDocuments } from './plugins/trusted-documents.ts';
 import { createYogaHandler } from './yoga.ts';
@@ -28,7 +29,8 @@ export interface ServerParts {
 /** GraphQL over HTTP and in this process, under the same rules: at once from the response cache, or by Yoga. */
 export function createGraphqlServer(parts: ServerParts): Respond {
   const { settings, callers } = parts;
-  const telemetry = createTelemetry({ ...parts, log: settings.log });
+  const refusals = new RefusalLog(settings.log, settings.clock);
+  const telemetry = createTelemetry({ ...parts, log: settings.log, refusals });
   const readRequest = createRequestReader(settings, callers);
   const maskError = createErrorMask(settings.log);
   const pages = createPages(settings, parts.health);

@@ -89,6 +89,12 @@ export class RequestContext {
     };
   }
 
+  /** The hash of the API key, for the log; undefined where the request has none. */
+  get keyName(): string | undefined {
+    const { apiKey, callers } = this.#options;
+    return apiKey instanceof PetqlError ? undefined : callers.nameOf(apiKey);
+  }
+
   /** What the request has cost so far. */
   get usage(): Usage {
     return this.#pets?.usage ?? NO_USAGE;

@@ -5,6 +5,7 @@ import type { Log } from '../log.ts';
 import { readTraceContext, traceIdOf } from '../tracing.ts';
 import type { Spans } from '../tracing.ts';
 import { finishedError } from './errors.ts';
+import type { RefusalLog } from './refusal-log.ts';
 import type { HttpRequest } from './http/http-message.ts';
 import type { RequestState } from './request-context.ts';
 
@@ -13,10 +14,11 @@ interface Reports {
   readonly log: Log;
   readonly events: Events | undefined;
   readonly spans: Spans;
+  readonly refusals: RefusalLog;
 }
 
 /** Reports each operation once: a log line, an event for the metrics and a span. */
-export function createTelemetry({ log, events, spans }: Reports) {
+export function createTelemetry({ log, events, spans, refusals }: Reports) {
   return {
     begin(request: HttpRequest): RequestState {
       const { traceparent, tracestate } = request.headers;
@@ -26,13 +28,15 @@ export function createTelemetry({ log, events, spans }: Reports) {
       return { request, id: requestId(request), startedAtMs: performance.now(), span };
     },
     /** Reports nothing for a request that is no operation. */
-    end({ request, id, startedAtMs, span, operation, usage = NO_USAGE, result = {} }: RequestState): void {
+    end({ request, id, startedAtMs, span, operation, context, usage = NO_USAGE, result = {} }: RequestState): void {
       if (!span) return;
       const [error] = result.errors ?? [];
       const outcome = request.isAborted() ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
       const { type = 'none', name } = operation ?? {};
       span.end({ type, name, outcome });
+      if (error && context) refusals.record(context, error);
       if (!events && !log.debug) return;
+
       const tookMs = Math.round((performance.now() - startedAtMs) * 1000) / 1000;
       const { upstreamCalls, savedCalls, oldestAgeMs, staleReason } = usage;
       const event = { type, outcome, tookMs, upstreamCalls, savedCalls, oldestAgeMs, staleReason } as const;

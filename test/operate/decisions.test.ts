@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FORBIDS, HANGS, REJECTS_KEY, fails, tooMany } from '../support/pet-api/fault.ts';
 import { PLANS } from '../../src/plan.ts';
-import { createWorld } from '../support/world.ts';
+import { MINUTE_MS, createWorld } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
 
 /** 16 bytes of a hash at least, and never the key itself. */
@@ -67,6 +67,40 @@ describe('the log has one warning', () => {
     expect(warnings(petql)).toMatchObject([
       { msg: 'the pet API rejects a key that it has accepted before', key: KEY_HASH },
     ]);
+  });
+
+  test('for operations that are refused, however long, and another one after ten quiet minutes', async () => {
+    await using world = await createFreeWorld();
+    const petql = await world.start({ plan: 'free' });
+    await world.saturate([petql], 3 * MINUTE_MS, { waitMs: 1_000 });
+    const warning = {
+      msg: 'operations of this key are refused',
+      key: KEY_HASH,
+      reason: expect.stringContaining('quota of 60 calls per minute is exhausted'),
+      minute: '60 of 60',
+      day: expect.stringMatching(/^\d+ of 1000$/),
+    };
+    expect(warnings(petql)).toMatchObject([warning]);
+    await world.pass(11 * MINUTE_MS);
+    await world.saturate([petql], MINUTE_MS, { waitMs: 1_000 });
+    expect(warnings(petql)).toMatchObject([warning, warning]);
+  });
+
+  test('for a key whose calls are forbidden', async () => {
+    await using world = await createFreeWorld();
+    const petql = await world.start({ plan: 'free' });
+    world.petApi.fault = FORBIDS;
+    for (let call = 0; call < 5; call += 1) await world.until(petql.create(1));
+    expect(warnings(petql)).toMatchObject([{ msg: 'the pet API forbids calls of this key', key: KEY_HASH }]);
+  });
+
+  test('for each of ten made-up keys a minute at most', async () => {
+    await using world = await createFreeWorld();
+    const petql = await world.start();
+    world.petApi.fault = FORBIDS;
+    const keys = Array.from({ length: 50 }, (_, index) => `made-up-${index}`);
+    await world.until(Promise.all(keys.map((key) => petql.create(1, { key }))));
+    expect(warnings(petql)).toHaveLength(10);
   });
 
   test('for a create with an unknown outcome, with its request', async () => {

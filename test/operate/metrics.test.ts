@@ -90,12 +90,14 @@ test('what alerts count starts at 0, since the first one of a series is no incre
   await using gateway = await startGateway({ gateway: { admin: true } });
   const samples = await scrape(gateway);
   for (const operation of ['createPet', 'getPet', 'listPets']) {
-    const labels = `operation="${operation}",status="429",reason="rate-limited"`;
-    expect(samples.get(`petql_upstream_calls_total{${labels}}`)).toBe(0);
+    for (const labels of ['status="429",reason="rate-limited"', 'status="403",reason="forbidden"']) {
+      expect(samples.get(`petql_upstream_calls_total{operation="${operation}",${labels}}`)).toBe(0);
+    }
   }
-  for (const outcome of ['OUTCOME_UNKNOWN', 'INTERNAL_SERVER_ERROR']) {
+  for (const outcome of ['OUTCOME_UNKNOWN', 'INTERNAL_SERVER_ERROR', 'RATE_LIMITED']) {
     expect(samples.get(`petql_operations_total{type="mutation",outcome="${outcome}"}`)).toBe(0);
   }
+  expect(samples.get('petql_stale_operations_total{reason="QUOTA_EXHAUSTED"}')).toBe(0);
   expect(samples.get(`petql_build_info{version="${packageJson.version}"}`)).toBe(1);
 });
 

@@ -18,10 +18,44 @@ const operations = (outcome: string) => `petql_operations_total{type="query",out
 export const FIRING: readonly Firing[] = [
   { alert: 'PetqlRateLimited', series: { [calls('429', 'rate-limited')]: '0x4 1x5' }, firesAtMinute: 5 },
   {
-    alert: 'PetqlQuotaNearlyUsed',
-    series: { 'petql_quota_used_share_max{plan="Free",window="DAY"}': '0.5x4 0.95x5' },
-    on: { plan: 'Free' },
-    firesAtMinute: 5,
+    alert: 'PetqlQuotaExhausted',
+    series: {
+      [operations('OK')]: '0+90x40',
+      [operations('RATE_LIMITED')]: '0x4 0+10x40',
+      'petql_stale_operations_total{reason="QUOTA_EXHAUSTED"}': '0x4 0+10x40',
+    },
+    firesAtMinute: 22,
+  },
+  {
+    alert: 'PetqlQuotaExhausted',
+    // A healthy key that uses its day to the end.
+    series: {
+      [operations('OK')]: '0+90x40',
+      [operations('RATE_LIMITED')]: '0+1x40',
+      'petql_stale_operations_total{reason="QUOTA_EXHAUSTED"}': '0x40',
+      'petql_stale_operations_total{reason="SAVING_QUOTA"}': '0+80x40',
+      'petql_quota_used_share_max{plan="Free",window="DAY"}': '0.99x40',
+    },
+    silentUntilMinute: 40,
+  },
+  { alert: 'PetqlKeyPaused', series: { petql_paused_keys: '0x4 1x20' }, firesAtMinute: 15 },
+  { alert: 'PetqlKeyForbidden', series: { [calls('403', 'forbidden')]: '0x4 1x5' }, firesAtMinute: 5 },
+  {
+    alert: 'PetqlKeyRejected',
+    series: { [operations('OK')]: '0+9x4 36x20', [operations('UNAUTHENTICATED')]: '0x4 0+9x20' },
+    firesAtMinute: 13,
+  },
+  {
+    alert: 'PetqlDown',
+    series: { 'up{job="petql",instance="a"}': '1x9', 'up{job="petql",instance="b"}': '1x4 0x5' },
+    on: { instance: 'b' },
+    firesAtMinute: 6,
+  },
+  { alert: 'PetqlDown', series: { 'up{job="other"}': '1x9' }, on: { job: 'petql' }, firesAtMinute: 1 },
+  {
+    alert: 'PetqlFewerReplicas',
+    series: { 'petql_replicas{instance="a"}': '3x4 2x9', 'petql_replicas{instance="b"}': '3x4 2x9' },
+    firesAtMinute: 10,
   },
   {
     alert: 'PetqlRedisUnavailable',
