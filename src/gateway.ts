@@ -3,6 +3,7 @@ import type { GraphQLSchema } from 'graphql';
 import { createAdmin } from './admin/admin.ts';
 import { Metrics } from './admin/metrics.ts';
 import { Callers } from './caller/callers.ts';
+import { DispatchedCall } from './dispatched-call.ts';
 import { withLevel } from './log.ts';
 import { checkHeap } from './memory.ts';
 import { openStores } from './open-stores.ts';
@@ -166,11 +167,7 @@ async function warmUp(): Promise<void> {
     petApiUrl: 'http://localhost/v1',
     dispatcher: {
       dispatch(_request, handler) {
-        const controller = { abort() {} } as unknown as Parameters<NonNullable<typeof handler.onRequestStart>>[0];
-        handler.onRequestStart?.(controller, {});
-        handler.onResponseStart?.(controller, 200, {}, 'OK');
-        handler.onResponseData?.(controller, Buffer.from('[]'));
-        handler.onResponseEnd?.(controller, {});
+        new DispatchedCall(handler).respond({ status: 200, body: '[]' });
         return true;
       },
       destroy: async () => {},

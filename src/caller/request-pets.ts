@@ -15,14 +15,14 @@ import type { WriteRequest } from '../writes/write-sender.ts';
 import { UsageMeter } from './usage.ts';
 import type { SavedCalls, Usage } from './usage.ts';
 
-/** What a resolver reads and writes. Every failure is a PetqlError. */
+/** What a resolver reads and writes. Every failure is a PetqlError. In a dry run everything is null. */
 export interface Pets {
   /** Up to `limit` pets with this status, or of all. */
-  readonly list: (status: PetStatus | undefined, limit: number) => Promise<readonly Pet[]> | readonly Pet[];
+  readonly list: (status: PetStatus | undefined, limit: number) => Promise<readonly Pet[]> | null;
   /** The pet, or null when there is none. */
-  readonly byId: (id: Int64) => Promise<Pet | null> | Pet | null;
+  readonly byId: (id: Int64) => Promise<Pet | null> | null;
   /** @param idempotencyKey makes all creates with it within a day one create with one outcome. */
-  readonly create: (pet: NewPet, idempotencyKey?: string) => Promise<Created>;
+  readonly create: (pet: NewPet, idempotencyKey?: string) => Promise<Created | { readonly pet: null }>;
 }
 
 /** A read and what it found. */

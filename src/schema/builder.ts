@@ -6,8 +6,8 @@ import type { Pets } from '../caller/request-pets.ts';
 export interface ResolverContext {
   /** The reads and writes of the caller. */
   readonly pets: Pets;
-  /** What is left of the caller's quota. */
-  readonly quota: () => Promise<QuotaView>;
+  /** What is left of the caller's quota; null in a dry run. */
+  readonly quota: () => Promise<QuotaView | null>;
 }
 
 /** Fields are nullable by default, so that a field that fails leaves its siblings intact. */

@@ -9,7 +9,7 @@ import { createPages } from './http/pages.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
 import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts';
-import type { RequestContext, RequestState } from './request-context.ts';
+import type { RequestState } from './request-context.ts';
 import { createRequestReader } from './request-reader.ts';
 import { RefusalLog } from './refusal-log.ts';
 import { createTelemetry, requestId } from './telemetry.ts';
@@ -49,8 +49,9 @@ export function createGraphqlServer(parts: ServerParts): Respond {
 
   /** Undefined where a read behind the response has another result now. */
   function fromCache(request: HttpRequest, cached: CachedResponse): HttpResponse | undefined {
+    const context = readRequest({ request, id: '', span: undefined });
     // Responses for the keys that a function finds are never cached.
-    const context = readRequest({ request, id: '', span: undefined }) as RequestContext;
+    if (context instanceof Promise) return undefined;
     try {
       if (!context.repeat(cached.reads)) return undefined;
       const { headers, data, operation } = cached;

@@ -1,6 +1,6 @@
+import { DispatchedCall } from '../dispatched-call.ts';
 import type { Int64 } from '../int64.ts';
 import { PET_STATUSES } from '../pet.ts';
-import type { OperationResponse } from '../sandbox/operations.ts';
 import { PetStore } from '../sandbox/pet-store.ts';
 import { createResponder } from '../sandbox/responder.ts';
 import type { SandboxCall } from '../sandbox/responder.ts';
@@ -8,7 +8,6 @@ import type { GatewayOptions } from '../settings.ts';
 import type { Plan } from '../plan.ts';
 
 type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
-type DispatchHandler = Parameters<Dispatcher['dispatch']>[1];
 
 interface SandboxDispatcherOptions {
   /** The plan of the API key, which is in force from the first call on. */
@@ -38,46 +37,15 @@ export function createSandboxDispatcher({ plan, apiKey, pets: count, onCall }: S
     },
 
     dispatch({ method, path, headers, body }, handler) {
-      const exchange = startExchange(handler);
+      const call = new DispatchedCall(handler);
       const { authorization } = headers as Record<string, string>;
       const text = typeof body === 'string' ? body : '';
       setTimeout(() => {
-        if (exchange.isOver()) return;
+        if (call.isOver) return;
         const response = respond({ method, target: path, authorization, body: text });
-        setTimeout(() => exchange.end(response), LEG_MS);
+        setTimeout(() => call.respond(response), LEG_MS);
       }, LEG_MS);
       return true;
-    },
-  };
-}
-
-/** Starts one call, which its handler may abort. */
-function startExchange(handler: DispatchHandler) {
-  let isOver = false;
-  const controller = {
-    aborted: false,
-    paused: false,
-    reason: null as Error | null,
-    abort(reason: Error) {
-      if (isOver) return;
-      isOver = true;
-      Object.assign(controller, { aborted: true, reason });
-      handler.onResponseError?.(controller, reason);
-    },
-    pause() {},
-    resume() {},
-  };
-  handler.onRequestStart?.(controller, {});
-
-  return {
-    isOver: () => isOver,
-    /** Gives the response to the handler, unless it has aborted. */
-    end({ status, headers, body }: OperationResponse): void {
-      if (isOver) return;
-      isOver = true;
-      handler.onResponseStart?.(controller, status, { ...headers });
-      handler.onResponseData?.(controller, Buffer.from(body));
-      handler.onResponseEnd?.(controller, {});
     },
   };
 }

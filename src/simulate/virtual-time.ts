@@ -20,7 +20,7 @@ const MAX_IDLE_TURNS = 100_000;
 let loading: Promise<void> | undefined;
 async function loadGraphqlServer(): Promise<void> {
   const gateway = createGateway({ petApiUrl: 'http://pet-api.test/v1' });
-  await gateway.execute({ document: '{ __typename }' });
+  await gateway.ready();
   await gateway.close();
 }
 
