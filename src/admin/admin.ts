@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../log.ts';
 import { isForeignHost } from '../server/http/host-check.ts';
+import { SECURITY_HEADERS } from '../server/http/response-headers.ts';
 import type { RequestHandler } from '../server/listener.ts';
 import { quotaPage } from './quota-page.ts';
 import type { AdminSources, Metrics } from './metrics.ts';
@@ -32,10 +33,8 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
 }
 
 const HEADERS = {
+  ...SECURITY_HEADERS,
   'cache-control': 'no-store',
   'content-security-policy':
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
 } as const;

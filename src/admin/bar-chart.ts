@@ -1,3 +1,5 @@
+import { figure } from '../figure.ts';
+
 export interface Bar {
   readonly value: number;
   readonly startsAt: Date;
@@ -29,8 +31,4 @@ export function barChart(name: string, bars: readonly Bar[]): string {
         <svg ${size} role="img" aria-label="${name} by the minute">${rects.join('')}</svg>
         <small><span>an hour ago</span><span>now</span></small>
       </figure>`;
-}
-
-function figure(value: number): string {
-  return value.toLocaleString('en');
 }

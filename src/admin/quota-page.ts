@@ -1,5 +1,6 @@
 import type { CallerView } from '../caller/caller.ts';
 import type { QuotaWindow } from '../caller/quota.ts';
+import { figure } from '../figure.ts';
 import type { Health } from '../server/http/health.ts';
 import { barChart } from './bar-chart.ts';
 import type { Minute } from './last-hour.ts';
@@ -23,7 +24,7 @@ export async function quotaPage(
 
   // Sorted by name, so that rows keep their places.
   const rows = unsorted.toSorted();
-  const note = rows.length === 0 ? 'No calls yet.' : more > 0 ? `And ${count(more)} callers before these.` : '';
+  const note = rows.length === 0 ? 'No calls yet.' : more > 0 ? `And ${figure(more)} callers before these.` : '';
   return `<!doctype html>
 <html lang="en">
   <head>
@@ -67,10 +68,10 @@ function row(view: CallerView): string {
     plan === undefined ? 'not known yet' : escaped(plan),
     meterOf('MINUTE'),
     meterOf('DAY'),
-    count(queued),
+    figure(queued),
     stateOfKey(view),
-    count(made),
-    count(saved),
+    figure(made),
+    figure(saved),
   ];
   return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}">${cell}</td>`).join('')}</tr>`;
 }
@@ -85,17 +86,17 @@ function meter(window: QuotaWindow | undefined): string {
   if (!window) return 'not known yet';
   const { used, limit, resetAt } = window;
   const reset = resetAt ? `<small>resets ${time(resetAt)}</small>` : '';
-  return `<meter max="${limit}" high="${limit * 0.8}" optimum="0" value="${used}"></meter> <span>${count(used)} of ${count(limit)} used</span>${reset}`;
+  return `<meter max="${limit}" high="${limit * 0.8}" optimum="0" value="${used}"></meter> <span>${figure(used)} of ${figure(limit)} used</span>${reset}`;
 }
 
 function figures({ callsMade, callsSaved, refused, stale }: Totals): string {
   const share = callsSaved / Math.max(1, callsMade + callsSaved);
   const pairs = [
-    ['calls made', count(callsMade)],
-    ['calls saved', count(callsSaved)],
+    ['calls made', figure(callsMade)],
+    ['calls saved', figure(callsSaved)],
     ['share saved', `${Math.floor(share * 100)} %`],
-    ['operations refused', count(refused)],
-    ['stale responses', count(stale)],
+    ['operations refused', figure(refused)],
+    ['stale responses', figure(stale)],
   ];
   return pairs.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('');
 }
@@ -115,7 +116,7 @@ function stateOf({ isDraining, redis, pausedKeys, isGetRouteWorking }: Health, r
     isDraining ? 'Stopping.' : 'Running.',
     redis === undefined ? 'No Redis: one replica.' : `Redis ${redis}.`,
     ...(redis === undefined ? [] : [`Replicas: ${replicas}.`]),
-    ...(pausedKeys > 0 ? [`Paused keys: ${count(pausedKeys)}.`] : []),
+    ...(pausedKeys > 0 ? [`Paused keys: ${figure(pausedKeys)}.`] : []),
     ...(isGetRouteWorking ? [] : ['The pet API has no route for single pets.']),
   ];
   return parts.join(' ');
@@ -124,10 +125,6 @@ function stateOf({ isDraining, redis, pausedKeys, isGetRouteWorking }: Health, r
 /** Returns a time such as "2026-11-22 21:00:00 UTC". */
 function time(date: Date): string {
   return `<time>${date.toISOString().slice(0, 19).replace('T', ' ')} UTC</time>`;
-}
-
-function count(value: number): string {
-  return value.toLocaleString('en');
 }
 
 function escaped(text: string): string {

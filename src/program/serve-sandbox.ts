@@ -1,3 +1,4 @@
+import { figure } from '../figure.ts';
 import { fileProblem } from '../store/file-store.ts';
 import { DEMO_KEYS } from '../sandbox/usage-limits.ts';
 import type { Sandbox, SandboxOptions } from '../sandbox/sandbox.ts';
@@ -33,11 +34,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
 export function describeSandbox({ url }: Sandbox): string {
   const keys = Object.entries(DEMO_KEYS).map(
     ([key, { name, perMinute, perDay }]) =>
-      `           ${key.padEnd(16)} ${name}: ${figures(perMinute)} calls per minute, ${figures(perDay)} per day`,
+      `           ${key.padEnd(16)} ${name}: ${figure(perMinute)} calls per minute, ${figure(perDay)} per day`,
   );
   return [`Sandbox    ${url}`, 'Demo keys', ...keys].join('\n');
-}
-
-function figures(calls: number): string {
-  return calls.toLocaleString('en');
 }

@@ -1,7 +1,7 @@
 import { PetqlError } from '../errors.ts';
+import { MAX_KEY_LENGTH, isApiKey } from '../setting-shapes.ts';
 
-const MAX_KEY_LENGTH = 512;
-const BEARER = /^Bearer +([\x21-\x7e]+)$/i;
+const BEARER = /^Bearer +(\S+)$/i;
 const NO_HEADER = 'This needs an API key: send it as "Authorization: Bearer <API_KEY>".';
 const MALFORMED_HEADER =
   'The Authorization header is malformed: expected "Bearer", a space and one API key without spaces.';
@@ -22,8 +22,7 @@ export function givenApiKey(key: string | null | undefined): string | PetqlError
   if (!key)
     return unauthenticated('This request has no API key. Its server must set petApiKey or pass an apiKey to execute.');
   const expected = `expected at most ${MAX_KEY_LENGTH} visible ASCII characters without spaces.`;
-  const isValid = key.length <= MAX_KEY_LENGTH && /^[\x21-\x7e]+$/.test(key);
-  return isValid ? key : unauthenticated(`The API key is malformed: ${expected}`);
+  return isApiKey(key) ? key : unauthenticated(`The API key is malformed: ${expected}`);
 }
 
 function unauthenticated(message: string): PetqlError {

@@ -1,6 +1,7 @@
+import { figure } from '../figure.ts';
 import type { Day } from './day.ts';
 import { percentile } from './percentile.ts';
-import { count, rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
+import { rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
 
 /** Points of a curve. */
 const POINTS = 96;
@@ -31,7 +32,7 @@ export function simulationPage(days: readonly Day[], durationMs: number, load: s
 
   const hours = durationMs / 3_600_000;
   const sliceMinutes = durationMs / POINTS / 60_000;
-  const slice = sliceMinutes < 2 ? seconds(sliceMinutes * 60_000) : `${count(Math.round(sliceMinutes))} min`;
+  const slice = sliceMinutes < 2 ? seconds(sliceMinutes * 60_000) : `${figure(Math.round(sliceMinutes))} min`;
   return `<!doctype html>
 <html lang="en">
   <head>
@@ -46,7 +47,7 @@ export function simulationPage(days: readonly Day[], durationMs: number, load: s
     <h1>${verdictOf(summaries)}</h1>
     <p>${load}</p>
     ${chart(ages, hours, { title: 'Age of the data', note: `median of ${slice}`, label: seconds })}
-    ${chart(calls, hours, { title: 'Upstream calls', note: `in ${slice}`, label: count })}
+    ${chart(calls, hours, { title: 'Upstream calls', note: `in ${slice}`, label: figure })}
     <table>
       <thead><tr><th scope="col"></th>${names.map((name) => `<th scope="col">${name}</th>`).join('')}</tr></thead>
       <tbody>${rows.map(([title, ...cells]) => `<tr><th scope="row">${title}</th>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`).join('')}</tbody>

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { figure } from '../figure.ts';
 import { parsePlan, planName } from '../plan.ts';
 import type { Plan } from '../plan.ts';
 import type { DayWorkerData, DayWorkerMessage } from './day-worker.ts';
@@ -9,7 +10,7 @@ import type { Day } from './day.ts';
 import { MAX_LISTS, queryCount } from './load.ts';
 import type { Load } from './load.ts';
 import { simulationPage } from './page.ts';
-import { count, rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
+import { rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
 
 const FLAGS = {
   plan: {
@@ -126,8 +127,8 @@ function runDay(workerData: DayWorkerData, onProgress: (share: number) => void):
 function describeLoad(load: Load): string {
   const { everyMs, pets, durationMs } = load;
   const queries = queryCount(load);
-  const total = count(Math.ceil((durationMs / everyMs) * queries));
-  return `${queries} queries every ${seconds(everyMs)} for ${durationMs / HOUR_MS} h, over ${count(pets)} pets: ${total} queries`;
+  const total = figure(Math.ceil((durationMs / everyMs) * queries));
+  return `${queries} queries every ${seconds(everyMs)} for ${durationMs / HOUR_MS} h, over ${figure(pets)} pets: ${total} queries`;
 }
 
 /** Returns text in columns, the first one aligned to the left. */

@@ -1,3 +1,4 @@
+import { figure } from '../figure.ts';
 import { planName } from '../plan.ts';
 import type { Plan } from '../plan.ts';
 import { percentile } from './percentile.ts';
@@ -47,10 +48,6 @@ export function verdictOf(summaries: readonly Summary[]): string {
   return `${serving.name} serves this load; data is ${seconds(serving.medianAgeMs)} old in the median${others}.`;
 }
 
-export function count(value: number): string {
-  return value.toLocaleString('en');
-}
-
 /** Returns a text such as "0.5 s" and "53 s". */
 export function seconds(ms: number): string {
   return Number.isNaN(ms) ? 'none' : `${Number((ms / 1000).toFixed(ms < 10_000 ? 1 : 0))} s`;
@@ -66,13 +63,13 @@ export function rowsOf(summaries: readonly Summary[]): readonly (readonly [title
   const row = (title: string, cell: (summary: Summary) => string) => [title, ...summaries.map(cell)] as const;
   return [
     row('plan', ({ name }) => name),
-    row('calls a minute', ({ plan }) => count(plan.perMinute)),
-    row('calls a day', ({ plan }) => count(plan.perDay)),
+    row('calls a minute', ({ plan }) => figure(plan.perMinute)),
+    row('calls a day', ({ plan }) => figure(plan.perDay)),
     row('queries answered', ({ answered, operations }) => percent(answered / operations)),
-    row('calls made', ({ calls }) => count(calls)),
+    row('calls made', ({ calls }) => figure(calls)),
     row('of the day', ({ calls, plan }) => percent(calls / plan.perDay)),
-    row('queries per call', ({ answered, calls }) => count(Math.round(answered / Math.max(1, calls)))),
-    row('calls refused (429)', ({ refusedCalls }) => count(refusedCalls)),
+    row('queries per call', ({ answered, calls }) => figure(Math.round(answered / Math.max(1, calls)))),
+    row('calls refused (429)', ({ refusedCalls }) => figure(refusedCalls)),
     row('age, median', ({ medianAgeMs }) => seconds(medianAgeMs)),
     row('age, 99 %', ({ oldAgeMs }) => seconds(oldAgeMs)),
     row('age, oldest', ({ oldestAgeMs }) => seconds(oldestAgeMs)),

@@ -5,7 +5,7 @@ import { hasNothing } from '../plugins/results.ts';
 import { quotaHeaders } from './quota-headers.ts';
 
 /** On every response that does not say otherwise: no browser guesses a type, runs or frames it. */
-const SECURITY_HEADERS = {
+export const SECURITY_HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
