@@ -5,7 +5,6 @@ import { petBytes } from '../../pet.ts';
 import type { CheckedOptions } from '../../settings.ts';
 import type { OperationName } from '../request-context.ts';
 import type { HttpRequest } from './http-message.ts';
-import { acceptedType } from './media-type.ts';
 
 /** A response that may be served again. */
 export interface CachedResponse {
@@ -32,8 +31,8 @@ export function createResponseCache(): LRUCache<string, CachedResponse> {
   });
 }
 
-/** With the media type, nothing else of a request changes its response. No header's value has a line end. */
-const KEY_HEADERS = ['authorization', 'content-type', 'origin', 'cache-control'] as const;
+/** Nothing else of a request changes its response. No header's value has a line end. */
+const KEY_HEADERS = ['authorization', 'accept', 'content-type', 'origin', 'cache-control'] as const;
 
 /** Returns the key of a request's response; undefined where it is never served from the cache. */
 export function cacheKey(request: HttpRequest, { endpoint, petApiKey }: CheckedOptions): string | undefined {
@@ -47,5 +46,5 @@ export function cacheKey(request: HttpRequest, { endpoint, petApiKey }: CheckedO
   if (typeof petApiKey === 'function' || method !== 'POST' || request.url !== endpoint) return undefined;
   if (headers['petql-dry-run'] !== undefined) return undefined;
   const keyHeaders = KEY_HEADERS.map((name) => headers[name] ?? '').join('\n');
-  return `http\n${acceptedType(headers['accept'])}\n${keyHeaders}\n${body}`;
+  return `http\n${keyHeaders}\n${body}`;
 }
