@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import type { FaultProxy } from '../support/fault-proxy.ts';
-import { petSeeds } from '../support/pet-api/pet-store.ts';
+import { STATUSES, petSeeds } from '../support/pet-api/pet-store.ts';
 import { serve } from '../support/serve.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
@@ -39,7 +39,6 @@ const ask = (key: string, query: string) =>
   gateway.query(query, { headers: { authorization: `Bearer ${key}`, 'cache-control': 'no-cache' } });
 const callsOf = (key: string) => gateway.petApi.log.filter((call) => call.key === key).length;
 
-const STATUSES = ['AVAILABLE', 'PENDING', 'SOLD'];
 const IDS = Array.from({ length: 8 }, (_, index) => index * 4 + 1);
 const READS_IN_A_ROUND = STATUSES.length + IDS.length;
 
@@ -47,8 +46,10 @@ const READS_IN_A_ROUND = STATUSES.length + IDS.length;
 async function readAll(key: string): Promise<number> {
   const startedMs = performance.now();
   const lists = STATUSES.map(async (status, index) => {
-    const answer = await ask(key, `{ pets(status: ${status}, limit: 100) { id } }`);
-    const expected = Array.from({ length: PETS / 3 }, (_, pet) => ({ id: String(pet * 3 + index + 1) }));
+    const answer = await ask(key, `{ pets(status: ${status.toUpperCase()}, limit: 100) { id } }`);
+    const expected = Array.from({ length: PETS / STATUSES.length }, (_, pet) => ({
+      id: String(pet * STATUSES.length + index + 1),
+    }));
     expect(answer.data).toEqual({ pets: answer.errors ? null : expected });
     return answer;
   });

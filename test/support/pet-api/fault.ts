@@ -1,4 +1,5 @@
 import { createRandom } from '../random.ts';
+import type { Status } from './pet-store.ts';
 
 /** What goes wrong with one call. The parts can be combined. */
 export interface Fault {
@@ -28,7 +29,7 @@ export type HeaderRecord = Readonly<Record<string, string | string[] | undefined
 export type CallKind = 'create' | 'get' | 'list';
 
 /** `all` and the statuses are lists, a number is the id of a pet. */
-export type CallTarget = 'all' | 'available' | 'create' | 'pending' | 'sold' | `${bigint}`;
+export type CallTarget = Status | 'all' | 'create' | `${bigint}`;
 
 /** What a fault can go by. */
 export interface ArrivingCall {

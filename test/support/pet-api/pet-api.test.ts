@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { PET_STATUSES } from '../../../src/pet.ts';
 import { createTestPetApi, startEmbedded, startGateway } from '../start-gateway.ts';
 import {
   FORBIDS,
@@ -19,6 +20,7 @@ import {
 } from './fault.ts';
 import type { ArrivingCall, Fault, FaultRule } from './fault.ts';
 import type { PetApi } from './pet-api.ts';
+import { STATUSES } from './pet-store.ts';
 import { createStrictPlan } from './strict-plan.ts';
 
 const KEY = { authorization: 'Bearer demo-business' };
@@ -89,6 +91,10 @@ describe('in this process, petql sees', () => {
     expect(errors?.[0]?.message).toContain('could not reach the pet API');
     expect(gateway.petApi.log).toEqual([]);
   });
+});
+
+test('has the statuses that petql knows, and so have all suites', () => {
+  expect(STATUSES).toEqual(PET_STATUSES);
 });
 
 describe('a rule', () => {

@@ -32,7 +32,9 @@ export interface StoreResponse {
   readonly body: string;
 }
 
-export type Status = 'available' | 'pending' | 'sold';
+/** The statuses of pet-api.md, on their own: petql's are compared with them. */
+export const STATUSES = ['available', 'pending', 'sold'] as const;
+export type Status = (typeof STATUSES)[number];
 
 /** By the clock of the store. */
 export interface Span {
@@ -79,7 +81,6 @@ export interface PetStoreOptions {
   readonly now?: () => number;
 }
 
-export const STATUSES: readonly Status[] = ['available', 'pending', 'sold'];
 const MAX_LISTED = 100;
 const DEFAULT_LIMIT = 20;
 /** Longer than any data that petql may serve is old. */
@@ -144,7 +145,7 @@ export function createPetStore(options: PetStoreOptions): PetStore {
       } else if (chance() < 0.15 && pets.size < size) {
         store({ name: `Other ${nextId}`, categoryId: '4', status: 'sold' });
       } else if (pick) {
-        pick.status = [...STATUSES, undefined][Math.floor(chance() * 4)];
+        pick.status = [...STATUSES, undefined][Math.floor(chance() * (STATUSES.length + 1))];
         noteVersion(pick.id, textOf(pick));
       }
       noteLists();

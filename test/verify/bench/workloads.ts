@@ -1,3 +1,5 @@
+import { STATUSES } from '../../support/pet-api/pet-store.ts';
+
 /** petql and a rival do the same work in turn, each a single thread, with the load in another process. */
 export interface Workload {
   readonly name: string;
@@ -17,6 +19,7 @@ export interface Workload {
 }
 
 export const PETS = 1_000;
+const NAMES = STATUSES.map((status) => status.toUpperCase());
 
 const LIST = { query: 'query ($limit: Int!) { pets(limit: $limit) { id name categoryId status } }' };
 const LIST_20 = { ...LIST, variables: { limit: 20 } };
@@ -29,18 +32,18 @@ const ALIASES = Array.from(
   { length: 20 },
   (_, index) => `p${index}: pet(id: "${1 + (index % 10)}") { id name status }`,
 );
-const LISTS = ['', '(status: AVAILABLE)', '(status: PENDING)', '(status: SOLD)'].map(
+const LISTS = ['', ...NAMES.map((status) => `(status: ${status})`)].map(
   (filter, index) => `l${index}: pets${filter} { id name status }`,
 );
 const FILTERED = {
   query: 'query ($status: PetStatus, $limit: Int!) { pets(status: $status, limit: $limit) { id name } }',
 };
-const STATUSES = ['AVAILABLE', 'PENDING', 'SOLD', null];
+const FILTERS = [...NAMES, null];
 /** Lists and pets by turns, all pets in an order without rhythm. */
 const MIXED = Array.from({ length: 2 * PETS }, (_, index) => {
   const number = (Math.floor(index / 2) * 387) % PETS;
   return index % 2 === 0
-    ? { ...FILTERED, variables: { status: STATUSES[number % 4], limit: 1 + (number % 100) } }
+    ? { ...FILTERED, variables: { status: FILTERS[number % FILTERS.length], limit: 1 + (number % 100) } }
     : { ...ONE, variables: { id: String(1 + number) } };
 });
 

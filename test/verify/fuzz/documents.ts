@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { COSTLY_DOCUMENTS } from '../costly-documents.ts';
+import { STATUSES } from '../../support/pet-api/pet-store.ts';
 import { grammar, mutated, nasty } from './grammar.ts';
 import type { Rules } from './grammar.ts';
 
@@ -40,7 +41,7 @@ const DOCUMENT: Rules = {
   letter: 'F | G | H',
   alias: '20* a<petId>: | 20* b<petId>: | 3*  | id: | __proto__: | constructor:',
   when: '20*  | @skip(if: $yes) | @include(if: <boolean>) | @skip | @include(if: $limit) | @deprecated | @skip(if: true) @skip(if: $yes)',
-  status: '9* AVAILABLE | 9* PENDING | 9* SOLD | 9* $status | NOBODY | <wrong>',
+  status: `${STATUSES.map((status) => `9* ${status.toUpperCase()}`).join(' | ')} | 9* $status | NOBODY | <wrong>`,
   limit: '20* <int> | 9* $limit | $nobody | <wrong>',
   idValue: '40* <id> | 9* $id | <wrong>',
   idsValue: '20* [<idList>] | 9* $ids | <wrong>',

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type Highs from 'highs';
+import { STATUSES } from '../../support/pet-api/pet-store.ts';
 import { MAX_LISTED, isShownBy } from './trace.ts';
 import type { Trace, Wanted } from './trace.ts';
 
@@ -21,7 +22,7 @@ interface Candidate {
 /** Loaded once. */
 let highs: ReturnType<typeof loadHighs> | undefined;
 
-const LISTS = ['all', 'available', 'pending', 'sold'] as const;
+const LISTS = ['all', ...STATUSES] as const;
 
 /**
  * The fewest calls with which somebody who knows the future answers every read of a trace, in the moment in which it comes,

@@ -1,6 +1,6 @@
 import { createGateway } from '../../../src/index.ts';
 import { createPetApi } from '../../support/pet-api/pet-api.ts';
-import { createPetStore } from '../../support/pet-api/pet-store.ts';
+import { STATUSES, createPetStore } from '../../support/pet-api/pet-store.ts';
 import { UNLIMITED } from '../../support/pet-api/strict-plan.ts';
 import { PET_API_URL } from '../../support/start-gateway.ts';
 import { startVirtualTime } from '../../../src/simulate/virtual-time.ts';
@@ -22,8 +22,8 @@ const LEG_MS = 25;
 const PAUSE_MS = 5_000;
 const apiKey = 'a-key';
 const CREATE = 'mutation { createPet(input: { name: "New", categoryId: 1 }) { pet { id } } }';
-const EVERY_LIST =
-  '{ all: pets { id } a: pets(status: AVAILABLE) { id } p: pets(status: PENDING) { id } s: pets(status: SOLD) { id } }';
+const FILTERED = STATUSES.map((status) => `${status}: pets(status: ${status.toUpperCase()}) { id }`);
+const EVERY_LIST = `{ all: pets { id } ${FILTERED.join(' ')} }`;
 
 /**
  * Replays a trace on virtual time.

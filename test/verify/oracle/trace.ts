@@ -1,8 +1,10 @@
+import { STATUSES } from '../../support/pet-api/pet-store.ts';
+import type { Status } from '../../support/pet-api/pet-store.ts';
 import { createRandom } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 
 /** A list, or the number of a pet: the first one of the store is 1. */
-export type Wanted = number | 'all' | 'available' | 'pending' | 'sold';
+export type Wanted = Status | number | 'all';
 
 /** What clients of one key do. Times are whole milliseconds since the start. */
 export interface Trace {
@@ -32,7 +34,6 @@ export interface LoadOptions {
 }
 
 export const MAX_LISTED = 100;
-const STATUSES = ['available', 'pending', 'sold'] as const;
 const LISTS: readonly Wanted[] = ['all', 'all', ...STATUSES];
 const SHARE_OF_LISTS = 0.4;
 const SHARE_OF_LISTED_IDS = 0.8;

@@ -5,7 +5,7 @@ import { createReadCheck } from '../../support/check-reads.ts';
 import { createWriteCheck } from '../../support/check-writes.ts';
 import type { Faults } from '../../support/faults.ts';
 import type { Operation } from '../../support/operation.ts';
-import { createPetStore } from '../../support/pet-api/pet-store.ts';
+import { STATUSES, createPetStore } from '../../support/pet-api/pet-store.ts';
 import type { PetStore } from '../../support/pet-api/pet-store.ts';
 import { between, createRandom } from '../../support/random.ts';
 import type { RedisServer } from '../../support/redis-server.ts';
@@ -47,7 +47,7 @@ const KEYS: Readonly<Record<string, SoakKey>> = {
   enterprise: { share: 2, size: 60, plan: { perMinute: 120, perDay: 20_000, windows: 'sliding', tells: 'minute' } },
 };
 /** A quarter of the pets have no status. */
-const STATUSES = ['available', 'pending', 'sold', undefined] as const;
+const GIVEN_STATUSES = [...STATUSES, undefined];
 /** A key is banned at so many calls after a 429, those that were on their way included. */
 const BAN_AT = 10;
 const MAX_STALE_MS = 600_000;
@@ -78,7 +78,7 @@ export async function runSoak({ harmed = true, print, ...options }: SoakOptions)
   const keys = Object.entries(KEYS).flatMap(([key, { size, share }], index) => {
     // Beyond what a double holds exactly, and apart, so that a pet shows whose it is.
     const firstId = 2n ** 60n + BigInt(index) * 10n ** 9n;
-    const store = createPetStore({ size, firstId, statuses: STATUSES });
+    const store = createPetStore({ size, firstId, statuses: GIVEN_STATUSES });
     stores.set(key, store);
     return Array.from({ length: share }, () => ({ key, store }));
   });
