@@ -6,6 +6,7 @@ import type { Service } from './service.ts';
 const USAGE = `Usage: petql [options]           GraphQL gateway over the pet API
        petql sandbox [options]   sandbox of the pet API, for development and tests
        petql simulate [options]  a day of your load on each rate plan
+       petql hash-key            the hash that the log and /quota show of an API key: PET_API_KEY, or standard input
 
 Options of petql (environment variable, default):
 ${describeConfig('gateway')}
@@ -26,6 +27,8 @@ async function main(args: readonly string[]): Promise<void> {
   if (args[0] === 'simulate') return runSimulation(args.slice(1));
   if (args.includes('--help') || args.includes('-h')) return console.log(USAGE);
   if (args.includes('--version')) return console.log(version);
+
+  if (args[0] === 'hash-key') return printHash(args.slice(1));
 
   const service = args[0] === 'sandbox' ? await startSandbox(args.slice(1)) : await startGateway(args);
   stopOnSignal(service);
@@ -51,4 +54,9 @@ async function runSimulation(args: readonly string[]): Promise<void> {
   const { SIMULATE_USAGE, simulate } = await import('../simulate/simulate.ts');
   if (args.includes('--help') || args.includes('-h')) return console.log(SIMULATE_USAGE);
   await simulate(args);
+}
+
+async function printHash(args: readonly string[]): Promise<void> {
+  const { hashKey } = await import('./hash-key.ts');
+  console.log(await hashKey(args));
 }

@@ -25,8 +25,9 @@ const LISTENER = {
 } satisfies SettingTable;
 
 const { petApiUrl, petApiKey, ...OTHER_OPTIONS } = OPTIONS;
+const { keySecret } = OPTIONS;
 
-/** The settings of each command, in the order of `--help`: `petql` runs the gateway, `petql sandbox` the sandbox alone. */
+/** The settings of each command, in the order of `--help`: `petql` runs the gateway. */
 const COMMANDS = {
   gateway: {
     // Without it, petql runs over the sandbox.
@@ -57,6 +58,7 @@ const COMMANDS = {
     logLevel: { ...OPTIONS.logLevel, schema: logLevel.default('info') },
   },
   sandbox: LISTENER,
+  hashKey: { petApiUrl, petApiKey, keySecret },
 } satisfies Record<string, SettingTable>;
 
 type Commands = typeof COMMANDS;

@@ -7,12 +7,12 @@ import { text } from 'node:stream/consumers';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
 import { serve } from '../support/serve.ts';
-import { slow } from '../support/pet-api/fault.ts';
-import { createTestPetApi } from '../support/start-gateway.ts';
+import { FORBIDS, slow } from '../support/pet-api/fault.ts';
+import { PET_API_URL, createTestPetApi, startEmbedded } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const KEY = ['--pet-api-key', 'demo-pro'];
@@ -180,6 +180,33 @@ test('what is wrong ends in one clear line and exit code 1', async () => {
     expect(/^petql: ([^\n]+)\n$/.exec(stderr)?.[1]).toMatch(line);
   });
   await Promise.all(ended);
+});
+
+describe('hash-key', () => {
+  const keySecret = 'a secret of the store';
+  const env = { PET_API_URL, KEY_SECRET: keySecret };
+
+  test('prints the hash by which the log names a key', async () => {
+    await using gateway = await startEmbedded({ keySecret });
+    gateway.petApi.fault = FORBIDS;
+    await gateway.execute({ document: '{ pets { id } }', apiKey: 'demo-free' });
+    const stdout = `${gateway.logLines.find(({ key }) => key !== undefined)?.['key']}\n`;
+    expect(stdout).toMatch(/^[\w-]{22,}\n$/);
+    const ways = [{ env, input: 'demo-free\n' }, { env: { ...env, PET_API_KEY: 'demo-free' } }];
+    const runs = await Promise.all(ways.map((way) => runPetql(['hash-key'], way)));
+    for (const run of runs) expect(run).toEqual({ code: 0, stdout, stderr: '' });
+  });
+
+  test.each<[string, string[], object, RegExp]>([
+    ['a key among the arguments', ['--pet-api-key', 'demo-free'], { env }, /from PET_API_KEY or standard input/],
+    ['no key', [], { env }, /^petql: expected an API key/],
+    ['no URL of the pet API', [], { input: 'demo-free' }, /^petql: --pet-api-url \(PET_API_URL\) must be/],
+  ])('refuses %s', async (_name, args, options, line) => {
+    const { code, stdout, stderr } = await runPetql(['hash-key', ...args], options);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(line);
+    expect(stderr).not.toContain('demo-free');
+  });
 });
 
 test.each(['22.21.0', '24.11.1'])('on Node %s it says in one line which Node it needs', async (version) => {

@@ -26,6 +26,8 @@ export interface RunOptions {
   readonly nodeOptions?: readonly string[];
   /** What runs it in its own place, such as `prlimit` with its arguments. Default: nothing. */
   readonly under?: readonly string[];
+  /** What it reads on standard input. Default: nothing. */
+  readonly input?: string;
 }
 
 /** Runs the command line program as a user does; resolves once it listens. */
@@ -50,13 +52,14 @@ export async function runPetql(args: readonly string[], options: RunOptions = {}
   return { code: await exited, ...output };
 }
 
-function run(args: readonly string[], { env, nodeOptions = [], under = [] }: RunOptions) {
+function run(args: readonly string[], { env, nodeOptions = [], under = [], input = '' }: RunOptions) {
   const [command = '', ...words] = [...under, process.execPath, ...NODE_OPTIONS, ...nodeOptions, MAIN, ...args];
   const child = spawn(command, words, {
     // Nothing of the test runner's own environment, which may set PORT or NODE_ENV.
     env: { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
+  child.stdin.end(input);
   const output = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
