@@ -8,7 +8,7 @@ import { startGateway } from '../support/start-gateway.ts';
 
 const textOf = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8');
 const compose = parse(textOf('compose.yaml'));
-const [deployment, service, policy] = parseAllDocuments(textOf('kubernetes.yaml')).map((one) => one.toJS());
+const [deployment, service, policy, budget] = parseAllDocuments(textOf('kubernetes.yaml')).map((one) => one.toJS());
 const pod = deployment.spec.template.spec;
 const [container] = pod.containers;
 const variables: Record<string, string> = Object.fromEntries(
@@ -51,6 +51,22 @@ describe('compose.yaml', () => {
     expect(redis.healthcheck).toBeDefined();
     expect([petql.ports, redis.ports]).toEqual([undefined, undefined]);
   });
+
+  test('starts no gateway without a key, starts again after a failure, and gives petql the time that it takes to stop', () => {
+    const { backend, petql, redis } = compose.services;
+    expect(petql.environment.PET_API_KEY).toMatch(/^\$\{PET_API_KEY:\?/);
+    expect([backend, petql, redis].map(({ restart }) => restart)).toEqual(Array(3).fill('unless-stopped'));
+    const { shutdownDelayMs } = configOf(petql.environment).config;
+    expect(shutdownDelayMs).toBeGreaterThan(0);
+    expect(parseInt(petql.stop_grace_period, 10) * 1_000).toBeGreaterThanOrEqual(shutdownDelayMs + 8_000);
+    expect(new URL(backend.environment.PETQL_URL)).toMatchObject({ hostname: 'petql', pathname: '/graphql' });
+  });
+});
+
+test('README and the manifests say the same number of API keys for 512 MB', () => {
+  const texts = ['../../README.md', 'compose.yaml', 'kubernetes.yaml'].map(textOf);
+  const keys = texts.map((text) => /caches of some ([\d,]+) API keys/.exec(text)?.[1]);
+  expect(new Set(keys)).toEqual(new Set(['3,000']));
 });
 
 describe('kubernetes.yaml', () => {
@@ -71,6 +87,12 @@ describe('kubernetes.yaml', () => {
     expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(shutdownDelayMs + 8_000);
   });
 
+  test('answers the names of its Service', () => {
+    const { allowedHosts } = configOf(variables).config;
+    const { name } = service.metadata;
+    expect(allowedHosts).toEqual([`${name}.default`, `${name}.default.svc`]);
+  });
+
   test('probes paths that petql answers, and routes to its port', async () => {
     await using gateway = await startGateway();
     for (const { httpGet } of [container.livenessProbe, container.readinessProbe]) {
@@ -80,8 +102,10 @@ describe('kubernetes.yaml', () => {
     const ports = Object.fromEntries(container.ports.map(({ name, containerPort }: any) => [name, containerPort]));
     expect(ports).toEqual({ graphql: configOf(variables).config.port, admin: configOf(variables).config.adminPort });
     expect(service.spec.ports[0].targetPort).toBe('graphql');
-    expect([service.spec.selector, policy.spec.podSelector.matchLabels]).toEqual(
-      Array(2).fill(deployment.spec.template.metadata.labels),
+    const [spread] = pod.topologySpreadConstraints;
+    const selected = [policy.spec.podSelector, budget.spec.selector, spread.labelSelector];
+    expect([service.spec.selector, ...selected.map(({ matchLabels }) => matchLabels)]).toEqual(
+      Array(4).fill(deployment.spec.template.metadata.labels),
     );
   });
 });
