@@ -62,3 +62,16 @@ export interface NewPet {
   readonly categoryId: Int64;
   readonly status: PetStatus | undefined;
 }
+
+/**
+ * All fields of a new pet: one that is missing here does not compile. Both what petql sends and the input of an idempotency record
+ * follow this order, so a new field comes last.
+ */
+export const NEW_PET_FIELDS: {
+  readonly [Name in keyof NewPet]-?: NonNullable<NewPet[Name]> extends Int64 ? 'int64' : 'text';
+} = {
+  name: 'text',
+  categoryId: 'int64',
+  status: 'text',
+};
+export const NEW_PET_FIELD_NAMES = Object.keys(NEW_PET_FIELDS) as readonly (keyof NewPet)[];

@@ -10,7 +10,7 @@ import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../rea
 import type { Found } from '../reads/cache/snapshot.ts';
 import type { RequestWait, Spans } from '../tracing.ts';
 import type { Writes } from '../writes/writes.ts';
-import type { Created } from '../writes/idempotency.ts';
+import type { Created } from '../writes/create-outcome.ts';
 import type { WriteRequest } from '../writes/write-sender.ts';
 import { UsageMeter } from './usage.ts';
 import type { SavedCalls, Usage } from './usage.ts';

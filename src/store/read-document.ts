@@ -8,7 +8,7 @@ export type ReadDocument<T> = (text: string | undefined) => T | undefined;
 const WARN_EVERY_MS = 60_000;
 
 /**
- * Checks documents of one kind as they are read. One that another program wrote counts as absent.
+ * Checks documents of one kind as they are read. One that another program wrote is undefined, as an absent one.
  *
  * @param log gets a line about such documents at most once a minute.
  */
@@ -27,7 +27,7 @@ export function createDocumentReader<T>(
     const nowMs = store.nowMs();
     if (nowMs - warnedAtMs >= WARN_EVERY_MS) {
       warnedAtMs = nowMs;
-      log.warn({ kind }, 'a document in the store cannot be read, and counts as absent');
+      log.warn({ kind }, 'a document in the store cannot be read');
     }
     return undefined;
   };

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { int64FromJson } from '../int64.ts';
 import type { Int64 } from '../int64.ts';
 import { bareNumber, parseLosslessJson } from '../lossless-json.ts';
-import { PET_STATUSES } from '../pet.ts';
+import { NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from '../pet.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
 
 /** The largest list that the upstream returns (pet-api.md, "Page size"). */
@@ -99,9 +99,14 @@ export function decodeError(body: Buffer): (WireError & { readonly status: unkno
   }
 }
 
-/** Returns a NewPet as JSON, with its int64 as a bare number, and without a status where there is none. */
-export function encodeNewPet({ name, categoryId, status }: NewPet): string {
-  return JSON.stringify({ name, categoryId: bareNumber(categoryId), status });
+/** Returns a NewPet as JSON, with each int64 as a bare number, and without the fields that it does not have. */
+export function encodeNewPet(pet: NewPet): string {
+  return JSON.stringify(Object.fromEntries(NEW_PET_FIELD_NAMES.map((name) => [name, encodeField(pet, name)])));
+}
+
+function encodeField(pet: NewPet, name: keyof NewPet): unknown {
+  const value = pet[name];
+  return value !== undefined && NEW_PET_FIELDS[name] === 'int64' ? bareNumber(value) : value;
 }
 
 function readJson(body: Buffer): unknown {

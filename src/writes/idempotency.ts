@@ -2,22 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { NewPet, Pet } from '../pet.ts';
+import type { NewPet } from '../pet.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import { waitAtMost, graceLeftMs, pause } from '../time-limit.ts';
-import type { WireError } from '../upstream/wire.ts';
+import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
+import type { CreateOutcome } from './create-outcome.ts';
 import type { FoundRecord, IdempotencyRecords, Lease } from './records.ts';
-
-/** The pet that was added, or what the upstream finds wrong with it. */
-export type Created = { readonly pet: Pet } | { readonly refusal: WireError };
-
-/** The outcome of a create that was sent. Records hold it as JSON. */
-export type CreateOutcome =
-  | Created
-  /** No clear response; with its status, if there was one. */
-  | { readonly unknown: { readonly status?: number | undefined } };
 
 /** A create with an idempotency key. */
 interface KeyedCreate extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
@@ -81,9 +73,9 @@ export class Idempotency {
       if (found === 'full') throw this.#retryableError('IDEMPOTENCY_UNAVAILABLE', TOO_MANY_UNPROVEN);
 
       if (!found.hasSameInput) throw otherInputError();
-      if (found.outcome !== undefined) return this.#replay(key, JSON.parse(found.outcome) as CreateOutcome);
+      if (found.outcome !== undefined) return this.#replay(key, found.outcome);
       // The process that had the lease is gone, and it may have sent the POST.
-      if (found.leaseLeftMs === 0) return this.#replay(key, { unknown: {} });
+      if (found.leaseLeftMs === 0) return this.#replay(key, UNKNOWN_OUTCOME);
       await this.#wait(Math.min(pollMs, found.leaseLeftMs), create);
     }
   }
@@ -95,9 +87,8 @@ export class Idempotency {
 
   #newLease({ pet, deadlineMs }: KeyedCreate): Lease {
     const { clock, leaseMs } = this.#options;
-    const { name, categoryId, status = null } = pet;
     const waitMs = Math.max(0, graceLeftMs(deadlineMs, clock));
-    return { id: randomUUID(), input: JSON.stringify([name, categoryId, status]), ms: Math.ceil(waitMs + leaseMs) };
+    return { id: randomUUID(), input: inputOf(pet), ms: Math.ceil(waitMs + leaseMs) };
   }
 
   /** Leases the key, or returns the record of another create. */
@@ -126,12 +117,7 @@ export class Idempotency {
     try {
       const outcome = await send();
       if ('pet' in outcome) this.#remember(key);
-      const stored = records.storeOutcome(
-        name,
-        lease,
-        JSON.stringify(outcome),
-        'pet' in outcome || throttle.isProven(),
-      );
+      const stored = records.storeOutcome(name, lease, outcome, 'pet' in outcome || throttle.isProven());
       await waitAtMost(stored, STORING_MS);
       return outcome;
     } catch (error) {

@@ -6,6 +6,8 @@ import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';
 import type { Change, Changed, Store } from '../store/store.ts';
 import { UnprovenDocuments } from '../store/unproven-documents.ts';
+import { CREATE_OUTCOME, UNKNOWN_OUTCOME } from './create-outcome.ts';
+import type { CreateOutcome } from './create-outcome.ts';
 
 /** The right to send the one create of an idempotency key. */
 export interface Lease {
@@ -21,7 +23,7 @@ export interface Lease {
 export interface FoundRecord {
   readonly hasSameInput: boolean;
   /** Undefined while it is not known. */
-  readonly outcome: string | undefined;
+  readonly outcome: CreateOutcome | undefined;
   /** How long an outcome may still be stored, in milliseconds; 0 once the process with the lease was killed. */
   readonly leaseLeftMs: number;
 }
@@ -31,6 +33,7 @@ const RECORD = z.object({
   id: z.string(),
   /** The hash of the input. */
   input: z.string(),
+  /** A CreateOutcome as JSON. */
   outcome: z.string().optional(),
   openUntilMs: z.number(),
   endsAtMs: z.number(),
@@ -45,6 +48,9 @@ const RETRY_MS = 250;
 const MAX_STORING_MS = 600_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 
+/** What this version cannot read may guard a create that was sent: nothing is sent, and nobody knows what came of it. */
+const UNREADABLE: FoundRecord = { hasSameInput: true, outcome: UNKNOWN_OUTCOME, leaseLeftMs: 0 };
+
 /**
  * Idempotency records: the input of a create under a name, and its outcome, for a day. A name is an API key, a space and the
  * idempotency key; the store gets names and inputs as hashes only.
@@ -53,6 +59,7 @@ export class IdempotencyRecords {
   readonly #store: Store;
   readonly #nameOf: NameOf;
   readonly #read: ReadDocument<StoredRecord>;
+  readonly #readOutcome: ReadDocument<CreateOutcome>;
   /** By the ids of their leases: the records of keys that were not proven when their creates ended. */
   readonly #unproven = new UnprovenDocuments();
   /** Outcomes and releases that are being written. */
@@ -63,6 +70,7 @@ export class IdempotencyRecords {
     this.#store = store;
     this.#nameOf = nameOf;
     this.#read = createDocumentReader('idempotency record', RECORD, store, log);
+    this.#readOutcome = createDocumentReader('outcome of a create', CREATE_OUTCOME, store, log);
   }
 
   /** Whether there is room for the record of an API key that is not proven: clients can make up keys. */
@@ -80,7 +88,7 @@ export class IdempotencyRecords {
     const [document, input] = this.#hashesOf(name, lease.input);
     const nowMs = this.#store.nowMs();
     const hasRoom = isProven || this.#unproven.add(lease.id, nowMs + RECORDS_LIVE_MS, nowMs);
-    const found = await this.#store.update(document, leaseChange(lease, input, hasRoom, this.#read));
+    const found = await this.#store.update(document, this.#leaseChange(lease, input, hasRoom));
     if (found !== undefined) this.#unproven.delete(lease.id);
     return found;
   }
@@ -88,9 +96,9 @@ export class IdempotencyRecords {
   /**
    * Stores the outcome as soon as the store is available, also where the store lost the record, and never over another lease.
    */
-  storeOutcome(name: string, lease: Lease, outcome: string, isProven: boolean): Promise<void> {
+  storeOutcome(name: string, lease: Lease, outcome: CreateOutcome, isProven: boolean): Promise<void> {
     if (isProven) this.#unproven.delete(lease.id);
-    return this.#end(name, lease, outcome);
+    return this.#end(name, lease, JSON.stringify(outcome));
   }
 
   /** Deletes the record of the lease. */
@@ -115,7 +123,7 @@ export class IdempotencyRecords {
     let leftMs = outcome === undefined ? ms : MAX_STORING_MS;
     for (; ; leftMs -= RETRY_MS) {
       try {
-        await this.#store.update(document, endChange(id, hashedInput, outcome, this.#read));
+        await this.#store.update(document, this.#endChange(id, hashedInput, outcome));
         if (outcome === undefined) this.#unproven.delete(id);
         return;
       } catch {
@@ -131,38 +139,36 @@ export class IdempotencyRecords {
     const apiKey = name.slice(0, name.indexOf(' '));
     return [`${NAME}:${this.#nameOf(apiKey)}:${this.#nameOf(name)}`, this.#nameOf(`${name} ${input}`)];
   }
-}
 
-function leaseChange(
-  { id, ms }: Lease,
-  input: string,
-  hasRoom: boolean,
-  read: ReadDocument<StoredRecord>,
-): Change<FoundRecord | 'full' | undefined> {
-  return (found, nowMs) => {
-    const record = read(found);
-    if (!record && !hasRoom) return unchanged(found, 'full');
-    if (!record) return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
+  #leaseChange({ id, ms }: Lease, input: string, hasRoom: boolean): Change<FoundRecord | 'full' | undefined> {
+    return (found, nowMs) => {
+      const record = this.#read(found);
+      if (record) return unchanged(found, this.#foundRecord(record, input, nowMs));
+      if (found !== undefined) return unchanged(found, UNREADABLE);
+      if (!hasRoom) return unchanged(found, 'full');
+      return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
+    };
+  }
 
-    const leaseLeftMs = Math.max(0, record.openUntilMs - nowMs);
-    return unchanged(found, { hasSameInput: record.input === input, outcome: record.outcome, leaseLeftMs });
-  };
-}
+  #foundRecord({ input, outcome, openUntilMs }: StoredRecord, wanted: string, nowMs: number): FoundRecord {
+    return {
+      hasSameInput: input === wanted,
+      outcome: outcome === undefined ? undefined : (this.#readOutcome(outcome) ?? UNKNOWN_OUTCOME),
+      leaseLeftMs: Math.max(0, openUntilMs - nowMs),
+    };
+  }
 
-/** @param outcome undefined deletes the record. */
-function endChange(
-  id: string,
-  input: string,
-  outcome: string | undefined,
-  read: ReadDocument<StoredRecord>,
-): Change<void> {
-  return (found, nowMs) => {
-    const record = read(found);
-    if (record && record.id !== id) return unchanged(found, undefined);
-    if (outcome === undefined) return unchanged(undefined, undefined);
-    const endsAtMs = record?.endsAtMs ?? nowMs + RECORDS_LIVE_MS;
-    return changedTo({ id, input, outcome, openUntilMs: 0, endsAtMs }, nowMs);
-  };
+  /** @param outcome undefined deletes the record. */
+  #endChange(id: string, input: string, outcome: string | undefined): Change<void> {
+    return (found, nowMs) => {
+      const record = this.#read(found);
+      const isOther = found !== undefined && record?.id !== id;
+      if (isOther) return unchanged(found, undefined);
+      if (outcome === undefined) return unchanged(undefined, undefined);
+      const endsAtMs = record?.endsAtMs ?? nowMs + RECORDS_LIVE_MS;
+      return changedTo({ id, input, outcome, openUntilMs: 0, endsAtMs }, nowMs);
+    };
+  }
 }
 
 function unchanged<Result>(text: string | undefined, result: Result): Changed<Result> {

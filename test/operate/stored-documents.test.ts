@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { PET_STATUSES } from '../../src/pet.ts';
 import type { EachField } from '../../src/pet.ts';
@@ -7,6 +7,7 @@ import type { RedisConnection } from '../../src/store/redis.ts';
 import { on } from '../support/pet-api/fault.ts';
 import { createRedis } from '../support/redis-double.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
+import { codesOf } from '../support/transports.ts';
 import { until } from '../support/until.ts';
 
 const CREATE =
@@ -14,6 +15,11 @@ const CREATE =
 
 /** A pet with each field, as the pet API sends it: one that is missing here does not compile. */
 const PET: EachField<unknown> = { id: 1, name: 'Ada', categoryId: 1, status: 'sold' };
+
+interface StoredRecord {
+  readonly id: string;
+  readonly outcome: string;
+}
 
 /** Another petql, before or after this one, may read these documents: a format that changes needs a new version in its name. */
 test('each kind of document has the format that the version in its name stands for', async () => {
@@ -79,7 +85,6 @@ test('each kind of document has the format that the version in its name stands f
 
 test.each([
   ['account', 'account'],
-  ['record', 'idempotency record'],
   ['lists', 'index of lists'],
   ['list', 'list'],
   ['replicas', 'heartbeats'],
@@ -111,7 +116,7 @@ test.each([
     await ask(gateway);
     await until(() => gateway.logLines.length > 0);
     const warnings = gateway.logLines.filter(({ level }) => Number(level) >= 40);
-    expect(warnings).toMatchObject([{ kind, msg: 'a document in the store cannot be read, and counts as absent' }]);
+    expect(warnings).toMatchObject([{ kind, msg: 'a document in the store cannot be read' }]);
   }
 });
 
@@ -160,6 +165,53 @@ function nameless({ name: _name, ...pet }: Json): Json {
 
 test('a shared list has the statuses that the version in its name stands for', () => {
   expect([LIST_NAME, PET_STATUSES]).toEqual(['list:1', ['available', 'pending', 'sold']]);
+});
+
+/** A later version may have sent the create that such a record guards. */
+test.each<[string, string, (record: StoredRecord) => string]>([
+  ['a record that cannot be read', 'idempotency record', () => '{'],
+  ['a record of another shape', 'idempotency record', ({ id, ...rest }) => JSON.stringify({ ...rest, by: id })],
+  ['an outcome that is no JSON', 'outcome of a create', (record) => JSON.stringify({ ...record, outcome: 'added' })],
+  [
+    'an outcome of another kind',
+    'outcome of a create',
+    (record) => JSON.stringify({ ...record, outcome: '{"pets":[]}' }),
+  ],
+  [
+    'a pet without a name',
+    'outcome of a create',
+    (record) => JSON.stringify({ ...record, outcome: '{"pet":{"id":"1","categoryId":"1"}}' }),
+  ],
+])('%s is OUTCOME_UNKNOWN, creates no second pet, and is logged once', async (_title, kind, change) => {
+  const redis = createRedis({ seed: 1 });
+  await using gateway = await startEmbedded({
+    redisUrl: 'redis://redis.test',
+    redisConnection: redis.connect(),
+    plan: 'pro',
+  });
+  const create = () => gateway.execute({ document: CREATE, apiKey: 'demo-pro' });
+  expect((await create()).errors).toBeUndefined();
+  for (const [name, { text }] of redis.snapshot()) {
+    if (!name.startsWith('petql:record:')) continue;
+    const changed = `${randomUUID()}${change(JSON.parse(text.slice(36)))}`;
+    await redis.connect().compareAndSet(name, '*', 'set', changed, '60000');
+  }
+  for (let retries = 0; retries < 2; retries += 1) expect(codesOf(await create())).toEqual(['OUTCOME_UNKNOWN']);
+  expect(gateway.petApi.log).toHaveLength(1);
+  const warnings = gateway.logLines.filter(({ level }) => Number(level) >= 40);
+  expect(warnings).toMatchObject([{ kind, msg: 'a document in the store cannot be read' }]);
+});
+
+test.each([
+  ['without a status', '', '["Ada","1",null]'],
+  ['with a status', 'status: SOLD', '["Ada","1","sold"]'],
+])('the input of a create %s has the same hash in all versions', async (_title, field, input) => {
+  const redis = createRedis({ seed: 1 });
+  await using gateway = await startEmbedded({ redisUrl: 'redis://redis.test', redisConnection: redis.connect() });
+  await gateway.execute({ document: CREATE.replace('name:', `${field} name:`), apiKey: 'demo-pro' });
+  const [record] = [...redis.snapshot()].flatMap(([name, { text }]) => (name.startsWith('petql:record:') ? text : []));
+  const expected = hash('sha256', `http://pet-api.test/v1 demo-pro one ${input}`, 'base64url').slice(0, 32);
+  expect(JSON.parse(record?.slice(36) ?? '')).toMatchObject({ input: expected });
 });
 
 /** A connection that notes the shape of the last text that is written under each name. */

@@ -1,8 +1,5 @@
 import { z } from 'zod';
-import { parseInt64 } from '../../int64.ts';
-import type { Int64 } from '../../int64.ts';
-import { PET_STATUSES } from '../../pet.ts';
-import type { Pet } from '../../pet.ts';
+import { STORED_PET } from '../../stored-pet.ts';
 import { isList } from './read-key.ts';
 import type { ListName } from './read-key.ts';
 
@@ -12,7 +9,6 @@ export const LIST_NAME = 'list:1';
 
 /** By the clock of the store, in milliseconds since the epoch. */
 const time = z.number();
-const int64 = z.custom<Int64>((value) => typeof value === 'string' && parseInt64(value) !== undefined);
 type ByList<Value> = Readonly<Partial<Record<ListName, Value>>>;
 
 /** What the replicas share of one caller beside its lists. It is small, since each of them looks at it several times a second. */
@@ -26,23 +22,13 @@ export const INDEX = z.object({
 });
 export type Index = Readonly<z.infer<typeof INDEX>>;
 
-/** Each field of a pet: one that is missing here does not compile. A new field raises `LIST_NAME`. */
-const FIELDS = {
-  id: int64,
-  name: z.string(),
-  categoryId: int64,
-  status: z.enum(PET_STATUSES).optional(),
-} satisfies { readonly [Name in keyof Pet]-?: z.ZodType<Pet[Name]> };
-
-const PET = z.object(FIELDS).transform(({ id, name, categoryId, status }): Pet => ({ id, name, categoryId, status }));
-
 /** The last list of one name. */
 export const SHARED_LIST = z.object({
   /** That of the index when the list was called for: lists from before a write are not read. */
   version: z.string(),
   asOfMs: time,
   complete: z.boolean(),
-  pets: z.array(PET),
+  pets: z.array(STORED_PET),
 });
 export type SharedList = z.infer<typeof SHARED_LIST>;
 

@@ -97,6 +97,18 @@ const throttle: readonly Mutant[] = [
     to: 'return true;',
   },
   {
+    name: 'any-response-proves',
+    rule: 'only a pet or a list of pets proves a key',
+    from: "isProof: outcome.kind === 'ok' && status !== 404",
+    to: 'isProof: true',
+  },
+  {
+    name: 'unproven-without-end',
+    rule: 'a process stores a thousand accounts of keys that are not proven',
+    from: 'if (!this.#endsAtMs.has(id) && !this.hasRoom(nowMs)) return false;',
+    to: '',
+  },
+  {
     name: 'any-day-begins',
     rule: 'only a calendar day is empty at its reset',
     from: 'return reset && isOnTheHour(reset.id) ? reset.byMs - nowMs : Infinity;',
@@ -390,7 +402,7 @@ const writes: readonly Mutant[] = [
   {
     name: 'lease-sent-again',
     rule: 'a create whose process was killed is unknown, and not sent again',
-    from: 'return this.#replay(key, { unknown: {} });',
+    from: 'return this.#replay(key, UNKNOWN_OUTCOME);',
     to: 'return this.#sendOnce(send, { key, name, lease });',
     alsoRun: 'writes/replicas',
   },
@@ -415,8 +427,15 @@ const writes: readonly Mutant[] = [
   {
     name: 'foreign-attempt-ended',
     rule: 'an outcome is never written over another attempt',
-    from: 'if (record && record.id !== id) return unchanged(found, undefined);',
+    from: 'if (isOther) return unchanged(found, undefined);',
     to: '',
+  },
+  {
+    name: 'unguarded-create',
+    rule: 'a create whose record has no room is not sent',
+    from: "if (!hasRoom) return unchanged(found, 'full');",
+    to: '',
+    alsoRun: 'security/small-redis',
   },
   {
     name: 'records-for-an-hour',
@@ -571,6 +590,12 @@ const start: readonly Mutant[] = [
     rule: 'a process with another key secret does not start',
     from: 'if (found === fingerprint) return;',
     to: 'return;',
+  },
+  {
+    name: 'unreadable-record-absent',
+    rule: 'a record that cannot be read may guard a create',
+    from: 'if (found !== undefined) return unchanged(found, UNREADABLE);',
+    to: '',
   },
   {
     name: 'each-failure-logged',

@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { parseInt64 } from './int64.ts';
+import type { Int64 } from './int64.ts';
+import { PET_STATUSES } from './pet.ts';
+import type { Pet } from './pet.ts';
+
+const int64 = z.custom<Int64>((value) => typeof value === 'string' && parseInt64(value) !== undefined);
+
+/** Each field of a pet: one that is missing here does not compile. */
+const FIELDS = {
+  id: int64,
+  name: z.string(),
+  categoryId: int64,
+  status: z.enum(PET_STATUSES).optional(),
+} satisfies { readonly [Name in keyof Pet]-?: z.ZodType<Pet[Name]> };
+
+/** A pet in the store. A new field raises the version of the documents with pets, unless pets without it can be read. */
+export const STORED_PET = z
+  .object(FIELDS)
+  .transform(({ id, name, categoryId, status }): Pet => ({ id, name, categoryId, status }));
