@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import packageJson from '../../package.json' with { type: 'json' };
 import { describeConfig, readConfig } from '../../src/program/config.ts';
 import { fails, tooMany } from '../support/pet-api/fault.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -79,6 +80,12 @@ describe('kubernetes.yaml', () => {
       capabilities: { drop: ['ALL'] },
     });
     expect(container.resources.limits).toEqual({ memory: '512Mi' });
+  });
+
+  test('runs this version, which CHANGELOG.md describes', () => {
+    const { version } = packageJson;
+    expect(container.image).toMatch(new RegExp(`:${version}$`));
+    expect(textOf('../../CHANGELOG.md')).toMatch(new RegExp(`^## ${version}$`, 'm'));
   });
 
   test('gives petql the time that it takes to stop', () => {

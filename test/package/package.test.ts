@@ -48,6 +48,8 @@ describe('the package', () => {
       file.replace(/^dist\/.*?((?:\.d)?\.\w+)$/, 'dist/*$1').replace(/^src\/\w+\//, 'src/*/'),
     );
     expect([...new Set(kinds)].toSorted()).toEqual([
+      '.github/CONTRIBUTING.md',
+      'CHANGELOG.md',
       'LICENSE',
       'README.md',
       'dist/*.d.ts',

@@ -140,7 +140,14 @@ describe('what the text names exists:', () => {
     for (const name of named) expect(metrics).toContain(`# TYPE ${name} `);
   });
 
-  test.each(['README.md', 'src/README.md', 'schema/README.md', 'test/README.md'])('links of %s', async (file) => {
+  test.each([
+    'README.md',
+    'CHANGELOG.md',
+    '.github/CONTRIBUTING.md',
+    'src/README.md',
+    'schema/README.md',
+    'test/README.md',
+  ])('links of %s', async (file) => {
     const text = await readText(file);
     const links = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, link = '']) => link);
     const broken: string[] = [];
