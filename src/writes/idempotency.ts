@@ -29,8 +29,11 @@ interface IdempotencyOptions extends IdempotencySettings {
   readonly apiKey: string;
   readonly clock: Clock;
   readonly throttle: Pick<Throttle, 'isProven' | 'readQuotaState' | 'refusal'>;
-  /** Called when an outcome is replayed that may be news to this process: another one may have added a pet. */
-  readonly onNews: () => void;
+  /**
+   * Called when an outcome is replayed that may be news to this process: another one may have added a pet. `isProven`: the upstream
+   * has accepted the API key.
+   */
+  readonly onNews: (isProven: boolean) => void;
 }
 
 /** A create in flight is polled after this, then after twice this, and so on. */
@@ -49,8 +52,8 @@ const TOO_MANY_UNPROVEN =
 /** Makes all creates of one caller with one idempotency key one create with one outcome, for a day. */
 export class Idempotency {
   readonly #options: IdempotencyOptions;
-  /** The keys of pets that this process has added or replayed, oldest first. */
-  readonly #seen = new Set<string>();
+  /** The outcomes that this process has added or replayed, oldest first; refusals are not news. */
+  readonly #seen = new Map<string, 'pet' | 'unknown'>();
   #isClosed = false;
 
   constructor(options: IdempotencyOptions) {
@@ -116,8 +119,9 @@ export class Idempotency {
     const { records, throttle } = this.#options;
     try {
       const outcome = await send();
-      if ('pet' in outcome) this.#remember(key);
-      const stored = records.storeOutcome(name, lease, outcome, 'pet' in outcome || throttle.isProven());
+      const isProven = 'pet' in outcome || throttle.isProven();
+      if ('pet' in outcome) this.#remember(key, 'pet');
+      const stored = records.storeOutcome(name, lease, outcome, isProven);
       await waitAtMost(stored, STORING_MS);
       return outcome;
     } catch (error) {
@@ -127,17 +131,20 @@ export class Idempotency {
     }
   }
 
+  /** Its first replay of an outcome is news to this process: clients that repeat it must not empty the cache each time. */
   #replay(key: string, outcome: CreateOutcome): CreateOutcome {
-    // A pet whose outcome is unknown may be added at any time.
-    const isNews = 'unknown' in outcome || ('pet' in outcome && !this.#seen.has(key));
-    if (isNews) this.#options.onNews();
-    if ('pet' in outcome) this.#remember(key);
+    if ('refusal' in outcome) return outcome;
+    const kind = 'pet' in outcome ? 'pet' : 'unknown';
+    if (this.#seen.get(key) === kind) return outcome;
+
+    this.#remember(key, kind);
+    this.#options.onNews(kind === 'pet' || this.#options.throttle.isProven());
     return outcome;
   }
 
-  #remember(key: string): void {
-    this.#seen.add(key);
-    const [oldest] = this.#seen;
+  #remember(key: string, kind: 'pet' | 'unknown'): void {
+    this.#seen.set(key, kind);
+    const [oldest] = this.#seen.keys();
     if (oldest !== undefined && this.#seen.size > MAX_SEEN) this.#seen.delete(oldest);
   }
 

@@ -38,7 +38,7 @@ export class Writes {
       apiKey,
       clock,
       throttle,
-      onNews: () => void this.#sender.invalidate(),
+      onNews: (isProven) => void this.#sender.invalidate(isProven),
     });
   }
 

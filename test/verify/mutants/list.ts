@@ -431,6 +431,12 @@ const writes: readonly Mutant[] = [
     to: '',
   },
   {
+    name: 'each-replay-is-news',
+    rule: 'an outcome is news to a process once',
+    from: 'if (this.#seen.get(key) === kind) return outcome;',
+    to: '',
+  },
+  {
     name: 'unguarded-create',
     rule: 'a create whose record has no room is not sent',
     from: "if (!hasRoom) return unchanged(found, 'full');",
