@@ -18,6 +18,7 @@ export interface Log {
 /** Max memory of lines that nobody reads. Further lines are dropped and counted. */
 const MAX_WAITING_BYTES = 1_048_576;
 const RETRY_MS = 20;
+const MAX_THINGS = 100;
 
 /**
  * Returns a log of JSON lines on standard error, one per process. A line is written when the call that logs it returns. Where
@@ -59,6 +60,23 @@ export function takeWarnings(log: Log): void {
   };
   Object.assign(console, methods);
   process.removeAllListeners('warning').on('warning', ({ name, message }) => log.warn({ name }, message));
+}
+
+/** Warns of each thing once. Clients may choose the things, so it warns of the first 100 only. */
+export class OnceLog {
+  readonly #log: Log;
+  readonly #logged = new Set<string>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** @param thing default: the message. */
+  warn(details: object, message: string, thing = message): void {
+    if (this.#logged.has(thing) || this.#logged.size === MAX_THINGS) return;
+    this.#logged.add(thing);
+    this.#log.warn(details, message);
+  }
 }
 
 /** The default of the option `log`. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Events, UpstreamCallEvent } from '../events.ts';
 import type { Int64 } from '../int64.ts';
+import { OnceLog } from '../log.ts';
 import type { Log } from '../log.ts';
 import type { NewPet, Pet, PetStatus } from '../pet.ts';
 import { traceHeaders } from '../tracing.ts';
@@ -47,6 +48,7 @@ interface PetApiOptions {
 export class PetApi {
   readonly #options: PetApiOptions;
   readonly #log: UpstreamLog;
+  readonly #onceLog: OnceLog;
   readonly #basePath: string;
   readonly #decoders: PetDecoders;
   /** Whether the base URL may lack its version segment: there is none in it, and no call has succeeded. */
@@ -55,10 +57,11 @@ export class PetApi {
   constructor(options: PetApiOptions) {
     this.#options = options;
     this.#log = new UpstreamLog(options.log, options.clock);
+    this.#onceLog = new OnceLog(options.log);
     this.#basePath = options.baseUrl.pathname.replace(/\/+$/, '');
     this.#mayMissVersion = !/\/v\d+$/.test(this.#basePath);
     this.#decoders = createPetDecoders((petId) => {
-      this.#log.warnOnce({ petId }, 'the pet API sends an unknown status; such pets have the status null');
+      this.#onceLog.warn({ petId }, 'the pet API sends an unknown status; such pets have the status null');
     });
   }
 
@@ -150,7 +153,7 @@ export class PetApi {
     if (!this.#mayMissVersion || status !== 404) return outcome;
 
     const path = this.#options.baseUrl.pathname;
-    this.#log.warnOnce({ path }, 'the pet API responds with 404 below this path; is /v1 missing from the base URL?');
+    this.#onceLog.warn({ path }, 'the pet API responds with 404 below this path; is /v1 missing from the base URL?');
     return { kind: 'wrong-base-path' };
   }
 }

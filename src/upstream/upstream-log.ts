@@ -11,8 +11,6 @@ const WARN_EVERY_MS = 60_000;
 export class UpstreamLog {
   readonly #log: Log;
   readonly #clock: Pick<Clock, 'elapsed'>;
-  /** The warnings that were logged. */
-  readonly #warned = new Set<string>();
   #isFailing = false;
   /** When calls began to fail, or to succeed again, by `clock.elapsed()`. */
   #changedAtMs = -Infinity;
@@ -21,12 +19,6 @@ export class UpstreamLog {
   constructor(log: Log, clock: Pick<Clock, 'elapsed'>) {
     this.#log = log;
     this.#clock = clock;
-  }
-
-  /** Logs a warning unless it was logged before. */
-  warnOnce(details: object, message: string): void {
-    if (!this.#warned.has(message)) this.#log.warn(details, message);
-    this.#warned.add(message);
   }
 
   /** Logs when calls begin to fail, and when they succeed again: one pair of lines a minute, whatever the keys and operations. */

@@ -1,4 +1,5 @@
 import type { CORSOptions } from 'graphql-yoga';
+import { OnceLog } from '../../log.ts';
 import type { CheckedOptions } from '../../settings.ts';
 
 /**
@@ -22,13 +23,10 @@ const GRANTED = {
   maxAge: 7_200,
 };
 
-/** Clients choose their origins, and each is logged. */
-const MAX_LOGGED_ORIGINS = 100;
-
 /** A function, since Yoga would answer origins that are not in a list with the origin `null`, which a sandboxed frame has. */
 export function corsOptions({ corsOrigins: origins, log }: CheckedOptions): (request: Request) => CORSOptions {
   const any = origins.includes('*');
-  const logged = new Set<string>();
+  const refusals = new OnceLog(log);
   return ({ headers }) => {
     const origin = headers.get('origin') ?? '';
     if (any || origins.includes(origin)) return { ...GRANTED, origin: [origin] };
@@ -37,9 +35,8 @@ export function corsOptions({ corsOrigins: origins, log }: CheckedOptions): (req
   };
 
   function logRefusal(origin: string): void {
-    if (logged.has(origin) || logged.size === MAX_LOGGED_ORIGINS) return;
-    logged.add(origin);
-    log.warn({ origin }, 'page of another origin refused: allow it with --cors-origins (CORS_ORIGINS, corsOrigins)');
+    const message = 'page of another origin refused: allow it with --cors-origins (CORS_ORIGINS, corsOrigins)';
+    refusals.warn({ origin }, message, origin);
   }
 }
 
