@@ -34,7 +34,7 @@ export function createTelemetry({ log, events, spans, refusals }: Reports) {
       const outcome = request.isAborted() ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
       const { type = 'none', name } = operation ?? {};
       span.end({ type, name, outcome });
-      if (error && context) refusals.record(context, error);
+      if (error && context && outcome !== 'ABORTED') refusals.record(context, error);
       if (!events && !log.debug) return;
 
       const tookMs = Math.round((performance.now() - startedAtMs) * 1000) / 1000;

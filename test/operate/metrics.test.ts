@@ -245,6 +245,24 @@ test('an operation whose client leaves is counted as aborted', async () => {
   await expect.poll(operations).toEqual([['petql_operations_total{type="query",outcome="ABORTED"}', 1]]);
 });
 
+test('a client that leaves while its operation waits for the quota leaves no warning', async () => {
+  await using gateway = await startGateway({
+    gateway: { admin: true, plan: '1/1000', maxWaitMs: 100_000 },
+    petApi: { keys: { 'demo-free': { perMinute: 1, perDay: 1_000 } } },
+  });
+  await gateway.query('{ pets { id } }');
+  const leaving = new AbortController();
+  const init = { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer demo-free' } };
+  const body = '{"query":"{ pet(id: 350) { id } }"}';
+  const left = fetch(gateway.endpoint, { ...init, body, signal: leaving.signal });
+  await expect.poll(async () => (await scrape(gateway)).get('petql_queued_calls')).toBe(1);
+  leaving.abort();
+  await expect(left).rejects.toThrow('abort');
+  const aborted = 'petql_operations_total{type="query",outcome="ABORTED"}';
+  await expect.poll(async () => (await scrape(gateway)).get(aborted)).toBe(1);
+  expect(gateway.logLines.filter(({ level }) => Number(level) >= 40)).toEqual([]);
+});
+
 test('--admin-port opens a second listener on loopback, and a port in use is named', async () => {
   const petql = await startPetql(['--port', '0', '--admin-port', '0']);
   try {
