@@ -3,7 +3,8 @@ import type { Events, UpstreamCallEvent } from '../events.ts';
 import type { Int64 } from '../int64.ts';
 import { OnceLog } from '../log.ts';
 import type { Log } from '../log.ts';
-import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import { FILTERS } from '../pet.ts';
+import type { NewPet, Pet, PetFilter, PetStatus } from '../pet.ts';
 import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
 import type { Transport, TransportRequest } from './http-transport.ts';
@@ -67,13 +68,15 @@ export class PetApi {
 
   /** `GET /pets`, always with the highest limit: it costs the same and shows more. */
   listPets(status: PetStatus | undefined, call: UpstreamCall): Promise<UpstreamAnswer<PetList>> {
+    const filter: PetFilter = { status };
+    const query = FILTERS.map((name) => (filter[name] === undefined ? '' : `&${name}=${filter[name]}`));
     return this.#exchange(call, {
       operation: 'listPets',
       method: 'GET',
-      path: `/pets?limit=${LIST_LIMIT}${status === undefined ? '' : `&status=${status}`}`,
+      path: `/pets?limit=${LIST_LIMIT}${query.join('')}`,
       success: 200,
       decode: ({ body, headers }) => {
-        const pets = this.#decoders.pets(body, status);
+        const pets = this.#decoders.pets(body, filter);
         return { pets, complete: pets.length < LIST_LIMIT && !hasNextPage(headers['link']) };
       },
     });

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { int64FromJson } from '../int64.ts';
 import type { Int64 } from '../int64.ts';
 import { bareNumber, parseLosslessJson } from '../lossless-json.ts';
-import { NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from '../pet.ts';
-import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import { FILTERS, NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from '../pet.ts';
+import type { NewPet, Pet, PetFilter } from '../pet.ts';
 
 /** The largest list that the upstream returns (pet-api.md, "Page size"). */
 export const LIST_LIMIT = 100;
@@ -36,9 +36,10 @@ export interface PetDecoders {
   /**
    * Reads pets with different ids. A pet without a status stays in the list in which the upstream put it.
    *
+   * @param filter of the request.
    * @throws ContractBreach
    */
-  readonly pets: (body: Buffer, wanted?: PetStatus) => Pet[];
+  readonly pets: (body: Buffer, filter: PetFilter) => Pet[];
 }
 
 /**
@@ -54,7 +55,7 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void): PetDeco
       return pet;
     },
 
-    pets(body, wanted) {
+    pets(body, filter) {
       const json = readJson(body);
       if (!Array.isArray(json)) throw new ContractBreach('the body: expected an array', true);
       if (json.length > LIST_LIMIT) throw new ContractBreach(`the body: expected at most ${LIST_LIMIT} pets`);
@@ -65,8 +66,9 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void): PetDeco
         if (seen.has(pet.id)) throw new ContractBreach(`[${index}].id: expected different ids`);
         seen.add(pet.id);
 
-        if (wanted === undefined || pet.status === undefined || pet.status === wanted) return pet;
-        throw new ContractBreach(`[${index}].status: expected the status of the request`);
+        const wrong = FILTERS.find((name) => !isListed(pet[name], filter[name]));
+        if (wrong === undefined) return pet;
+        throw new ContractBreach(`[${index}].${wrong}: expected the ${wrong} of the request`);
       });
     },
   };
@@ -85,6 +87,10 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void): PetDeco
 
     return { id: petId, name, categoryId: readInt64(categoryId, at, 'categoryId'), status: known };
   }
+}
+
+function isListed(value: string | undefined, wanted: string | undefined): boolean {
+  return wanted === undefined || value === undefined || value === wanted;
 }
 
 /** Returns the Error body, or undefined for any other body: a proxy's page, an empty response. */
