@@ -8,8 +8,12 @@ interface Bound {
 }
 
 /**
- * All that petql keeps on the heap for longer than a request. The rest of the heap is for petql itself, for garbage, and for what
- * requests hold while they run: a result of 4 MiB, a caller's 1,000 pending reads, and one waiter for each request that waits.
+ * What petql keeps on the heap for longer than a request. The rest of the heap is for petql itself, for garbage, and for these:
+ *
+ * - Requests that run: a result of 4 MiB, and a waiter for each read. Connections bound their number, and not that of `execute`.
+ * - What a caller's own calls leave with it: 1,000 idempotency keys and failed calls, and 10,000 visitors, 3 MB at most.
+ * - The documents of the store in memory, which only the plan bounds: 0.6 KB for each keyed create of a day, so 60 MB for 100,000
+ *   and 0.6 GB for a million. A state file or Redis keeps them elsewhere.
  */
 export const ON_HEAP = {
   callers: { share: 0.2, maxBytes: 180_000_000 },
@@ -26,11 +30,8 @@ export const ON_HEAP = {
 } satisfies Record<string, Bound>;
 
 /**
- * What buffers take outside the heap. Upstream responses are there too, 1 MiB for each call under way, and so is a log that is
- * not read, 1 MiB.
- *
- * No bound holds for the documents of the store in memory, 0.6 KB for each keyed create of a day: 60 MB for 100,000, and 0.6 GB
- * for a plan of a million. A state file or Redis keeps them elsewhere.
+ * The bodies of requests, outside the heap. Upstream responses are there too, at most 1 MiB for each call under way, and so are
+ * log lines that nobody reads, 1 MiB.
  */
 export const OUTSIDE_HEAP = {
   largeBodies: { share: 0.125, maxBytes: 67_108_864 },
