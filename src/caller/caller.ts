@@ -2,7 +2,8 @@ import type { Freshness } from '../reads/cache/freshness.ts';
 import type { ReadKey } from '../reads/cache/read-key.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
-import type { Visitor } from '../throttle/visitor-shares.ts';
+import type { Wait } from '../throttle/account/wait.ts';
+import type { Visitor } from '../throttle/visitor-calls.ts';
 import { estimateCalls } from './cost-estimate.ts';
 import { createPetAccess } from './pet-access.ts';
 import type { PetAccess, SharedParts } from './pet-access.ts';
@@ -10,13 +11,6 @@ import { quotaViewOf } from './quota.ts';
 import type { QuotaView } from './quota.ts';
 import { RequestPets } from './request-pets.ts';
 import type { SavedCalls } from './usage.ts';
-
-/** How long the quota makes a call wait. */
-export interface ExpectedWait {
-  readonly waitMs: number;
-  /** The window that makes it wait longest; undefined where it does not wait, or not for the plan. */
-  readonly window: 'DAY' | 'MINUTE' | undefined;
-}
 
 /** A caller as operators see it: never by its key. */
 export interface CallerView {
@@ -58,12 +52,12 @@ export class Caller {
   /** Whether an operation, a call or a write is under way: another caller of the key would not see what it writes. */
   get isInUse(): boolean {
     if (this.#operations > 0) return true;
-    return this.#access !== undefined && (this.#access.throttle.isBusy() || this.#access.writes.isBusy);
+    return this.#access !== undefined && (this.#access.line.isBusy() || this.#access.writes.isBusy);
   }
 
   /** Whether it counts the calls of visitors. */
   get hasVisitors(): boolean {
-    return this.#access?.visitorShares.isEmpty === false;
+    return this.#access?.visitors.isEmpty === false;
   }
 
   /** Returns the reads and writes of one request. */
@@ -91,16 +85,11 @@ export class Caller {
     return estimateCalls(keys, clock.elapsed() - maxAgeMs, { cache: this.#useAccess().cache, getRoute });
   }
 
-  /** Reads the account. Returns the minimum wait of the last of these calls, behind the calls that wait already. */
-  async waitFor(calls: number, visitor: Visitor): Promise<ExpectedWait> {
-    const { throttle, queue, visitorShares } = this.#useAccess();
-    await throttle.readQuotaState();
-    if (calls === 0) return { waitMs: 0, window: undefined };
-
-    const { waitMs, refusal } = throttle.waitOf(queue.wanted() + calls - 1);
-    const share = visitorShares.waitOf(visitor, calls, { own: 0, ahead: queue.wanted() });
-    if (share.waitMs > waitMs) return share;
-    return { waitMs, window: waitMs > 0 ? refusal.window : undefined };
+  /** Reads the account. Returns the expected wait of the last of these calls of a request, behind those that wait already. */
+  async waitFor(calls: number, terms: RequestTerms): Promise<Wait> {
+    const { line } = this.#useAccess();
+    await line.readQuotaState();
+    return line.expectedWait(calls, terms);
   }
 
   /** Counts what an operation has saved. */
@@ -124,7 +113,7 @@ export class Caller {
         return nameOf(apiKey);
       },
       quota,
-      made: this.#access?.refreshBudget.calls ?? 0,
+      made: this.#access?.line.madeCalls ?? 0,
       saved: this.#savedCalls,
       get isRejected() {
         return rejectedKeys.error(apiKey) !== undefined;
@@ -152,13 +141,12 @@ export class Caller {
   }
 
   #viewOf(quotaState: QuotaState, visitor: Visitor): QuotaView {
-    const shown = visitor === undefined ? quotaState : this.#useAccess().visitorShares.quotaOf(visitor, quotaState);
-    const queued = this.#access ? this.#access.throttle.waitingWrites() + this.#access.queue.wanted() : 0;
-    return quotaViewOf(shown, queued, this.#shared.clock.now());
+    const shown = visitor === undefined ? quotaState : this.#useAccess().visitors.quotaOf(visitor, quotaState);
+    return quotaViewOf(shown, this.#access?.line, this.#shared.clock.now());
   }
 }
 
-async function closeAccess({ queue, throttle, writes }: PetAccess): Promise<void> {
+async function closeAccess({ queue, line, writes }: PetAccess): Promise<void> {
   queue.close();
-  await Promise.all([throttle.close(), writes.close()]);
+  await Promise.all([line.close(), writes.close()]);
 }

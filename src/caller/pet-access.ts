@@ -9,15 +9,15 @@ import { PetReads } from '../reads/pet-reads.ts';
 import { isList } from '../reads/cache/read-key.ts';
 import type { ReadKey } from '../reads/cache/read-key.ts';
 import { ReadQueue } from '../reads/read-queue.ts';
-import { RefreshBudget } from '../reads/refresh-budget.ts';
-import type { RetryBudget } from '../reads/retry-budget.ts';
 import type { CallerLists } from '../reads/cache/caller-lists.ts';
 import type { SharedLists } from '../reads/cache/shared-lists.ts';
 import type { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
 import type { NameOf } from '../store/names.ts';
 import type { Accounts } from '../throttle/accounts.ts';
-import { Throttle } from '../throttle/throttle.ts';
-import { VisitorShares } from '../throttle/visitor-shares.ts';
+import { CallLine } from '../throttle/call-line.ts';
+import { RefreshBudget } from '../throttle/refresh-budget.ts';
+import type { RetryBudget } from '../throttle/retry-budget.ts';
+import { VisitorCalls } from '../throttle/visitor-calls.ts';
 import type { Spans } from '../tracing.ts';
 import type { PetApi } from '../upstream/pet-api.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
@@ -53,65 +53,56 @@ export interface SharedParts extends CallersOptions {
 
 /** What it takes to read and write pets with one API key. */
 export interface PetAccess {
-  readonly throttle: Throttle;
+  readonly line: CallLine;
   readonly cache: PetCache;
   readonly queue: ReadQueue;
   readonly reads: PetReads;
   readonly writes: Writes;
-  readonly refreshBudget: RefreshBudget;
-  readonly visitorShares: VisitorShares;
+  readonly visitors: VisitorCalls;
   /** Undefined without Redis. */
   readonly sharedLists: CallerLists | undefined;
 }
 
 /** Puts together what one caller needs for its reads and writes. */
 export function createPetAccess(apiKey: string, shared: SharedParts): PetAccess {
-  const { accounts, clock, events, memory, nameOf, rejectedKeys } = shared;
+  const { accounts, clock, events, memory, nameOf, rejectedKeys, replicas } = shared;
   const log = keyLog(shared.log, () => nameOf(apiKey));
-  // The throttle pulls its calls from the queue, which needs the throttle: these arrows run after both are there.
-  const throttle = new Throttle({
+  const cache = new PetCache(memory, clock);
+  const visitors = new VisitorCalls(clock, replicas);
+  const line = new CallLine({
     apiKey,
     accounts,
-    clock,
-    log,
-    reads: {
-      wanted: () => queue.wanted(),
-      next: () => queue.next(),
-      refuse: (refused) => queue.refuse(refused),
-      fail: (error) => queue.fail(error),
-    },
-    onChange: () => queue.review(),
-    onSend: (event) => events?.waited(event),
-  });
-  const cache = new PetCache(memory, clock);
-  const visitorShares = new VisitorShares({ throttle, clock, replicas: shared.replicas });
-  const refreshBudget = new RefreshBudget({ clock, throttle, replicas: shared.replicas });
-  const sharedLists = shared.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
-  const parts = {
-    apiKey,
-    petApi: shared.petApi,
-    clock,
-    log,
-    throttle,
-    visitorShares,
-    cache,
-    failedCalls: new FailedCalls(clock),
-    getRoute: shared.getRoute,
-    refreshBudget,
+    visitors,
+    refreshBudget: new RefreshBudget(clock),
     retryBudget: shared.retryBudget,
     rejectedKey: {
       error: () => rejectedKeys.error(apiKey),
       accept: () => rejectedKeys.accept(apiKey),
       reject: onRejected,
     },
+    replicas,
+    clock,
+    log,
+    events,
+  });
+  const sharedLists = shared.sharedLists?.join(apiKey, cache, (snapshot) => queue.receiveShared(snapshot));
+  const parts = {
+    apiKey,
+    petApi: shared.petApi,
+    clock,
+    log,
+    line,
+    cache,
+    failedCalls: new FailedCalls(clock),
+    getRoute: shared.getRoute,
+    retryBudget: shared.retryBudget,
     sharedLists,
-    onVisitorRefused: (kind: 'read' | 'write') => events?.visitorRefused({ kind }),
     onRetry: (key: ReadKey) => events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' }),
   };
   const queue = new ReadQueue(parts);
   const reads = new PetReads({ ...parts, queue });
   const writes = new Writes({ ...parts, idempotency: shared.idempotency });
-  return { throttle, cache, queue, reads, writes, refreshBudget, visitorShares, sharedLists };
+  return { line, cache, queue, reads, writes, visitors, sharedLists };
 
   /** No call with the key is sent for a while, and nobody gets data for it: here at once, by other replicas within a second. */
   function onRejected(): void {

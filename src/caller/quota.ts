@@ -1,5 +1,5 @@
 import type { QuotaState } from '../throttle/account/quota-state.ts';
-import type { ShownQuota } from '../throttle/visitor-shares.ts';
+import type { ShownQuota } from '../throttle/visitor-calls.ts';
 
 /**
  * What a caller has left of its quota, as people and programs see it. QuotaState has durations by the clock of the store; these
@@ -28,8 +28,12 @@ export interface QuotaWindow {
 /** GraphQL's Int holds no more, and the headers of an unlimited plan may. */
 const MAX_SHOWN = 2 ** 31 - 1;
 
-/** @param queued how many calls wait. */
-export function quotaViewOf(quotaState: ShownQuota, queued: number, nowMs: number): QuotaView {
+/** @param line the calls that wait. */
+export function quotaViewOf(
+  quotaState: ShownQuota,
+  line: { readonly length: number } | undefined,
+  nowMs: number,
+): QuotaView {
   const { minute, day, pausedForMs } = quotaState;
   return {
     // Computed when it is read: the headers do not show it.
@@ -40,7 +44,9 @@ export function quotaViewOf(quotaState: ShownQuota, queued: number, nowMs: numbe
       ...(minute.isKnown ? [windowOf('MINUTE', minute, nowMs)] : []),
       ...(day.isKnown ? [windowOf('DAY', day, nowMs)] : []),
     ],
-    queued,
+    get queued() {
+      return line?.length ?? 0;
+    },
     pausedUntil: pausedForMs > 0 ? new Date(nowMs + pausedForMs) : undefined,
   };
 }

@@ -8,6 +8,7 @@ import { listOf } from '../reads/cache/read-key.ts';
 import type { ReadKey } from '../reads/cache/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { Found } from '../reads/cache/snapshot.ts';
+import type { ToldTime } from '../throttle/line-call.ts';
 import type { RequestWait, Spans } from '../tracing.ts';
 import type { Writes } from '../writes/writes.ts';
 import type { Created } from '../writes/create-outcome.ts';
@@ -45,6 +46,7 @@ export class RequestPets implements Pets {
   readonly #loads = new Set<Promise<Found>>();
   /** What each read has found. */
   readonly #found = new Map<ReadKey, Found>();
+  readonly #told: ToldTime = { atMs: -Infinity };
   #hasWritten = false;
 
   constructor(options: RequestPetsOptions) {
@@ -119,6 +121,7 @@ export class RequestPets implements Pets {
     const billed = new Set<ReadKey>();
     const batch: ReadRequest = {
       ...request,
+      told: this.#told,
       onPermit: () => recordWait(),
       onBilled: (key) => {
         billed.add(key);
@@ -147,6 +150,7 @@ export class RequestPets implements Pets {
     this.#hasWritten = true;
     return {
       ...this.#options.request,
+      told: this.#told,
       onBilled: () => this.#meter.recordCall(),
       onWaited: (waitedMs, refused) => this.#recordWait({ kind: 'write', waitedMs, refused }),
     };

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts';
 import type { KeyLog } from '../log.ts';
-import { MOMENT_MS, graceLeftMs, waitAtMost } from '../time-limit.ts';
+import { MOMENT_MS, waitAtMost } from '../time-limit.ts';
+import type { CallLine } from '../throttle/call-line.ts';
 import type { Refusal } from '../throttle/refusal.ts';
-import type { Throttle } from '../throttle/throttle.ts';
 import { canAnswer } from './call-planner.ts';
 import type { PlanFacts, PlannedRead } from './call-planner.ts';
 import type { FailedCalls } from './failed-calls.ts';
@@ -12,8 +12,8 @@ import type { PetCache } from './cache/pet-cache.ts';
 import { LISTS, isList } from './cache/read-key.ts';
 import type { CallKey, ReadKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
-import { accepts } from './read-waiter.ts';
-import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
+import { ReadWaiter } from './read-waiter.ts';
+import type { Flight, PendingRead } from './read-waiter.ts';
 import { answerFrom } from './cache/snapshot.ts';
 import type { Snapshot } from './cache/snapshot.ts';
 import { StoreFacts } from './store-facts.ts';
@@ -27,44 +27,35 @@ export interface PendingReadsOptions {
   readonly cache: PetCache;
   readonly failedCalls: FailedCalls;
   readonly getRoute: GetRoute;
-  readonly throttle: Pick<Throttle, 'isPaused' | 'waitOf' | 'refusal'>;
+  readonly line: CallLine;
 }
 
 /** The reads of one caller that wait, its calls in flight, and every way in which a wait ends. */
 export class PendingReads {
   readonly #options: PendingReadsOptions;
-  /** Called when reads have come or gone. */
-  readonly #onChange: () => void;
   /** The reads that wait, in order of arrival. */
   readonly #reads = new Map<ReadKey, PendingRead>();
   /** The calls in flight, in order of departure. */
   readonly #flights = new Set<Flight>();
   /** What the planner goes by. */
   readonly facts: PlanFacts;
-  #hasVisitors = false;
 
-  constructor(options: PendingReadsOptions, onChange: () => void) {
+  constructor(options: PendingReadsOptions) {
     this.#options = options;
-    this.#onChange = onChange;
     this.facts = new StoreFacts(options, this.#flights);
   }
 
-  /** Adds the reads of one request as one batch: one timer, one abort listener. Resolves once all are settled. */
+  /** Adds the reads of one request as one batch, with one abort listener. Resolves once all are settled. */
   async add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
-    const { clock } = this.#options;
-    this.#hasVisitors ||= request.visitor !== undefined;
     const signal = request.signal();
     const waiters = keys.map((key) => this.#addWaiter(key, request));
 
     const onAbort = () => this.#abort(waiters);
-    const onDeadline = () => this.#recordDeadline(waiters);
-    const timer = setTimeout(onDeadline, Math.max(0, graceLeftMs(request.deadlineMs, clock)));
     signal?.addEventListener('abort', onAbort, { once: true });
     if (signal?.aborted) onAbort();
-    else this.#onChange();
+    else this.#options.line.change();
 
     const results = await Promise.all(waiters.map(({ result }) => result.promise));
-    clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
     return results;
   }
@@ -72,11 +63,6 @@ export class PendingReads {
   /** How many reads wait. */
   get size(): number {
     return this.#reads.size;
-  }
-
-  /** Whether any request has named its visitor. */
-  get hasVisitors(): boolean {
-    return this.#hasVisitors;
   }
 
   has(key: ReadKey): boolean {
@@ -101,23 +87,18 @@ export class PendingReads {
     return false;
   }
 
-  /** Whether no call in flight may answer it, before its deadline. */
+  /** Whether no call in flight may answer it. */
   isInNeed(waiter: ReadWaiter): boolean {
-    return waiter.lateSinceMs === Infinity && !this.isCovered(waiter);
+    return !this.isCovered(waiter);
   }
 
   /** Whether a call in flight may answer it. */
   isCovered(waiter: ReadWaiter): boolean {
     for (const flight of this.#flights) {
-      const isInTime = flight.sentAtMs <= waiter.lateSinceMs;
-      if (isInTime && accepts(waiter, flight) && canAnswer(flight.key, waiter.read, this.facts)) return true;
+      const isForIt = waiter.isInTime(flight) && waiter.accepts(flight);
+      if (isForIt && canAnswer(flight.key, waiter.read, this.facts)) return true;
     }
     return false;
-  }
-
-  /** Whether a cached entry would do if calls fail. */
-  hasData({ read, request }: ReadWaiter): boolean {
-    return this.#options.cache.findAccepted(read.key, request.freshness) !== undefined;
   }
 
   /** Returns a read as the planner would see it if it came now. */
@@ -159,7 +140,7 @@ export class PendingReads {
   waitersFor(flight: Flight): ReadWaiter[] {
     const answerable = this.#concernedBy(flight.key).filter((read) => canAnswer(flight.key, read, this.facts));
     const waiters = answerable.flatMap((read) => [...read.waiters]);
-    return waiters.filter((waiter) => accepts(waiter, flight) && !this.isCovered(waiter));
+    return waiters.filter((waiter) => waiter.accepts(flight) && !this.isCovered(waiter));
   }
 
   /** Settles the waiters that a snapshot answers, if it is for them. A list that shows nothing of a read has been tried. */
@@ -193,29 +174,21 @@ export class PendingReads {
   /** Settles all waiters in this way, after an error that concerns all calls of the key. */
   failAll(error: unknown): void {
     for (const waiter of this.waiters()) this.fail(waiter, error as Error, 'PAUSED');
-    this.#onChange();
+    this.#options.line.change();
   }
 
-  /** Ends a wait for which the throttle lets no call through in time. */
+  /** Ends a wait for which no call is sent in time. */
   refuse(waiter: ReadWaiter, refusal: Refusal): void {
     const { failed, request, read } = waiter;
-    const { log, throttle } = this.#options;
+    const { log, line } = this.#options;
     log.debug?.(
       { request: request.id, read: read.key, reason: refusal.reason, window: refusal.window },
       'read refused',
     );
 
     const error = failed ?? refusal.error(request.freshness.isNoCache);
-    if (refusal.reason === 'banned' || throttle.isPaused()) return this.fail(waiter, error, 'PAUSED');
+    if (refusal.reason === 'banned' || line.isAfter429()) return this.fail(waiter, error, 'PAUSED');
     this.fail(waiter, error, failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED');
-  }
-
-  /** Refuses the waiters past their deadline that no call in flight may answer. */
-  refuseLate(): void {
-    for (const waiter of this.waiters()) {
-      const isLate = waiter.lateSinceMs < Infinity;
-      if (isLate && !this.isCovered(waiter)) this.refuse(waiter, this.#options.throttle.waitOf(0).refusal);
-    }
   }
 
   /** Ends a wait. The first result counts. */
@@ -230,24 +203,13 @@ export class PendingReads {
   }
 
   #addWaiter(key: ReadKey, request: ReadRequest): ReadWaiter {
-    const { cache, clock, throttle } = this.#options;
+    const { cache, clock, line } = this.#options;
     const { freshness } = request;
     const isCrowded = !this.#reads.has(key) && this.#reads.size >= MAX_PENDING;
     const notBeforeMs = clock.elapsed() - freshness.coalesceWithinMs;
-    const read = this.#openRead(key, freshness, notBeforeMs);
-    const waiter: ReadWaiter = {
-      read,
-      request,
-      generation: cache.generation,
-      notBeforeMs,
-      isRefresh: freshness.mayServeStaleToSaveCalls && cache.findAccepted(key, freshness) !== undefined,
-      lateSinceMs: Infinity,
-      sending: undefined,
-      failed: undefined,
-      result: Promise.withResolvers<ReadResult>(),
-    };
-    read.waiters.add(waiter);
-    if (isCrowded) this.refuse(waiter, throttle.refusal('crowded'));
+    const waiter = new ReadWaiter(this.#openRead(key, freshness, notBeforeMs), request, notBeforeMs, cache);
+    waiter.read.waiters.add(waiter);
+    if (isCrowded) this.refuse(waiter, line.refusal('crowded'));
     return waiter;
   }
 
@@ -282,13 +244,8 @@ export class PendingReads {
   }
 
   #abort(waiters: readonly ReadWaiter[]): void {
-    for (const waiter of waiters) this.settle(waiter, this.#options.throttle.refusal('aborted').error());
-    this.#onChange();
-  }
-
-  #recordDeadline(waiters: readonly ReadWaiter[]): void {
-    for (const waiter of waiters) waiter.lateSinceMs = this.#options.clock.elapsed();
-    this.#onChange();
+    for (const waiter of waiters) this.settle(waiter, this.#options.line.refusal('aborted').error());
+    this.#options.line.change();
   }
 
   /** Returns the reads that a call may concern: its own, or for a list, all of them. */

@@ -8,12 +8,14 @@ import { isList } from './cache/read-key.ts';
 import type { CallKey } from './cache/read-key.ts';
 import { waitersOf } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
-import type { RetryBudget } from './retry-budget.ts';
+import type { CallLine } from '../throttle/call-line.ts';
+import type { RetryBudget } from '../throttle/retry-budget.ts';
 
 export interface ReadFailuresOptions {
   readonly clock: Clock;
   readonly cache: PetCache;
   readonly failedCalls: FailedCalls;
+  readonly line: CallLine;
   /** Shared by all callers. */
   readonly retryBudget: RetryBudget;
 }
@@ -33,17 +35,14 @@ interface ReceivedFailure {
 export class ReadFailures {
   readonly #options: ReadFailuresOptions;
   readonly #pending: PendingReads;
-  /** Called when reads have gone, or the backoff of a call is over. */
-  readonly #onChange: () => void;
   /** Ends the backoff that is over first, at `#wakeAtMs` by `clock.elapsed()`. */
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Infinity;
   #isClosed = false;
 
-  constructor(options: ReadFailuresOptions, pending: PendingReads, onChange: () => void) {
+  constructor(options: ReadFailuresOptions, pending: PendingReads) {
     this.#options = options;
     this.#pending = pending;
-    this.#onChange = onChange;
   }
 
   /** Records that a call failed, which has ended, and decides for each read that waited for it. */
@@ -81,15 +80,21 @@ export class ReadFailures {
   /**
    * Serves stale data to the reads of postponed calls. The others wait for the first try of a list that was to save them, and get
    * calls of their own after the second failure.
+   *
+   * @returns whether that changes what they want.
    */
-  reviewPostponed(calls: ReadonlyMap<CallKey, readonly PendingRead[]>): void {
+  reviewPostponed(calls: ReadonlyMap<CallKey, readonly PendingRead[]>): boolean {
+    let hasChanged = false;
     for (const [call, reads] of calls) {
       const failed = this.#options.failedCalls.find(call);
       if (!failed) continue;
 
-      for (const waiter of waitersOf(reads)) this.#postpone(waiter, call, failed);
+      for (const waiter of waitersOf(reads)) {
+        if (this.#postpone(waiter, call, failed)) hasChanged = true;
+      }
       this.#wakeAt(failed.retryAtMs);
     }
+    return hasChanged;
   }
 
   /** Ends every backoff; from now on nothing is retried. */
@@ -111,7 +116,7 @@ export class ReadFailures {
       sentAtMs,
       retryAfterMs,
       takeRetry: () => {
-        const isWanted = !this.#isClosed && !waiting.every((waiter) => this.#pending.hasData(waiter));
+        const isWanted = !this.#isClosed && !waiting.every(({ hasData }) => hasData);
         return isWanted && retryBudget.take();
       },
     });
@@ -133,15 +138,15 @@ export class ReadFailures {
     this.#pending.fail(waiter, error, 'UPSTREAM_FAILED');
   }
 
-  #postpone(waiter: ReadWaiter, call: CallKey, failed: FailedCall): void {
-    if (this.#pending.isCovered(waiter)) return;
+  #postpone(waiter: ReadWaiter, call: CallKey, failed: FailedCall): boolean {
+    if (this.#pending.isCovered(waiter)) return false;
     waiter.failed ??= failed.error;
-    if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return this.#onChange();
+    if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return true;
 
     const isTooLong = !canWait(waiter, failed) || (failed.failures > 1 && !failed.isRetriedEarly);
-    if (!isTooLong || waiter.read.key === call) return;
+    if (!isTooLong || waiter.read.key === call) return false;
     waiter.read.tried.add(call);
-    this.#onChange();
+    return true;
   }
 
   #wakeAt(atMs: number): void {
@@ -155,7 +160,7 @@ export class ReadFailures {
   #wake(atMs: number): void {
     this.#wakeAtMs = Infinity;
     this.#options.failedCalls.endBackoffs(atMs);
-    this.#onChange();
+    this.#options.line.change();
   }
 }
 

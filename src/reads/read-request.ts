@@ -1,4 +1,5 @@
-import type { Visitor } from '../throttle/visitor-shares.ts';
+import type { Visitor } from '../throttle/visitor-calls.ts';
+import type { ToldTime } from '../throttle/line-call.ts';
 import type { TraceContext } from '../tracing.ts';
 import type { Freshness } from './cache/freshness.ts';
 import type { CachedEntry } from './cache/pet-cache.ts';
@@ -20,6 +21,7 @@ export interface RequestTerms {
 }
 
 export interface ReadRequest extends RequestTerms {
+  readonly told: ToldTime;
   /** Called when a call gets a permit for a read of the request. */
   readonly onPermit: () => void;
   /** Called when a call is sent that is billed to this read of the request. */

@@ -1,25 +1,69 @@
 import type { PetqlError } from '../errors.ts';
+import { MAX_LATE_MS } from '../throttle/admission.ts';
+import type { LineClaim, ToldTime } from '../throttle/line-call.ts';
+import type { Visitor } from '../throttle/visitor-calls.ts';
 import type { PlannedRead } from './call-planner.ts';
+import type { PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from './cache/read-key.ts';
 import type { ReadRequest, ReadResult } from './read-request.ts';
 
 /** One read of one request that waits for a call. */
-export interface ReadWaiter {
+export class ReadWaiter implements LineClaim {
   readonly read: PendingRead;
   readonly request: ReadRequest;
   /** Generation at arrival. */
   readonly generation: number;
   /** Send time of the oldest call that may answer it. */
   readonly notBeforeMs: number;
-  /** Whether the request accepts a stale entry that is cached: then the read does not wait for the quota. */
-  readonly isRefresh: boolean;
-  /** When its deadline came, Infinity before. After that it waits only for calls that were sent before. */
-  lateSinceMs: number;
   /** Resolves once the call that may be billed to it is sent, or fails to be; undefined without such a call. */
   sending: Promise<void> | undefined;
   /** The error of a call that it waited for. */
   failed: PetqlError | undefined;
-  readonly result: PromiseWithResolvers<ReadResult>;
+  readonly result = Promise.withResolvers<ReadResult>();
+  readonly #cache: PetCache;
+
+  constructor(read: PendingRead, request: ReadRequest, notBeforeMs: number, cache: PetCache) {
+    this.read = read;
+    this.request = request;
+    this.generation = cache.generation;
+    this.notBeforeMs = notBeforeMs;
+    this.#cache = cache;
+  }
+
+  get requestId(): string {
+    return this.request.id;
+  }
+
+  get told(): ToldTime {
+    return this.request.told;
+  }
+
+  get visitor(): Visitor {
+    return this.request.visitor;
+  }
+
+  get deadlineMs(): number {
+    return this.request.deadlineMs;
+  }
+
+  /** Whether the request accepts an entry that is cached. */
+  get hasData(): boolean {
+    return this.#cache.findAccepted(this.read.key, this.request.freshness) !== undefined;
+  }
+
+  get isRefresh(): boolean {
+    return this.request.freshness.mayServeStaleToSaveCalls && this.hasData;
+  }
+
+  /** Rule 3: read your writes, and no response from before the moment that the request names. */
+  accepts({ sentAtMs, generation }: Flight): boolean {
+    return generation >= this.generation && sentAtMs >= this.notBeforeMs;
+  }
+
+  /** Whether the call was sent early enough to be waited for. */
+  isInTime({ sentAtMs }: Flight): boolean {
+    return sentAtMs <= this.deadlineMs + MAX_LATE_MS;
+  }
 }
 
 /** Equal reads of all requests that wait. */
@@ -40,14 +84,7 @@ export interface Flight {
   readonly key: CallKey;
   readonly sentAtMs: number;
   readonly generation: number;
-  /** Whether it is an early retry (failed-calls.ts). */
-  readonly isRetry: boolean;
-  readonly billedTo: ReadWaiter | undefined;
+  readonly billedTo: ReadWaiter;
   /** Resolves once the call has a connection, or has none. */
   readonly sending: PromiseWithResolvers<void>;
-}
-
-/** Rule 3: read your writes, and no response from before the moment that the request names. */
-export function accepts(waiter: ReadWaiter, { sentAtMs, generation }: Flight): boolean {
-  return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;
 }

@@ -1,5 +1,5 @@
 import type { ExecutionResult, OperationTypeNode } from 'graphql';
-import type { Caller, ExpectedWait } from '../caller/caller.ts';
+import type { Caller } from '../caller/caller.ts';
 import type { Callers } from '../caller/callers.ts';
 import type { ReadsAndWrites } from '../caller/cost-estimate.ts';
 import type { QuotaView } from '../caller/quota.ts';
@@ -119,9 +119,9 @@ export class RequestContext {
   }
 
   /** Returns the minimum wait of the last of these calls for the quota. */
-  async waitFor(calls: number): Promise<ExpectedWait> {
+  async waitFor(calls: number): ReturnType<Caller['waitFor']> {
     if (this.#options.apiKey instanceof PetqlError) return { waitMs: 0, window: undefined };
-    return this.#useCaller().waitFor(calls, this.#options.terms.visitor);
+    return this.#useCaller().waitFor(calls, this.#options.terms);
   }
 
   /** What the request has read; undefined where its response depends on anything else. */

@@ -1,33 +1,31 @@
 import Bottleneck from 'bottleneck';
 
 /**
- * Starts the calls of one key with Bottleneck, which every upstream call passes.
+ * Starts the calls of one key with Bottleneck, which every upstream call passes. A job is a permit: petql grants the permits and
+ * decides which call takes one (`call-line.ts`); Bottleneck decides when it starts, as fewer than `maxConcurrent` jobs run.
  *
- * Bottleneck decides when a job starts: its reservoir has a permit, and fewer than `maxConcurrent` jobs run. petql decides the rest
- * (`throttle.ts`): it grants the permits, so the reservoir has no refresh interval (which a change of settings would stop for ever,
- * SGrondin/bottleneck#185); and which call a job makes, since Bottleneck cannot abort a job that waits (SGrondin/bottleneck#60).
+ * It has no reservoir: a refreshed one stops for ever at a change of settings (SGrondin/bottleneck#185), exceeds the plan or wastes
+ * it, and another one would count each permit twice. It has no priorities, and a job belongs to no waiter, since Bottleneck cannot
+ * abort a job that waits (SGrondin/bottleneck#60).
+ *
+ * Two private parts are replaced, since no option does it. With jobs of 20 ms, of 50 at once the last one starts after:
+ * as published 163 ms, at 554 µs of CPU a job; without events 134 ms, at 351 µs; with both replaced 3.6 ms, at 130 µs.
  */
 export class CallQueue {
   readonly #limiter: Bottleneck;
 
   constructor(maxConcurrent: number) {
-    this.#limiter = new Bottleneck({ reservoir: 0, maxConcurrent });
-    // Bottleneck yields three times a job, one job at a time. Its timers take at least 1 ms each: a call would start 5 ms late, and
-    // a key could make at most 450 calls a second.
+    this.#limiter = new Bottleneck({ maxConcurrent });
+    // Bottleneck yields three times a job, one job at a time, by timers of at least 1 ms each.
     Object.assign(Reflect.get(this.#limiter, '_store'), { yieldLoop: () => new Promise(setImmediate) });
-    // Nobody listens to the limiter and its queues: Bottleneck's twenty events a job would take half of its CPU time.
+    // Nobody listens to the limiter and its queues, which have twenty events a job.
     for (const part of [this.#limiter, Reflect.get(this.#limiter, '_queues')]) {
       Object.assign(Reflect.get(part, 'Events'), { trigger() {} });
     }
   }
 
-  /** Runs the job, which never rejects, once it has a permit and fewer than `maxConcurrent` jobs run. */
+  /** Runs the job, which never rejects, once fewer than `maxConcurrent` jobs run. */
   schedule(job: () => Promise<void>): void {
     void this.#limiter.schedule(job);
-  }
-
-  /** Adds permits to the reservoir, or takes some back. */
-  addPermits(count: number): void {
-    if (count !== 0) void this.#limiter.incrementReservoir(count);
   }
 }

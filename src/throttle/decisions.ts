@@ -5,7 +5,7 @@ import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Refusal } from './refusal.ts';
-import type { Call } from './call.ts';
+import type { LineCall } from './line-call.ts';
 
 /** A probe after a 429 that fails is another incident. */
 const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
@@ -30,12 +30,17 @@ export class Decisions {
     if (permit?.isProbe) this.#log.debug?.({ isAfter429: permit.isAfter429 }, 'probe');
   }
 
-  logCall({ requestId, name, isRetry }: Call, waitedMs: number): void {
+  logCall({ name, isRetry }: LineCall, requestId: string, waitedMs: number): void {
     this.#log.debug?.({ request: requestId, call: name, waitedMs }, isRetry ? 'retry' : 'call');
   }
 
   /** Logs a response that is no success, or a call without one. */
-  logFailure({ requestId, name }: Call, { outcome, sent, status }: UpstreamAnswer<unknown>, tookMs: number): void {
+  logFailure(
+    { name }: LineCall,
+    requestId: string,
+    { outcome, sent, status }: UpstreamAnswer<unknown>,
+    tookMs: number,
+  ): void {
     if (outcome.kind === 'ok') return;
     const details = failureDetails(outcome);
     this.#log.debug?.({ request: requestId, call: name, status, ...details, sent, tookMs }, 'call failed');

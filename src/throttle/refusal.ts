@@ -3,12 +3,12 @@ import { MAY_BE_BANNED } from '../upstream/upstream-errors.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Wait } from './account/wait.ts';
 
-/** A call that the throttle does not let through. */
+/** A call that petql does not send. */
 export interface Refusal {
   readonly kind: 'refused';
   /**
-   * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: the
-   * queue is full; `late`: the deadline passed.
+   * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: too
+   * many wait; `late`: the deadline passed, and not for the plan.
    */
   readonly reason: 'aborted' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping' | 'visitor-share';
   readonly window: 'DAY' | 'MINUTE';
@@ -16,31 +16,36 @@ export interface Refusal {
   readonly error: (hasNoCache?: boolean) => PetqlError;
 }
 
-/** The reasons that the throttle gives: of `plan`, `createRefusal` makes `banned` where the key may be. */
+/** Why a call is refused: of `plan`, `createRefusal` makes `banned` where the key may be. */
 export type GivenReason = Exclude<Refusal['reason'], 'banned'>;
 
-const MIN_RETRY_AFTER_MS = 1_000;
+/** Redis may be available again at any time. */
+const SOON_MS = 1_000;
 
 const WHY_REFUSED = {
   aborted: 'The request was aborted before its call was sent',
   banned: MAY_BE_BANNED,
-  crowded: 'The queue of this API key is full, and nothing was sent',
-  late: 'The request timed out in the queue, and nothing was sent',
+  crowded: 'Too many calls of this API key wait, and nothing was sent',
+  late: 'The request timed out before its call could start, and nothing was sent',
   stopping: 'petql is stopping, and nothing was sent',
   'visitor-share': 'Your share of the quota is used, and the rest is for other visitors',
 } as const;
 
-/**
- * Makes a refusal from the expected wait.
- *
- * @param quotaState the key's quota; undefined before the first call.
- */
-export function createRefusal(
-  given: GivenReason,
-  { waitMs, window = 'MINUTE', cause }: Wait,
-  quotaState: QuotaState | undefined,
-  nowMs: number,
-): Refusal {
+/** What a refusal is made of. */
+interface Refused {
+  readonly reason: GivenReason;
+  /** Why it would wait. */
+  readonly wait: Wait;
+  /** When the client is told to return. */
+  readonly retryAfterMs: number;
+  /** The key's quota; undefined before the first call. */
+  readonly quotaState: QuotaState | undefined;
+  /** By the wall clock. */
+  readonly nowMs: number;
+}
+
+export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refused }: Refused): Refusal {
+  const { window = 'MINUTE', cause } = wait;
   const mayBeBanned = given === 'plan' && quotaState?.mayBeBanned === true && quotaState.pausedForMs > 0;
   const reason = mayBeBanned ? 'banned' : given;
 
@@ -50,8 +55,7 @@ export function createRefusal(
     window,
     // Built on demand, since most refusals end in cached data.
     error(hasNoCache = false) {
-      const retryAfterMs =
-        cause === 'no-contact' ? MIN_RETRY_AFTER_MS : Math.ceil(Math.max(MIN_RETRY_AFTER_MS, waitMs));
+      const retryAfterMs = cause === 'no-contact' ? SOON_MS : Math.ceil(refused.retryAfterMs);
       const retryAt = new Date(nowMs + retryAfterMs).toISOString();
       const details = { retryAfterMs, retryAt, window };
 
@@ -69,6 +73,7 @@ function whyExhausted(window: Refusal['window'], quotaState: QuotaState | undefi
   if (cause === 'no-contact') return 'petql has no contact with Redis yet, and nothing was sent';
   if (!quotaState) return 'The rate plan of this API key allows no call before the deadline of the request';
   if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
+  if (quotaState.isProbing) return 'The pet API answered 429, and one call finds out whether it answers again';
   if (cause === 'offline-share') return "Redis is unavailable, and this replica's share of the quota is used";
   const { plan, day, minute } = quotaState;
   const { limit } = window === 'DAY' ? day : minute;

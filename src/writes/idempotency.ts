@@ -5,7 +5,7 @@ import type { ErrorCode } from '../errors.ts';
 import type { NewPet } from '../pet.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import type { Throttle } from '../throttle/throttle.ts';
+import type { CallLine } from '../throttle/call-line.ts';
 import { waitAtMost, graceLeftMs, pause } from '../time-limit.ts';
 import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
@@ -28,7 +28,7 @@ export interface IdempotencySettings {
 interface IdempotencyOptions extends IdempotencySettings {
   readonly apiKey: string;
   readonly clock: Clock;
-  readonly throttle: Pick<Throttle, 'isProven' | 'readQuotaState' | 'refusal'>;
+  readonly line: Pick<CallLine, 'isProven' | 'readQuotaState' | 'refusal'>;
   /**
    * Called when an outcome is replayed that may be news to this process: another one may have added a pet. `isProven`: the upstream
    * has accepted the API key.
@@ -96,11 +96,11 @@ export class Idempotency {
 
   /** Leases the key, or returns the record of another create. */
   async #lease(name: string, lease: Lease): Promise<FoundRecord | 'full' | undefined> {
-    const { records, throttle } = this.#options;
+    const { records, line } = this.#options;
     // Another replica may know that the key is proven.
-    if (!throttle.isProven() && !records.hasRoomForUnproven()) await throttle.readQuotaState();
+    if (!line.isProven() && !records.hasRoomForUnproven()) await line.readQuotaState();
     try {
-      return await records.lease(name, lease, throttle.isProven());
+      return await records.lease(name, lease, line.isProven());
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       // The store may have written it nevertheless.
@@ -116,10 +116,10 @@ export class Idempotency {
     send: () => Promise<CreateOutcome>,
     { key, name, lease }: { readonly key: string; readonly name: string; readonly lease: Lease },
   ): Promise<CreateOutcome> {
-    const { records, throttle } = this.#options;
+    const { records, line } = this.#options;
     try {
       const outcome = await send();
-      const isProven = 'pet' in outcome || throttle.isProven();
+      const isProven = 'pet' in outcome || line.isProven();
       if ('pet' in outcome) this.#remember(key, 'pet');
       const stored = records.storeOutcome(name, lease, outcome, isProven);
       await waitAtMost(stored, STORING_MS);
@@ -138,7 +138,7 @@ export class Idempotency {
     if (this.#seen.get(key) === kind) return outcome;
 
     this.#remember(key, kind);
-    this.#options.onNews(kind === 'pet' || this.#options.throttle.isProven());
+    this.#options.onNews(kind === 'pet' || this.#options.line.isProven());
     return outcome;
   }
 
@@ -150,9 +150,9 @@ export class Idempotency {
 
   /** Rejects at the deadline, when the client has left, or when petql stops. */
   async #wait(forMs: number, { deadlineMs, signal }: KeyedCreate): Promise<void> {
-    const { clock, throttle } = this.#options;
-    if (this.#isClosed) throw throttle.refusal('stopping').error();
-    if (signal()?.aborted) throw throttle.refusal('aborted').error();
+    const { clock, line } = this.#options;
+    if (this.#isClosed) throw line.refusal('stopping').error();
+    if (signal()?.aborted) throw line.refusal('aborted').error();
 
     const leftMs = deadlineMs - clock.elapsed();
     if (leftMs <= 0) {

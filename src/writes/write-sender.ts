@@ -3,13 +3,10 @@ import type { UpstreamOperation } from '../events.ts';
 import type { KeyLog } from '../log.ts';
 import type { PetCache } from '../reads/cache/pet-cache.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
-import type { RefreshBudget } from '../reads/refresh-budget.ts';
-import type { RejectedKey } from '../reads/rejected-key.ts';
-import type { RetryBudget } from '../reads/retry-budget.ts';
 import type { CallerLists } from '../reads/cache/caller-lists.ts';
 import type { Snapshot } from '../reads/cache/snapshot.ts';
-import type { Throttle } from '../throttle/throttle.ts';
-import type { VisitorShares } from '../throttle/visitor-shares.ts';
+import type { CallLine } from '../throttle/call-line.ts';
+import type { ToldTime } from '../throttle/line-call.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
 import type { UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../upstream/pet-api.ts';
@@ -33,6 +30,7 @@ type WriteOutcome<T> =
   | { readonly kind: 'unknown'; readonly status: number | undefined };
 
 export interface WriteRequest extends RequestTerms {
+  readonly told: ToldTime;
   /** Called when a call was sent. */
   readonly onBilled: () => void;
   /** Called when the quota let a call through after this time, or refused it with this error code. */
@@ -44,15 +42,8 @@ export interface WriteSenderOptions {
   readonly petApi: PetApi;
   readonly clock: Clock;
   readonly log: KeyLog;
-  readonly throttle: Throttle;
-  readonly visitorShares: VisitorShares;
-  /** Called when a write is refused since its visitor has used its share. */
-  readonly onVisitorRefused: (kind: 'write') => void;
+  readonly line: CallLine;
   readonly cache: PetCache;
-  readonly refreshBudget: RefreshBudget;
-  /** Shared by all callers. */
-  readonly retryBudget: RetryBudget;
-  readonly rejectedKey: RejectedKey;
   /** Undefined without Redis. */
   readonly sharedLists: CallerLists | undefined;
 }
@@ -77,7 +68,7 @@ export class WriteSender {
   async send<T>(write: Write<T>, request: WriteRequest): Promise<WriteOutcome<T>> {
     const pausesMs = PAUSES_MS.values();
     for (;;) {
-      const { outcome, sent } = await this.#sendFromShare(write, request);
+      const { outcome, sent } = await this.#sendInLine(write, request);
       if (outcome.kind === 'ok') return outcome;
       if (mayHaveHappened(outcome, sent)) {
         const status = 'status' in outcome ? outcome.status : undefined;
@@ -85,7 +76,7 @@ export class WriteSender {
         return { kind: 'unknown', status };
       }
 
-      // The throttle pauses the key, and lets the write wait where there is time.
+      // The line pauses the key, and lets the write wait where there is time.
       if (outcome.kind === 'rate-limited') continue;
       const pauseMs = sent ? Infinity : (pausesMs.next().value ?? Infinity);
       if (this.#options.clock.elapsed() + pauseMs > request.deadlineMs) return outcome;
@@ -108,78 +99,44 @@ export class WriteSender {
     this.#options.log.warn(details, 'a write had no clear response: it may have happened');
   }
 
-  /** Makes one try from the share of its visitor. */
-  async #sendFromShare<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
-    const { clock, throttle, visitorShares, onVisitorRefused } = this.#options;
-    const { visitor } = request;
-    // Other replicas may have used what was left when this one looked.
-    if (visitor !== undefined && throttle.hasOldView()) await throttle.readQuotaState();
-    if (!visitorShares.hasShare(visitor)) {
-      onVisitorRefused('write');
-      const error = visitorShares.refusal(visitor).error();
-      request.onWaited(0, error.code);
-      throw error;
-    }
-
-    const atMs = clock.elapsed();
-    visitorShares.charge(visitor, atMs);
-    let isSent = false;
-    try {
-      const response = await this.#sendWithPermit(write, request);
-      isSent = response.sent;
-      return response;
-    } finally {
-      if (!isSent) visitorShares.refund(visitor, atMs);
-    }
-  }
-
-  async #sendWithPermit<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
-    const { clock, throttle, rejectedKey } = this.#options;
+  /** Makes one try. Rejects where it is not sent. */
+  async #sendInLine<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
+    const { clock, line } = this.#options;
+    const { id, told, visitor, deadlineMs } = request;
     const startedAtMs = clock.elapsed();
-    let rejected: Error | undefined;
-    let response: UpstreamAnswer<T> | undefined;
-    const result = await throttle.write({
-      id: request.id,
+    let answer: UpstreamAnswer<T> | undefined;
+    const refusal = await line.write({
       name: write.operation,
-      deadlineMs: request.deadlineMs,
+      requestId: id,
+      told,
+      visitor,
+      deadlineMs,
       signal: request.signal(),
-      send: () => {
-        // The upstream may have rejected the key in another call meanwhile.
-        rejected = rejectedKey.error();
-        if (rejected) return undefined;
-        const sentAtMs = clock.elapsed();
-        request.onWaited(sentAtMs - startedAtMs);
-        return this.#call(write, request, sentAtMs).then((answer) => (response = answer));
+      send: async () => {
+        request.onWaited(clock.elapsed() - startedAtMs);
+        answer = await this.#call(write, request);
+        return answer;
       },
     });
+    if (answer) return answer;
 
-    if (result.kind === 'refused') {
-      const error = result.error();
-      request.onWaited(clock.elapsed() - startedAtMs, error.code);
-      throw error;
-    }
-    if (!response) throw rejected ?? new Error('a write has no response');
-    return response;
+    if (!refusal) throw new Error('a write has no response');
+    const error = refusal.error();
+    request.onWaited(clock.elapsed() - startedAtMs, error.code);
+    throw error;
   }
 
-  /** Sends the call. Reads that begin after a write see it, since this is before the throttle lets anything else through. */
-  async #call<T>(write: Write<T>, request: WriteRequest, sentAtMs: number): Promise<UpstreamAnswer<T>> {
-    const { apiKey, petApi, throttle, cache, refreshBudget, retryBudget, rejectedKey } = this.#options;
-    const answer = await write.send(petApi, { apiKey, trace: request.trace });
+  /** Sends the call. Reads that begin after a write see it, since this is before the line lets anything else through. */
+  async #call<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
+    const { apiKey, petApi, clock, line, cache } = this.#options;
+    const sentAtMs = clock.elapsed();
+    const answer = await write.send(petApi, { apiKey, trace: request.trace, onSent: request.onBilled });
     const { outcome, sent } = answer;
-    if (sent) {
-      request.onBilled();
-      refreshBudget.recordCall();
-      retryBudget.recordCall();
-    }
-    if (outcome.kind === 'unauthenticated' && !throttle.isAfter429()) rejectedKey.reject();
-    else if (outcome.kind === 'ok') rejectedKey.accept();
+    if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;
 
-    if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {
-      const announced = this.invalidate(outcome.kind === 'ok' || throttle.isProven());
-      if (outcome.kind === 'ok') cache.store(write.snapshotOf(outcome.value, sentAtMs));
-      await waitAtMost(announced, ANNOUNCING_MS);
-    }
+    const announced = this.invalidate(outcome.kind === 'ok' || line.isProven());
+    if (outcome.kind === 'ok') cache.store(write.snapshotOf(outcome.value, sentAtMs));
+    await waitAtMost(announced, ANNOUNCING_MS);
     return answer;
   }
 }

@@ -30,14 +30,14 @@ export class Writes {
   readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(options: WritesOptions) {
-    const { apiKey, clock, throttle } = options;
+    const { apiKey, clock, line } = options;
     this.#options = options;
     this.#sender = new WriteSender(options);
     this.#idempotency = new Idempotency({
       ...options.idempotency,
       apiKey,
       clock,
-      throttle,
+      line,
       onNews: (isProven) => void this.#sender.invalidate(isProven),
     });
   }
@@ -65,9 +65,9 @@ export class Writes {
 
   /** Runs a write of any operation, in time and under the eyes of `isBusy` and `close`. */
   async #run<T>({ deadlineMs }: WriteRequest, write: () => Promise<T>): Promise<T> {
-    const { clock, throttle } = this.#options;
+    const { clock, line } = this.#options;
     // The writes of one operation run one after the other, and the first may have taken all the time.
-    if (graceLeftMs(deadlineMs, clock) < 0) throw throttle.refusal('late').error();
+    if (graceLeftMs(deadlineMs, clock) < 0) throw line.refusal('late').error();
 
     const writing = write();
     this.#underWay.add(writing);
@@ -79,7 +79,7 @@ export class Writes {
   }
 
   async #create(pet: NewPet, request: CreateRequest): Promise<CreateOutcome> {
-    const { cache, throttle } = this.#options;
+    const { cache, line } = this.#options;
     const createPet: Write<Pet> = {
       operation: 'createPet',
       send: (petApi, call) => petApi.createPet(pet, call),
@@ -94,7 +94,7 @@ export class Writes {
       case 'unknown':
         return { unknown: { status: outcome.status } };
       default:
-        throw readError(outcome, throttle.isAfter429());
+        throw readError(outcome, line.isAfter429());
     }
   }
 }

@@ -22,6 +22,8 @@ export class QuotaState {
   readonly mayBeBanned: boolean;
   /** 429s in a row, with probable bans and with probes after them that failed. */
   readonly incidents: number;
+  /** Whether the probe after a 429 is in flight. */
+  readonly isProbing: boolean;
   readonly #account: Account;
   readonly #nowMs: number;
   readonly #rules: AccountRules;
@@ -31,9 +33,10 @@ export class QuotaState {
     this.#nowMs = nowMs;
     this.#rules = rules;
 
-    const { incidents, isBan, untilMs } = account.pause;
+    const { incidents, isBan, isHalfOpen, probeUntilMs, untilMs } = account.pause;
     this.incidents = incidents;
     this.pausedForMs = incidents > 0 ? Math.max(0, untilMs - nowMs) : 0;
+    this.isProbing = incidents > 0 && isHalfOpen && nowMs < probeUntilMs;
     this.mayBeBanned = isBan;
   }
 

@@ -2,7 +2,7 @@ import type { Moment } from './account.ts';
 import type { Account, WindowName } from './format.ts';
 import { knownWindows } from './limits.ts';
 import type { AccountRules } from './limits.ts';
-import { WINDOWS, WINDOW_NAMES, freeInMs, hasReset, leftOf, resetInMs } from './windows.ts';
+import { WINDOWS, freeBySlotInMs, hasReset, leftOf, resetInMs } from './windows.ts';
 
 /** The minimum wait of a call. */
 export interface Wait {
@@ -13,19 +13,28 @@ export interface Wait {
   readonly cause?: 'no-contact' | 'offline-share' | undefined;
 }
 
+/** A call is free again a whole window and some after it is made, and it is made up to a second later than it may be. */
+const LAP_MS = {
+  minute: WINDOWS.minute.lengthMs + WINDOWS.minute.slotMs + 1_500,
+  day: WINDOWS.day.lengthMs + WINDOWS.day.slotMs,
+};
+
 /** Returns the minimum wait of a call with `ahead` others before it; calls of a limit that is not known yet wait for nothing. */
 export function waitOf(account: Account, ahead: number, nowMs: number, rules: AccountRules): Wait {
   const pausedMs = Math.max(0, account.pause.untilMs - nowMs);
   const left = leftOf(account, rules);
-  const pausedWindow = left.day > 0 ? 'MINUTE' : 'DAY';
-  let wait: Wait = { waitMs: pausedMs, window: pausedMs === 0 ? undefined : pausedWindow };
+  const dayMs = windowWaitMs(account, 'day', ahead, { nowMs, rules });
+  const minuteMs = windowWaitMs(account, 'minute', ahead, { nowMs, rules });
 
-  for (const name of WINDOW_NAMES) {
-    const waitMs = windowWaitMs(account, name, ahead, { nowMs, rules });
-    if (waitMs > wait.waitMs) wait = { waitMs, window: name === 'minute' ? 'MINUTE' : 'DAY' };
-  }
+  // A pause and an exhausted day end in one moment: from then on each minute has room for as many calls as any other.
+  const opensInMs = Math.max(pausedMs, dayMs);
+  const perMinute = Math.max(1, left.minute + account.minute.total);
+  const spreadMs = opensInMs === 0 ? 0 : LAP_MS.minute * Math.floor(ahead / perMinute);
 
-  return wait;
+  const waitMs = Math.max(opensInMs + spreadMs, minuteMs);
+  if (waitMs === 0) return { waitMs, window: undefined };
+  const isDay = dayMs > Math.max(pausedMs, minuteMs) || left.day <= 0;
+  return { waitMs, window: isDay ? 'DAY' : 'MINUTE' };
 }
 
 /** Returns the minimum wait of a call with `ahead` others before it for one window. */
@@ -44,14 +53,13 @@ function freeAgainInMs(
   nowMs: number,
   { ahead, limit }: { readonly ahead: number; readonly limit: number },
 ): number {
-  const { lengthMs } = WINDOWS[name];
-  const total = account[name].total;
-  const needed = ahead - (limit - total);
-  const firstMs = total === 0 ? 0 : freeInMs(account, name, nowMs, Math.max(0, total - limit));
-  const freeMs =
-    needed < total
-      ? freeInMs(account, name, nowMs, needed)
-      : firstMs + lengthMs * (1 + Math.floor((needed - total) / limit));
+  const window = account[name];
+  const needed = (ahead % limit) + window.total - limit;
+  const bySlotMs = needed < 0 ? 0 : freeBySlotInMs(window, name, nowMs, needed);
+  const slotsMs = bySlotMs + LAP_MS[name] * Math.floor(ahead / limit);
+
   const resetMs = resetInMs(account, name, nowMs);
-  return resetMs > 0 ? Math.min(freeMs, resetMs + lengthMs * Math.floor(ahead / limit)) : freeMs;
+  if (resetMs === 0) return slotsMs;
+  const behindReset = ahead + window.total - limit;
+  return Math.min(slotsMs, resetMs + LAP_MS[name] * Math.floor(Math.max(0, behindReset) / limit));
 }

@@ -169,16 +169,40 @@ const throttle: readonly Mutant[] = [
     to: '      this.#hasMet429 = true;',
   },
   {
+    name: 'told-one-moment',
+    rule: 'refused calls are told times at which the plan has room for them',
+    from: 'Math.max(0, ahead) + view.promised + before.refused',
+    to: 'Math.max(0, ahead)',
+  },
+  {
+    name: 'old-view-refuses',
+    rule: 'nobody is refused by an old view',
+    from: 'const isHopeless = !view.isOld && wait.waitMs > 0',
+    to: 'const isHopeless = wait.waitMs > 0',
+  },
+  {
+    name: 'late-though-it-may-go',
+    rule: 'a call that may go is not refused for the delay of petql itself',
+    from: 'return deadlineMs + (mayGo ? MAX_LATE_MS : MOMENT_MS);',
+    to: 'return deadlineMs + MOMENT_MS;',
+  },
+  {
+    name: 'open-without-spread',
+    rule: 'calls that a pause or a used-up day keeps waiting return one minute after the other',
+    from: 'const waitMs = Math.max(opensInMs + spreadMs, minuteMs);',
+    to: 'const waitMs = Math.max(opensInMs, minuteMs);',
+  },
+  {
     name: 'reads-first',
     rule: 'writes go before reads',
-    from: 'this.#writes.takeFirst() ?? this.#options.reads.next()',
-    to: 'this.#options.reads.next() ?? this.#writes.takeFirst()',
+    from: '[...this.#writes, ...(this.#reads?.calls() ?? [])]',
+    to: '[...(this.#reads?.calls() ?? []), ...this.#writes]',
   },
   {
     name: 'hopeless-writes-wait',
-    rule: 'a write that cannot be sent in time is refused at once',
-    from: 'if (!this.hasOldView()) this.#writes.refuseHopeless();',
-    to: '',
+    rule: 'a call that cannot be sent in time is refused at once',
+    from: 'if (!isLate && !isHopeless) return undefined;',
+    to: 'if (!isLate) return undefined;',
   },
   {
     name: 'made-up-keys-evict',
@@ -195,8 +219,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'ban-rejects-key',
     rule: 'a 401 right after a 429 does not reject the key',
-    from: "if (outcome.kind === 'unauthenticated' && !throttle.isAfter429())",
-    to: "if (outcome.kind === 'unauthenticated')",
+    from: "else if (outcome.kind === 'unauthenticated' && !mayBeBanned)",
+    to: "else if (outcome.kind === 'unauthenticated')",
   },
 ];
 
@@ -243,14 +267,14 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-generation',
     rule: 'a read sees the writes before it',
-    from: 'return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;',
-    to: 'return sentAtMs >= waiter.notBeforeMs;',
+    from: 'return generation >= this.generation && sentAtMs >= this.notBeforeMs;',
+    to: 'return sentAtMs >= this.notBeforeMs;',
   },
   {
     name: 'no-send-time',
     rule: 'no-cache accepts no call that was sent before it',
-    from: 'return generation >= waiter.generation && sentAtMs >= waiter.notBeforeMs;',
-    to: 'return generation >= waiter.generation;',
+    from: 'return generation >= this.generation && sentAtMs >= this.notBeforeMs;',
+    to: 'return generation >= this.generation;',
   },
   {
     name: 'any-list-is-complete',
@@ -309,13 +333,13 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-coalescing',
     rule: 'a read that a call in flight may answer makes no call',
-    from: 'return waiter.lateSinceMs === Infinity && !this.isCovered(waiter);',
-    to: 'return waiter.lateSinceMs === Infinity;',
+    from: 'return !this.isCovered(waiter);',
+    to: 'return true;',
   },
   {
     name: 'endless-refreshes',
     rule: 'refreshes leave the day’s quota to first reads and writes',
-    from: 'return unused / replicas - planned >= Math.max(1, usedLately);',
+    from: 'return refreshBudget.tokens(this.quotaState?.day, replicas()) - calls >= Math.max(1, usedLately);',
     to: 'return true;',
   },
   {
@@ -390,8 +414,8 @@ const writes: readonly Mutant[] = [
   {
     name: 'unknown-outcome-unseen',
     rule: 'after an unknown outcome nothing from before it is served',
-    from: "if (outcome.kind === 'ok' || mayHaveHappened(outcome, sent)) {",
-    to: "if (outcome.kind === 'ok') {",
+    from: "if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;",
+    to: "if (outcome.kind !== 'ok') return answer;",
   },
   {
     name: 'any-input',

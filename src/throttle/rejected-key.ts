@@ -3,9 +3,9 @@ import type { PetqlError } from '../errors.ts';
 /** What petql remembers of a 401 for the API key of one caller. */
 export interface RejectedKey {
   /** Returns the error of every call while the key is rejected without one; undefined when it may be tried. */
-  readonly error: () => PetqlError | undefined;
+  error(): PetqlError | undefined;
   /** Records that the upstream has accepted the key. */
-  readonly accept: () => void;
+  accept(): void;
   /** Records that the upstream has rejected the key with 401, and not because of a ban. */
-  readonly reject: () => void;
+  reject(): void;
 }

@@ -1,0 +1,56 @@
+import type { ServeStale } from '../throttle/admission.ts';
+import type { LineCall } from '../throttle/line-call.ts';
+import type { Refusal } from '../throttle/refusal.ts';
+import type { UpstreamAnswer } from '../upstream/outcome.ts';
+import type { CallKey } from './cache/read-key.ts';
+import type { Snapshot } from './cache/snapshot.ts';
+import type { ReadSender } from './read-sender.ts';
+import type { Flight, ReadWaiter } from './read-waiter.ts';
+
+/** A call of the plan, as it stands in the line. */
+export class ReadCall implements LineCall<ReadWaiter, Snapshot> {
+  readonly kind = 'read';
+  readonly key: CallKey;
+  readonly claims: readonly ReadWaiter[];
+  readonly waitingSinceMs: number;
+  readonly isRetry: boolean;
+  readonly #sender: ReadSender;
+  /** Set once it is sent. */
+  #flight: Flight | undefined;
+
+  constructor(
+    sender: ReadSender,
+    { key, claims, waitingSinceMs }: Pick<ReadCall, 'claims' | 'key' | 'waitingSinceMs'>,
+  ) {
+    this.#sender = sender;
+    this.key = key;
+    this.claims = claims;
+    this.waitingSinceMs = waitingSinceMs;
+    this.isRetry = sender.isRetry(key);
+  }
+
+  get name(): string {
+    return this.key;
+  }
+
+  refuse(waiter: ReadWaiter, refusal: Refusal): void {
+    this.#sender.refuse(waiter, refusal);
+  }
+
+  serveStale(waiter: ReadWaiter, reason: ServeStale['reason']): void {
+    this.#sender.serveStale(waiter, reason);
+  }
+
+  send(payer: ReadWaiter): Promise<UpstreamAnswer<Snapshot>> {
+    this.#flight = this.#sender.depart(this, payer);
+    return this.#sender.send(this.#flight);
+  }
+
+  receive(answer: UpstreamAnswer<Snapshot>): void {
+    if (this.#flight) this.#sender.receive(this.#flight, answer);
+  }
+
+  fail(error: unknown): void {
+    this.#sender.fail(this.#flight, error);
+  }
+}

@@ -1,0 +1,221 @@
+import type { Wait } from './account/wait.ts';
+import { MOMENT_MS } from '../time-limit.ts';
+import type { Visitor } from './visitor-calls.ts';
+
+/** Who waits for a call: a read of one request, or a write. */
+export interface Claim {
+  readonly visitor: Visitor;
+  /** By `clock.elapsed()`. */
+  readonly deadlineMs: number;
+  /** Whether cached data would do: then it waits for nothing. */
+  readonly isRefresh: boolean;
+}
+
+/** A call that stands in the line of one API key. */
+export interface WantedCall<Of extends Claim = Claim> {
+  /** All who need the call. The first one whose visitor has a share pays for it. */
+  readonly claims: readonly Of[];
+  /** Whether it is to refresh an entry, and is not in the line yet: then the refresh budget must allow it. */
+  readonly needsBudget?: boolean;
+}
+
+/** The call is not sent: it would be too late, or others have used what there is. */
+export interface Refuse {
+  readonly kind: 'refuse';
+  readonly reason: 'late' | 'plan' | 'stopping' | 'visitor-share';
+  /** Until the plan has room for it, with all that were refused before it. */
+  readonly wait: Wait;
+}
+
+/** The cached entry is served. */
+export interface ServeStale {
+  readonly kind: 'serve-stale';
+  readonly reason: 'PAUSED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA';
+}
+
+/** What ends a claim. */
+export type Ending = Refuse | ServeStale;
+
+export type Verdict =
+  /** There is a permit for it, or as far as this process knows, the account grants one now. */
+  | { readonly kind: 'go' }
+  | { readonly kind: 'wait'; readonly wait: Wait }
+  /** It would be refused, but the view is old: the account is read first. */
+  | { readonly kind: 'look' }
+  | Ending;
+
+/** What there is for the calls of one API key at one moment. */
+export interface View {
+  /** By `clock.elapsed()`. */
+  readonly nowMs: number;
+  readonly isStopping: boolean;
+  /** Whether the account may have changed since: nobody is refused by it. */
+  readonly isOld: boolean;
+  /** Whether the last response was a 429, or a probe after one that failed. */
+  readonly isAfter429: boolean;
+  /** Permits that are granted and unused: the first calls of the line have them. */
+  readonly permits: number;
+  /** How many more calls may be in flight: none beside a probe. */
+  readonly slots: number;
+  /** Refused requests that were told to return, and have not had the time yet. */
+  readonly promised: number;
+  /** Returns the minimum wait of a call without a permit that has `ahead` such calls before it. */
+  waitOf(ahead: number): Wait;
+  /** Whether a visitor that pays for `own` calls before this one may pay for it too. */
+  hasShare(visitor: Visitor, own: number, ahead: number): boolean;
+  /** Returns the minimum time until it may. */
+  shareWaitOf(visitor: Visitor, own: number, ahead: number): Wait;
+  /** Whether the refresh budget allows a call after the `calls` before it, of which the visitor pays for `own`. */
+  hasRefreshToken(visitor: Visitor, own: number, calls: number): boolean;
+}
+
+/** What stands before a call in the line. */
+export interface Before {
+  /** Calls that go or wait. */
+  readonly calls: number;
+  /** Calls that the plan has no room for, and that are to return. */
+  readonly refused: number;
+  /** How many of the calls each visitor pays for. */
+  readonly paidBy: ReadonlyMap<Visitor, number>;
+}
+
+export interface Admission<Of extends Claim = Claim> {
+  readonly verdict: Verdict;
+  /** Who pays for a call that goes or waits. */
+  readonly payer: Of | undefined;
+  readonly ended: ReadonlyMap<Of, Ending>;
+}
+
+export const NOTHING_BEFORE: Before = { calls: 0, refused: 0, paidBy: new Map() };
+/** A claim for which there is a call is not late so soon: it waits for petql itself, and not for the quota. */
+export const MAX_LATE_MS = 1_000;
+/** Max time by which a refused call is told to return later than the first one. */
+const MAX_SPREAD_MS = 600_000;
+const GO: Verdict = { kind: 'go' };
+const LOOK: Verdict = { kind: 'look' };
+
+/** Decides about all calls of a line, in their order. */
+export function admitAll<Of extends Claim, Call extends WantedCall<Of>>(
+  line: Iterable<Call>,
+  view: View,
+): { readonly admissions: Map<Call, Admission<Of>>; readonly after: Before } {
+  const admissions = new Map<Call, Admission<Of>>();
+  let after = NOTHING_BEFORE;
+  for (const call of line) {
+    const admission = admit<Of>(call, view, after);
+    admissions.set(call, admission);
+    after = stepBehind(after, admission);
+  }
+  return { admissions, after };
+}
+
+/**
+ * Decides whether a call may go now: the one place where it is decided for reads, refreshes, writes and dry runs. A call ends with
+ * its last claim.
+ */
+export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before: Before): Admission<Of> {
+  const place = placeOf(view, before);
+  const ended = new Map<Of, Ending>();
+
+  // 1. The quota ends claims that would wait too long.
+  for (const claim of call.claims) {
+    const ending = endingByQuota(claim, call, view, place);
+    if (ending) ended.set(claim, ending);
+  }
+  const staying = ended.size === 0 ? call.claims : call.claims.filter((claim) => !ended.has(claim));
+  if (staying.length === 0) return { verdict: endOf(ended), payer: undefined, ended };
+
+  // 2. A visitor that has a share pays for all.
+  const own = (visitor: Visitor) => before.paidBy.get(visitor) ?? 0;
+  const payer = staying.find(({ visitor }) => view.hasShare(visitor, own(visitor), place.ahead));
+  if (!payer) {
+    if (view.isOld && !call.needsBudget) return { verdict: LOOK, payer, ended };
+    for (const claim of staying) ended.set(claim, endingByShare(claim, view, own(claim.visitor), place.ahead));
+    return { verdict: endOf(ended), payer, ended };
+  }
+
+  // 3. A call that only refreshes needs a token.
+  if (call.needsBudget && !view.hasRefreshToken(payer.visitor, own(payer.visitor), before.calls)) {
+    for (const claim of staying) ended.set(claim, { kind: 'serve-stale', reason: 'SAVING_QUOTA' });
+    return { verdict: endOf(ended), payer: undefined, ended };
+  }
+
+  return { verdict: place.mayGo ? GO : { kind: 'wait', wait: place.wait }, payer, ended };
+}
+
+/** Returns what stands before the next call of the line. */
+export function stepBehind(before: Before, { verdict, payer }: Admission): Before {
+  if (verdict.kind === 'refuse' && verdict.reason === 'plan') return { ...before, refused: before.refused + 1 };
+  if (!payer) return before;
+
+  const calls = before.calls + 1;
+  // Most gateways do not tell visitors apart.
+  if (payer.visitor === undefined) return { ...before, calls };
+  const paidBy = new Map(before.paidBy).set(payer.visitor, (before.paidBy.get(payer.visitor) ?? 0) + 1);
+  return { ...before, calls, paidBy };
+}
+
+/** Where a call stands. */
+interface Place {
+  /** Calls before it that have no permit either; below 0 where it has one. */
+  readonly ahead: number;
+  readonly wait: Wait;
+  readonly mayGo: boolean;
+  readonly hasSlot: boolean;
+  /** Until the plan has room for it behind all that were told to return. */
+  readonly returnWait: () => Wait;
+}
+
+const NO_WAIT: Wait = { waitMs: 0, window: undefined };
+
+function placeOf(view: View, before: Before): Place {
+  const ahead = before.calls - view.permits;
+  const wait = ahead < 0 ? NO_WAIT : view.waitOf(ahead);
+  const hasSlot = ahead < 0 || before.calls < view.slots;
+  return {
+    ahead,
+    wait,
+    hasSlot,
+    mayGo: hasSlot && wait.waitMs === 0,
+    returnWait() {
+      const own = view.waitOf(Math.max(0, ahead) + view.promised + before.refused);
+      const maxMs = wait.waitMs + MAX_SPREAD_MS;
+      return own.waitMs > maxMs ? { ...wait, waitMs: maxMs } : own;
+    },
+  };
+}
+
+function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place): Ending | undefined {
+  const { wait, mayGo } = place;
+  if (view.isStopping) return { kind: 'refuse', reason: 'stopping', wait };
+  if (place.ahead < 0) return undefined;
+
+  // A refresh waits for no quota, no call in flight and no probe; once in the line, it waits for a look at the account.
+  if (claim.isRefresh) {
+    const isLookedAt = view.isOld && place.hasSlot && !call.needsBudget;
+    if (mayGo || isLookedAt) return undefined;
+    return { kind: 'serve-stale', reason: view.isAfter429 ? 'PAUSED' : 'QUOTA_EXHAUSTED' };
+  }
+
+  const isLate = view.nowMs >= lateAtMs(claim, mayGo);
+  const isHopeless = !view.isOld && wait.waitMs > 0 && view.nowMs + wait.waitMs > claim.deadlineMs;
+  if (!isLate && !isHopeless) return undefined;
+  if (wait.waitMs > 0) return { kind: 'refuse', reason: 'plan', wait: place.returnWait() };
+  return { kind: 'refuse', reason: 'late', wait };
+}
+
+/** Returns when a claim is refused that still waits. */
+export function lateAtMs({ deadlineMs }: Claim, mayGo: boolean): number {
+  return deadlineMs + (mayGo ? MAX_LATE_MS : MOMENT_MS);
+}
+
+function endingByShare({ isRefresh, visitor }: Claim, view: View, own: number, ahead: number): Ending {
+  if (isRefresh) return { kind: 'serve-stale', reason: 'QUOTA_EXHAUSTED' };
+  return { kind: 'refuse', reason: 'visitor-share', wait: view.shareWaitOf(visitor, own, ahead) };
+}
+
+/** Returns how a call ends without any claim: it is refused if one of them is. */
+function endOf(ended: ReadonlyMap<Claim, Ending>): Ending {
+  const endings = [...ended.values()];
+  return endings.find(({ kind }) => kind === 'refuse') ?? (endings[0] as Ending);
+}

@@ -1,0 +1,334 @@
+import type { KeyLog } from '../log.ts';
+import type { QuotaState } from './account/quota-state.ts';
+import type { Wait } from './account/wait.ts';
+import { admit, admitAll, lateAtMs } from './admission.ts';
+import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.ts';
+import { CallRunner } from './call-runner.ts';
+import type { CallRunnerOptions } from './call-runner.ts';
+import { Decisions } from './decisions.ts';
+import type { LineCall, LineClaim, LineReads } from './line-call.ts';
+import { LineView } from './line-view.ts';
+import { createRefusal } from './refusal.ts';
+import type { GivenReason, Refusal } from './refusal.ts';
+import { ReturnTimes } from './return-times.ts';
+import { WaitingWrite } from './waiting-write.ts';
+import type { WriteCall } from './waiting-write.ts';
+
+interface CallLineOptions extends CallRunnerOptions {
+  /** Gets a line for each decision. */
+  readonly log: KeyLog;
+}
+
+/** The verdicts about the line, until something changes. */
+interface Walk {
+  readonly view: LineView;
+  readonly admissions: Map<LineCall, Admission<LineClaim>>;
+  after: Before;
+}
+
+const MAX_WAITING_WRITES = 1_000;
+
+/**
+ * The calls that one API key wants, in one line: writes in order of arrival, then what the planner wants for the reads.
+ *
+ * 1. `change` follows every event: once a turn of the event loop, for all changes in it, the line is reviewed.
+ * 2. A review asks `admitAll` for the verdict about each call, ends the claims that are refused or served stale, and takes permits
+ *    for the calls that stay.
+ * 3. CallRunner gets the permits. Each of them takes the first call of the line at that moment, since a permit belongs to no call.
+ * 4. The end of the call settles its permit in the account, and another review follows.
+ */
+export class CallLine {
+  readonly #options: CallLineOptions;
+  readonly #decisions: Decisions;
+  readonly #returns = new ReturnTimes();
+  readonly #runner: CallRunner;
+  /** The writes that wait, in order of arrival. */
+  readonly #writes = new Set<WaitingWrite>();
+  #reads: LineReads | undefined;
+  #walked: Walk | undefined;
+  #isReviewScheduled = false;
+  /** Ends the claim that is late first, at `#lateAtMs` by `clock.elapsed()`. */
+  #lateTimer: NodeJS.Timeout | undefined;
+  #lateAtMs = Infinity;
+  #isLooking = false;
+  /** Set while petql stops; resolves once nothing is under way. */
+  #stopped: PromiseWithResolvers<void> | undefined;
+
+  constructor(options: CallLineOptions) {
+    this.#options = options;
+    this.#decisions = new Decisions(options.log);
+    this.#runner = new CallRunner(options, this.#decisions, this);
+  }
+
+  /** Lets the reads of the key stand in the line, behind its writes. */
+  serve(reads: LineReads): void {
+    this.#reads = reads;
+  }
+
+  /** Waits for a permit and then sends. Resolves once the call is settled; with a refusal where it was not sent. */
+  async write(call: WriteCall): Promise<Refusal | undefined> {
+    const refusal = this.#refusalOf(call);
+    if (refusal) {
+      this.#decisions.logRefusal(refusal, call.requestId);
+      return refusal;
+    }
+
+    const write = new WaitingWrite(call, this.#options.clock.elapsed());
+    const onAbort = () => this.#abort(write);
+    call.signal?.addEventListener('abort', onAbort, { once: true });
+    this.#writes.add(write);
+    this.change();
+    try {
+      return await write.result;
+    } finally {
+      call.signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Reviews the line at the end of this turn of the event loop, for all changes in it. */
+  change(): void {
+    this.#walked = undefined;
+    this.#reads?.expire();
+    if (this.#isReviewScheduled) return;
+    this.#isReviewScheduled = true;
+    setImmediate(() => this.#review());
+  }
+
+  /**
+   * Returns why a stale entry is not refreshed now; undefined where a call for it may be sent at once.
+   *
+   * @param more calls that the same request needs before this one.
+   * @param needsBudget false where a read that waits pays for the call already.
+   */
+  whyNotRefresh(
+    { visitor }: Pick<Claim, 'visitor'>,
+    { more, needsBudget }: { readonly more: number; readonly needsBudget: boolean },
+  ): ServeStale['reason'] | undefined {
+    const payer = needsBudget ? visitor : undefined;
+    const claim: Claim = { visitor: payer, deadlineMs: Infinity, isRefresh: true };
+    const { verdict } = admit({ claims: [claim], needsBudget }, this.#view(), this.#behind(more, payer));
+    if (verdict.kind === 'serve-stale') return verdict.reason;
+    return verdict.kind === 'wait' ? 'QUOTA_EXHAUSTED' : undefined;
+  }
+
+  /** Returns how long the last of so many more calls of a request would wait, or be told to wait. */
+  expectedWait(calls: number, { visitor, deadlineMs }: Pick<Claim, 'deadlineMs' | 'visitor'>): Wait {
+    if (calls === 0) return { waitMs: 0, window: undefined };
+    const claim: Claim = { visitor, deadlineMs, isRefresh: false };
+    const { verdict } = admit({ claims: [claim] }, this.#view(), this.#behind(calls - 1, visitor));
+    return verdict.kind === 'wait' || verdict.kind === 'refuse' ? verdict.wait : { waitMs: 0, window: undefined };
+  }
+
+  /** How many calls wait. */
+  get length(): number {
+    return this.#walk().after.calls;
+  }
+
+  /** Calls that were made so far. */
+  get madeCalls(): number {
+    return this.#runner.madeCalls;
+  }
+
+  /** Returns the key's quota as this process saw it last; undefined before the first call. */
+  quotaState(): QuotaState | undefined {
+    return this.#options.accounts.quotaState(this.#options.apiKey);
+  }
+
+  /** Returns the key's quota from the store. */
+  readQuotaState(): Promise<QuotaState> {
+    return this.#options.accounts.readQuotaState(this.#options.apiKey);
+  }
+
+  /** Whether this process knows that the upstream has accepted the key. */
+  isProven(): boolean {
+    return this.#options.accounts.isProven(this.#options.apiKey);
+  }
+
+  /** Whether a 401 or 403 may be a ban now: the last response was a 429, or such a rejection after one. */
+  isAfter429(): boolean {
+    return (this.quotaState()?.incidents ?? 0) > 0;
+  }
+
+  /** Whether calls wait, are in flight, or are not settled. */
+  isBusy(): boolean {
+    return this.#runner.isBusy || this.#writes.size > 0 || this.length > 0;
+  }
+
+  /** Returns the refusal of a call that never stood in the line. */
+  refusal(reason: GivenReason): Refusal {
+    const view = this.#view();
+    const wait = view.waitOf(0);
+    const retryAfterMs = this.#returns.retryAfterMs(wait.waitMs);
+    return createRefusal({ reason, wait, retryAfterMs, quotaState: view.quotaState, nowMs: this.#options.clock.now() });
+  }
+
+  /** Takes the first call out of the line. What is left keeps its verdicts, as a permit and a slot go with the call. */
+  takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined {
+    // The upstream may have rejected the key in another call meanwhile.
+    const rejected = this.#options.rejectedKey.error();
+    if (rejected) this.fail(rejected);
+
+    const walk = this.#walk();
+    for (const [call, { payer }] of walk.admissions) {
+      if (!payer) continue;
+      walk.admissions.delete(call);
+      walk.after = withoutFirst(walk.after, payer);
+      if (call instanceof WaitingWrite) this.#writes.delete(call);
+      return { call, payer };
+    }
+    return undefined;
+  }
+
+  /** Ends all waits, by an error that concerns all calls of the key. */
+  fail(error: unknown): void {
+    for (const write of this.#writes) write.fail(error);
+    this.#writes.clear();
+    this.#reads?.fail(error);
+    this.change();
+  }
+
+  /** Refuses waiting and new calls, and resolves once the calls in flight are settled. */
+  close(): Promise<void> {
+    this.#stopped ??= Promise.withResolvers();
+    this.#runner.close();
+    this.#walked = undefined;
+    this.#review();
+    return this.#stopped.promise;
+  }
+
+  /** Returns why a write cannot wait at all. */
+  #refusalOf({ signal }: WriteCall): Refusal | undefined {
+    if (this.#stopped) return this.refusal('stopping');
+    if (signal?.aborted) return this.refusal('aborted');
+    return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('crowded');
+  }
+
+  #abort(write: WaitingWrite): void {
+    if (!this.#writes.delete(write)) return;
+    const refusal = this.refusal('aborted');
+    this.#decisions.logRefusal(refusal, write.requestId);
+    write.refuse(write, refusal);
+    this.change();
+  }
+
+  /** Ends the claims that wait in vain, and takes permits for the calls that stay. */
+  #review(): void {
+    this.#isReviewScheduled = false;
+    // 1. Reads that no call can answer. Each end may change what is wanted.
+    this.#reads?.prepare();
+    while (this.#endClaims());
+
+    // 2. The others get permits, and what a view is too old to refuse is looked at.
+    const { admissions, after } = this.#walk();
+    this.#runner.provide(after.calls);
+    for (const { verdict } of admissions.values()) {
+      if (verdict.kind === 'look') void this.#look();
+    }
+    this.#scheduleLate(admissions);
+    if (this.#stopped && !this.isBusy()) this.#stopped.resolve();
+  }
+
+  /** Returns the verdicts about the line as it is now. */
+  #walk(): Walk {
+    if (this.#walked) return this.#walked;
+    const view = this.#view();
+    const line: LineCall[] = [...this.#writes, ...(this.#reads?.calls() ?? [])];
+    this.#walked = { view, ...admitAll<LineClaim, LineCall>(line, view) };
+    return this.#walked;
+  }
+
+  #view(): LineView {
+    const nowMs = this.#options.clock.elapsed();
+    return new LineView(this.#options, {
+      nowMs,
+      isStopping: this.#stopped !== undefined,
+      isTaking: this.#runner.isTaking,
+      permits: this.#runner.permits,
+      freeSlots: this.#runner.freeSlots,
+      promised: this.#returns.count(nowMs),
+    });
+  }
+
+  /** Returns what stands before a call behind the line, after so many more calls of the same visitor. */
+  #behind(more: number, visitor: Claim['visitor']): Before {
+    const { after } = this.#walk();
+    if (more === 0) return after;
+    const paidBy = new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 0) + more);
+    return { ...after, calls: after.calls + more, paidBy };
+  }
+
+  /** Returns whether any claim has ended. */
+  #endClaims(): boolean {
+    const { admissions, view } = this.#walk();
+    let hasEnded = false;
+    for (const [call, { ended }] of admissions) {
+      for (const [claim, ending] of ended) {
+        hasEnded = true;
+        if (ending.kind === 'serve-stale') call.serveStale(claim, ending.reason);
+        else this.#refuse(call, claim, ending, view);
+      }
+    }
+    if (!hasEnded) return false;
+
+    this.#walked = undefined;
+    this.#reads?.expire();
+    return true;
+  }
+
+  #refuse(call: LineCall, claim: LineClaim, { reason, wait }: Refuse, { nowMs, quotaState }: LineView): void {
+    const { clock, events } = this.#options;
+    // One call answers all of its claims, so that the first one counts for them.
+    const isCounted = claim === call.claims[0];
+    const retryAfterMs =
+      reason === 'plan'
+        ? this.#returns.tell(claim.told, wait.waitMs, { nowMs, isCounted })
+        : this.#returns.retryAfterMs(wait.waitMs);
+    const refusal = createRefusal({ reason, wait, retryAfterMs, quotaState, nowMs: clock.now() });
+
+    if (call instanceof WaitingWrite) {
+      this.#writes.delete(call);
+      this.#decisions.logRefusal(refusal, claim.requestId);
+    }
+    if (reason === 'visitor-share') events?.visitorRefused({ kind: call.kind });
+    call.refuse(claim, refusal);
+  }
+
+  /** Reads the account, which another replica may have changed, before anybody is refused by it. */
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    await this.readQuotaState();
+    this.#isLooking = false;
+    this.change();
+  }
+
+  /** Reviews the line when the next claim is late. */
+  #scheduleLate(admissions: Walk['admissions']): void {
+    const nowMs = this.#options.clock.elapsed();
+    let nextMs = Infinity;
+    for (const [{ claims }, { verdict }] of admissions) {
+      for (const claim of claims) {
+        const atMs = lateAtMs(claim, verdict.kind === 'go');
+        if (atMs > nowMs) nextMs = Math.min(nextMs, atMs);
+      }
+    }
+    if (nextMs === this.#lateAtMs) return;
+
+    clearTimeout(this.#lateTimer);
+    this.#lateAtMs = nextMs;
+    if (nextMs === Infinity) return;
+    this.#lateTimer = setTimeout(
+      () => {
+        this.#lateAtMs = Infinity;
+        this.change();
+      },
+      Math.ceil(nextMs - nowMs),
+    );
+  }
+}
+
+function withoutFirst(after: Before, { visitor }: LineClaim): Before {
+  const calls = after.calls - 1;
+  if (visitor === undefined) return { ...after, calls };
+  return { ...after, calls, paidBy: new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 1) - 1) };
+}

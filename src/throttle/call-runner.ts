@@ -1,0 +1,206 @@
+import type { Clock } from '../clock.ts';
+import type { Events } from '../events.ts';
+import { waitAtMost } from '../time-limit.ts';
+import { callEndOf } from './account/call-end.ts';
+import type { CallEnd } from './account/call-end.ts';
+import type { Permit } from './account/format.ts';
+import { CallQueue } from './call-queue.ts';
+import type { Decisions } from './decisions.ts';
+import type { LineCall, LineClaim } from './line-call.ts';
+import { SentCall } from './sent-call.ts';
+import type { KeyLedger } from './sent-call.ts';
+
+export interface CallRunnerOptions extends KeyLedger {
+  readonly clock: Clock;
+  readonly events: Events | undefined;
+}
+
+/** Where the calls come from. */
+interface Line {
+  /** Takes the first call, for which there is a permit; undefined where none is wanted any more. */
+  takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined;
+  /** Records that the permits or the account have changed. */
+  change(): void;
+  /** Ends all waits by an error that concerns all calls of the key. */
+  fail(error: unknown): void;
+}
+
+/** Calls in flight at a time. */
+const MAX_CONCURRENT = 50;
+/** Max wait of a response for its settlement. */
+const MAX_STORE_WAIT_MS = 100;
+/** While another replica's probe is in flight, petql reads the account again after this, then after twice this, and so on. */
+const MIN_POLL_MS = 20;
+const MAX_POLL_MS = 200;
+const AFTER_FAILURE_MS = 1_000;
+/** petql reads the account again after this: Redis may be available again, or another replica may have freed permits. */
+const MAX_WAIT_MS = 1_000;
+
+/** The permits of one key, from their grant by the account to their settlement, and the calls that are made with them. */
+export class CallRunner {
+  readonly #options: CallRunnerOptions;
+  readonly #decisions: Decisions;
+  readonly #line: Line;
+  /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
+  #queue: CallQueue | undefined;
+  /** Granted and unused. Each is a job of the queue, and belongs to no call. */
+  readonly #permits: Permit[] = [];
+  /** Calls that have their permit, up to their settlement. */
+  #running = 0;
+  /** Settlements that the account has not taken. */
+  #settling = 0;
+  #isTaking = false;
+  /** By `clock.elapsed()`: no permit is free before this. */
+  #waitUntilMs = 0;
+  /** Ends the wait for permits. */
+  #waitTimer: NodeJS.Timeout | undefined;
+  /** How often in a row the account had a probe in flight. */
+  #polls = 0;
+  /** Whether a 429 came while permits were taken. */
+  #hasMet429 = false;
+  #madeCalls = 0;
+
+  constructor(options: CallRunnerOptions, decisions: Decisions, line: Line) {
+    this.#options = options;
+    this.#decisions = decisions;
+    this.#line = line;
+  }
+
+  /** How many permits are granted and unused. */
+  get permits(): number {
+    return this.#permits.length;
+  }
+
+  /** How many more calls may be in flight. */
+  get freeSlots(): number {
+    return MAX_CONCURRENT - this.#running;
+  }
+
+  /** Whether the account is being read, and may count permits that are not here yet. */
+  get isTaking(): boolean {
+    return this.#isTaking;
+  }
+
+  /** Whether a permit is not settled. */
+  get isBusy(): boolean {
+    return this.#isTaking || this.#permits.length + this.#running + this.#settling > 0;
+  }
+
+  /** Calls that were made so far. */
+  get madeCalls(): number {
+    return this.#madeCalls;
+  }
+
+  /** Gets permits for so many calls, as far as they may be in flight, and refunds those that none needs: other replicas may. */
+  provide(calls: number): void {
+    this.#giveBack(this.#permits.length - calls);
+    const missing = Math.min(calls, this.freeSlots) - this.#permits.length;
+    if (missing <= 0 || this.#isTaking) return;
+
+    clearTimeout(this.#waitTimer);
+    const leftMs = this.#waitUntilMs - this.#options.clock.elapsed();
+    if (leftMs > 0) this.#waitTimer = setTimeout(() => this.#line.change(), Math.ceil(leftMs));
+    else void this.#take(missing);
+  }
+
+  /** Ends the wait for permits. */
+  close(): void {
+    clearTimeout(this.#waitTimer);
+  }
+
+  /** Refunds permits that nobody uses. */
+  #giveBack(count: number): void {
+    if (count <= 0) return;
+    for (const permit of this.#permits.splice(-count)) void this.#settle(permit, { kind: 'unused' });
+  }
+
+  async #take(wanted: number): Promise<void> {
+    const { accounts, apiKey, clock } = this.#options;
+    this.#isTaking = true;
+    this.#hasMet429 = false;
+    try {
+      const taken = await accounts.take(apiKey, wanted);
+      this.#decisions.logTaken(wanted, taken);
+      this.#polls = taken.wait?.by === 'probe' ? this.#polls + 1 : 0;
+      this.#waitUntilMs = taken.wait ? clock.elapsed() + this.#boundedMs(taken.wait.waitMs) : 0;
+      this.#receive(taken.permits);
+    } catch (error) {
+      this.#waitUntilMs = clock.elapsed() + AFTER_FAILURE_MS;
+      this.#line.fail(error);
+    }
+    this.#isTaking = false;
+    this.#line.change();
+  }
+
+  #boundedMs(waitMs: number): number {
+    const maxMs = this.#polls === 0 ? MAX_WAIT_MS : Math.min(MIN_POLL_MS * 2 ** (this.#polls - 1), MAX_POLL_MS);
+    return Math.max(1, Math.min(waitMs, maxMs));
+  }
+
+  #receive(permits: readonly Permit[]): void {
+    this.#permits.push(...permits);
+    // A permit that was granted before a 429 is not used after it.
+    if (this.#hasMet429) return this.#giveBack(this.#permits.length);
+
+    for (let job = 0; job < permits.length; job += 1) {
+      this.#queue ??= new CallQueue(MAX_CONCURRENT);
+      this.#queue.schedule(() => this.#run());
+    }
+  }
+
+  /** A job starts: the first call of the line gets a permit, unless they were all given back meanwhile. */
+  async #run(): Promise<void> {
+    if (this.#permits.length === 0) return;
+    const next = this.#line.takeFirst();
+    if (!next) return this.#giveBack(1);
+
+    const permit = this.#permits.shift() as Permit;
+    this.#running += 1;
+    await this.#make(next.call, next.payer, permit);
+    this.#running -= 1;
+    this.#line.change();
+  }
+
+  /** Makes the call, and settles its permit. Never rejects. */
+  async #make(call: LineCall, payer: LineClaim, permit: Permit): Promise<void> {
+    const { clock, events } = this.#options;
+    const sentAtMs = clock.elapsed();
+    const waitedMs = sentAtMs - call.waitingSinceMs;
+    const record = new SentCall(this.#options, call, payer, sentAtMs);
+    events?.waited({ kind: call.kind, waitedMs });
+    this.#decisions.logCall(call, payer.requestId, waitedMs);
+
+    try {
+      const answer = await call.send(payer);
+      const times = { tookMs: clock.elapsed() - sentAtMs, nowMs: clock.now() };
+      this.#decisions.logFailure(call, payer.requestId, answer, times.tookMs);
+      if (answer.sent) this.#madeCalls += 1;
+
+      const end = callEndOf(permit, answer, times);
+      record.end(answer, end.kind === 'succeeded' && end.isProof);
+      // The client's next operation is counted after this call.
+      await waitAtMost(this.#settle(permit, end), MAX_STORE_WAIT_MS);
+      call.receive(answer);
+    } catch (error) {
+      void this.#settle(permit, { kind: 'lost' });
+      call.fail(error);
+    }
+  }
+
+  /** Settles a permit in the account, which may free others. */
+  async #settle(permit: Permit, end: CallEnd): Promise<void> {
+    const { accounts, apiKey } = this.#options;
+    if (end.kind === 'rate-limited') {
+      this.#hasMet429 = true;
+      this.#giveBack(this.#permits.length);
+    }
+
+    this.#settling += 1;
+    this.#waitUntilMs = 0;
+    await accounts.settle(apiKey, permit, end);
+    this.#settling -= 1;
+
+    this.#decisions.warnOfPause(accounts.quotaState(apiKey), end);
+    this.#line.change();
+  }
+}

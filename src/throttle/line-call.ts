@@ -1,0 +1,49 @@
+import type { UpstreamAnswer } from '../upstream/outcome.ts';
+import type { Claim, ServeStale, WantedCall } from './admission.ts';
+import type { Refusal } from './refusal.ts';
+
+/** Who waits in the line. */
+export interface LineClaim extends Claim {
+  /** The request that waits, for the log. */
+  readonly requestId: string;
+  /** When the request was told to return. All of its calls return together, so they are told one time. */
+  readonly told: ToldTime;
+}
+
+export interface ToldTime {
+  /** By `clock.elapsed()`; -Infinity before it is told. */
+  atMs: number;
+}
+
+/** A call in the line of its API key. */
+export interface LineCall<Of extends LineClaim = LineClaim, Value = unknown> extends WantedCall<Of> {
+  readonly kind: 'read' | 'write';
+  /** What it reads or makes, for the log. */
+  readonly name: string;
+  /** Whether it is an early retry of a call that failed. */
+  readonly isRetry: boolean;
+  /** By `clock.elapsed()`. */
+  readonly waitingSinceMs: number;
+  /** Ends a wait: no call is sent for this claim. */
+  refuse(claim: Of, refusal: Refusal): void;
+  /** Ends the wait of a claim that is a refresh. */
+  serveStale(claim: Of, reason: ServeStale['reason']): void;
+  /** Sends the call, which has its permit; the payer's request is billed for it. */
+  send(payer: Of): Promise<UpstreamAnswer<Value>>;
+  /** Takes the response, once the permit is settled. */
+  receive(answer: UpstreamAnswer<Value>): void;
+  /** Takes an error that ends the call: the upstream rejects the key, or a defect of petql. */
+  fail(error: unknown): void;
+}
+
+/** The reads of the key: what they want changes with each response, so the line asks for it each time. */
+export interface LineReads {
+  /** Ends the reads that no call can answer, or whose calls failed a short while ago. */
+  prepare(): void;
+  /** Returns the calls that they want now, in their order. */
+  calls(): readonly LineCall[];
+  /** Records that reads have come or gone: other calls may be wanted. */
+  expire(): void;
+  /** Ends every wait by an error that concerns all calls of the key. */
+  fail(error: unknown): void;
+}

@@ -1,0 +1,127 @@
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../clock.ts';
+import { maxEntries } from '../max-entries.ts';
+import type { WindowName } from './account/format.ts';
+import type { QuotaState } from './account/quota-state.ts';
+import {
+  allowance,
+  charge,
+  dropFree,
+  hasShare,
+  newVisitorCalls,
+  refund,
+  shareWaitMs,
+  usedLately,
+} from './account/visitor-share.ts';
+import type { VisitorCalls as Calls } from './account/visitor-share.ts';
+import type { Wait } from './account/wait.ts';
+import { WINDOW_NAMES } from './account/windows.ts';
+
+/** An end user behind the key, by a hash; undefined where the operators do not tell them apart. */
+export type Visitor = string | undefined;
+
+/** What a client sees of a quota. */
+export type ShownQuota = Pick<QuotaState, 'day' | 'minute' | 'pausedForMs' | 'plan'>;
+
+/** Calls that stand in the line before the one in question: those that the visitor pays for, and all that have no permit. */
+interface Standing {
+  readonly own: number;
+  readonly ahead: number;
+}
+
+/** Forgetting a visitor favors it. */
+const MAX_VISITORS = 10_000;
+const ALONE: Standing = { own: 0, ahead: 0 };
+
+/** The calls that each visitor of one key has used in this process, and what its share leaves it (account/visitor-share.ts). */
+export class VisitorCalls {
+  readonly #clock: Clock;
+  /** How many processes share the key. */
+  readonly #replicas: () => number;
+  /** The calls of each visitor; the least recently used goes first. Undefined before the first. */
+  #visitors: LRUCache<string, Calls> | undefined;
+
+  constructor(clock: Clock, replicas: () => number) {
+    this.#clock = clock;
+    this.#replicas = replicas;
+  }
+
+  /** Whether no visitor has made a call. */
+  get isEmpty(): boolean {
+    return this.#visitors === undefined;
+  }
+
+  /** Counts a call of the visitor; with the time, by `clock.elapsed()`, it can be refunded. */
+  charge(visitor: Visitor, atMs: number): void {
+    if (visitor === undefined) return;
+    this.#visitors ??= new LRUCache(maxEntries(MAX_VISITORS));
+    const calls = this.#visitors.get(visitor) ?? newVisitorCalls();
+    this.#visitors.set(visitor, calls);
+    charge(calls, atMs);
+  }
+
+  /** Takes back a call that was charged at this time, and not sent. */
+  refund(visitor: Visitor, atMs: number): void {
+    const calls = this.#callsOf(visitor);
+    if (calls) refund(calls, atMs);
+  }
+
+  /** Returns how many calls the visitor has used in the last hour: it may use as much of the refresh budget as it leaves. */
+  usedLately(visitor: Visitor): number {
+    const calls = this.#callsOf(visitor);
+    return calls ? usedLately(calls, this.#clock.elapsed()) : 0;
+  }
+
+  /** Whether the visitor may pay for one more call. */
+  hasShare(visitor: Visitor, state: QuotaState | undefined, { own, ahead }: Standing): boolean {
+    if (visitor === undefined || !state) return true;
+    const replicas = this.#replicas();
+    return WINDOW_NAMES.every((name) => {
+      const remaining = state.countedLeft(name) - ahead;
+      return hasShare(this.#used(visitor, name) + own, { remaining, replicas });
+    });
+  }
+
+  /** Returns the minimum time until the visitor may pay for one more call. */
+  waitOf(visitor: Visitor, state: QuotaState | undefined, standing: Standing): Wait {
+    if (visitor === undefined || !state) return { waitMs: 0, window: 'MINUTE' };
+    const minute = this.#waitMs(visitor, 'minute', state, standing);
+    const day = this.#waitMs(visitor, 'day', state, standing);
+    return day > minute ? { waitMs: day, window: 'DAY' } : { waitMs: minute, window: 'MINUTE' };
+  }
+
+  /** Returns the quota as the visitor may see it: its share, and not the plan. */
+  quotaOf(visitor: Visitor, state: QuotaState): ShownQuota {
+    if (visitor === undefined) return state;
+    const replicas = this.#replicas();
+    const shareOf = (name: WindowName) => {
+      const window = state[name];
+      const used = this.#used(visitor, name);
+      const remaining = allowance(used, { remaining: state.countedLeft(name), replicas });
+      const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, state, ALONE);
+      return { ...window, limit: used + remaining, used, remaining, resetInMs };
+    };
+    return { plan: undefined, minute: shareOf('minute'), day: shareOf('day'), pausedForMs: state.pausedForMs };
+  }
+
+  #waitMs(visitor: Visitor, name: WindowName, state: QuotaState, { own, ahead }: Standing): number {
+    const nowMs = this.#clock.elapsed();
+    const calls = structuredClone(this.#callsOf(visitor) ?? newVisitorCalls());
+    charge(calls, nowMs, own);
+    return shareWaitMs(calls, name, nowMs, {
+      more: 1,
+      replicas: this.#replicas(),
+      keyWaitMs: (needed) => state.countedWaitMs(name, needed + ahead),
+    });
+  }
+
+  #used(visitor: Visitor, name: WindowName): number {
+    return this.#callsOf(visitor)?.[name].total ?? 0;
+  }
+
+  #callsOf(visitor: Visitor): Calls | undefined {
+    const calls = visitor === undefined ? undefined : this.#visitors?.get(visitor);
+    if (calls) dropFree(calls, this.#clock.elapsed());
+    return calls;
+  }
+}

@@ -1,0 +1,82 @@
+import type { UpstreamAnswer } from '../upstream/outcome.ts';
+import type { LineCall, LineClaim, ToldTime } from './line-call.ts';
+import type { Refusal } from './refusal.ts';
+import type { Visitor } from './visitor-calls.ts';
+
+/** A write that is to get a permit. */
+export interface WriteCall {
+  /** What it does, for the log. */
+  readonly name: string;
+  readonly requestId: string;
+  readonly told: ToldTime;
+  readonly visitor: Visitor;
+  /** By `clock.elapsed()`. */
+  readonly deadlineMs: number;
+  /** Aborts the wait. */
+  readonly signal?: AbortSignal | undefined;
+  send(): Promise<UpstreamAnswer<unknown>>;
+}
+
+/** A write in the line. It waits until it is sent, its deadline or its abort; the first end counts. */
+export class WaitingWrite implements LineCall<WaitingWrite>, LineClaim {
+  readonly kind = 'write';
+  readonly isRetry = false;
+  readonly isRefresh = false;
+  readonly claims: readonly WaitingWrite[] = [this];
+  readonly waitingSinceMs: number;
+  readonly #call: WriteCall;
+  readonly #result = Promise.withResolvers<Refusal | undefined>();
+
+  constructor(call: WriteCall, nowMs: number) {
+    this.#call = call;
+    this.waitingSinceMs = nowMs;
+  }
+
+  get name(): string {
+    return this.#call.name;
+  }
+
+  get requestId(): string {
+    return this.#call.requestId;
+  }
+
+  get told(): ToldTime {
+    return this.#call.told;
+  }
+
+  get visitor(): Visitor {
+    return this.#call.visitor;
+  }
+
+  get deadlineMs(): number {
+    return this.#call.deadlineMs;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#call.signal;
+  }
+
+  /** Resolves once the call is settled; with a refusal where it was not sent. */
+  get result(): Promise<Refusal | undefined> {
+    return this.#result.promise;
+  }
+
+  refuse(_claim: WaitingWrite, refusal: Refusal): void {
+    this.#result.resolve(refusal);
+  }
+
+  /** A write is no refresh. */
+  serveStale(): void {}
+
+  send(): Promise<UpstreamAnswer<unknown>> {
+    return this.#call.send();
+  }
+
+  receive(): void {
+    this.#result.resolve(undefined);
+  }
+
+  fail(error: unknown): void {
+    this.#result.reject(error);
+  }
+}
