@@ -11,7 +11,7 @@ interface Bound {
  * What petql keeps on the heap for longer than a request. The rest of the heap is for petql itself, for garbage, and for these:
  *
  * - Requests that run: a result of 4 MiB, and a waiter for each read. Connections bound their number, and not that of `execute`.
- * - What a caller's own calls leave with it: 1,000 idempotency keys and failed calls, and 10,000 visitors, 3 MB at most.
+ * - What a caller's own calls leave with it: 1,000 idempotency keys and failed calls, and 10,000 visitors, some 6 MB.
  * - The documents of the store in memory, which only the plan bounds: 0.6 KB for each keyed create of a day, so 60 MB for 100,000
  *   and 0.6 GB for a million. A state file or Redis keeps them elsewhere.
  */
