@@ -25,6 +25,11 @@ export function listOf(status: PetStatus | undefined): ListName {
   return status ?? ALL_PETS;
 }
 
+/** Returns the status of all pets of a list; undefined where they may have any. */
+export function statusOf(list: ListName): PetStatus | undefined {
+  return list === ALL_PETS ? undefined : list;
+}
+
 /** Whether the wider list, where it is complete, shows all that the other one does. */
 export function isWider(wider: ListName, list: ListName): boolean {
   return wider === ALL_PETS && list !== ALL_PETS;
