@@ -634,6 +634,18 @@ const start: readonly Mutant[] = [
     to: '',
   },
   {
+    name: 'each-refusal-logged',
+    rule: 'operations that are refused again and again are one warning',
+    from: 'if (sinceMs < SAME_MS || !this.#hasRoom(nowMs)) return;',
+    to: 'if (!this.#hasRoom(nowMs)) return;',
+  },
+  {
+    name: 'strangers-fill-log',
+    rule: 'made-up keys write ten warnings a minute at most',
+    from: 'if (this.#writtenAtMs.length >= MAX_LINES) return false;',
+    to: '',
+  },
+  {
     name: 'late-response-logged',
     rule: 'calls from before a change of the upstream change nothing',
     from: 'if (sentAtMs < this.#changedAtMs) return;',
