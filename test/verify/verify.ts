@@ -4,8 +4,8 @@ import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
-import { alerts } from './alerts.ts';
 import { bench } from './bench.ts';
+import { files } from './files.ts';
 import { fuzz } from './fuzz.ts';
 import { kills, mutants } from './mutants.ts';
 import { oracle } from './oracle.ts';
@@ -25,7 +25,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   bench,
   mutants,
   kills,
-  alerts,
+  files,
 };
 
 const USAGE = `Usage: npm run verify -- SUITE [options]
