@@ -1,5 +1,6 @@
 import { Cluster, Redis as Client } from 'ioredis';
 import { redisUrls } from '../redis-urls.ts';
+import { waitAtMost } from '../time-limit.ts';
 import { StoreUnavailableError } from './store.ts';
 
 /** A connection to Redis with timeouts. */
@@ -25,6 +26,7 @@ export interface RedisConnection {
 
 const COMMAND_TIMEOUT_MS = 500;
 const CONNECT_TIMEOUT_MS = 2_000;
+const TICK_MS = 100;
 /** Closes a connection without replies: a firewall may have dropped it, and TCP would take a quarter of an hour. */
 const SILENCE_TIMEOUT_MS = 3_000;
 /** Errors of a demoted master: it keeps its connections and rejects writes, and a new connection leads to the new master. */
@@ -46,7 +48,6 @@ const CONNECTION = {
   disableClientInfo: true,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  commandTimeout: COMMAND_TIMEOUT_MS,
   connectTimeout: CONNECT_TIMEOUT_MS,
   socketTimeout: SILENCE_TIMEOUT_MS,
 };
@@ -73,22 +74,33 @@ export function connectRedis(url: string): RedisConnection {
     async compareAndSet(...args) {
       await firstContact;
       try {
-        return await (redis as unknown as RedisConnection).compareAndSet(...args);
+        // A timeout of ioredis would fail a reply that has arrived while the event loop stalled.
+        const reply = await waitAtMost(
+          (redis as unknown as RedisConnection).compareAndSet(...args),
+          COMMAND_TIMEOUT_MS,
+        );
+        if (reply !== undefined) return reply;
       } catch (error) {
         throw new StoreUnavailableError(reasonOf(error as RedisError));
       }
+      throw new StoreUnavailableError('Command timed out');
     },
     close: () => redis.disconnect(),
     hasManyClocks: redis.isCluster,
   };
 
-  /** At the start Redis counts as unavailable only once the first connection has failed. */
+  /** At the start Redis counts as unavailable only once a connection has failed. */
   async function contact(): Promise<void> {
-    await new Promise<unknown>((resolve) => {
+    let ticks: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
       redis.once('ready', resolve);
-      redis.once('error', resolve);
-      setTimeout(resolve, CONNECT_TIMEOUT_MS).unref();
+      // One that has timed out may be the event loop's fault, so the next one counts.
+      redis.on('error', (error: RedisError) => !isTimeout(error) && resolve());
+      let leftMs = CONNECT_TIMEOUT_MS;
+      // While the event loop stalls there is one tick.
+      ticks = setInterval(() => (leftMs -= TICK_MS) <= 0 && resolve(), TICK_MS).unref();
     });
+    clearInterval(ticks);
   }
 
   function reasonOf(error: RedisError): string {
@@ -145,6 +157,10 @@ interface RedisError extends Error {
   readonly command?: { readonly name: string };
   /** Why the last node of a Cluster could not be reached. */
   readonly lastNodeError?: RedisError;
+}
+
+function isTimeout({ code, message }: RedisError): boolean {
+  return code === 'ETIMEDOUT' || message.startsWith('Socket timeout');
 }
 
 /** Returns why Redis rejected a command: the code and the first words, no part of the command. Undefined for other errors. */
