@@ -8,6 +8,7 @@ import type { Snapshot } from '../reads/cache/snapshot.ts';
 import type { CallLine } from '../throttle/call-line.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
+import { failureDetails } from '../upstream/outcome.ts';
 import type { UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../upstream/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
@@ -72,7 +73,7 @@ export class WriteSender {
       if (outcome.kind === 'ok') return outcome;
       if (mayHaveHappened(outcome, sent)) {
         const status = 'status' in outcome ? outcome.status : undefined;
-        this.#logUnknown(write.operation, request.id, status);
+        this.#logUnknown(write.operation, request.id, outcome, status);
         return { kind: 'unknown', status };
       }
 
@@ -94,8 +95,13 @@ export class WriteSender {
     if (isShared) await this.#options.sharedLists?.announce();
   }
 
-  #logUnknown(operation: UpstreamOperation, requestId: string, status: number | undefined): void {
-    const details = { request: requestId, call: operation, ...(status !== undefined && { status }) };
+  #logUnknown(
+    operation: UpstreamOperation,
+    requestId: string,
+    failure: UpstreamFailure,
+    status: number | undefined,
+  ): void {
+    const details = { request: requestId, call: operation, status, ...failureDetails(failure) };
     this.#options.log.warn(details, 'a write had no clear response: it may have happened');
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { FORBIDS, HANGS, REJECTS_KEY, fails, tooMany } from '../support/pet-api/fault.ts';
+import { FORBIDS, HANGS, REJECTS_KEY, RESETS, fails, tooMany } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
 import { PLANS } from '../../src/plan.ts';
 import { MINUTE_MS, createWorld } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
@@ -103,12 +104,21 @@ describe('the log has one warning', () => {
     expect(warnings(petql)).toHaveLength(10);
   });
 
-  test('for a create with an unknown outcome, with its request', async () => {
+  test.each<[string, Fault, object]>([
+    ['an error', fails(502), { status: 502, reason: 'failed' }],
+    [
+      'a page of a proxy',
+      { status: 201, body: '<html>' },
+      { status: 201, reason: 'unreadable', problem: 'the body: expected JSON' },
+    ],
+    ['a reset', RESETS, { reason: 'broken', code: 'ECONNRESET' }],
+    ['silence', HANGS, { reason: 'timeout' }],
+  ])('for a create with an unknown outcome after %s, with its request and the reason', async (_name, fault, why) => {
     await using world = await createFreeWorld();
-    const petql = await world.start({ plan: 'free' });
-    world.petApi.fault = fails(502);
+    const petql = await world.start({ plan: 'free', upstreamTimeoutMs: 1_000 });
+    world.petApi.fault = fault;
     await world.until(petql.create(1));
-    expect(warnings(petql)).toMatchObject([{ key: KEY_HASH, status: 502, request: expect.any(String) }]);
+    expect(warnings(petql)).toMatchObject([{ key: KEY_HASH, request: expect.any(String), ...why }]);
   });
 });
 
