@@ -116,9 +116,20 @@ describe('the log has one warning', () => {
   ])('for a create with an unknown outcome after %s, with its request and the reason', async (_name, fault, why) => {
     await using world = await createFreeWorld();
     const petql = await world.start({ plan: 'free', upstreamTimeoutMs: 1_000 });
+    await world.until(petql.create(1));
     world.petApi.fault = fault;
     await world.until(petql.create(1));
     expect(warnings(petql)).toMatchObject([{ key: KEY_HASH, request: expect.any(String), ...why }]);
+  });
+
+  test('for no unknown outcome of a made-up key, which is a line at debug', async () => {
+    await using world = await createFreeWorld();
+    const petql = await world.start();
+    world.petApi.fault = fails(503);
+    await world.until(Promise.all(['one', 'other'].map((key) => petql.create(1, { key }))));
+    expect(warnings(petql)).toEqual([]);
+    const message = 'a write had no clear response: it may have happened';
+    expect(lines(petql, message)).toMatchObject([{ status: 503 }, { status: 503 }]);
   });
 });
 

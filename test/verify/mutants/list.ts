@@ -628,6 +628,12 @@ const start: readonly Mutant[] = [
     to: '',
   },
   {
+    name: 'any-unknown-outcome-warned',
+    rule: 'made-up keys cannot fill the log with warnings',
+    from: 'if (line.isProven()) log.warn(details, message);',
+    to: 'if (true) log.warn(details, message);',
+  },
+  {
     name: 'each-failure-logged',
     rule: 'an upstream that fails is one warning',
     from: 'if (this.#isFailing || nowMs - this.#warnedAtMs < WARN_EVERY_MS) return;',
