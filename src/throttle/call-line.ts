@@ -87,8 +87,7 @@ export class CallLine {
 
   /** Reviews the line at the end of this turn of the event loop, for all changes in it. */
   change(): void {
-    this.#walked = undefined;
-    this.#reads?.expire();
+    this.#forgetVerdicts();
     if (this.#isReviewScheduled) return;
     this.#isReviewScheduled = true;
     setImmediate(() => this.#review());
@@ -191,7 +190,7 @@ export class CallLine {
   close(): Promise<void> {
     this.#stopped ??= Promise.withResolvers();
     this.#runner.close();
-    this.#walked = undefined;
+    this.#forgetVerdicts();
     this.#review();
     return this.#stopped.promise;
   }
@@ -226,6 +225,12 @@ export class CallLine {
     }
     this.#scheduleLate(admissions);
     if (this.#stopped && !this.isBusy()) this.#stopped.resolve();
+  }
+
+  /** What is wanted, or what there is for it, has changed. */
+  #forgetVerdicts(): void {
+    this.#walked = undefined;
+    this.#reads?.expire();
   }
 
   /** Returns the verdicts about the line as it is now. */
@@ -268,11 +273,8 @@ export class CallLine {
         else this.#refuse(call, claim, ending, view);
       }
     }
-    if (!hasEnded) return false;
-
-    this.#walked = undefined;
-    this.#reads?.expire();
-    return true;
+    if (hasEnded) this.#forgetVerdicts();
+    return hasEnded;
   }
 
   #refuse(call: LineCall, claim: LineClaim, { reason, wait }: Refuse, { nowMs, quotaState }: LineView): void {
