@@ -1,4 +1,4 @@
-import type { GatewayOptions } from './settings.ts';
+import type { GatewayOptions } from './settings/settings.ts';
 
 type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
 type Handler = Parameters<Dispatcher['dispatch']>[1];

@@ -63,3 +63,5 @@ export class SettingError extends TypeError {
     this.describe = describe;
   }
 }
+
+export const MAY_BE_BANNED = 'The pet API rejected this API key after 429s, so it may be banned for a while';

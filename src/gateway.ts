@@ -18,12 +18,12 @@ import type { RequestHandler } from './server/listener.ts';
 import type { Execute } from './server/operation.ts';
 import { readTrustedDocuments } from './server/plugins/trusted-documents.ts';
 import type { TrustedDocuments } from './server/plugins/trusted-documents.ts';
-import { checkedOptions } from './settings.ts';
-import type { CheckedOptions, GatewayOptions } from './settings.ts';
+import { checkedOptions } from './settings/settings.ts';
+import type { CheckedOptions, GatewayOptions } from './settings/settings.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
-import { PetApi } from './upstream/pet-api.ts';
+import { PetApi } from './pets/pet-api.ts';
 
 export interface Gateway {
   /** Answers GraphQL over HTTP: a standard fetch handler, for frameworks and for tests. */

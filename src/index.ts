@@ -4,8 +4,8 @@ export type { Clock } from './clock.ts';
 export type { ErrorCode } from './errors.ts';
 export { createGateway } from './gateway.ts';
 export type { Gateway } from './gateway.ts';
-export type { GatewayOptions } from './settings.ts';
-export type { PlanText, ServerKey } from './setting-shapes.ts';
+export type { GatewayOptions } from './settings/settings.ts';
+export type { PlanText, ServerKey } from './settings/setting-shapes.ts';
 export type { Log } from './log.ts';
 export type {
   Execute,

@@ -3,7 +3,7 @@ import { steadyTime } from './clock.ts';
 import type { Events } from './events.ts';
 import { SharedLists } from './reads/cache/shared-lists.ts';
 import type { Health } from './server/http/health.ts';
-import type { CheckedOptions } from './settings.ts';
+import type { CheckedOptions } from './settings/settings.ts';
 import { openFileStore } from './store/file-store.ts';
 import { withKeySecret } from './store/key-secret.ts';
 import { createMemoryStore } from './store/memory-store.ts';

@@ -1,5 +1,5 @@
 import type { Freshness } from '../reads/cache/freshness.ts';
-import type { ReadKey } from '../reads/cache/read-key.ts';
+import type { ReadKey } from '../pets/read-key.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
 import type { Wait } from '../throttle/account/wait.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { PetqlError } from '../errors.ts';
 import { entriesFor } from '../memory.ts';
-import { GetRoute } from '../reads/get-route.ts';
+import { GetRoute } from '../pets/get-route.ts';
 import { createRetryBudget } from '../throttle/retry-budget.ts';
 import { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
 import { ProvenFirst } from '../throttle/proven-first.ts';

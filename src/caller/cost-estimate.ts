@@ -1,8 +1,8 @@
-import type { Int64 } from '../int64.ts';
-import type { GetRoute } from '../reads/get-route.ts';
+import type { Int64 } from '../pets/int64.ts';
+import type { GetRoute } from '../pets/get-route.ts';
 import type { PetCache } from '../reads/cache/pet-cache.ts';
-import { ALL_PETS, LISTS, isList } from '../reads/cache/read-key.ts';
-import type { ListName, ReadKey } from '../reads/cache/read-key.ts';
+import { ALL_PETS, LISTS, isList } from '../pets/read-key.ts';
+import type { ListName, ReadKey } from '../pets/read-key.ts';
 
 /** What an operation would read and write. */
 export interface ReadsAndWrites {

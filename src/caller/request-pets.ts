@@ -1,13 +1,13 @@
 import DataLoader from 'dataloader';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
-import type { Int64 } from '../int64.ts';
-import type { NewPet, Pet, PetStatus } from '../pet.ts';
+import type { Int64 } from '../pets/int64.ts';
+import type { NewPet, Pet, PetStatus } from '../pets/pet.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
-import { listOf } from '../reads/cache/read-key.ts';
-import type { ReadKey } from '../reads/cache/read-key.ts';
+import { listOf } from '../pets/read-key.ts';
+import type { ReadKey } from '../pets/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
-import type { Found } from '../reads/cache/snapshot.ts';
+import type { Found } from '../pets/snapshot.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import type { RequestWait, Spans } from '../tracing.ts';
 import type { Writes } from '../writes/writes.ts';

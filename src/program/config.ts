@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { checkSettings } from '../check-settings.ts';
-import type { Outputs, SettingTable } from '../check-settings.ts';
-import { OPTIONS } from '../settings.ts';
-import { boolean, hosts, integer, logLevel } from '../setting-shapes.ts';
+import { checkSettings } from '../settings/check-settings.ts';
+import type { Outputs, SettingTable } from '../settings/check-settings.ts';
+import { OPTIONS } from '../settings/settings.ts';
+import { boolean, hosts, integer, logLevel } from '../settings/setting-shapes.ts';
 import { bothNames, flagSettings } from './flags.ts';
 import { readOptions } from './read-options.ts';
 

@@ -1,4 +1,4 @@
-import type { Flag, Setting, SettingTable } from '../check-settings.ts';
+import type { Flag, Setting, SettingTable } from '../settings/check-settings.ts';
 
 /** A setting that the program takes, with its names. */
 export interface FlagSetting extends Setting, Flag {

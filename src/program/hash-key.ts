@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { key } from '../setting-shapes.ts';
+import { key } from '../settings/setting-shapes.ts';
 import { createNames } from '../store/names.ts';
 import { readConfig } from './config.ts';
 

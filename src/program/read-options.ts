@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import type { SettingTable, ValueKind } from '../check-settings.ts';
+import type { SettingTable, ValueKind } from '../settings/check-settings.ts';
 import { bothNames, flagSettings } from './flags.ts';
 import type { FlagSetting } from './flags.ts';
 

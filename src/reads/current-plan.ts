@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts';
 import type { KeyLog } from '../log.ts';
-import { planCalls } from './call-planner.ts';
+import { planCalls } from '../pets/call-planner.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { ReadFailures } from './read-failures.ts';
-import type { CallKey } from './cache/read-key.ts';
+import type { CallKey } from '../pets/read-key.ts';
 import type { PendingRead } from './read-waiter.ts';
 import { ReadCall } from './read-call.ts';
 import type { ReadSender } from './read-sender.ts';

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
-import type { CallKey, ListName, ReadKey } from './cache/read-key.ts';
-import { answerFrom } from './cache/snapshot.ts';
-import type { Snapshot } from './cache/snapshot.ts';
+import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
+import { answerFrom } from '../pets/snapshot.ts';
+import type { Snapshot } from '../pets/snapshot.ts';
 
 /** A call whose last try failed. */
 export interface FailedCall {

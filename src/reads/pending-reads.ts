@@ -3,19 +3,19 @@ import type { KeyLog } from '../log.ts';
 import { MOMENT_MS, waitAtMost } from '../time-limit.ts';
 import type { CallLine } from '../throttle/call-line.ts';
 import type { Refusal } from '../throttle/refusal.ts';
-import { canAnswer } from './call-planner.ts';
-import type { PlanFacts, PlannedRead } from './call-planner.ts';
+import { canAnswer } from '../pets/call-planner.ts';
+import type { PlanFacts, PlannedRead } from '../pets/call-planner.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import type { Freshness } from './cache/freshness.ts';
-import type { GetRoute } from './get-route.ts';
+import type { GetRoute } from '../pets/get-route.ts';
 import type { PetCache } from './cache/pet-cache.ts';
-import { LISTS, isList } from './cache/read-key.ts';
-import type { CallKey, ReadKey } from './cache/read-key.ts';
+import { LISTS, isList } from '../pets/read-key.ts';
+import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
 import { ReadWaiter } from './read-waiter.ts';
 import type { Flight, PendingRead } from './read-waiter.ts';
-import { answerFrom } from './cache/snapshot.ts';
-import type { Snapshot } from './cache/snapshot.ts';
+import { answerFrom } from '../pets/snapshot.ts';
+import type { Snapshot } from '../pets/snapshot.ts';
 import { StoreFacts } from './store-facts.ts';
 
 /** Different reads that may wait at a time. */

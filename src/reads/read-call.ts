@@ -2,13 +2,13 @@ import type { ServeStale } from '../throttle/admission.ts';
 import type { LineCall } from '../throttle/line-call.ts';
 import type { Refusal } from '../throttle/refusal.ts';
 import type { UpstreamAnswer } from '../upstream/outcome.ts';
-import type { CallKey } from './cache/read-key.ts';
-import type { Snapshot } from './cache/snapshot.ts';
+import type { CallKey } from '../pets/read-key.ts';
+import type { Snapshot } from '../pets/snapshot.ts';
 import type { ReadSender } from './read-sender.ts';
 import type { Flight, ReadWaiter } from './read-waiter.ts';
 
 /** A call of the plan, as it stands in the line. */
-export class ReadCall implements LineCall<ReadWaiter, Snapshot> {
+export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> {
   readonly kind = 'read';
   readonly key: CallKey;
   readonly claims: readonly ReadWaiter[];

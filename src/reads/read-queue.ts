@@ -1,7 +1,7 @@
 import type { CallLine } from '../throttle/call-line.ts';
 import type { LineReads } from '../throttle/line-call.ts';
-import { planCalls } from './call-planner.ts';
-import type { PlannedRead } from './call-planner.ts';
+import { planCalls } from '../pets/call-planner.ts';
+import type { PlannedRead } from '../pets/call-planner.ts';
 import { CurrentPlan } from './current-plan.ts';
 import type { CurrentPlanOptions } from './current-plan.ts';
 import type { Freshness } from './cache/freshness.ts';
@@ -10,12 +10,12 @@ import type { PendingReadsOptions } from './pending-reads.ts';
 import type { ReadCall } from './read-call.ts';
 import { ReadFailures, unprovableError } from './read-failures.ts';
 import type { ReadFailuresOptions } from './read-failures.ts';
-import type { CallKey, ReadKey } from './cache/read-key.ts';
+import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, StaleReason } from './read-request.ts';
 import { ReadSender } from './read-sender.ts';
 import type { ReadSenderOptions } from './read-sender.ts';
 import { waitersOf } from './read-waiter.ts';
-import type { Snapshot } from './cache/snapshot.ts';
+import type { Snapshot } from '../pets/snapshot.ts';
 
 interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions, CurrentPlanOptions {
   readonly line: CallLine;

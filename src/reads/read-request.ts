@@ -3,7 +3,7 @@ import type { ToldTime } from '../throttle/line-call.ts';
 import type { TraceContext } from '../tracing.ts';
 import type { Freshness } from './cache/freshness.ts';
 import type { CachedEntry } from './cache/pet-cache.ts';
-import type { ReadKey } from './cache/read-key.ts';
+import type { ReadKey } from '../pets/read-key.ts';
 
 /** What the reads and writes of one request have in common. */
 export interface RequestTerms {

@@ -3,19 +3,19 @@ import type { ServeStale } from '../throttle/admission.ts';
 import type { CallLine } from '../throttle/call-line.ts';
 import type { Refusal } from '../throttle/refusal.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
-import type { PetApi } from '../upstream/pet-api.ts';
+import type { PetApi } from '../pets/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import type { FailedCalls } from './failed-calls.ts';
-import type { GetRoute } from './get-route.ts';
+import type { GetRoute } from '../pets/get-route.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { ReadFailures } from './read-failures.ts';
-import { isList, statusOf } from './cache/read-key.ts';
-import type { CallKey, ReadKey } from './cache/read-key.ts';
+import { isList, statusOf } from '../pets/read-key.ts';
+import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { Flight, ReadWaiter } from './read-waiter.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
-import { listSnapshot, petSnapshot } from './cache/snapshot.ts';
-import type { Snapshot } from './cache/snapshot.ts';
+import { listSnapshot, petSnapshot } from '../pets/snapshot.ts';
+import type { Snapshot } from '../pets/snapshot.ts';
 
 export interface ReadSenderOptions {
   readonly apiKey: string;
@@ -104,7 +104,12 @@ export class ReadSender {
     getRoute.recordGet();
     const response = await petApi.getPet(key, call);
     const outcome = getRoute.judge(response.outcome, key);
-    return { ...response, outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, findEarlier)) };
+    return {
+      ...response,
+      // That there is no such pet is an answer.
+      failure: outcome.kind === 'ok' ? undefined : response.failure,
+      outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, findEarlier)),
+    };
   }
 
   receive(flight: Flight, { outcome, status, rateLimit }: UpstreamAnswer<Snapshot>): void {
@@ -127,7 +132,7 @@ export class ReadSender {
   #receiveSnapshot(flight: Flight, snapshot: Snapshot): void {
     const { cache, failedCalls, sharedLists } = this.#options;
     failedCalls.recordResponse(snapshot);
-    // Rule 2: a write came after the call was sent, so its response is not stored.
+    // Rule 1: a write came after the call was sent, so its response is not stored.
     if (flight.generation === cache.generation) {
       cache.store(snapshot);
       void sharedLists?.share(snapshot);

@@ -2,9 +2,9 @@ import type { PetqlError } from '../errors.ts';
 import { MAX_LATE_MS } from '../throttle/admission.ts';
 import type { LineClaim, ToldTime } from '../throttle/line-call.ts';
 import type { Visitor } from '../throttle/visitor-calls.ts';
-import type { PlannedRead } from './call-planner.ts';
+import type { PlannedRead } from '../pets/call-planner.ts';
 import type { PetCache } from './cache/pet-cache.ts';
-import type { CallKey } from './cache/read-key.ts';
+import type { CallKey } from '../pets/read-key.ts';
 import type { ReadRequest, ReadResult } from './read-request.ts';
 
 /** One read of one request that waits for a call. */
@@ -55,7 +55,7 @@ export class ReadWaiter implements LineClaim {
     return this.request.freshness.mayServeStaleToSaveCalls && this.hasData;
   }
 
-  /** Rule 3: read your writes, and no response from before the moment that the request names. */
+  /** Rule 2: read your writes, and no response from before the moment that the request names. */
   accepts({ sentAtMs, generation }: Flight): boolean {
     return generation >= this.generation && sentAtMs >= this.notBeforeMs;
   }

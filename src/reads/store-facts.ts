@@ -1,8 +1,8 @@
-import type { Int64 } from '../int64.ts';
-import type { PlanFacts } from './call-planner.ts';
-import type { GetRoute } from './get-route.ts';
-import type { ListSize, PetCache } from './cache/pet-cache.ts';
-import type { CallKey, ListName } from './cache/read-key.ts';
+import type { Int64 } from '../pets/int64.ts';
+import type { ListSize, PlanFacts } from '../pets/call-planner.ts';
+import type { GetRoute } from '../pets/get-route.ts';
+import type { PetCache } from './cache/pet-cache.ts';
+import type { CallKey, ListName } from '../pets/read-key.ts';
 
 interface StoreFactsOptions {
   readonly cache: PetCache;

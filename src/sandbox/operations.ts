@@ -1,7 +1,7 @@
-import { int64FromJson, parseInt64 } from '../int64.ts';
+import { int64FromJson, parseInt64 } from '../pets/int64.ts';
 import { parseLosslessJson, bareNumber } from '../lossless-json.ts';
-import { PET_STATUSES } from '../pet.ts';
-import type { EachField, NewPet, Pet, PetStatus } from '../pet.ts';
+import { PET_STATUSES } from '../pets/pet.ts';
+import type { EachField, NewPet, Pet, PetStatus } from '../pets/pet.ts';
 import { MAX_PETS } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
 

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
-import type { Int64 } from '../int64.ts';
-import { PET_STATUSES } from '../pet.ts';
-import type { EachField, Pet, PetStatus } from '../pet.ts';
+import type { Int64 } from '../pets/int64.ts';
+import { PET_STATUSES } from '../pets/pet.ts';
+import type { EachField, Pet, PetStatus } from '../pets/pet.ts';
 import { seedPets } from './seed.ts';
 import type { SeedPet } from './seed.ts';
 

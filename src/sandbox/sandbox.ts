@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
-import { httpOrigin } from '../http-origin.ts';
+import { httpOrigin } from '../settings/http-origin.ts';
 import type { OperationResponse } from './operations.ts';
 import { PetStore } from './pet-store.ts';
 import { createResponder } from './responder.ts';

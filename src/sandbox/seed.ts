@@ -1,5 +1,5 @@
-import type { Int64 } from '../int64.ts';
-import type { NewPet, PetStatus } from '../pet.ts';
+import type { Int64 } from '../pets/int64.ts';
+import type { NewPet, PetStatus } from '../pets/pet.ts';
 
 /** A pet of a new store. Without an id it gets the next one. */
 export interface SeedPet extends NewPet {

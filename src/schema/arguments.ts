@@ -1,6 +1,6 @@
 import { PetqlError } from '../errors.ts';
-import { parseInt64 } from '../int64.ts';
-import type { Int64 } from '../int64.ts';
+import { parseInt64 } from '../pets/int64.ts';
+import type { Int64 } from '../pets/int64.ts';
 
 /**
  * Returns the int64 of an `ID` argument, before any upstream call.

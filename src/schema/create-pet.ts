@@ -1,4 +1,4 @@
-import type { Pet } from '../pet.ts';
+import type { Pet } from '../pets/pet.ts';
 import { idempotencyKeyArgument, int64Argument } from './arguments.ts';
 import { builder } from './builder.ts';
 import { pet, petStatus } from './pet.ts';

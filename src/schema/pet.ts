@@ -1,4 +1,4 @@
-import type { EachField, Pet } from '../pet.ts';
+import type { EachField, Pet } from '../pets/pet.ts';
 import { builder } from './builder.ts';
 
 export const petStatus = builder.enumType('PetStatus', {

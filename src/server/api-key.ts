@@ -1,5 +1,5 @@
 import { PetqlError } from '../errors.ts';
-import { MAX_KEY_LENGTH, isApiKey } from '../setting-shapes.ts';
+import { MAX_KEY_LENGTH, isApiKey } from '../settings/setting-shapes.ts';
 
 const BEARER = /^Bearer +(\S+)$/i;
 const NO_HEADER = 'This needs an API key: send it as "Authorization: Bearer <API_KEY>".';

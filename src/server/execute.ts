@@ -1,7 +1,7 @@
 import { print } from 'graphql';
 import type { DocumentNode } from 'graphql';
-import { shownValue } from '../setting-shapes.ts';
-import type { CheckedOptions } from '../settings.ts';
+import { shownValue } from '../settings/setting-shapes.ts';
+import type { CheckedOptions } from '../settings/settings.ts';
 import { givenApiKey } from './api-key.ts';
 import { badRequest } from './errors.ts';
 import type { Respond } from './http/http-message.ts';

@@ -1,6 +1,6 @@
 import type { Callers } from '../caller/callers.ts';
 import type { Events } from '../events.ts';
-import type { CheckedOptions } from '../settings.ts';
+import type { CheckedOptions } from '../settings/settings.ts';
 import type { Spans } from '../tracing.ts';
 import { createErrorMask, finishedError, shownError } from './errors.ts';
 import type { Health } from './http/health.ts';

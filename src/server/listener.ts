@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import { httpOrigin } from '../http-origin.ts';
+import { httpOrigin } from '../settings/http-origin.ts';
 
 /** Sends the response, at once or later. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => unknown;

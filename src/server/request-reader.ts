@@ -1,7 +1,7 @@
 import type { Callers } from '../caller/callers.ts';
 import type { PetqlError } from '../errors.ts';
 import { readFreshness } from '../reads/cache/freshness.ts';
-import type { CheckedOptions } from '../settings.ts';
+import type { CheckedOptions } from '../settings/settings.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
 import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
 import { RequestContext } from './request-context.ts';

@@ -1,7 +1,7 @@
 import { createYoga } from 'graphql-yoga';
 import type { ResolverContext } from '../schema/builder.ts';
 import { schema } from '../schema/schema.ts';
-import type { CheckedOptions } from '../settings.ts';
+import type { CheckedOptions } from '../settings/settings.ts';
 import type { ErrorMask } from './errors.ts';
 import { corsOptions } from './http/cors.ts';
 import type { HttpResponse } from './http/http-message.ts';

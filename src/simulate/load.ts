@@ -1,4 +1,4 @@
-import { PET_STATUSES } from '../pet.ts';
+import { PET_STATUSES } from '../pets/pet.ts';
 
 /** The queries of the clients, and the settings of petql. */
 export interface Load {

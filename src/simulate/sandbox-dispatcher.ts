@@ -1,10 +1,10 @@
 import { DispatchedCall } from '../dispatched-call.ts';
-import type { Int64 } from '../int64.ts';
-import { PET_STATUSES } from '../pet.ts';
+import type { Int64 } from '../pets/int64.ts';
+import { PET_STATUSES } from '../pets/pet.ts';
 import { PetStore } from '../sandbox/pet-store.ts';
 import { createResponder } from '../sandbox/responder.ts';
 import type { SandboxCall } from '../sandbox/responder.ts';
-import type { GatewayOptions } from '../settings.ts';
+import type { GatewayOptions } from '../settings/settings.ts';
 import type { Plan } from '../plan.ts';
 
 type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;

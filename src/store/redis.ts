@@ -1,5 +1,5 @@
 import { Cluster, Redis as Client } from 'ioredis';
-import { redisUrls } from '../redis-urls.ts';
+import { redisUrls } from '../settings/redis-urls.ts';
 import { waitAtMost } from '../time-limit.ts';
 import { StoreUnavailableError } from './store.ts';
 

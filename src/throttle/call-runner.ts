@@ -177,7 +177,7 @@ export class CallRunner {
       if (answer.sent) this.#madeCalls += 1;
 
       const end = callEndOf(permit, answer, times);
-      record.end(answer, end.kind === 'succeeded' && end.isProof);
+      record.end(answer);
       // The client's next operation is counted after this call.
       await waitAtMost(this.#settle(permit, end), MAX_STORE_WAIT_MS);
       call.receive(answer);

@@ -1,11 +1,9 @@
 import type { KeyLog } from '../log.ts';
-import { failureDetails } from '../upstream/outcome.ts';
-import type { UpstreamAnswer } from '../upstream/outcome.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Refusal } from './refusal.ts';
-import type { LineCall } from './line-call.ts';
+import type { LineAnswer, LineCall } from './line-call.ts';
 
 /** A probe after a 429 that fails is another incident. */
 const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
@@ -35,15 +33,9 @@ export class Decisions {
   }
 
   /** Logs a response that is no success, or a call without one. */
-  logFailure(
-    { name }: LineCall,
-    requestId: string,
-    { outcome, sent, status }: UpstreamAnswer<unknown>,
-    tookMs: number,
-  ): void {
-    if (outcome.kind === 'ok') return;
-    const details = failureDetails(outcome);
-    this.#log.debug?.({ request: requestId, call: name, status, ...details, sent, tookMs }, 'call failed');
+  logFailure({ name }: LineCall, requestId: string, { failure, sent, status }: LineAnswer, tookMs: number): void {
+    if (!failure) return;
+    this.#log.debug?.({ request: requestId, call: name, status, ...failure, sent, tookMs }, 'call failed');
   }
 
   logRefusal({ reason, window }: Refusal, request: string): void {

@@ -1,4 +1,4 @@
-import type { UpstreamAnswer } from '../upstream/outcome.ts';
+import type { CallAnswer } from './account/call-end.ts';
 import type { Claim, ServeStale, WantedCall } from './admission.ts';
 import type { Refusal } from './refusal.ts';
 
@@ -15,8 +15,18 @@ export interface ToldTime {
   atMs: number;
 }
 
+/** The end of a call, as the line sees it. */
+export interface LineAnswer extends CallAnswer {
+  readonly status?: number | undefined;
+  /** Why it failed, for the log; undefined for a success. */
+  readonly failure: object | undefined;
+}
+
 /** A call in the line of its API key. */
-export interface LineCall<Of extends LineClaim = LineClaim, Value = unknown> extends WantedCall<Of> {
+export interface LineCall<
+  Of extends LineClaim = LineClaim,
+  Answer extends LineAnswer = LineAnswer,
+> extends WantedCall<Of> {
   readonly kind: 'read' | 'write';
   /** What it reads or makes, for the log. */
   readonly name: string;
@@ -29,9 +39,9 @@ export interface LineCall<Of extends LineClaim = LineClaim, Value = unknown> ext
   /** Ends the wait of a claim that is a refresh. */
   serveStale(claim: Of, reason: ServeStale['reason']): void;
   /** Sends the call, which has its permit; the payer's request is billed for it. */
-  send(payer: Of): Promise<UpstreamAnswer<Value>>;
+  send(payer: Of): Promise<Answer>;
   /** Takes the response, once the permit is settled. */
-  receive(answer: UpstreamAnswer<Value>): void;
+  receive(answer: Answer): void;
   /** Takes an error that ends the call: the upstream rejects the key, or a defect of petql. */
   fail(error: unknown): void;
 }

@@ -1,5 +1,4 @@
-import { PetqlError } from '../errors.ts';
-import { MAY_BE_BANNED } from '../upstream/upstream-errors.ts';
+import { MAY_BE_BANNED, PetqlError } from '../errors.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Wait } from './account/wait.ts';
 

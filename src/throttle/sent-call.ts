@@ -1,4 +1,4 @@
-import type { UpstreamAnswer } from '../upstream/outcome.ts';
+import type { CallAnswer } from './account/call-end.ts';
 import type { KeyQuota } from './line-view.ts';
 import type { LineCall, LineClaim } from './line-call.ts';
 import type { RejectedKey } from './rejected-key.ts';
@@ -31,7 +31,7 @@ export class SentCall {
   }
 
   /** Returns what was charged for a call that was not sent after all; else feeds the retry budget, and judges the key. */
-  end({ outcome, sent }: UpstreamAnswer<unknown>, isProof: boolean): void {
+  end({ meaning, sent }: CallAnswer): void {
     const { accounts, apiKey, refreshBudget, rejectedKey, retryBudget, visitors } = this.#ledger;
     if (!sent) {
       visitors.refund(this.#payer.visitor, this.#sentAtMs);
@@ -42,7 +42,7 @@ export class SentCall {
     if (!this.#call.isRetry) retryBudget.recordCall();
     // Right after a 429 a 401 may be a ban, which pauses the key instead.
     const mayBeBanned = (accounts.quotaState(apiKey)?.incidents ?? 0) > 0;
-    if (isProof) rejectedKey.accept();
-    else if (outcome.kind === 'unauthenticated' && !mayBeBanned) rejectedKey.reject();
+    if (meaning === 'accepted') rejectedKey.accept();
+    else if (meaning === 'unauthenticated' && !mayBeBanned) rejectedKey.reject();
   }
 }

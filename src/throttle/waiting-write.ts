@@ -1,5 +1,4 @@
-import type { UpstreamAnswer } from '../upstream/outcome.ts';
-import type { LineCall, LineClaim, ToldTime } from './line-call.ts';
+import type { LineAnswer, LineCall, LineClaim, ToldTime } from './line-call.ts';
 import type { Refusal } from './refusal.ts';
 import type { Visitor } from './visitor-calls.ts';
 
@@ -14,7 +13,7 @@ export interface WriteCall {
   readonly deadlineMs: number;
   /** Aborts the wait. */
   readonly signal?: AbortSignal | undefined;
-  send(): Promise<UpstreamAnswer<unknown>>;
+  send(): Promise<LineAnswer>;
 }
 
 /** A write in the line. It waits until it is sent, its deadline or its abort; the first end counts. */
@@ -68,7 +67,7 @@ export class WaitingWrite implements LineCall<WaitingWrite>, LineClaim {
   /** A write is no refresh. */
   serveStale(): void {}
 
-  send(): Promise<UpstreamAnswer<unknown>> {
+  send(): Promise<LineAnswer> {
     return this.#call.send();
   }
 

@@ -1,7 +1,7 @@
 import type { TransportFailure, TransportResponse } from './http-transport.ts';
 import type { RateLimitHeaders } from './rate-limit-headers.ts';
-import { ContractBreach, decodeError } from './wire.ts';
-import type { WireError } from './wire.ts';
+import { ContractBreach, decodeError } from './json-body.ts';
+import type { WireError } from './json-body.ts';
 
 /** Why a call failed. `code` is that of the Error body, or of the transport. */
 export type UpstreamFailure =
@@ -29,10 +29,19 @@ export type UpstreamFailure =
 
 export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | UpstreamFailure;
 
+/**
+ * What a response says of the API key, whatever the call was for. `accepted`: only a response that keeps the contract proves that the
+ * upstream knows the key, since a proxy or a firewall answers strangers too. `failed`: a 5xx.
+ */
+export type KeyMeaning = 'accepted' | 'failed' | 'forbidden' | 'other' | 'rate-limited' | 'unauthenticated';
+
 export interface UpstreamAnswer<T> {
   readonly outcome: UpstreamOutcome<T>;
   /** Whether the upstream may have received the call, and so may have counted it. */
   readonly sent: boolean;
+  readonly meaning: KeyMeaning;
+  /** Why it failed, for the log; undefined for a success. */
+  readonly failure: object | undefined;
   /** The status of the response, even if it broke off; undefined without a response. */
   readonly status?: number | undefined;
   /** The numbers of every response, even of an error or one that broke off; undefined without a response. */
@@ -53,6 +62,12 @@ const BY_STATUS: Readonly<Record<number, UpstreamFailure>> = {
   403: { kind: 'forbidden' },
   429: { kind: 'rate-limited' },
 };
+
+export function meaningOf({ kind }: UpstreamOutcome<unknown>, status = 0): KeyMeaning {
+  if (kind === 'unauthenticated' || kind === 'forbidden' || kind === 'rate-limited') return kind;
+  if (status >= 500) return 'failed';
+  return kind === 'ok' ? 'accepted' : 'other';
+}
 
 /** Returns the outcome of a complete response. */
 export function outcomeOf<T>(response: TransportResponse, { success, decode }: Expected<T>): UpstreamOutcome<T> {

@@ -1,7 +1,5 @@
-import { PetqlError } from '../errors.ts';
+import { MAY_BE_BANNED, PetqlError } from '../errors.ts';
 import type { UpstreamFailure } from './outcome.ts';
-
-export const MAY_BE_BANNED = 'The pet API rejected this API key after 429s, so it may be banned for a while';
 
 /**
  * Returns the error of a call that failed.

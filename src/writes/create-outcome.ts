@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { NEW_PET_FIELD_NAMES } from '../pet.ts';
-import type { NewPet } from '../pet.ts';
-import { STORED_PET } from '../stored-pet.ts';
+import { NEW_PET_FIELD_NAMES } from '../pets/pet.ts';
+import type { NewPet } from '../pets/pet.ts';
+import { STORED_PET } from '../pets/stored-pet.ts';
 
 /** The pet that was added, or what the upstream finds wrong with it. */
 const CREATED = [

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { NewPet } from '../pet.ts';
+import type { NewPet } from '../pets/pet.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import type { CallLine } from '../throttle/call-line.ts';

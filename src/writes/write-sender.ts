@@ -4,13 +4,13 @@ import type { KeyLog } from '../log.ts';
 import type { PetCache } from '../reads/cache/pet-cache.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { CallerLists } from '../reads/cache/caller-lists.ts';
-import type { Snapshot } from '../reads/cache/snapshot.ts';
+import type { Snapshot } from '../pets/snapshot.ts';
 import type { CallLine } from '../throttle/call-line.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
 import { failureDetails } from '../upstream/outcome.ts';
 import type { UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
-import type { PetApi, UpstreamCall } from '../upstream/pet-api.ts';
+import type { PetApi, UpstreamCall } from '../pets/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
 
 /** One upstream operation that changes the pet store. */

@@ -1,5 +1,5 @@
-import type { NewPet, Pet } from '../pet.ts';
-import { petSnapshot } from '../reads/cache/snapshot.ts';
+import type { NewPet, Pet } from '../pets/pet.ts';
+import { petSnapshot } from '../pets/snapshot.ts';
 import { graceLeftMs } from '../time-limit.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import { Idempotency } from './idempotency.ts';

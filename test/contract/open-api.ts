@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { AnySchema, ErrorObject } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { parse } from 'yaml';
-import { int64FromBigInt } from '../../src/int64.ts';
+import { int64FromBigInt } from '../../src/pets/int64.ts';
 import { parseLosslessJson } from '../../src/lossless-json.ts';
 
 export type OperationId = 'createPet' | 'getPet' | 'listPets';

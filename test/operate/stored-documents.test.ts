@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { PET_STATUSES } from '../../src/pet.ts';
-import type { EachField } from '../../src/pet.ts';
+import { PET_STATUSES } from '../../src/pets/pet.ts';
+import type { EachField } from '../../src/pets/pet.ts';
 import { LIST_NAME } from '../../src/reads/cache/shared-documents.ts';
 import type { RedisConnection } from '../../src/store/redis.ts';
 import { on } from '../support/pet-api/fault.ts';

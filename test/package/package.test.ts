@@ -45,7 +45,7 @@ describe('the package', () => {
 
   test('holds what runs, its types, the schema and the documentation, and neither sources nor tests', () => {
     const kinds = packedFiles().map((file) =>
-      file.replace(/^dist\/.*?((?:\.d)?\.\w+)$/, 'dist/*$1').replace(/^src\/\w+\//, 'src/*/'),
+      file.replace(/^dist\/.*?((?:\.d)?\.\w+)$/, 'dist/*$1').replace(/^src\/[\w/]+\//, 'src/*/'),
     );
     expect([...new Set(kinds)].toSorted()).toEqual([
       '.github/CONTRIBUTING.md',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Int64 } from '../../src/int64.ts';
+import type { Int64 } from '../../src/pets/int64.ts';
 import { startTestSandbox } from './start-test-sandbox.ts';
 
 const ADA = '{"name":"Ada","categoryId":1}';

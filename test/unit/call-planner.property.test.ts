@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { canAnswer, planCalls } from '../../src/reads/call-planner.ts';
-import type { PlanFacts, PlannedRead } from '../../src/reads/call-planner.ts';
-import { LISTS, isList } from '../../src/reads/cache/read-key.ts';
-import type { ListName, ReadKey } from '../../src/reads/cache/read-key.ts';
-import type { ListSize } from '../../src/reads/cache/pet-cache.ts';
-import { answerFrom, listSnapshot, petSnapshot } from '../../src/reads/cache/snapshot.ts';
-import type { Found, Snapshot } from '../../src/reads/cache/snapshot.ts';
+import { canAnswer, planCalls } from '../../src/pets/call-planner.ts';
+import type { ListSize, PlanFacts, PlannedRead } from '../../src/pets/call-planner.ts';
+import { LISTS, isList } from '../../src/pets/read-key.ts';
+import type { ListName, ReadKey } from '../../src/pets/read-key.ts';
+import { answerFrom, listSnapshot, petSnapshot } from '../../src/pets/snapshot.ts';
+import type { Found, Snapshot } from '../../src/pets/snapshot.ts';
 import { anyList, anyRead, anyStore } from './model-store.ts';
 import type { ModelStore } from './model-store.ts';
 import { chooseSeed } from '../support/seed.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { int64FromBigInt, parseInt64 } from '../../src/int64.ts';
+import { int64FromBigInt, parseInt64 } from '../../src/pets/int64.ts';
 import { bareNumber, parseLosslessJson } from '../../src/lossless-json.ts';
 
 const LOWEST = -(2n ** 63n);

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import type { Int64 } from '../../src/int64.ts';
-import { PET_STATUSES } from '../../src/pet.ts';
-import type { Pet, PetStatus } from '../../src/pet.ts';
-import { LISTS } from '../../src/reads/cache/read-key.ts';
-import type { ListName, ReadKey } from '../../src/reads/cache/read-key.ts';
+import type { Int64 } from '../../src/pets/int64.ts';
+import { PET_STATUSES } from '../../src/pets/pet.ts';
+import type { Pet, PetStatus } from '../../src/pets/pet.ts';
+import { LISTS } from '../../src/pets/read-key.ts';
+import type { ListName, ReadKey } from '../../src/pets/read-key.ts';
 
 /** The pets of a store that answers as pet-api.md says, at one moment. */
 export interface ModelStore {

@@ -6,12 +6,12 @@ import { StoreUnavailableError } from '../../store/store.ts';
 import type { SharedStore } from '../../store/store.ts';
 import { MOMENT_MS, waitAtMost } from '../../time-limit.ts';
 import type { PetCache } from './pet-cache.ts';
-import { isList } from './read-key.ts';
-import type { ListName } from './read-key.ts';
+import { isList } from '../../pets/read-key.ts';
+import type { ListName } from '../../pets/read-key.ts';
 import { INDEX_NAME, LIST_NAME } from './shared-documents.ts';
 import type { Index, SharedList } from './shared-documents.ts';
-import { listSnapshot } from './snapshot.ts';
-import type { Snapshot } from './snapshot.ts';
+import { listSnapshot } from '../../pets/snapshot.ts';
+import type { Snapshot } from '../../pets/snapshot.ts';
 
 /** By what the callers of a process share lists. */
 export interface SharingOptions {

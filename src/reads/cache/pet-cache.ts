@@ -1,10 +1,11 @@
 import type { Clock } from '../../clock.ts';
-import type { Int64 } from '../../int64.ts';
-import { callsFor, isList } from './read-key.ts';
+import type { Int64 } from '../../pets/int64.ts';
+import { callsFor, isList } from '../../pets/read-key.ts';
 import type { Freshness } from './freshness.ts';
-import type { ListName, ReadKey } from './read-key.ts';
-import { answerFrom } from './snapshot.ts';
-import type { Found, Snapshot } from './snapshot.ts';
+import type { ListName, ReadKey } from '../../pets/read-key.ts';
+import type { ListSize } from '../../pets/call-planner.ts';
+import { answerFrom } from '../../pets/snapshot.ts';
+import type { Found, Snapshot } from '../../pets/snapshot.ts';
 import type { SnapshotMemory } from './snapshot-memory.ts';
 
 export interface CachedEntry {
@@ -19,9 +20,6 @@ interface AcceptedEntry {
   /** Whether it is older than the `maxAgeMs` of the request. */
   readonly isStale: boolean;
 }
-
-/** Whether one response shows the whole list, as the last one did. */
-export type ListSize = 'large' | 'small' | 'unknown';
 
 interface StoredSnapshot {
   readonly snapshot: Snapshot;
@@ -42,7 +40,7 @@ export class PetCache {
     this.#elapsed = elapsed;
   }
 
-  /** Rule 2: each write raises this number. A snapshot of an earlier generation is never served. */
+  /** Rule 1: each write raises this number. A snapshot of an earlier generation is never served. */
   get generation(): number {
     return this.#generation;
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { STORED_PET } from '../../stored-pet.ts';
-import { isList } from './read-key.ts';
-import type { ListName } from './read-key.ts';
+import { STORED_PET } from '../../pets/stored-pet.ts';
+import { isList } from '../../pets/read-key.ts';
+import type { ListName } from '../../pets/read-key.ts';
 
 /** Names of documents begin with the version of their format. Raised with it, so that documents of other formats count as absent. */
 export const INDEX_NAME = 'lists:3';

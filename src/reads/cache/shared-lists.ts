@@ -6,7 +6,7 @@ import type { SharingOptions } from './caller-lists.ts';
 import type { PetCache } from './pet-cache.ts';
 import { INDEX, SHARED_LIST } from './shared-documents.ts';
 import type { Index, SharedList } from './shared-documents.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { Snapshot } from '../../pets/snapshot.ts';
 
 interface SharedListsOptions extends SharingOptions {
   readonly nameOf: NameOf;

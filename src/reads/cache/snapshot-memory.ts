@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { bytesFor } from '../../memory.ts';
-import { petBytes } from '../../pet.ts';
-import type { Snapshot } from './snapshot.ts';
+import { petBytes } from '../../pets/pet.ts';
+import type { Snapshot } from '../../pets/snapshot.ts';
 
 /** A cache that loses a snapshot by an eviction. */
 interface SnapshotOwner {

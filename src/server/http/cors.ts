@@ -1,6 +1,6 @@
 import type { CORSOptions } from 'graphql-yoga';
 import { OnceLog } from '../../log.ts';
-import type { CheckedOptions } from '../../settings.ts';
+import type { CheckedOptions } from '../../settings/settings.ts';
 
 /**
  * For Yoga, which answers preflights (the Fetch standard, "CORS protocol"). A page may send the headers that it asks for, such as

@@ -1,4 +1,4 @@
-import type { CheckedOptions } from '../../settings.ts';
+import type { CheckedOptions } from '../../settings/settings.ts';
 import { createGraphiql } from '../graphiql/graphiql.ts';
 import { healthResponse } from './health.ts';
 import type { Health } from './health.ts';

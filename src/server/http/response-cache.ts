@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { CachedRead } from '../../caller/request-pets.ts';
 import { bytesFor } from '../../memory.ts';
-import { petBytes } from '../../pet.ts';
-import type { CheckedOptions } from '../../settings.ts';
+import { petBytes } from '../../pets/pet.ts';
+import type { CheckedOptions } from '../../settings/settings.ts';
 import type { OperationName } from '../request-context.ts';
 import type { HttpRequest } from './http-message.ts';
 

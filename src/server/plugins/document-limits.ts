@@ -10,7 +10,7 @@ import type { DocumentNode } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import { bytesFor } from '../../memory.ts';
-import type { CheckedOptions, Limits } from '../../settings.ts';
+import type { CheckedOptions, Limits } from '../../settings/settings.ts';
 import { schema } from '../../schema/schema.ts';
 import { graphqlError, parseFailure } from '../errors.ts';
 import { limitExceeded } from './limit-exceeded.ts';

@@ -1,6 +1,6 @@
 import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import { PetqlError } from '../../errors.ts';
-import type { CheckedOptions } from '../../settings.ts';
+import type { CheckedOptions } from '../../settings/settings.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { stateOf } from '../request-context.ts';
 import type { ServerContext } from '../request-context.ts';

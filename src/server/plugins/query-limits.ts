@@ -1,8 +1,8 @@
 import { Kind, visit } from 'graphql';
 import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../../errors.ts';
-import type { Limits } from '../../settings.ts';
-import { LISTS } from '../../reads/cache/read-key.ts';
+import type { Limits } from '../../settings/settings.ts';
+import { LISTS } from '../../pets/read-key.ts';
 import { rootFieldSizes } from '../../schema/field-size.ts';
 import type { FieldSize } from '../../schema/field-size.ts';
 import { schema } from '../../schema/schema.ts';

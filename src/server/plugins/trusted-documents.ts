@@ -3,7 +3,7 @@ import type { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { PetqlError, SettingError } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
-import type { CheckedOptions } from '../../settings.ts';
+import type { CheckedOptions } from '../../settings/settings.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { parseWithin, validationErrors } from './document-limits.ts';
 import { stateOf } from '../request-context.ts';

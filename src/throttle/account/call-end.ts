@@ -1,10 +1,10 @@
-import type { UpstreamAnswer } from '../../upstream/outcome.ts';
 import { fail, lose, pauseKey, refund, settle, succeed } from './account.ts';
 import type { CallResponse, Moment, RateLimited } from './account.ts';
 import type { Permit } from './format.ts';
 import type { Account } from './format.ts';
 import { inFlight } from './windows.ts';
 import { headerLimits } from './header-limits.ts';
+import type { RateLimitNumbers } from './header-limits.ts';
 
 export type CallEnd =
   /** The call was not sent. */
@@ -19,29 +19,38 @@ export type CallEnd =
   | ({ readonly kind: 'succeeded'; readonly isProof: boolean } & CallResponse)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
 
+/** What the account has to know of a call that has ended. */
+export interface CallAnswer {
+  /** Whether the upstream may have received the call, and so may have counted it. */
+  readonly sent: boolean;
+  /** What its response says of the key; `accepted` proves it. */
+  readonly meaning: 'accepted' | 'failed' | 'forbidden' | 'other' | 'rate-limited' | 'unauthenticated';
+  /** Undefined without a response. */
+  readonly rateLimit: RateLimitNumbers | undefined;
+}
+
 /** Returns how the call of a permit ended, from its response. */
 export function callEndOf(
   permit: Permit,
-  { outcome, rateLimit, sent, status = 0 }: UpstreamAnswer<unknown>,
+  { meaning, rateLimit, sent }: CallAnswer,
   { tookMs, nowMs }: { readonly tookMs: number; readonly nowMs: number },
 ): CallEnd {
   if (!sent) return { kind: 'unused' };
   if (!rateLimit) return { kind: 'lost' };
 
-  const isUnauthenticated = outcome.kind === 'unauthenticated';
+  const isUnauthenticated = meaning === 'unauthenticated';
   // The headers for an unknown key describe no plan.
   const headers = isUnauthenticated ? undefined : headerLimits(rateLimit, nowMs);
   const response = { headers, tookMs };
 
-  const isRejected = isUnauthenticated || outcome.kind === 'forbidden';
+  const isRejected = isUnauthenticated || meaning === 'forbidden';
   const mayBeBanned = isRejected && permit.isAfter429;
-  if (outcome.kind === 'rate-limited' || mayBeBanned) {
+  if (meaning === 'rate-limited' || mayBeBanned) {
     return { kind: 'rate-limited', ...response, retryAfterMs: rateLimit.retryAfterMs ?? 0, mayBeBanned };
   }
   if (isRejected) return { kind: 'rejected', isUnauthenticated, ...response };
-  if (status >= 500) return { kind: 'failed', ...response };
-  // Reads take the 404 of a pet for its absence.
-  return { kind: 'succeeded', isProof: outcome.kind === 'ok' && status !== 404, ...response };
+  if (meaning === 'failed') return { kind: 'failed', ...response };
+  return { kind: 'succeeded', isProof: meaning === 'accepted', ...response };
 }
 
 /** Whether the store has to keep the account: made-up keys must not fill it. */

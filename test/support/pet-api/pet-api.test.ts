@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PET_STATUSES } from '../../../src/pet.ts';
+import { PET_STATUSES } from '../../../src/pets/pet.ts';
 import { createTestPetApi, startEmbedded, startGateway } from '../start-gateway.ts';
 import {
   FORBIDS,

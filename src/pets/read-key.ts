@@ -1,6 +1,6 @@
-import type { Int64 } from '../../int64.ts';
-import { PET_STATUSES } from '../../pet.ts';
-import type { Pet, PetStatus } from '../../pet.ts';
+import type { Int64 } from './int64.ts';
+import { PET_STATUSES } from './pet.ts';
+import type { Pet, PetStatus } from './pet.ts';
 
 /** The list of all pets: a complete one shows the whole store. */
 export const ALL_PETS = 'all';

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { z } from 'zod';
-import { LOG_LEVELS } from './log.ts';
-import { parsePlan } from './plan.ts';
-import type { AssumedPlan } from './plan.ts';
+import { LOG_LEVELS } from '../log.ts';
+import { parsePlan } from '../plan.ts';
+import type { AssumedPlan } from '../plan.ts';
 import { redisUrls } from './redis-urls.ts';
 
 /** The API key for all requests, or a function that returns the key of a request. */

@@ -1,7 +1,9 @@
-import type { Int64 } from '../int64.ts';
-import type { ListSize } from './cache/pet-cache.ts';
-import { ALL_PETS, LISTS, isList, isWider } from './cache/read-key.ts';
-import type { CallKey, ListName, ReadKey } from './cache/read-key.ts';
+import type { Int64 } from './int64.ts';
+import { ALL_PETS, LISTS, isList, isWider } from './read-key.ts';
+import type { CallKey, ListName, ReadKey } from './read-key.ts';
+
+/** Whether one response shows the whole list, as the last one did. */
+export type ListSize = 'large' | 'small' | 'unknown';
 
 /** A read that needs a call. */
 export interface PlannedRead {

@@ -1,29 +1,12 @@
-import { isUtf8 } from 'node:buffer';
-import { int64FromJson } from '../int64.ts';
-import type { Int64 } from '../int64.ts';
-import { bareNumber, parseLosslessJson } from '../lossless-json.ts';
-import { FILTERS, NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from '../pet.ts';
-import type { NewPet, Pet, PetFilter } from '../pet.ts';
+import { bareNumber } from '../lossless-json.ts';
+import { ContractBreach, fieldName, fieldsOf, readJson } from '../upstream/json-body.ts';
+import { int64FromJson } from './int64.ts';
+import type { Int64 } from './int64.ts';
+import { FILTERS, NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from './pet.ts';
+import type { NewPet, Pet, PetFilter } from './pet.ts';
 
 /** The largest list that the upstream returns (pet-api.md, "Page size"). */
 export const LIST_LIMIT = 100;
-
-/** A body breaks the contract. The message says which field, and what was expected: never a part of the body. */
-export class ContractBreach extends Error {
-  /** Whether another server wrote the body, such as a proxy: then every call fails alike. */
-  readonly isForeign: boolean;
-
-  constructor(problem: string, isForeign = false) {
-    super(problem);
-    this.isForeign = isForeign;
-  }
-}
-
-/** The Error body of the upstream (pet-api.md, "Error"). */
-export interface WireError {
-  readonly code: string;
-  readonly message: string;
-}
 
 export interface PetDecoders {
   /**
@@ -93,18 +76,6 @@ function isListed(value: string | undefined, wanted: string | undefined): boolea
   return wanted === undefined || value === undefined || value === wanted;
 }
 
-/** Returns the Error body, or undefined for any other body: a proxy's page, an empty response. */
-export function decodeError(body: Buffer): (WireError & { readonly status: unknown }) | undefined {
-  try {
-    const { code, message, status } = fieldsOf(readJson(body), '');
-    if (typeof code !== 'string' || typeof message !== 'string') return undefined;
-    // Cut to a readable length: clients see this text.
-    return { code: code.slice(0, 100), message: message.slice(0, 1000), status };
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns a NewPet as JSON, with each int64 as a bare number, and without the fields that it does not have. */
 export function encodeNewPet(pet: NewPet): string {
   return JSON.stringify(Object.fromEntries(NEW_PET_FIELD_NAMES.map((name) => [name, encodeField(pet, name)])));
@@ -115,27 +86,8 @@ function encodeField(pet: NewPet, name: keyof NewPet): unknown {
   return value !== undefined && NEW_PET_FIELDS[name] === 'int64' ? bareNumber(value) : value;
 }
 
-function readJson(body: Buffer): unknown {
-  if (!isUtf8(body)) throw new ContractBreach('the body: expected UTF-8', true);
-  try {
-    return parseLosslessJson(body.toString('utf8'));
-  } catch {
-    throw new ContractBreach('the body: expected JSON', true);
-  }
-}
-
-function fieldsOf(json: unknown, at: string): Readonly<Record<string, unknown>> {
-  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Record<string, unknown>;
-  throw new ContractBreach(`${at || 'the body'}: expected an object`, at === '');
-}
-
 function readInt64(value: unknown, at: string, field: string): Int64 {
   const exact = int64FromJson(value);
   if (exact === undefined) throw new ContractBreach(`${fieldName(at, field)}: expected an int64`);
   return exact;
-}
-
-/** Returns the path of a field in the body, such as `[3].categoryId`. */
-function fieldName(at: string, field: string): string {
-  return at ? `${at}.${field}` : field;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
-import type { Int64 } from '../int64.ts';
+import type { Int64 } from './int64.ts';
 import type { Log } from '../log.ts';
-import type { Pet } from '../pet.ts';
+import type { Pet } from './pet.ts';
 import type { UpstreamOutcome } from '../upstream/outcome.ts';
 
 /** When the upstream removes `GET /pets/{petId}` (pet-api.md, "Get an animal"): 5 December 2030. */

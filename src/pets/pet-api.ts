@@ -1,17 +1,17 @@
 import type { Clock } from '../clock.ts';
 import type { Events, UpstreamCallEvent } from '../events.ts';
-import type { Int64 } from '../int64.ts';
+import type { Int64 } from './int64.ts';
 import { OnceLog } from '../log.ts';
 import type { Log } from '../log.ts';
-import { FILTERS } from '../pet.ts';
-import type { NewPet, Pet, PetFilter, PetStatus } from '../pet.ts';
+import { FILTERS } from './pet.ts';
+import type { NewPet, Pet, PetFilter, PetStatus } from './pet.ts';
 import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
-import type { Transport, TransportRequest } from './http-transport.ts';
-import { failureOf, outcomeOf } from './outcome.ts';
-import type { Expected, UpstreamAnswer, UpstreamOutcome } from './outcome.ts';
-import { readRateLimitHeaders } from './rate-limit-headers.ts';
-import { UpstreamLog } from './upstream-log.ts';
+import type { Transport, TransportRequest } from '../upstream/http-transport.ts';
+import { failureOf, outcomeOf, failureDetails, meaningOf } from '../upstream/outcome.ts';
+import type { Expected, UpstreamAnswer, UpstreamOutcome } from '../upstream/outcome.ts';
+import { readRateLimitHeaders } from '../upstream/rate-limit-headers.ts';
+import { UpstreamLog } from '../upstream/upstream-log.ts';
 import { LIST_LIMIT, createPetDecoders, encodeNewPet } from './wire.ts';
 import type { PetDecoders } from './wire.ts';
 
@@ -142,9 +142,12 @@ export class PetApi {
 
     const isFailure = result.kind === 'failure';
     const head = isFailure ? result.head : result;
+    const outcome = isFailure ? failureOf(result) : this.#checkBasePath(result.status, outcomeOf(result, exchange));
     return {
-      outcome: isFailure ? failureOf(result) : this.#checkBasePath(result.status, outcomeOf(result, exchange)),
+      outcome,
       sent: !isFailure || result.sent,
+      meaning: meaningOf(outcome, head?.status),
+      failure: outcome.kind === 'ok' ? undefined : failureDetails(outcome),
       status: head?.status,
       rateLimit: head && readRateLimitHeaders(head.headers, clock.now()),
     };

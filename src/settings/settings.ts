@@ -1,15 +1,15 @@
 import { checkSettings } from './check-settings.ts';
 import type { Inputs, Outputs, SettingTable } from './check-settings.ts';
-import { systemClock } from './clock.ts';
-import type { Clock } from './clock.ts';
-import { silentLog } from './log.ts';
-import type { Log } from './log.ts';
+import { systemClock } from '../clock.ts';
+import type { Clock } from '../clock.ts';
+import { silentLog } from '../log.ts';
+import type { Log } from '../log.ts';
 import { boolean, file, functions, headerName, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
 import { path, plan, redisUrl, secret, serverKey, url } from './setting-shapes.ts';
 // oxlint-disable-next-line no-restricted-imports -- types, of options that only tests use
-import type { RedisConnection } from './store/redis.ts';
+import type { RedisConnection } from '../store/redis.ts';
 // oxlint-disable-next-line no-restricted-imports -- the same
-import type { UpstreamDispatcher } from './upstream/http-transport.ts';
+import type { UpstreamDispatcher } from '../upstream/http-transport.ts';
 
 /** Every option of `createGateway`: its type, bounds and default, and how the program takes it. */
 export const OPTIONS = {

@@ -1,6 +1,6 @@
-import type { Int64 } from '../../int64.ts';
-import { isSamePet } from '../../pet.ts';
-import type { Pet } from '../../pet.ts';
+import type { Int64 } from './int64.ts';
+import { isSamePet } from './pet.ts';
+import type { Pet } from './pet.ts';
 import { ALL_PETS, isList, narrowerLists } from './read-key.ts';
 import type { ListName, ReadKey } from './read-key.ts';
 

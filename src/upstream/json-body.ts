@@ -1,0 +1,57 @@
+import { isUtf8 } from 'node:buffer';
+import { parseLosslessJson } from '../lossless-json.ts';
+
+/** A body breaks the contract. The message says which field, and what was expected: never a part of the body. */
+export class ContractBreach extends Error {
+  /** Whether another server wrote the body, such as a proxy: then every call fails alike. */
+  readonly isForeign: boolean;
+
+  constructor(problem: string, isForeign = false) {
+    super(problem);
+    this.isForeign = isForeign;
+  }
+}
+
+/** The Error body of the upstream (pet-api.md, "Error"). */
+export interface WireError {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Returns the Error body, or undefined for any other body: a proxy's page, an empty response. */
+export function decodeError(body: Buffer): (WireError & { readonly status: unknown }) | undefined {
+  try {
+    const { code, message, status } = fieldsOf(readJson(body), '');
+    if (typeof code !== 'string' || typeof message !== 'string') return undefined;
+    // Cut to a readable length: clients see this text.
+    return { code: code.slice(0, 100), message: message.slice(0, 1000), status };
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws ContractBreach */
+export function readJson(body: Buffer): unknown {
+  if (!isUtf8(body)) throw new ContractBreach('the body: expected UTF-8', true);
+  try {
+    return parseLosslessJson(body.toString('utf8'));
+  } catch {
+    throw new ContractBreach('the body: expected JSON', true);
+  }
+}
+
+/**
+ * Returns the members of a JSON object.
+ *
+ * @param at its path in the body; '' for the body itself.
+ * @throws ContractBreach
+ */
+export function fieldsOf(json: unknown, at: string): Readonly<Record<string, unknown>> {
+  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Record<string, unknown>;
+  throw new ContractBreach(`${at || 'the body'}: expected an object`, at === '');
+}
+
+/** Returns the path of a field in the body, such as `[3].categoryId`. */
+export function fieldName(at: string, field: string): string {
+  return at ? `${at}.${field}` : field;
+}
