@@ -99,8 +99,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'any-response-proves',
     rule: 'only a pet or a list of pets proves a key',
-    from: "isProof: outcome.kind === 'ok' && status !== 404",
-    to: 'isProof: true',
+    from: "return kind === 'ok' ? 'accepted' : 'other';",
+    to: "return 'accepted';",
   },
   {
     name: 'unproven-without-end',
@@ -219,8 +219,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'ban-rejects-key',
     rule: 'a 401 right after a 429 does not reject the key',
-    from: "else if (outcome.kind === 'unauthenticated' && !mayBeBanned)",
-    to: "else if (outcome.kind === 'unauthenticated')",
+    from: "else if (meaning === 'unauthenticated' && !mayBeBanned)",
+    to: "else if (meaning === 'unauthenticated')",
   },
 ];
 
