@@ -17,7 +17,7 @@ interface PetReadsOptions {
 }
 
 /** What of a request decides how its reads are served. */
-type ReadTerms = Pick<RequestTerms, 'freshness' | 'visitor'>;
+type ReadTerms = Pick<RequestTerms, 'freshness' | 'isBackground' | 'visitor'>;
 type Results = Map<ReadKey, ReadResult>;
 
 /** All reads of one caller: the cache serves what it can, the rest waits together for as few calls as possible. */

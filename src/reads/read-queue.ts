@@ -65,7 +65,7 @@ export class ReadQueue implements LineReads {
    */
   whyNotRefresh(
     key: ReadKey,
-    { freshness, visitor }: Pick<RequestTerms, 'freshness' | 'visitor'>,
+    { freshness, isBackground, visitor }: Pick<RequestTerms, 'freshness' | 'isBackground' | 'visitor'>,
     more: number,
   ): StaleReason | undefined {
     const { failedCalls, line } = this.#options;
@@ -80,7 +80,7 @@ export class ReadQueue implements LineReads {
     if (!freshness.mayServeStaleToSaveCalls) return undefined;
 
     // 3. The line decides about any other call.
-    return line.whyNotRefresh({ visitor }, { more, needsBudget: !this.#pending.has(key) });
+    return line.whyNotRefresh({ isBackground, visitor }, { more, needsBudget: !this.#pending.has(key) });
   }
 
   /** Takes a snapshot that another replica has called for: the reads that it answers need no call. */

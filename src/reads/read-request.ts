@@ -18,6 +18,8 @@ export interface RequestTerms {
   readonly trace: TraceContext | undefined;
   /** Whose share of the quota pays for its calls. */
   readonly visitor: Visitor;
+  /** Whether its calls yield to all others of the key. */
+  readonly isBackground: boolean;
 }
 
 export interface ReadRequest extends RequestTerms {

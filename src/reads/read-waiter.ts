@@ -42,6 +42,10 @@ export class ReadWaiter implements LineClaim {
     return this.request.visitor;
   }
 
+  get isBackground(): boolean {
+    return this.request.isBackground;
+  }
+
   get deadlineMs(): number {
     return this.request.deadlineMs;
   }

@@ -64,6 +64,11 @@ export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
    * Default: none, or with the option `visitorHeader`, one visitor for all operations without it.
    */
   readonly visitor?: string | null | undefined;
+  /**
+   * Whether its calls yield to all others of the API key: each minute and day they leave a reserve. `Priority: u=7` in a request.
+   * Default false.
+   */
+  readonly background?: boolean | null | undefined;
   /** How long it may wait for the quota, in milliseconds. Default and maximum: the gateway's `maxWaitMs`. */
   readonly waitMs?: number | null | undefined;
   /** Aborts the operation: reads and writes that still wait make no call. A write that was sent may have happened. */

@@ -37,7 +37,7 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
   }
 
   function withKey({ id, request, span }: Parameters<RequestReader>[0], apiKey: string | PetqlError): RequestContext {
-    const { waitMs = maxWaitMs, cacheControl, dryRun } = request.inProcess ?? readHeaders(request);
+    const { waitMs = maxWaitMs, cacheControl, dryRun, isBackground } = request.inProcess ?? readHeaders(request);
     const terms = {
       id,
       trace: span?.trace,
@@ -45,20 +45,25 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
       deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),
       signal: () => request.signal(),
       visitor: visitorOf(request, visitorHeader),
+      isBackground,
     };
     return new RequestContext({ callers, apiKey, terms, isDryRun: dryRun });
   }
 
-  function readHeaders({ headers }: HttpRequest): Pick<InProcessOptions, 'cacheControl' | 'dryRun' | 'waitMs'> {
+  function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey' | 'visitor'> {
     const isHonored = petApiKey === undefined || allowClientCacheControl;
     const dryRun = headers['petql-dry-run'];
     return {
       waitMs: preferredWaitMs(headers['prefer']),
       cacheControl: isHonored ? headers['cache-control'] : undefined,
       dryRun: dryRun !== undefined && dryRun.trim() !== '0',
+      isBackground: LOWEST_URGENCY.test(headers['priority'] ?? ''),
     };
   }
 }
+
+/** `Priority: u=7` is background (RFC 9218, section 4.1). Clients can only lower themselves. */
+const LOWEST_URGENCY = /(?:^|,)\s*u\s*=\s*7\s*(?:$|[,;])/;
 
 /** `Prefer: wait=5`, in seconds (RFC 7240, section 4.3). */
 function preferredWaitMs(prefer: string | undefined): number | undefined {

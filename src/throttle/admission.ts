@@ -9,6 +9,8 @@ export interface Claim {
   readonly deadlineMs: number;
   /** Whether cached data would do: then it waits for nothing. */
   readonly isRefresh: boolean;
+  /** Whether it yields to all others. */
+  readonly isBackground: boolean;
 }
 
 /** A call that stands in the line of one API key. */
@@ -22,7 +24,7 @@ export interface WantedCall<Of extends Claim = Claim> {
 /** The call is not sent: it would be too late, or others have used what there is. */
 export interface Refuse {
   readonly kind: 'refuse';
-  readonly reason: 'late' | 'plan' | 'stopping' | 'visitor-share';
+  readonly reason: 'background' | 'late' | 'plan' | 'stopping' | 'visitor-share';
   /** Until the plan has room for it, with all that were refused before it. */
   readonly wait: Wait;
 }
@@ -61,6 +63,8 @@ export interface View {
   readonly promised: number;
   /** Returns the minimum wait of a call without a permit that has `ahead` such calls before it. */
   waitOf(ahead: number): Wait;
+  /** Returns the minimum wait of a background call for what it leaves to others; its own permit is used already. */
+  reserveWaitOf(ahead: number): Wait;
   /** Whether a visitor that pays for `own` calls before this one may pay for it too. */
   hasShare(visitor: Visitor, own: number, ahead: number): boolean;
   /** Returns the minimum time until it may. */
@@ -114,7 +118,7 @@ export function admitAll<Of extends Claim, Call extends WantedCall<Of>>(
  * its last claim.
  */
 export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before: Before): Admission<Of> {
-  const place = placeOf(view, before);
+  const place = placeOf(view, before, isBackground(call));
   const ended = new Map<Of, Ending>();
 
   // 1. The quota ends claims that would wait too long.
@@ -125,7 +129,10 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
   const staying = ended.size === 0 ? call.claims : call.claims.filter((claim) => !ended.has(claim));
   if (staying.length === 0) return { verdict: endOf(ended), payer: undefined, ended };
 
-  // 2. A visitor that has a share pays for all.
+  // 2. What is left is for others.
+  if (place.isHeldBack) return { verdict: { kind: 'wait', wait: place.wait }, payer: undefined, ended };
+
+  // 3. A visitor that has a share pays for all.
   const own = (visitor: Visitor) => before.paidBy.get(visitor) ?? 0;
   const payer = staying.find(({ visitor }) => view.hasShare(visitor, own(visitor), place.ahead));
   if (!payer) {
@@ -134,7 +141,7 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
     return { verdict: endOf(ended), payer, ended };
   }
 
-  // 3. A call that only refreshes needs a token.
+  // 4. A call that only refreshes needs a token.
   if (call.needsBudget && !view.hasRefreshToken(payer.visitor, own(payer.visitor), before.calls)) {
     for (const claim of staying) ended.set(claim, { kind: 'serve-stale', reason: 'SAVING_QUOTA' });
     return { verdict: endOf(ended), payer: undefined, ended };
@@ -155,10 +162,18 @@ export function stepBehind(before: Before, { verdict, payer }: Admission): Befor
   return { ...before, calls, paidBy };
 }
 
+/** Whether a call is for background work alone: it stands behind all others. */
+export function isBackground({ claims }: WantedCall): boolean {
+  return claims.every((claim) => claim.isBackground);
+}
+
 /** Where a call stands. */
 interface Place {
-  /** Calls before it that have no permit either; below 0 where it has one. */
+  /** Calls before it that have no permit either; below 0 where there is one for it. */
   readonly ahead: number;
+  readonly hasPermit: boolean;
+  /** Whether it waits for the reserve, and so takes no permit. */
+  readonly isHeldBack: boolean;
   readonly wait: Wait;
   readonly mayGo: boolean;
   readonly hasSlot: boolean;
@@ -168,12 +183,17 @@ interface Place {
 
 const NO_WAIT: Wait = { waitMs: 0, window: undefined };
 
-function placeOf(view: View, before: Before): Place {
+function placeOf(view: View, before: Before, isForBackground: boolean): Place {
   const ahead = before.calls - view.permits;
-  const wait = ahead < 0 ? NO_WAIT : view.waitOf(ahead);
+  const quotaWait = ahead < 0 ? NO_WAIT : view.waitOf(ahead);
+  const reserveWait = isForBackground ? view.reserveWaitOf(ahead) : NO_WAIT;
+  const isHeldBack = reserveWait.waitMs > quotaWait.waitMs;
+  const wait = isHeldBack ? reserveWait : quotaWait;
   const hasSlot = ahead < 0 || before.calls < view.slots;
   return {
     ahead,
+    hasPermit: ahead < 0 && !isHeldBack,
+    isHeldBack,
     wait,
     hasSlot,
     mayGo: hasSlot && wait.waitMs === 0,
@@ -188,7 +208,7 @@ function placeOf(view: View, before: Before): Place {
 function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place): Ending | undefined {
   const { wait, mayGo } = place;
   if (view.isStopping) return { kind: 'refuse', reason: 'stopping', wait };
-  if (place.ahead < 0) return undefined;
+  if (place.hasPermit) return undefined;
 
   // A refresh waits for no quota, no call in flight and no probe; once in the line, it waits for a look at the account.
   if (claim.isRefresh) {
@@ -200,6 +220,7 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
   const isLate = view.nowMs >= lateAtMs(claim, mayGo);
   const isHopeless = !view.isOld && wait.waitMs > 0 && view.nowMs + wait.waitMs > claim.deadlineMs;
   if (!isLate && !isHopeless) return undefined;
+  if (place.isHeldBack) return { kind: 'refuse', reason: 'background', wait };
   if (wait.waitMs > 0) return { kind: 'refuse', reason: 'plan', wait: place.returnWait() };
   return { kind: 'refuse', reason: 'late', wait };
 }

@@ -1,7 +1,7 @@
 import type { KeyLog } from '../log.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Wait } from './account/wait.ts';
-import { admit, admitAll, lateAtMs } from './admission.ts';
+import { admit, admitAll, isBackground, lateAtMs } from './admission.ts';
 import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.ts';
 import { CallRunner } from './call-runner.ts';
 import type { CallRunnerOptions } from './call-runner.ts';
@@ -29,7 +29,8 @@ interface Walk {
 const MAX_WAITING_WRITES = 1_000;
 
 /**
- * The calls that one API key wants, in one line: writes in order of arrival, then what the planner wants for the reads.
+ * The calls that one API key wants, in one line: writes in order of arrival, then what the planner wants for the reads, then those
+ * for background work.
  *
  * 1. `change` follows every event: once a turn of the event loop, for all changes in it, the line is reviewed.
  * 2. A review asks `admitAll` for the verdict about each call, ends the claims that are refused or served stale, and takes permits
@@ -100,21 +101,21 @@ export class CallLine {
    * @param needsBudget false where a read that waits pays for the call already.
    */
   whyNotRefresh(
-    { visitor }: Pick<Claim, 'visitor'>,
+    { visitor, ...terms }: Pick<Claim, 'isBackground' | 'visitor'>,
     { more, needsBudget }: { readonly more: number; readonly needsBudget: boolean },
   ): ServeStale['reason'] | undefined {
     const payer = needsBudget ? visitor : undefined;
-    const claim: Claim = { visitor: payer, deadlineMs: Infinity, isRefresh: true };
+    const claim: Claim = { ...terms, visitor: payer, deadlineMs: Infinity, isRefresh: true };
     const { verdict } = admit({ claims: [claim], needsBudget }, this.#view(), this.#behind(more, payer));
     if (verdict.kind === 'serve-stale') return verdict.reason;
     return verdict.kind === 'wait' ? 'QUOTA_EXHAUSTED' : undefined;
   }
 
   /** Returns how long the last of so many more calls of a request would wait, or be told to wait. */
-  expectedWait(calls: number, { visitor, deadlineMs }: Pick<Claim, 'deadlineMs' | 'visitor'>): Wait {
+  expectedWait(calls: number, terms: Omit<Claim, 'isRefresh'>): Wait {
     if (calls === 0) return { waitMs: 0, window: undefined };
-    const claim: Claim = { visitor, deadlineMs, isRefresh: false };
-    const { verdict } = admit({ claims: [claim] }, this.#view(), this.#behind(calls - 1, visitor));
+    const claim: Claim = { ...terms, isRefresh: false };
+    const { verdict } = admit({ claims: [claim] }, this.#view(), this.#behind(calls - 1, terms.visitor));
     return verdict.kind === 'wait' || verdict.kind === 'refuse' ? verdict.wait : { waitMs: 0, window: undefined };
   }
 
@@ -237,7 +238,9 @@ export class CallLine {
   #walk(): Walk {
     if (this.#walked) return this.#walked;
     const view = this.#view();
-    const line: LineCall[] = [...this.#writes, ...(this.#reads?.calls() ?? [])];
+    const wanted: LineCall[] = [...this.#writes, ...(this.#reads?.calls() ?? [])];
+    const yielding = wanted.filter(isBackground);
+    const line = yielding.length === 0 ? wanted : [...wanted.filter((call) => !isBackground(call)), ...yielding];
     this.#walked = { view, ...admitAll<LineClaim, LineCall>(line, view) };
     return this.#walked;
   }
@@ -304,11 +307,12 @@ export class CallLine {
     this.change();
   }
 
-  /** Reviews the line when the next claim is late. */
+  /** Reviews the line when the next claim is late, or when there may be a call for background work. */
   #scheduleLate(admissions: Walk['admissions']): void {
     const nowMs = this.#options.clock.elapsed();
     let nextMs = Infinity;
-    for (const [{ claims }, { verdict }] of admissions) {
+    for (const [{ claims }, { payer, verdict }] of admissions) {
+      if (verdict.kind === 'wait' && !payer) nextMs = Math.min(nextMs, nowMs + verdict.wait.waitMs);
       for (const claim of claims) {
         const atMs = lateAtMs(claim, verdict.kind === 'go');
         if (atMs > nowMs) nextMs = Math.min(nextMs, atMs);

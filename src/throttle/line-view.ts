@@ -5,6 +5,10 @@ import type { View } from './admission.ts';
 import type { RefreshBudget } from './refresh-budget.ts';
 import type { Visitor, VisitorCalls } from './visitor-calls.ts';
 
+/** Background calls leave these parts of the windows to others. */
+const MINUTE_RESERVE = 0.5;
+const DAY_RESERVE = 0.2;
+
 /** What a key's quota is made of. */
 export interface KeyQuota {
   readonly apiKey: string;
@@ -68,6 +72,14 @@ export class LineView implements View {
 
   waitOf(ahead: number): Wait {
     return this.#quota.accounts.waitOf(this.#quota.apiKey, ahead);
+  }
+
+  reserveWaitOf(ahead: number): Wait {
+    const state = this.quotaState;
+    if (!state) return { waitMs: 0, window: undefined };
+    const minuteMs = state.countedWaitMs('minute', Math.floor(state.minute.limit * MINUTE_RESERVE) + ahead);
+    const dayMs = state.countedWaitMs('day', Math.floor(state.day.limit * DAY_RESERVE) + ahead);
+    return dayMs > minuteMs ? { waitMs: dayMs, window: 'DAY' } : { waitMs: minuteMs, window: 'MINUTE' };
   }
 
   hasShare(visitor: Visitor, own: number, ahead: number): boolean {

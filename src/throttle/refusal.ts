@@ -9,7 +9,7 @@ export interface Refusal {
    * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: too
    * many wait; `late`: the deadline passed, and not for the plan.
    */
-  readonly reason: 'aborted' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping' | 'visitor-share';
+  readonly reason: 'aborted' | 'background' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping' | 'visitor-share';
   readonly window: 'DAY' | 'MINUTE';
   /** Returns the client's error, which says when to retry. A request with no-cache has one more way out. */
   readonly error: (hasNoCache?: boolean) => PetqlError;
@@ -22,6 +22,7 @@ export type GivenReason = Exclude<Refusal['reason'], 'banned'>;
 const SOON_MS = 1_000;
 
 const WHY_REFUSED = {
+  background: 'Background operations leave half of each minute and a fifth of the day to others',
   aborted: 'The request was aborted before its call was sent',
   banned: MAY_BE_BANNED,
   crowded: 'Too many calls of this API key wait, and nothing was sent',

@@ -9,6 +9,7 @@ export interface WriteCall {
   readonly requestId: string;
   readonly told: ToldTime;
   readonly visitor: Visitor;
+  readonly isBackground: boolean;
   /** By `clock.elapsed()`. */
   readonly deadlineMs: number;
   /** Aborts the wait. */
@@ -45,6 +46,10 @@ export class WaitingWrite implements LineCall<WaitingWrite>, LineClaim {
 
   get visitor(): Visitor {
     return this.#call.visitor;
+  }
+
+  get isBackground(): boolean {
+    return this.#call.isBackground;
   }
 
   get deadlineMs(): number {

@@ -112,7 +112,7 @@ export class WriteSender {
   /** Makes one try. Rejects where it is not sent. */
   async #sendInLine<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
     const { clock, line } = this.#options;
-    const { id, told, visitor, deadlineMs } = request;
+    const { id, told, visitor, isBackground, deadlineMs } = request;
     const startedAtMs = clock.elapsed();
     let answer: UpstreamAnswer<T> | undefined;
     const refusal = await line.write({
@@ -120,6 +120,7 @@ export class WriteSender {
       requestId: id,
       told,
       visitor,
+      isBackground,
       deadlineMs,
       signal: request.signal(),
       send: async () => {

@@ -72,6 +72,8 @@ export interface OperationOptions {
   readonly signal?: AbortSignal;
   /** The end user behind the key. */
   readonly visitor?: string;
+  /** Whether it yields to all others. */
+  readonly background?: boolean;
   readonly cacheControl?: string;
   readonly variables?: Record<string, unknown>;
 }

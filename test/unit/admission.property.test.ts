@@ -39,6 +39,7 @@ const claim = fc.record<Claim>({
   visitor: fc.constantFrom(...VISITORS),
   deadlineMs: fc.constantFrom(-2_000, -500, -50, 400, 10_000, 70_000, 200_000).map((ms) => NOW_MS + ms),
   isRefresh: fc.constantFrom(false, false, true),
+  isBackground: fc.constant(false),
 });
 const lines = fc.array(
   fc.array(claim, { minLength: 1, maxLength: 3 }).map((claims): WantedCall => ({ claims })),
@@ -57,6 +58,7 @@ function viewOf(key: Key): View {
       return { waitMs, window: waitMs > 0 ? 'MINUTE' : undefined };
     },
     hasShare: (visitor, own, ahead) => mayPay(visitor === undefined ? 0 : (used[visitor] ?? 0) + own, left - ahead),
+    reserveWaitOf: () => ({ waitMs: 0, window: undefined }),
     shareWaitOf: () => ({ waitMs: MINUTE_MS, window: 'MINUTE' }),
     hasRefreshToken: () => true,
   };
@@ -162,7 +164,7 @@ describe('the line of calls', () => {
   test('tells as many refused calls to return in each minute as it has room for', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 8 }), (count, limit) => {
-        const hurried = { visitor: undefined, deadlineMs: NOW_MS + 400, isRefresh: false };
+        const hurried = { visitor: undefined, deadlineMs: NOW_MS + 400, isRefresh: false, isBackground: false };
         const key: Key = { left: 0, limit, resetMs: 20_000, permits: 0, slots: 50, promised: 0, ...NORMAL };
         const { all } = decide(
           Array.from({ length: count }, () => ({ claims: [{ ...hurried }] })),
@@ -180,7 +182,9 @@ describe('the line of calls', () => {
   test.each([1, 2, 3, 5])('gives %i greedy visitors equal shares, and leaves the next one as much', (greedy) => {
     const left = 60;
     const calls = Array.from({ length: 60 * greedy }, (_, index) => ({
-      claims: [{ visitor: `greedy ${index % greedy}`, deadlineMs: NOW_MS + 400, isRefresh: false }],
+      claims: [
+        { visitor: `greedy ${index % greedy}`, deadlineMs: NOW_MS + 400, isRefresh: false, isBackground: false },
+      ],
     }));
     const key: Key = { left, limit: left, resetMs: 20_000, permits: 0, slots: 600, promised: 0, ...NORMAL };
     const { after } = decide(calls, key);

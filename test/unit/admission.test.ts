@@ -15,6 +15,7 @@ const VIEW: View = {
   slots: 50,
   promised: 0,
   waitOf: () => NONE,
+  reserveWaitOf: () => NONE,
   hasShare: () => true,
   shareWaitOf: () => ({ waitMs: 40_000, window: 'MINUTE' }),
   hasRefreshToken: () => true,
@@ -27,9 +28,16 @@ const MINUTE_EXHAUSTED: Partial<View> = {
 const DAY_EXHAUSTED: Partial<View> = { waitOf: () => ({ waitMs: 3_600_000, window: 'DAY' }) };
 const PAUSED: Partial<View> = { isAfter429: true, waitOf: () => ({ waitMs: 20_000, window: 'MINUTE' }) };
 
-const waiting = (waitMs: number): Claim => ({ visitor: undefined, deadlineMs: NOW_MS + waitMs, isRefresh: false });
+const waiting = (waitMs: number): Claim => ({
+  visitor: undefined,
+  deadlineMs: NOW_MS + waitMs,
+  isRefresh: false,
+  isBackground: false,
+});
 const READ = waiting(10_000);
 const PATIENT = waiting(90_000);
+const BACKGROUND: Claim = { ...READ, isBackground: true };
+const RESERVED: Partial<View> = { reserveWaitOf: () => ({ waitMs: 5_000, window: 'MINUTE' }) };
 const REFRESH: Claim = { ...READ, isRefresh: true };
 const GREEDY: Claim = { ...READ, visitor: 'greedy' };
 const HONEST: Claim = { ...READ, visitor: 'honest' };
@@ -183,6 +191,26 @@ test.each<Situation>([
     claims: [GREEDY],
     view: { hasShare: () => false, isOld: true },
     verdict: 'look',
+  },
+  { what: 'background work while there is more than the reserve', claims: [BACKGROUND], verdict: 'go' },
+  { what: 'background work at the reserve', claims: [BACKGROUND], view: RESERVED, verdict: 'wait 5 s' },
+  {
+    what: 'the same, though a permit is left over',
+    claims: [BACKGROUND],
+    view: { ...RESERVED, permits: 1 },
+    verdict: 'wait 5 s',
+  },
+  {
+    what: 'background work that cannot wait for the reserve',
+    claims: [{ ...BACKGROUND, deadlineMs: NOW_MS + 1_000 }],
+    view: RESERVED,
+    verdict: 'refuse background MINUTE 5 s',
+  },
+  {
+    what: 'background work that a read of somebody else needs too',
+    claims: [BACKGROUND, READ],
+    view: RESERVED,
+    verdict: 'go',
   },
   {
     what: 'a read of two visitors, of whom one has a share',

@@ -29,6 +29,7 @@ export interface InProcessOptions {
   readonly cacheControl: string | undefined;
   readonly dryRun: boolean;
   /** The end user that shares the API key with others. */
+  readonly isBackground: boolean;
   readonly visitor: string | undefined;
 }
 

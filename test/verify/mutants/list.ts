@@ -193,6 +193,18 @@ const throttle: readonly Mutant[] = [
     to: 'const waitMs = Math.max(opensInMs, minuteMs);',
   },
   {
+    name: 'background-takes-all',
+    rule: 'background calls leave a reserve to others',
+    from: 'const isHeldBack = reserveWait.waitMs > quotaWait.waitMs;',
+    to: 'const isHeldBack = false;',
+  },
+  {
+    name: 'background-first',
+    rule: 'background calls stand behind all others',
+    from: '[...wanted.filter((call) => !isBackground(call)), ...yielding]',
+    to: '[...yielding, ...wanted.filter((call) => !isBackground(call))]',
+  },
+  {
     name: 'reads-first',
     rule: 'writes go before reads',
     from: '[...this.#writes, ...(this.#reads?.calls() ?? [])]',
