@@ -1,6 +1,7 @@
 import './node-version.ts';
 
 export type { Clock } from './clock.ts';
+export type { Usage } from './caller/usage.ts';
 export type { ErrorCode } from './errors.ts';
 export { createGateway } from './gateway.ts';
 export type { Gateway } from './gateway.ts';
@@ -8,6 +9,7 @@ export type { GatewayOptions } from './settings/settings.ts';
 export type { PlanText, ServerKey } from './settings/setting-shapes.ts';
 export type { Log } from './log.ts';
 export type {
+  DryRun,
   Execute,
   Operation,
   OperationDocument,

@@ -23,6 +23,17 @@ export interface OperationError extends GraphQLFormattedError {
     readonly code: ErrorCode;
     /** When another attempt can succeed, in milliseconds. */
     readonly retryAfterMs?: number;
+    /** The same as an ISO 8601 time. */
+    readonly retryAt?: string;
+    /** The window of the quota that causes the wait. */
+    readonly window?: 'DAY' | 'MINUTE';
+    /** The argument that is wrong, such as `input.name`. */
+    readonly argument?: string;
+    /** The response of the pet API, as far as there was one. */
+    readonly upstream?: { readonly status?: number; readonly code?: string };
+    /** The limit that is exceeded, and its value. */
+    readonly limit?: string;
+    readonly max?: number;
     readonly [detail: string]: unknown;
   };
 }

@@ -1,7 +1,7 @@
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { parse, printSchema } from 'graphql';
 import { createGateway } from 'petql';
-import type { ErrorCode, Gateway, GatewayOptions, Log, OperationResult } from 'petql';
+import type { DryRun, ErrorCode, Gateway, GatewayOptions, Log, OperationResult, Usage } from 'petql';
 
 interface Data {
   pet: { id: string; name: string } | null;
@@ -28,6 +28,12 @@ const usage: readonly (number | string | undefined)[] = [upstreamCalls, oldestAg
 const name: string | undefined = data?.pet?.name;
 const codes: readonly ErrorCode[] = (errors ?? []).map(({ extensions: { code } }) => code);
 const retryAfterMs: number | undefined = errors?.[0]?.extensions.retryAfterMs;
+const retryAt: string | undefined = errors?.[0]?.extensions.retryAt;
+const window: 'DAY' | 'MINUTE' | undefined = errors?.[0]?.extensions.window;
+const { argument, upstream, limit, max } = errors?.[0]?.extensions ?? {};
+const details: readonly (number | string | undefined)[] = [argument, upstream?.status, upstream?.code, limit, max];
+const cost: DryRun | undefined = dryRun;
+const whole: Usage | undefined = extensions?.petql;
 const ids: string[] | undefined = (await gateway.execute({ document: LIST })).data?.pets?.map(({ id }) => id);
 const anything: Record<string, unknown> | null | undefined = (await gateway.execute({ document: '{ pets { id } }' }))
   .data;
@@ -48,4 +54,4 @@ createGateway({});
 // @ts-expect-error -- this is no document
 await gateway.execute({ document: { query: '{ pets { id } }' } });
 
-export { anything, codes, ids, name, retryAfterMs, sdl, usage };
+export { anything, codes, cost, details, ids, name, retryAfterMs, retryAt, sdl, usage, whole, window };
