@@ -2,6 +2,7 @@ import { OTHER_WINDOW, contradicts, windowOfHeaders } from './limits.ts';
 import type { AccountRules } from './limits.ts';
 import {
   MAX_PAUSE_MS,
+  MAX_PROBE_PAUSE_MS,
   WINDOWS,
   WINDOW_NAMES,
   add,
@@ -73,8 +74,6 @@ const MAX_BACKOFF_MS = 900_000;
 const MIN_BAN_MS = 60_000;
 const MAX_BAN_MS = 3_600_000;
 const AFTER_LOST_PROBE_MS = 1_000;
-/** A failed probe says less than a 429, so the pause after it is shorter. */
-const MAX_FAILED_PROBE_PAUSE_MS = 120_000;
 
 /** @param isHalfOpen whether unknown calls may have been made before; the first call is a probe then. */
 export function newAccount(epoch: string, isHalfOpen: boolean): Account {
@@ -164,7 +163,12 @@ export function refund(account: Account, permit: Permit): void {
 
 /** Leaves the permit to the end of its lease: without a response, the upstream may still count the call. */
 export function lose(account: Account, permit: Permit, { nowMs }: Pick<Moment, 'nowMs'>): void {
-  if (permit.isProbe) account.pause.probeUntilMs = nowMs + AFTER_LOST_PROBE_MS;
+  if (permit.isProbe) {
+    const { pause } = account;
+    const lost = pause.lostProbes ?? 0;
+    pause.probeUntilMs = nowMs + Math.min(AFTER_LOST_PROBE_MS * 2 ** lost, MAX_PROBE_PAUSE_MS);
+    pause.lostProbes = lost + 1;
+  }
   pauseAgain(account, permit, nowMs);
 }
 
@@ -191,6 +195,12 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
   settle(account, permit, response, moment);
   const { nowMs, rules } = moment;
   const { pause } = account;
+
+  // What looked like a minute is none.
+  if (account.minuteGuess && account.minuteGuess.limit === account.minute.limit) {
+    account.minute.limit = undefined;
+    account.minuteGuess = undefined;
+  }
 
   // A call that was granted before the last incident belongs to it.
   const isEcho = permit.grantedAtMs <= pause.incidentAtMs;
@@ -219,7 +229,7 @@ function pauseAgain(account: Account, permit: Permit, nowMs: number): void {
   const isOver = pause.incidents === 0 || permit.grantedAtMs <= pause.incidentAtMs;
   if (!permit.isAfter429 || isOver) return;
 
-  const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** pause.incidents + SECOND_MS, MAX_FAILED_PROBE_PAUSE_MS);
+  const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** pause.incidents + SECOND_MS, MAX_PROBE_PAUSE_MS);
   pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);
   pause.probeUntilMs = 0;
   Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs });
@@ -244,13 +254,13 @@ export function settle(account: Account, permit: Permit, response: CallResponse,
     add(account[name], slotFor(name, nowMs), 1);
   }
 
-  if (permit.isProbe) account.pause.probeUntilMs = 0;
+  if (permit.isProbe) Object.assign(account.pause, { probeUntilMs: 0, lostProbes: undefined });
   correct(account, permit, response, moment);
 }
 
 function correct(account: Account, permit: Permit, { headers, tookMs }: CallResponse, { nowMs, rules }: Moment): void {
   if (!headers) return;
-  const { name, isCertain } = windowOfHeaders(headers, permit, account, rules);
+  const { name, isCertain, minuteGuess } = windowOfHeaders(headers, permit, account, rules);
   const window = account[name];
   const { reset } = headers;
 
@@ -268,6 +278,8 @@ function correct(account: Account, permit: Permit, { headers, tookMs }: CallResp
   if (contradicts(name, headers.limit, other.limit)) other.limit = undefined;
   window.limit = headers.limit;
   if (isCertain) account.isPlanKnown = true;
+  if (minuteGuess) account.minuteGuess = minuteGuess;
+  else if (isCertain && name === 'minute') account.minuteGuess = undefined;
 
   // 4. The count moves between the bounds of the header (invariant 2).
   const used = Math.max(0, headers.limit - headers.remaining);

@@ -40,6 +40,8 @@ export const ACCOUNT = z.object({
   configured: z.object({ perMinute: count, perDay: count, startedAtMs: time }).optional(),
   /** Whether a header has named the plan, rather than a guess. */
   isPlanKnown: z.boolean(),
+  /** A limit that one call's headers made look like a minute's, and their reset; until another reset proves it. */
+  minuteGuess: z.object({ limit: count, resetId: z.number() }).optional(),
   /** Successes with rate-limit headers since some time in the last twelve hours: a day cannot have counted fewer. */
   successes: z.object({ count, sinceMs: time }),
   pause: z.object({
@@ -48,6 +50,8 @@ export const ACCOUNT = z.object({
     untilMs: time,
     /** Until when a probe is under way. */
     probeUntilMs: time,
+    /** Probes in a row that got no response. */
+    lostProbes: count.optional(),
     /** 429s in a row, with probable bans and with probes after them that failed. */
     incidents: count,
     /** When the last of them came. */

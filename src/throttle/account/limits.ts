@@ -33,16 +33,25 @@ interface KnownLimits {
   readonly minute: { readonly limit?: number | undefined };
   readonly day: { readonly limit?: number | undefined };
   readonly configured?: Account['configured'];
+  readonly minuteGuess?: Account['minuteGuess'];
+  readonly successes?: Account['successes'];
 }
 
 const FIELDS = { minute: 'perMinute', day: 'perDay' } as const;
 export const OTHER_WINDOW = { minute: 'day', day: 'minute' } as const;
 
 /** Returns the limits to count by: in headers, else configured, else of the plan that one window names; at first Free's. */
-export function limitsOf({ minute, day, configured }: KnownLimits, assumed: AssumedPlan): Limits {
+export function limitsOf(
+  { minute, day, configured, minuteGuess, successes }: KnownLimits,
+  assumed: AssumedPlan,
+): Limits {
   const plan = configured ?? assumed;
   const isKnown = configured !== undefined || assumed.known;
-  return { minute: minute.limit ?? beside('day', day.limit), day: day.limit ?? beside('minute', minute.limit) };
+  const known = { minute: minute.limit ?? beside('day', day.limit), day: day.limit ?? beside('minute', minute.limit) };
+  if (!minuteGuess || minuteGuess.limit !== minute.limit) return known;
+  // Each success above the assumed limit lets two more calls go.
+  const proved = Math.max(0, (successes?.count ?? 0) - assumed.perMinute);
+  return { ...known, minute: Math.min(known.minute, assumed.perMinute + 2 * (proved + 1)) };
 
   /** Returns the limit of the other window beside this one. */
   function beside(name: WindowName, limit: number | undefined): number {
@@ -70,6 +79,16 @@ export function knownPlanName(account: Account, assumed: AssumedPlan): string | 
   return planName({ perMinute: minute, perDay: day });
 }
 
+/** The window that a response describes. */
+interface DescribedWindow {
+  readonly name: WindowName;
+  readonly isCertain: boolean;
+  /** What the next responses may prove to be a minute. */
+  readonly minuteGuess?: Account['minuteGuess'];
+}
+
+/** Resets of a minute are no farther apart, as a key uses it. */
+const NEXT_RESET_S = 600;
 /** A reset farther ahead is not a minute's. */
 const FAR_MS = 120_000;
 /** A minute's reset is nearer. */
@@ -84,23 +103,38 @@ export function windowOfHeaders(
   permit: Permit,
   account: KnownLimits,
   { plan }: AccountRules,
-): { readonly name: WindowName; readonly isCertain: boolean } {
-  const known = limitsOf(account, plan);
+): DescribedWindow {
+  const known = { ...limitsOf(account, plan), ...(account.minute.limit && { minute: account.minute.limit }) };
   const isConfigured = plan.known || account.configured !== undefined;
   const used = limit - remaining;
 
   // 1. Far resets are the day's; but a limit that only a published minute has is the minute's, however its reset is written.
   if (reset && reset.inMs > FAR_MS) return certain(isMinuteAlone(limit) && limit !== known.day ? 'minute' : 'day');
   // 2. The minute as known.
-  if (limit === known.minute) return certain('minute');
-  // 3. A day that resets so soon holds other calls too, unless it is a calendar's, which resets on the hour.
-  if (used === 1 && reset && reset.inMs <= NEAR_MS && !isOnTheHour(reset.id)) return certain('minute');
-  // 4. A day holds every call that succeeded.
-  const mayBeDay = limit === known.day || isPublished('perDay', limit) || (!isConfigured && !isMinuteAlone(limit));
-  if (mayBeDay && used >= permit.successesBefore) return { name: 'day', isCertain: false };
-  // 5. Anything else is the minute, unless a configured plan says that it is the day.
-  if (isConfigured && limit === (account.configured ?? plan).perDay) return certain('day');
-  return certain('minute');
+  const guess = account.minuteGuess?.limit === limit ? account.minuteGuess : undefined;
+  const isNext = guess && reset && reset.id > guess.resetId && reset.id <= guess.resetId + NEXT_RESET_S;
+  if (limit === known.minute) return { name: 'minute', isCertain: !guess || isNext === true };
+  // 3. A window that begins and soon resets is a minute, or a day that ends at an odd moment: a calendar's ends on the hour. The next
+  // reset tells. Until then a configured plan counts, and under `auto` the guess is proved call by call.
+  if (used === 1 && reset && reset.inMs <= NEAR_MS && !isOnTheHour(reset.id)) {
+    if (isNext || (isMinuteAlone(limit) && limit !== known.day)) return certain('minute');
+    const minuteGuess = { limit, resetId: reset.id };
+    return isConfigured ? { ...other(), minuteGuess } : { name: 'minute', isCertain: false, minuteGuess };
+  }
+  return other();
+
+  function other(): DescribedWindow {
+    // 4. A day holds every call that succeeded.
+    const mayBeDay = limit === known.day || isPublished('perDay', limit) || (!isConfigured && !isMinuteAlone(limit));
+    if (mayBeDay && used >= permit.successesBefore) return { name: 'day', isCertain: false };
+    // 5. Anything else is the minute, unless a configured plan says that it is the day.
+    if (isConfigured && limit === (account.configured ?? plan).perDay) return certain('day');
+    return certain('minute');
+  }
+}
+
+function certain(name: WindowName): DescribedWindow {
+  return { name, isCertain: true };
 }
 
 /** Returns whether the limit is a published minute's and no published day's. */
@@ -121,8 +155,4 @@ export function contradicts(name: WindowName, limit: number, other: number | und
 export function isOnTheHour(id: number): boolean {
   const seconds = id % 3_600;
   return seconds <= 2 || seconds >= 3_598;
-}
-
-function certain(name: WindowName): { readonly name: WindowName; readonly isCertain: boolean } {
-  return { name, isCertain: true };
 }

@@ -12,6 +12,8 @@ export const WINDOW_NAMES = ['minute', 'day'] as const;
 /** The upstream may count a call this much later than its response says. */
 const GUARD_MS = 500;
 export const MAX_PAUSE_MS = 86_400_000;
+/** The pause after a probe that failed or got no response says less than a 429, so it is shorter. */
+export const MAX_PROBE_PAUSE_MS = 120_000;
 const SUCCESSES_FOR_MS = 43_200_000;
 
 /** Drops what has ended by `nowMs`, and bounds times that are too far ahead: the clock may have been set back. */
@@ -37,7 +39,7 @@ export function passTime(account: Account, nowMs: number, rules: AccountRules): 
   // 4. The pause.
   const { pause } = account;
   pause.untilMs = Math.min(pause.untilMs, nowMs + MAX_PAUSE_MS);
-  pause.probeUntilMs = Math.min(pause.probeUntilMs, nowMs + rules.probeMs);
+  pause.probeUntilMs = Math.min(pause.probeUntilMs, nowMs + Math.max(rules.probeMs, MAX_PROBE_PAUSE_MS));
   pause.incidentAtMs = Math.min(pause.incidentAtMs, nowMs);
 
   // 5. A calendar day that has begun.

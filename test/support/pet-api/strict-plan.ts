@@ -35,6 +35,8 @@ export interface StrictPlanOptions {
   readonly windows: 'fixed' | 'sliding';
   /** The same of the day. Default: as the minute's. */
   readonly days?: 'fixed' | 'sliding';
+  /** How long after midnight a fixed day ends. Default 0. */
+  readonly dayEndsMs?: number;
   /** The same for every response, or a function that chooses before each. */
   readonly tells: Tells | (() => Tells);
   readonly resetAs?: 'delta' | 'milliseconds' | 'seconds';
@@ -59,7 +61,7 @@ const LENGTH_MS = { minute: 60_000, day: 86_400_000 };
 
 export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
   const { perMinute, perDay, tells, resetAs = 'seconds', sendsDate = true } = options;
-  const { banAt = Infinity, countsLateMs = 0, stampsLateMs = () => 0 } = options;
+  const { banAt = Infinity, countsLateMs = 0, dayEndsMs = 0, stampsLateMs = () => 0 } = options;
   const shapes = { minute: options.windows, day: options.days ?? options.windows };
   const limits = { minute: perMinute, day: perDay };
   const counted: number[] = [];
@@ -104,7 +106,8 @@ export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
   function look(name: 'day' | 'minute', nowMs: number): Look {
     const lengthMs = LENGTH_MS[name];
     const isFixed = shapes[name] === 'fixed';
-    const startMs = isFixed ? nowMs - (nowMs % lengthMs) : nowMs - lengthMs;
+    const inWindowMs = name === 'day' ? (nowMs - dayEndsMs) % lengthMs : nowMs % lengthMs;
+    const startMs = nowMs - (isFixed ? inWindowMs : lengthMs);
     // A sliding window holds what came less than its length ago. Time only grows, so what is out stays out.
     const isOut = (atMs = nowMs) => (isFixed ? atMs < startMs : atMs <= startMs);
     while (firsts[name] < counted.length && isOut(counted[firsts[name]])) firsts[name] += 1;

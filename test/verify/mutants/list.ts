@@ -205,6 +205,24 @@ const throttle: readonly Mutant[] = [
     to: '[...yielding, ...wanted.filter((call) => !isBackground(call))]',
   },
   {
+    name: 'guess-beats-plan',
+    rule: 'a configured plan wins over a guess',
+    from: 'return isConfigured ? { ...other(), minuteGuess } : ',
+    to: 'return ',
+  },
+  {
+    name: 'guess-without-proof',
+    rule: 'a guess lets two calls go for each that proves it',
+    from: 'minute: Math.min(known.minute, assumed.perMinute + 2 * (proved + 1))',
+    to: 'minute: known.minute',
+  },
+  {
+    name: 'probes-without-backoff',
+    rule: 'probes that get no response back off',
+    from: 'AFTER_LOST_PROBE_MS * 2 ** lost',
+    to: 'AFTER_LOST_PROBE_MS',
+  },
+  {
     name: 'reads-first',
     rule: 'writes go before reads',
     from: '[...this.#writes, ...(this.#reads?.calls() ?? [])]',
