@@ -91,7 +91,7 @@ export function simulate(options: SimulationOptions): StrictPlan {
       }
       if (vanishes) {
         agenda.add(nowMs + TIMEOUT_MS, (lostMs) => {
-          lose(account, permit, { nowMs: lostMs });
+          lose(account, permit, { rules, nowMs: lostMs });
           running -= 1;
           advance(lostMs);
         });

@@ -162,11 +162,13 @@ export function refund(account: Account, permit: Permit): void {
 }
 
 /** Leaves the permit to the end of its lease: without a response, the upstream may still count the call. */
-export function lose(account: Account, permit: Permit, { nowMs }: Pick<Moment, 'nowMs'>): void {
+export function lose(account: Account, permit: Permit, { nowMs, rules }: Moment): void {
   if (permit.isProbe) {
     const { pause } = account;
-    const lost = pause.lostProbes ?? 0;
-    pause.probeUntilMs = nowMs + Math.min(AFTER_LOST_PROBE_MS * 2 ** lost, MAX_PROBE_PAUSE_MS);
+    // Only after a reset may such a probe have been one call too many.
+    const lost = pause.isHalfOpen ? 0 : (pause.lostProbes ?? 0);
+    const firstMs = Math.min(AFTER_LOST_PROBE_MS, rules.probeMs);
+    pause.probeUntilMs = nowMs + Math.min(firstMs * 2 ** lost, MAX_PROBE_PAUSE_MS);
     pause.lostProbes = lost + 1;
   }
   pauseAgain(account, permit, nowMs);

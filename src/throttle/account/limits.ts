@@ -34,24 +34,16 @@ interface KnownLimits {
   readonly day: { readonly limit?: number | undefined };
   readonly configured?: Account['configured'];
   readonly minuteGuess?: Account['minuteGuess'];
-  readonly successes?: Account['successes'];
 }
 
 const FIELDS = { minute: 'perMinute', day: 'perDay' } as const;
 export const OTHER_WINDOW = { minute: 'day', day: 'minute' } as const;
 
 /** Returns the limits to count by: in headers, else configured, else of the plan that one window names; at first Free's. */
-export function limitsOf(
-  { minute, day, configured, minuteGuess, successes }: KnownLimits,
-  assumed: AssumedPlan,
-): Limits {
+export function limitsOf({ minute, day, configured }: KnownLimits, assumed: AssumedPlan): Limits {
   const plan = configured ?? assumed;
   const isKnown = configured !== undefined || assumed.known;
-  const known = { minute: minute.limit ?? beside('day', day.limit), day: day.limit ?? beside('minute', minute.limit) };
-  if (!minuteGuess || minuteGuess.limit !== minute.limit) return known;
-  // Each success above the assumed limit lets two more calls go.
-  const proved = Math.max(0, (successes?.count ?? 0) - assumed.perMinute);
-  return { ...known, minute: Math.min(known.minute, assumed.perMinute + 2 * (proved + 1)) };
+  return { minute: minute.limit ?? beside('day', day.limit), day: day.limit ?? beside('minute', minute.limit) };
 
   /** Returns the limit of the other window beside this one. */
   function beside(name: WindowName, limit: number | undefined): number {
@@ -59,6 +51,15 @@ export function limitsOf(
     const isOfPlan = limit === undefined || plan[field] === limit || (isKnown && !isPublished(field, limit));
     return (isOfPlan ? plan : planWith(field, limit))[FIELDS[OTHER_WINDOW[name]]];
   }
+}
+
+/** Returns how many calls of each window may be granted: of a guessed minute, two more for each success above the assumed limit. */
+export function grantableOf(account: Account, assumed: AssumedPlan): Limits {
+  const limits = limitsOf(account, assumed);
+  const { minuteGuess, minute, successes } = account;
+  if (!minuteGuess || minuteGuess.limit !== minute.limit) return limits;
+  const proved = Math.max(0, successes.count - assumed.perMinute);
+  return { ...limits, minute: Math.min(limits.minute, assumed.perMinute + 2 * (proved + 1)) };
 }
 
 /** Returns which limits are known rather than assumed: in headers, configured, or of the published plan that a header names. */
@@ -104,7 +105,7 @@ export function windowOfHeaders(
   account: KnownLimits,
   { plan }: AccountRules,
 ): DescribedWindow {
-  const known = { ...limitsOf(account, plan), ...(account.minute.limit && { minute: account.minute.limit }) };
+  const known = limitsOf(account, plan);
   const isConfigured = plan.known || account.configured !== undefined;
   const used = limit - remaining;
 

@@ -2,7 +2,7 @@ import type { Moment } from './account.ts';
 import type { Account, WindowName } from './format.ts';
 import { knownWindows } from './limits.ts';
 import type { AccountRules } from './limits.ts';
-import { WINDOWS, freeBySlotInMs, hasReset, leftOf, resetInMs } from './windows.ts';
+import { WINDOWS, freeBySlotInMs, hasReset, expectedLeftOf, resetInMs } from './windows.ts';
 
 /** The minimum wait of a call. */
 export interface Wait {
@@ -22,7 +22,7 @@ const LAP_MS = {
 /** Returns the minimum wait of a call with `ahead` others before it; calls of a limit that is not known yet wait for nothing. */
 export function waitOf(account: Account, ahead: number, nowMs: number, rules: AccountRules): Wait {
   const pausedMs = Math.max(0, account.pause.untilMs - nowMs);
-  const left = leftOf(account, rules);
+  const left = expectedLeftOf(account, rules);
   const dayMs = windowWaitMs(account, 'day', ahead, { nowMs, rules });
   const minuteMs = windowWaitMs(account, 'minute', ahead, { nowMs, rules });
 
@@ -41,7 +41,7 @@ export function waitOf(account: Account, ahead: number, nowMs: number, rules: Ac
 function windowWaitMs(account: Account, name: WindowName, ahead: number, { nowMs, rules }: Moment): number {
   // The first response may show a larger plan than the assumed one.
   const isUntried = !knownWindows(account)[name] && account.successes.count === 0;
-  const left = leftOf(account, rules)[name];
+  const left = expectedLeftOf(account, rules)[name];
   if (ahead < left || isUntried || hasReset(account, name, nowMs)) return 0;
   return freeAgainInMs(account, name, nowMs, { ahead, limit: Math.max(1, left + account[name].total) });
 }

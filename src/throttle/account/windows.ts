@@ -1,5 +1,5 @@
-import { isOnTheHour, limitsOf } from './limits.ts';
-import type { AccountRules } from './limits.ts';
+import { grantableOf, isOnTheHour, limitsOf } from './limits.ts';
+import type { AccountRules, Limits } from './limits.ts';
 import type { Account, WindowCount, WindowName } from './format.ts';
 
 /** Slots are so short that little of a window is wasted, and so few that an account stays small. */
@@ -130,10 +130,18 @@ export function resetInMs(account: Account, name: WindowName, nowMs: number): nu
   return Math.max(0, (account[name].reset?.byMs ?? 0) - nowMs);
 }
 
-/** Returns how many permits of each window are left; below 0 where the limit went down. */
-export function leftOf(account: Account, rules: AccountRules): Record<WindowName, number> {
-  const limits = rules.offlineShare?.limits ?? limitsOf(account, rules.plan);
-  return { minute: limits.minute - account.minute.total, day: limits.day - account.day.total };
+/** Returns how many permits of each window may be granted now; below 0 where the limit went down. */
+export function leftOf(account: Account, rules: AccountRules): Limits {
+  return leftBy(rules.offlineShare?.limits ?? grantableOf(account, rules.plan), account);
+}
+
+/** Returns how many are left once calls have proved what the limits are. */
+export function expectedLeftOf(account: Account, rules: AccountRules): Limits {
+  return leftBy(rules.offlineShare?.limits ?? limitsOf(account, rules.plan), account);
+}
+
+function leftBy(limits: Limits, { minute, day }: Account): Limits {
+  return { minute: limits.minute - minute.total, day: limits.day - day.total };
 }
 
 /** Returns how many permits have no response yet: their slots are later than any settled permit's. */

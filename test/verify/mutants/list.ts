@@ -213,14 +213,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'guess-without-proof',
     rule: 'a guess lets two calls go for each that proves it',
-    from: 'minute: Math.min(known.minute, assumed.perMinute + 2 * (proved + 1))',
-    to: 'minute: known.minute',
+    from: 'minute: Math.min(limits.minute, assumed.perMinute + 2 * (proved + 1))',
+    to: 'minute: limits.minute',
   },
   {
     name: 'probes-without-backoff',
     rule: 'probes that get no response back off',
-    from: 'AFTER_LOST_PROBE_MS * 2 ** lost',
-    to: 'AFTER_LOST_PROBE_MS',
+    from: 'Math.min(firstMs * 2 ** lost, MAX_PROBE_PAUSE_MS)',
+    to: 'firstMs',
   },
   {
     name: 'reads-first',
