@@ -96,14 +96,14 @@ function assemble(
   opened: DisposableStack,
   spans: Spans,
 ): Gateway {
-  const { petApiUrl, upstreamTimeoutMs, maxStaleMs, log, clock, dispatcher, admin } = checked;
+  const { petApiUrl, upstreamTimeoutMs, maxStaleMs, proxy, log, clock, dispatcher, admin } = checked;
   let isDraining = false;
   let closing: Promise<void> | undefined;
 
   // The parts need each other. An arrow that names a later one runs after all are there.
   const stores = openStores(checked, opened, (update) => events?.storeUpdate(update));
   const { accounts, replicas, sharedLists, records, nameOf, redis } = stores;
-  const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, dispatcher });
+  const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, proxy, dispatcher });
   opened.defer(() => void transport.close());
 
   const sources = { views: () => callers.views(), health, replicas, clock };

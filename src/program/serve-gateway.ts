@@ -10,6 +10,7 @@ import type { Listener } from '../server/listener.ts';
 import { manifestEntries } from '../server/plugins/trusted-documents.ts';
 import { version } from '../version.ts';
 import type { GatewayConfig } from './config.ts';
+import { environmentProxy } from './environment-proxy.ts';
 import { bothNames } from './flags.ts';
 import { listenError } from './listen-error.ts';
 import { describeSandbox, openSandbox } from './serve-sandbox.ts';
@@ -28,15 +29,17 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
 
   const sandbox = config.petApiUrl ? undefined : await openSandbox({ file: config.sandboxFile });
   const petApiUrl = config.petApiUrl ?? new URL(sandbox?.url ?? '');
+  // The sandbox is in this process.
+  const proxy = sandbox ? undefined : environmentProxy(petApiUrl, process.env);
   const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
 
   const isAdmin = config.adminPort !== undefined;
-  const gateway = await readyGateway({ ...config, petApiUrl, admin: isAdmin, log, graphiqlKey: demoKey });
+  const gateway = await readyGateway({ ...config, petApiUrl, proxy, admin: isAdmin, log, graphiqlKey: demoKey });
   const listener = await openListener(gateway, config);
   const admin = await openAdmin(gateway, config);
 
   const endpoint = `${listener.origin}/graphql`;
-  log.info({ version, endpoint, admin: admin?.origin }, 'listening');
+  log.info({ version, endpoint, admin: admin?.origin, proxy: proxy?.host }, 'listening');
   const isForgetful = !sandbox && config.redisUrl === undefined && config.stateFile === undefined;
   if (isForgetful) log.info({}, FORGETFUL);
 
@@ -46,6 +49,7 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
       '',
       servesGraphiql(config) ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
       sandbox ? describeSandbox(sandbox) : `Upstream   ${petApiUrl.href}`,
+      ...(proxy ? [`Proxy      ${proxy.host}`] : []),
       ...(admin ? [`Admin      ${admin.origin}/metrics  ${admin.origin}/quota`] : []),
       '',
       'Try it:',

@@ -30,7 +30,8 @@ function databaseOf({ pathname, searchParams }: URL): number {
   return Number(pathname.slice(1)) || Number(searchParams.get('db'));
 }
 
-function isDecodable(text: string): boolean {
+/** Whether the text has no percent sign but those of percent-encoding. */
+export function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);
     return true;

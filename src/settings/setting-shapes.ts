@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { LOG_LEVELS } from '../log.ts';
 import { parsePlan } from '../plan.ts';
 import type { AssumedPlan } from '../plan.ts';
-import { redisUrls } from './redis-urls.ts';
+import { isDecodable, redisUrls } from './redis-urls.ts';
 
 /** The API key for all requests, or a function that returns the key of a request. */
 export type ServerKey = string | ((request: Request) => Promise<FoundKey> | FoundKey);
@@ -18,6 +18,8 @@ export const MAX_KEY_LENGTH = 512;
 
 // Each follows the name of its setting.
 const NO_URL = 'must be an http or https URL without user, query and fragment';
+const NO_PROXY =
+  'must be a URL such as http://proxy.example:3128 or http://user:password@proxy.example:3128, with % as %25 in its password';
 const NO_KEY = `must be 1 to ${MAX_KEY_LENGTH} visible ASCII characters`;
 const NO_PLAN = 'must be auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
 const NO_REDIS =
@@ -30,6 +32,7 @@ const NO_HOSTS = 'must be host names without a port, such as pets.example, or * 
 const NO_ORIGINS = 'must be origins such as https://pets.example, or * for any';
 
 export const url = parsed<URL | string, URL>(NO_URL, baseUrl);
+export const proxyUrl = parsed<URL | string, URL>(NO_PROXY, proxyOf);
 export const key = z.string(NO_KEY).refine(isApiKey, NO_KEY);
 export const serverKey = z.union(
   [z.custom<ServerKey>((given) => typeof given === 'function'), key],
@@ -105,6 +108,12 @@ function baseUrl(given: URL | string): URL | undefined {
   const base = URL.parse(given);
   const isPlain = base && !(base.username || base.password || base.search || base.hash);
   return isPlain && /^https?:$/.test(base.protocol) ? base : undefined;
+}
+
+function proxyOf(given: URL | string): URL | undefined {
+  const proxy = URL.parse(given);
+  if (!proxy || !/^https?:$/.test(proxy.protocol) || !isDecodable(proxy.username + proxy.password)) return undefined;
+  return proxy.pathname + proxy.search + proxy.hash === '/' ? proxy : undefined;
 }
 
 function withoutSlash(origin: string): string {

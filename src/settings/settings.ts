@@ -5,7 +5,7 @@ import type { Clock } from '../clock.ts';
 import { silentLog } from '../log.ts';
 import type { Log } from '../log.ts';
 import { boolean, file, functions, headerName, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
-import { path, plan, redisUrl, secret, serverKey, url } from './setting-shapes.ts';
+import { path, plan, proxyUrl, redisUrl, secret, serverKey, url } from './setting-shapes.ts';
 // oxlint-disable-next-line no-restricted-imports -- types, of options that only tests use
 import type { RedisConnection } from '../store/redis.ts';
 // oxlint-disable-next-line no-restricted-imports -- the same
@@ -151,6 +151,8 @@ export const OPTIONS = {
     schema: logLevel.optional(),
     flag: { value: 'LEVEL', help: 'Log level: silent, fatal, error, warn, info, debug' },
   },
+  /** The HTTP proxy for calls to the pet API, such as `http://user:password@proxy.example:3128`. Default: none. */
+  proxy: { schema: proxyUrl.optional(), isSecret: true },
   /** The path of GraphQL and GraphiQL for `fetch` and `handle`. Default `/graphql`. */
   endpoint: { schema: path.default('/graphql') },
   /** The API key that GraphiQL starts with; only one that is no secret. Default: a placeholder. */

@@ -1,4 +1,4 @@
-import { Pool, errors } from 'undici';
+import { Pool, ProxyAgent, errors } from 'undici';
 import type { Dispatcher } from 'undici';
 
 interface TransportOptions {
@@ -6,6 +6,8 @@ interface TransportOptions {
   readonly origin: string;
   /** Max wait for a connection, and then max time from sending the call to the last byte of its response, in milliseconds. */
   readonly timeoutMs: number;
+  /** The HTTP proxy for the calls, with its credentials. Default: none. */
+  readonly proxy?: URL | undefined;
   /** Takes the calls in place of a pool of connections. Default: none. */
   readonly dispatcher?: UpstreamDispatcher | undefined;
 }
@@ -41,7 +43,7 @@ export interface TransportFailure {
   readonly reason: 'broken' | 'timeout' | 'too-large' | 'unreachable';
   /** Whether the upstream may have received the call. */
   readonly sent: boolean;
-  /** The error code of Node or undici, such as `ENOTFOUND` or `CERT_HAS_EXPIRED`: for the log, and never an address. */
+  /** The code of Node or undici, such as `ENOTFOUND`, or `PROXY_403` with a proxy's status: for the log, and never an address. */
   readonly code?: string;
   /** Status and headers that arrived before the failure. */
   readonly head?: ResponseHead;
@@ -61,22 +63,21 @@ export interface Transport {
   readonly close: () => Promise<void>;
 }
 
+const CONNECTIONS = {
+  connections: MAX_CONNECTIONS,
+  // undici's own timeouts watch one phase each and are coarse; the exchange has one for the whole call.
+  headersTimeout: 0,
+  bodyTimeout: 0,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  keepAliveMaxTimeout: KEEP_ALIVE_MS,
+  // One call a connection, so that a broken connection fails one call only.
+  pipelining: 1,
+  allowH2: false,
+};
+
 /** Opens HTTP/1.1 connections to one origin. undici's own `request` cannot say whether a failed call was sent. */
-export function createTransport({ origin, timeoutMs, ...options }: TransportOptions): Transport {
-  const dispatcher =
-    options.dispatcher ??
-    new Pool(origin, {
-      connections: MAX_CONNECTIONS,
-      connect: { timeout: timeoutMs },
-      // undici's own timeouts watch one phase each and are coarse; the exchange has one for the whole call.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      // One call a connection, so that a broken connection fails one call only.
-      pipelining: 1,
-      allowH2: false,
-    });
+export function createTransport({ origin, timeoutMs, proxy, ...options }: TransportOptions): Transport {
+  const dispatcher = options.dispatcher ?? openDispatcher(origin, timeoutMs, proxy);
   return {
     send: ({ onSent, ...request }) =>
       new Promise((settle) => {
@@ -84,6 +85,19 @@ export function createTransport({ origin, timeoutMs, ...options }: TransportOpti
       }),
     close: () => dispatcher.destroy(),
   };
+}
+
+/** A proxy gets calls to an https origin through a tunnel (CONNECT), and other calls themselves. */
+function openDispatcher(origin: string, timeoutMs: number, proxy: URL | undefined): Dispatcher {
+  if (!proxy) return new Pool(origin, { ...CONNECTIONS, connect: { timeout: timeoutMs } });
+  return new ProxyAgent({
+    uri: proxy.href,
+    connectTimeout: timeoutMs,
+    proxyTls: { allowH2: false },
+    factory: (to, given: Pool.Options) => new Pool(to, { ...given, ...CONNECTIONS }),
+    // A tunnel that hangs would hold its connection for minutes.
+    clientFactory: (to, given) => new Pool(to, { ...given, headersTimeout: timeoutMs }),
+  });
 }
 
 interface ExchangeOptions extends Pick<TransportOptions, 'timeoutMs'> {
@@ -140,6 +154,8 @@ function createExchange({ timeoutMs, settle, onSent }: ExchangeOptions): Dispatc
     },
 
     onResponseError(_controller, error) {
+      // A proxy passes on nothing that it rejects.
+      if (proxyStatusOf(error)) controller = undefined;
       fail(controller ? reasonOf(error) : unsentReason(error), codeOf(error));
     },
   };
@@ -154,8 +170,15 @@ function unsentReason(error: Error): TransportFailure['reason'] {
   return error instanceof errors.ConnectTimeoutError ? 'timeout' : 'unreachable';
 }
 
+/** Returns the status with which a proxy rejected a call: undici has it in its messages alone. */
+function proxyStatusOf({ message }: Error): string | undefined {
+  return /^Proxy .*\((\d{3})\)/.exec(message)?.[1];
+}
+
 /** undici's own errors may have a cause that says more. */
 function codeOf(error: Error): string | undefined {
+  const proxyStatus = proxyStatusOf(error);
+  if (proxyStatus) return `PROXY_${proxyStatus}`;
   const codes = [error.cause, error].map((each) => (each as NodeJS.ErrnoException | undefined)?.code);
   return codes.find((code) => typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code));
 }

@@ -24,7 +24,7 @@ export function readError(failure: UpstreamFailure, mayBeBanned: boolean): Petql
     case 'no-answer':
       return failure.reason === 'timeout'
         ? new PetqlError('GATEWAY_TIMEOUT', 'The pet API took too long to respond. Try again.')
-        : downstream(NO_RESPONSE[failure.reason], {});
+        : downstream(failure.code === 'PROXY_407' ? PROXY_AUTH : NO_RESPONSE[failure.reason], {});
     case 'unreadable':
       return downstream(`The response of the pet API breaks its contract: ${failure.problem}.`, failure);
     case 'failed':
@@ -48,6 +48,9 @@ const NO_RESPONSE = {
   'too-large': 'The response of the pet API is larger than petql reads.',
   unreachable: 'petql could not reach the pet API; nothing was sent. Try again later.',
 } as const;
+
+const PROXY_AUTH =
+  'The proxy before the pet API requires credentials, or others; nothing was sent. Set the user and password in its URL.';
 
 function downstream(message: string, { status, code }: { status?: number; code?: string | undefined }): PetqlError {
   const upstream = { ...(status !== undefined && { status }), ...(code !== undefined && { code }) };

@@ -9,6 +9,7 @@ import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
 import { FORBIDS, RESETS, fails, slow, tooMany } from '../support/pet-api/fault.ts';
 import type { Fault } from '../support/pet-api/fault.ts';
+import { startHttpProxy } from '../support/http-proxy.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 import { serve } from '../support/serve.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
@@ -23,6 +24,7 @@ const test = oneTest.concurrent;
 const PLAN = { perMinute: 1_000, perDay: 100_000 };
 const KEY_SECRET = 'hmac-secret-c0ffee-5d1e';
 const REDIS_PASSWORD = 'redis-pass-b16b00-77aa';
+const PROXY_PASSWORD = 'proxy-pass-d00d1e-44cc';
 const IDEMPOTENCY_KEY = 'idem-key-9d8c7b6a5f';
 /** End users behind a key, over HTTP and in process. */
 const VISITOR_ADDRESS = '203.0.113.77';
@@ -183,6 +185,18 @@ test('with a state file, no secret comes out anywhere', async ({ onTestFinished 
   expect(reached).toEqual(ALL_REACHED);
   expect(everything.places).toEqual(expect.arrayContaining(['state file', 'log', 'HTTP after a 429']));
   expect(everything.found(secrets(host))).toEqual([]);
+});
+
+test.each([
+  ['accepts', PROXY_PASSWORD],
+  ['rejects', `${PROXY_PASSWORD}-other`],
+])('with a proxy that %s its password, no secret comes out anywhere', async (_name, expected) => {
+  await using proxy = await startHttpProxy(`petql:${expected}`);
+  const options = { proxy: proxy.origin.replace('//', `//petql:${PROXY_PASSWORD}@`) };
+  const { everything, host } = await drive(options, () => Promise.resolve());
+  expect(proxy.requests.length).toBeGreaterThan(0);
+  const more = { 'the proxy’s password': PROXY_PASSWORD, 'the proxy’s address': new URL(proxy.origin).host };
+  expect(everything.found(secrets(host, more))).toEqual([]);
 });
 
 describe.skipIf(!redisIsHere)('with Redis', () => {

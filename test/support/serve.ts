@@ -1,20 +1,27 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { RequestListener } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import { createServer as createSocketServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
 
 export interface Served extends AsyncDisposable {
   readonly origin: string;
 }
 
+/** A certificate of 127.0.0.1, which nobody trusts by default, and its key. */
+export const CERTIFICATE_FILE = fileURLToPath(new URL('localhost.pem', import.meta.url));
+
 /** Serves a request handler on a free port of this machine. */
-export async function serve(handler: RequestListener): Promise<Served> {
-  const server = createServer(handler);
+export async function serve(handler: RequestListener, protocol: 'http' | 'https' = 'http'): Promise<Served> {
+  const pem = protocol === 'https' ? readFileSync(CERTIFICATE_FILE) : undefined;
+  const server = pem ? createHttpsServer({ cert: pem, key: pem }, handler) : createServer(handler);
   // Longer than petql keeps its own connections, so that none is closed under a call.
   server.keepAliveTimeout = 120_000;
   return {
-    origin: `http://127.0.0.1:${await portOf(server)}`,
+    origin: `${protocol}://127.0.0.1:${await portOf(server)}`,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();

@@ -34,7 +34,7 @@ export interface PetApi {
   /** Connections of one petql, in this process. */
   readonly connect: () => Connections;
   /** Serves it over HTTP. */
-  readonly listen: () => Promise<PetApiServer>;
+  readonly listen: (protocol?: 'http' | 'https') => Promise<PetApiServer>;
   /** The pets that a key sees. */
   readonly storeOf: (key: string) => PetStore;
   /** Every call that arrived, in order. It may be emptied. */
@@ -100,11 +100,11 @@ export function createPetApi(options: PetApiOptions): PetApi {
     return plan;
   }
 
-  async function listen(): Promise<PetApiServer> {
+  async function listen(protocol?: 'http' | 'https'): Promise<PetApiServer> {
     const server = await serve((request, response) => {
       // A client may be gone in the middle of its request.
       answer(request, response).catch(() => response.destroy());
-    });
+    }, protocol);
     return { ...server, url: `${server.origin}/v1` };
   }
 

@@ -682,6 +682,12 @@ const start: readonly Mutant[] = [
     to: '',
   },
   {
+    name: 'rejected-by-proxy-sent',
+    rule: 'a call that a proxy rejects was not sent',
+    from: 'if (proxyStatusOf(error)) controller = undefined;',
+    to: '',
+  },
+  {
     name: 'late-response-logged',
     rule: 'calls from before a change of the upstream change nothing',
     from: 'if (sentAtMs < this.#changedAtMs) return;',
