@@ -15,7 +15,9 @@ import { Replicas } from './store/replicas.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { SharedStore, Store } from './store/store.ts';
 import type { AccountRules } from './throttle/account/limits.ts';
-import { Accounts } from './throttle/accounts.ts';
+import type { Accounts } from './throttle/accounts.ts';
+import { DurableAccounts } from './throttle/durable-accounts.ts';
+import { MemoryAccounts } from './throttle/memory-accounts.ts';
 import { IdempotencyRecords } from './writes/records.ts';
 
 /** After the timeout of a call without a response, the upstream may still count it for this long. */
@@ -67,8 +69,12 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
     });
   replicas?.onBeat(() => sharedLists?.flush());
 
+  const rules = accountRules(options, store, replicas);
+  const isInMemory = !redis && options.stateFile === undefined;
   return {
-    accounts: new Accounts({ store, nameOf, rules: accountRules(options, store, replicas), log, replicas }),
+    accounts: isInMemory
+      ? new MemoryAccounts({ rules, nowMs: () => store.nowMs(), nameOf, log })
+      : new DurableAccounts({ store, nameOf, rules, log, replicas }),
     records: new IdempotencyRecords(store, nameOf, log),
     nameOf,
     replicas: () => replicas?.count ?? 1,

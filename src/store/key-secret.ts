@@ -27,13 +27,11 @@ export interface KeySecret {
 export function withKeySecret(store: Store, secret: string | undefined, log: Log): KeySecret {
   const fingerprint = fingerprintOf(secret);
   let checked: Promise<void> | undefined;
+  let isRight = false;
   const check = () => (checked ??= compare());
   return {
     store: {
-      async update(name, change) {
-        await check();
-        return store.update(name, change);
-      },
+      update: (name, change) => (isRight ? store.update(name, change) : check().then(() => store.update(name, change))),
       nowMs: () => store.nowMs(),
       close: () => store.close(),
     },
@@ -47,7 +45,8 @@ export function withKeySecret(store: Store, secret: string | undefined, log: Log
         if (error instanceof StoreUnavailableError) checked = undefined;
         throw error;
       });
-    if (found === fingerprint) return;
+    isRight = found === fingerprint;
+    if (isRight) return;
     log.error({}, OTHER_SECRET);
     throw new SettingError('keySecret', (name) => `${name}: ${OTHER_SECRET}`);
   }

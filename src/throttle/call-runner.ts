@@ -179,7 +179,8 @@ export class CallRunner {
       const end = callEndOf(permit, answer, times);
       record.end(answer);
       // The client's next operation is counted after this call.
-      await waitAtMost(this.#settle(permit, end), MAX_STORE_WAIT_MS);
+      const settling = this.#settle(permit, end);
+      if (settling) await waitAtMost(settling, MAX_STORE_WAIT_MS);
       call.receive(answer);
     } catch (error) {
       void this.#settle(permit, { kind: 'lost' });
@@ -187,19 +188,26 @@ export class CallRunner {
     }
   }
 
-  /** Settles a permit in the account, which may free others. */
-  async #settle(permit: Permit, end: CallEnd): Promise<void> {
+  /** Settles a permit in the account, which may free others. Returns undefined where it is settled at once. */
+  #settle(permit: Permit, end: CallEnd): Promise<void> | undefined {
     const { accounts, apiKey } = this.#options;
     if (end.kind === 'rate-limited') {
       this.#hasMet429 = true;
       this.#giveBack(this.#permits.length);
     }
 
-    this.#settling += 1;
     this.#waitUntilMs = 0;
-    await accounts.settle(apiKey, permit, end);
-    this.#settling -= 1;
+    const settling = accounts.settle(apiKey, permit, end);
+    if (!settling) return this.#recordSettled(end);
+    this.#settling += 1;
+    return settling.then(() => {
+      this.#settling -= 1;
+      this.#recordSettled(end);
+    });
+  }
 
+  #recordSettled(end: CallEnd): undefined {
+    const { accounts, apiKey } = this.#options;
     this.#decisions.warnOfPause(accounts.quotaState(apiKey), end);
     this.#line.change();
   }

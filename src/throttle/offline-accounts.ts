@@ -9,8 +9,9 @@ import { absorb } from './account/merge.ts';
 import { openOfflineShare } from './account/offline-share.ts';
 import type { OfflineAccount } from './account/offline-share.ts';
 import { ProvenFirst } from './proven-first.ts';
+import type { AccountChange } from './settlement.ts';
 import { ACCOUNT_BYTES } from './stored-accounts.ts';
-import type { AccountChange, StoredAccounts } from './stored-accounts.ts';
+import type { StoredAccounts } from './stored-accounts.ts';
 
 interface OfflineAccountsOptions {
   readonly store: Store;

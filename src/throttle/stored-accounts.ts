@@ -15,6 +15,7 @@ import type { AccountRules } from './account/limits.ts';
 import { restore } from './account/merge.ts';
 import { passTime } from './account/windows.ts';
 import { ProvenFirst } from './proven-first.ts';
+import type { AccountChange } from './settlement.ts';
 
 export interface StoredAccountsOptions {
   readonly store: Store;
@@ -22,9 +23,6 @@ export interface StoredAccountsOptions {
   readonly rules: AccountRules;
   readonly log: Log;
 }
-
-/** Changes an account in place. Over Redis it runs again when another replica wrote first. */
-export type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
 
 /** An account as this process saw it last. */
 interface SeenAccount {
@@ -40,7 +38,7 @@ export const ACCOUNT_BYTES = 2_500;
 /** The version in a document's name is raised with its format. */
 const NAME = 'account:3';
 /** All permits of an account are free again after this. */
-const ACCOUNT_TTL_MS = 93_600_000;
+export const ACCOUNT_TTL_MS = 93_600_000;
 /** Another replica may have got permits back since. */
 const OLD_VIEW_MS = 1_000;
 

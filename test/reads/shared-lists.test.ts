@@ -196,7 +196,8 @@ describe.skipIf(!redisIsHere)('in Redis', () => {
     await heapOf(keys.slice(0, 20), { redisUrl: redis.url });
     const alone = await heapOf(keys, {});
     const shared = await heapOf(keys, { redisUrl: redis.url });
-    expect((shared - alone) / keys.length).toBeLessThan(20_000);
+    // With Redis, petql remembers the text of an account beside the account.
+    expect((shared - alone) / keys.length).toBeLessThan(22_000);
   });
 });
 

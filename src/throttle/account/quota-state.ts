@@ -1,5 +1,6 @@
+import { newAccount } from './account.ts';
 import type { Account } from './format.ts';
-import { dayBeginsInMs, freeBySlotInMs, freeInMs, hasReset, inFlight, leftOf, resetInMs } from './windows.ts';
+import { dayBeginsInMs, freeBySlotInMs, freeInMs, hasReset, inFlight, leftOf, passTime, resetInMs } from './windows.ts';
 import type { WindowName } from './format.ts';
 import { knownPlanName, knownWindows, limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
@@ -76,4 +77,21 @@ export class QuotaState {
     const resetMs = resetInMs(account, name, nowMs) || (used > 0 ? freeInMs(account, name, nowMs, 0) : 0);
     return { isKnown: knownWindows(account)[name], limit, used, remaining: limit - used, resetInMs: resetMs };
   }
+}
+
+/** Returns the quota of a key that this process has not used. */
+export function quotaOfUnused(nowMs: number, rules: AccountRules): QuotaState {
+  const account = newAccount('', true);
+  passTime(account, nowMs, rules);
+  return new QuotaState(account, nowMs, rules);
+}
+
+/** Whether a key is paused after a 429. */
+export function isPaused(account: Account | undefined, nowMs: number): boolean {
+  return account !== undefined && account.pause.incidents > 0 && nowMs < account.pause.untilMs;
+}
+
+/** Whether a probe is in flight. */
+export function isProbing(account: Account | undefined, nowMs: number): boolean {
+  return account !== undefined && account.pause.isHalfOpen && nowMs < account.pause.probeUntilMs;
 }
