@@ -648,8 +648,8 @@ const start: readonly Mutant[] = [
   {
     name: 'any-key-secret',
     rule: 'a process with another key secret does not start',
-    from: 'if (found === fingerprint) return;',
-    to: 'return;',
+    from: 'isRight = found === fingerprint;',
+    to: 'isRight = true;',
   },
   {
     name: 'unreadable-record-absent',
