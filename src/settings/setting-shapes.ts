@@ -23,8 +23,9 @@ const NO_PROXY =
 const NO_KEY = `must be 1 to ${MAX_KEY_LENGTH} visible ASCII characters`;
 const NO_PLAN = 'must be auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
 const NO_REDIS =
-  'must be a URL such as redis://localhost:6379, redis://localhost:6379/1 for database 1, or those of several nodes of a Cluster ' +
-  'with commas between them, with % as %25 in its password, and with no parameters but keyPrefix and family';
+  'must be a URL such as redis://localhost:6379, redis://localhost:6379/1 for database 1, those of several nodes of a Cluster with ' +
+  'commas between them, or redis+sentinel://host:26379,host2:26379/NAME, with % as %25 in its password, and with no parameters but ' +
+  'keyPrefix and family';
 const NO_FILE = 'must be the path of a file';
 const NO_SECRET = 'must have at least 16 characters';
 const NO_HEADER = 'must be the name of a header such as x-forwarded-for';

@@ -64,8 +64,8 @@ export const OPTIONS = {
     flag: { value: 'NAME', help: 'Header that names visitors, who share a key fairly (off)' },
   },
   /**
-   * The Redis in which replicas share quota and idempotency records: its URL, or those of nodes of a Cluster with commas between
-   * them. Default: none, this is the only process.
+   * The Redis in which replicas share quota and idempotency records: its URL, those of nodes of a Cluster with commas between
+   * them, or `redis+sentinel://host:26379,host2:26379/NAME` for the master of this name. Default: none, this is the only process.
    */
   redisUrl: {
     schema: redisUrl.optional(),

@@ -1,5 +1,5 @@
 import { Cluster, Redis as Client } from 'ioredis';
-import { redisUrls } from '../settings/redis-urls.ts';
+import { isSentinel, redisUrls } from '../settings/redis-urls.ts';
 import { waitAtMost } from '../time-limit.ts';
 import { StoreUnavailableError } from './store.ts';
 
@@ -63,7 +63,7 @@ export function connectRedis(url: string): RedisConnection {
   });
   redis.on('error', (error: RedisError) => {
     const cause = error.lastNodeError ?? error;
-    trouble = rejectionOf(cause) ?? cause.code ?? trouble;
+    trouble = rejectionOf(cause) ?? cause.code ?? sentinelTrouble(cause) ?? trouble;
     // ioredis would continue in database 0, which may be another deployment's.
     if (error.command?.name === 'select') redis.disconnect(true);
   });
@@ -114,24 +114,26 @@ function retryAfterMs(attempt: number): number {
   return Math.min(50 * attempt, 1_000);
 }
 
-function openClient(url: string): Client | Cluster {
-  const [first, ...others] = redisUrls(url) ?? [];
+const ONE_MASTER = {
+  ...CONNECTION,
   // With ioredis's defaults a command hangs for a minute while Redis is down, and is resent on the next connection.
-  const options = { enableOfflineQueue: false };
-  if (!first || others.length === 0) {
-    const reconnectOnError = ({ message }: Error) => DEMOTED.test(message);
-    return new Client(url, { ...CONNECTION, ...options, retryStrategy: retryAfterMs, reconnectOnError });
-  }
+  enableOfflineQueue: false,
+  retryStrategy: retryAfterMs,
+  reconnectOnError: ({ message }: Error) => DEMOTED.test(message),
+};
 
-  const { protocol, username, password, searchParams } = first;
+function openClient(url: string): Client | Cluster {
+  const nodes = redisUrls(url) ?? [];
+  const [first] = nodes;
+  if (first && isSentinel(first)) return new Client({ ...ONE_MASTER, ...sentinelOptions(first, nodes) });
+  if (!first || nodes.length === 1) return new Client(url, ONE_MASTER);
+
+  const { protocol, searchParams } = first;
   const isSecure = protocol === 'rediss:';
   return new Cluster(
-    [first, ...others].map(({ hostname, port }) => ({
-      host: hostname.replace(/^\[|\]$/g, ''),
-      port: Number(port) || 6379,
-    })),
+    nodes.map((node) => addressOf(node, 6379)),
     {
-      ...options,
+      enableOfflineQueue: false,
       // A command that may have been carried out is not sent again.
       retryDelayOnFailover: 0,
       retryDelayOnClusterDown: 0,
@@ -142,13 +144,39 @@ function openClient(url: string): Client | Cluster {
       ...(isSecure && { dnsLookup: (name, found) => found(null, name) }),
       redisOptions: {
         ...CONNECTION,
-        username: decodeURIComponent(username) || undefined,
-        password: decodeURIComponent(password) || undefined,
+        ...userOf(first),
         family: Number(searchParams.get('family')),
         ...(isSecure && { tls: {} }),
       },
     },
   );
+}
+
+/** Each new connection is to the master that a Sentinel names. */
+function sentinelOptions(url: URL, sentinels: readonly URL[]) {
+  const { protocol, pathname, searchParams } = url;
+  const isSecure = protocol.startsWith('rediss');
+  return {
+    name: pathname.slice(1),
+    sentinels: sentinels.map((sentinel) => addressOf(sentinel, 26379)),
+    sentinelUsername: searchParams.get('sentinelUsername') ?? undefined,
+    sentinelPassword: searchParams.get('sentinelPassword') ?? undefined,
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelRetryStrategy: retryAfterMs,
+    ...userOf(url),
+    db: Number(searchParams.get('db')),
+    family: Number(searchParams.get('family')),
+    keyPrefix: searchParams.get('keyPrefix') ?? '',
+    ...(isSecure && { enableTLSForSentinelMode: true, tls: {}, sentinelTLS: {} }),
+  };
+}
+
+function addressOf({ hostname, port }: URL, defaultPort: number): { host: string; port: number } {
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || defaultPort };
+}
+
+function userOf({ username, password }: URL) {
+  return { username: decodeURIComponent(username) || undefined, password: decodeURIComponent(password) || undefined };
 }
 
 /** An error of the operating system, Redis or ioredis. */
@@ -161,6 +189,13 @@ interface RedisError extends Error {
 
 function isTimeout({ code, message }: RedisError): boolean {
   return code === 'ETIMEDOUT' || message.startsWith('Socket timeout');
+}
+
+/** Returns why there is no address of a master; undefined for other errors. The message has addresses of Sentinels. */
+function sentinelTrouble({ message }: RedisError): string | undefined {
+  if (!message.startsWith('All sentinels are unreachable')) return undefined;
+  const [, rejection] = /Last error: (NOAUTH|NOPERM|WRONGPASS)\b/.exec(message) ?? [];
+  return rejection ? `${rejection} of a Sentinel` : 'no Sentinel names a master';
 }
 
 /** Returns why Redis rejected a command: the code and the first words, no part of the command. Undefined for other errors. */

@@ -39,6 +39,9 @@ test.each<[string, string[], Record<string, string>, RegExp]>([
   ...[
     ['with a parameter of ioredis', 'redis://:a%20secret@x?commandTimeout=1'],
     ['whose nodes have several passwords', 'redis://:a%20secret@x,redis://:another@y'],
+    ['of Sentinels without a name', 'redis+sentinel://:a%20secret@x:26379,y:26379'],
+    ['of Sentinels with a wrong port', 'redis+sentinel://:a%20secret@x:26379,y:port/name'],
+    ['of Sentinels with a parameter of ioredis', 'redis+sentinel://:a%20secret@x/name?role=slave'],
     ['whose nodes have a database', 'redis://:a%20secret@x/1,redis://:a%20secret@y/1'],
   ].map(([name, url]): [string, string[], Record<string, string>, RegExp] => [
     `a Redis ${name}`,
@@ -129,6 +132,7 @@ test.each([
   'redis://localhost/1?family=6&keyPrefix=stage:',
   'redis://user:a,b@one:7000,redis://user:a,b@two:7001',
   'rediss://one, rediss://two',
+  'redis+sentinel://user:a,b@one:26379, two,[::1]:7/my.store_1?db=2&family=6&keyPrefix=stage:&sentinelPassword=c',
 ])('the Redis %s is taken', (url) => {
   expect(readConfig('gateway', [], { REDIS_URL: url })).toMatchObject({ redisUrl: url });
 });

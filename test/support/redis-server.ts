@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,9 +41,15 @@ export interface RedisServerOptions {
   readonly durable?: boolean;
   /** Further settings, by their names in redis.conf. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Lines of sentinel.conf: it is a Sentinel then, which holds no data. */
+  readonly sentinel?: string;
 }
 
-export async function startRedis({ durable = false, settings }: RedisServerOptions = {}): Promise<RedisServer> {
+export async function startRedis({
+  durable = false,
+  settings,
+  sentinel,
+}: RedisServerOptions = {}): Promise<RedisServer> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'petql-redis-'));
   let child: ChildProcess | undefined;
@@ -58,20 +64,7 @@ export async function startRedis({ durable = false, settings }: RedisServerOptio
       child = undefined;
     },
     async start() {
-      child = spawn(
-        'redis-server',
-        Object.entries({
-          port: String(port),
-          bind: '127.0.0.1',
-          dir: folder,
-          save: '',
-          appendonly: durable ? 'yes' : 'no',
-          appendfsync: 'everysec',
-          'maxmemory-policy': 'noeviction',
-          ...settings,
-        }).flatMap(([name, value]) => [`--${name}`, value]),
-        { stdio: 'ignore' },
-      );
+      child = spawn('redis-server', sentinel === undefined ? redisArgs() : sentinelArgs(sentinel), { stdio: 'ignore' });
       await answers(port);
     },
     freeze: () => child?.kill('SIGSTOP'),
@@ -86,6 +79,26 @@ export async function startRedis({ durable = false, settings }: RedisServerOptio
   };
   await server.start();
   return server;
+
+  function redisArgs(): string[] {
+    return Object.entries({
+      port: String(port),
+      bind: '127.0.0.1',
+      dir: folder,
+      save: '',
+      appendonly: durable ? 'yes' : 'no',
+      appendfsync: 'everysec',
+      'maxmemory-policy': 'noeviction',
+      ...settings,
+    }).flatMap(([name, value]) => [`--${name}`, value]);
+  }
+
+  /** A Sentinel is the same program, and writes into its file what it learns. */
+  function sentinelArgs(lines: string): string[] {
+    const file = join(folder, 'sentinel.conf');
+    writeFileSync(file, `port ${port}\nbind 127.0.0.1\ndir ${folder}\n${lines}`);
+    return [file, '--sentinel'];
+  }
 }
 
 function hasRedis(): boolean {
