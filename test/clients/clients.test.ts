@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { ApolloClient, ApolloLink, HttpLink, InMemoryCache, gql } from '@apollo/client';
 import { PersistedQueryLink } from '@apollo/client/link/persisted-queries';
@@ -8,13 +7,8 @@ import { serve } from '../support/serve.ts';
 import type { Served } from '../support/serve.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import type { EmbeddedGateway } from '../support/start-gateway.ts';
+import { CLIENTS, runSnippet } from './snippets.ts';
 
-/** The documented snippets for clients, by what they import first. */
-const snippets = Object.fromEntries(
-  (await Promise.all(['README.md', 'schema/README.md'].map(snippetsOf)))
-    .flat()
-    .map((code) => [/from '(.+)'/.exec(code)?.[1] ?? 'fetch', code]),
-);
 const EXHAUSTED = 'demo-exhausted';
 const RETRY_AFTER_MS = 40;
 
@@ -43,23 +37,19 @@ beforeEach(async () => {
 });
 afterAll(close);
 
-test.each(['fetch', '@urql/core', '@apollo/client'])(
-  'with %s lists, reads extensions, creates, and retries after retryAfterMs',
-  async (name) => {
-    await run(snippets[name] ?? '');
-    expect(Object.keys(snippets)).toHaveLength(3);
-    const pets = printed.find((value) => Array.isArray(value));
-    expect(pets).toHaveLength(20);
-    expect(pets?.[0]).toMatchObject({ id: '1', name: 'Ada' });
-    expect(printed).toContainEqual({ upstreamCalls: 1, savedCalls: 0, oldestAgeMs: expect.any(Number) });
-    expect(printed).toContainEqual(
-      expect.objectContaining({ pet: expect.objectContaining({ id: expect.any(String) }), userErrors: [] }),
-    );
-    const [firstMs = 0, secondMs = 0, ...more] = cameAtMs;
-    expect(secondMs - firstMs).toBeGreaterThanOrEqual(RETRY_AFTER_MS - 1);
-    expect(more).toHaveLength(1);
-  },
-);
+test.each(CLIENTS)('with %s lists, reads extensions, creates, and retries after retryAfterMs', async (name) => {
+  await runSnippet(name, { origin: server.origin, print: (...values) => printed.push(...values) });
+  const pets = printed.find((value) => Array.isArray(value));
+  expect(pets).toHaveLength(20);
+  expect(pets?.[0]).toMatchObject({ id: '1', name: 'Ada' });
+  expect(printed).toContainEqual({ upstreamCalls: 1, savedCalls: 0, oldestAgeMs: expect.any(Number) });
+  expect(printed).toContainEqual(
+    expect.objectContaining({ pet: expect.objectContaining({ id: expect.any(String) }), userErrors: [] }),
+  );
+  const [firstMs = 0, secondMs = 0, ...more] = cameAtMs;
+  expect(secondMs - firstMs).toBeGreaterThanOrEqual(RETRY_AFTER_MS - 1);
+  expect(more).toHaveLength(1);
+});
 
 test('automatic persisted queries of Apollo Client fall back to texts', async () => {
   const asked: string[] = [];
@@ -94,22 +84,6 @@ async function answerTo(body: string, authorization: string): Promise<string> {
   if (!isFirst) return answer;
   expect(answer).toContain('"code":"RATE_LIMITED"');
   return answer.replace(/"retryAfterMs":\d+/, `"retryAfterMs":${RETRY_AFTER_MS}`);
-}
-
-/** Runs a snippet as a module and collects what it prints. */
-async function run(code: string): Promise<void> {
-  const shared = { print: (...values: unknown[]) => printed.push(...values) };
-  Object.assign(globalThis, { shared });
-  const resolved = code
-    .replaceAll('http://127.0.0.1:4000', server.origin)
-    .replaceAll('console.log', 'globalThis.shared.print')
-    .replaceAll(/ from '(.+)'/g, (_all, specifier: string) => ` from '${import.meta.resolve(specifier)}'`);
-  await import(`data:text/javascript,${encodeURIComponent(resolved)}`);
-}
-
-async function snippetsOf(file: string): Promise<string[]> {
-  const markdown = await readFile(new URL(`../../${file}`, import.meta.url), 'utf8');
-  return [...markdown.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code = '']) => code);
 }
 
 async function close(): Promise<void> {

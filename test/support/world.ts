@@ -81,6 +81,8 @@ export interface OperationOptions {
 /** One process of petql. */
 export interface Petql {
   readonly logLines: readonly LogLine[];
+  /** Serves a request for `/graphql`, whatever its origin. */
+  readonly fetch: (request: Request) => Promise<Response>;
   readonly ask: (document: string, options?: OperationOptions) => Promise<Answer>;
   /** One operation that creates so many pets, one after the other. */
   readonly create: (count: number, options?: OperationOptions) => Promise<Answer>;
@@ -172,6 +174,7 @@ export async function createWorld({ seed, keys, startsAt, latencyMs = [10, 80] }
     const unanswered = new Set<LoggedOperation>();
     const petql: Petql = {
       logLines: lines,
+      fetch: async (request) => gateway.fetch(request),
       ask: (document, options) => ask(document, [], options),
       create(count, options) {
         const pets = Array.from({ length: count }, () => ({ name: `pet ${(names += 1)}`, categoryId: '1' }));
