@@ -17,10 +17,11 @@ export interface AssumedPlan extends Plan {
   readonly known: boolean;
 }
 
-/** Parses `auto`, a plan's name, or `PER_MINUTE/PER_DAY`; undefined for anything else. */
+/** Parses `auto`, a plan's name, in any case, or `PER_MINUTE/PER_DAY`; undefined for anything else. */
 export function parsePlan(text: string): AssumedPlan | undefined {
-  if (text === 'auto') return { ...PLANS.free, known: false };
-  if (Object.hasOwn(PLANS, text)) return { ...PLANS[text as keyof typeof PLANS], known: true };
+  const asked = text.toLowerCase();
+  if (asked === 'auto') return { ...PLANS.free, known: false };
+  if (Object.hasOwn(PLANS, asked)) return { ...PLANS[asked as keyof typeof PLANS], known: true };
   const [, perMinute, perDay] = /^([1-9]\d{0,8})\/([1-9]\d{0,8})$/.exec(text) ?? [];
   return perMinute && perDay ? { perMinute: Number(perMinute), perDay: Number(perDay), known: true } : undefined;
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { closestMatch } from 'leven';
 import { z } from 'zod';
 import type { SettingTable, ValueKind } from '../settings/check-settings.ts';
 import { bothNames, flagSettings } from './flags.ts';
@@ -31,8 +32,8 @@ const FROM_TEXT: Readonly<Partial<Record<ValueKind, (given: GivenText) => unknow
 };
 
 /**
- * Reads options from flags and the environment: a flag wins over its variable. An empty variable is none, and one that ends in
- * `_FILE` names the file of a secret.
+ * Reads options from flags and the environment: a flag wins over its variable. An empty variable is none, unless it is a secret's: without
+ * it petql would serve anybody, or count alone. A variable that ends in `_FILE` names the file of a secret.
  *
  * @throws Error that names the flags that do not exist, or all variables and files that cannot be read.
  */
@@ -77,7 +78,11 @@ function readFlags(settings: readonly FlagSetting[], args: readonly string[]): R
     // Node's message repeats the argument, which may be a part of a secret.
     const isArgument = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
     const problem = isArgument ? 'Unexpected argument: each option starts with --' : message.replace(/\.?\n.*/s, '');
-    throw new Error(`${problem}; petql --help lists the options`, { cause: error });
+    const [, unknown] = /^Unknown option '--([\w-]+)'/.exec(message) ?? [];
+    const flagNames = settings.map(({ flagName }) => flagName);
+    const meant = unknown && closestMatch(unknown, flagNames, { maxDistance: 2 });
+    const hint = meant ? `did you mean --${meant}? petql --help` : 'petql --help';
+    throw new Error(`${problem}; ${hint} lists the options`, { cause: error });
   }
 }
 
@@ -88,6 +93,7 @@ function readVariable({ variable, isSecret, value }: FlagSetting, env: NodeJS.Pr
     if (text) throw new Error(`${variable} and ${variable}_FILE cannot both be set`);
     return readSecret(`${variable}_FILE`, file);
   }
+  if (isSecret && text === '') throw new Error(`${variable} is empty: give it a value, or unset it`);
   if (!text) return undefined;
 
   if (value === 'N' && text.startsWith('tcp://')) {

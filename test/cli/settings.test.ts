@@ -6,7 +6,14 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { describeConfig, readConfig } from '../../src/program/config.ts';
 
 test.each<[string, string[], Record<string, string>, RegExp]>([
-  ['a wrong flag', ['--prot', '4000'], {}, /^Unknown option '--prot'; petql --help lists the options$/],
+  ['a wrong flag', ['--nothing', '1'], {}, /^Unknown option '--nothing'; petql --help lists the options$/],
+  ['a flag with a typing error', ['--prot', '1'], {}, /^Unknown option '--prot'; did you mean --port\? petql --help/],
+  ...['PET_API_KEY', 'REDIS_URL', 'KEY_SECRET'].map((variable): [string, string[], Record<string, string>, RegExp] => [
+    `an empty ${variable}`,
+    [],
+    { [variable]: '' },
+    new RegExp(`^${variable} is empty: give it a value, or unset it$`),
+  ]),
   ['a flag without its value', ['--port'], {}, /^Option '--port <value>' argument missing; petql --help/],
   ['an empty flag', ['--pet-api-key='], {}, /^--pet-api-key needs a value; petql --help/],
   ['a word that is no flag', ['a secret'], {}, /^Unexpected argument: each option starts with --; petql --help/],
@@ -88,6 +95,7 @@ test('a flag wins over the environment, which wins over the default; an empty va
     corsOrigins: ['https://a.example', 'http://b.example'],
     logLevel: 'info',
   });
+  expect(readConfig('gateway', [], { PLAN: 'Pro' })).toMatchObject({ plan: { perMinute: 300, known: true } });
   expect(readConfig('sandbox', [], { PLAN: 'gold', MAX_DEPTH: 'x' })).toMatchObject({ port: 4000 });
 });
 

@@ -57,6 +57,7 @@ describe('production dependencies', () => {
       'graphql',
       'graphql-yoga',
       'ioredis',
+      'leven',
       'lru-cache',
       'pino',
       'prom-client',
