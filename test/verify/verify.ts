@@ -9,6 +9,7 @@ import { files } from './files.ts';
 import { fuzz } from './fuzz.ts';
 import { kills, mutants } from './mutants.ts';
 import { oracle } from './oracle.ts';
+import { prism } from './prism.ts';
 import { siege } from './siege.ts';
 import { smoke } from './smoke.ts';
 import { soak } from './soak.ts';
@@ -26,6 +27,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   mutants,
   kills,
   files,
+  prism,
 };
 
 const USAGE = `Usage: npm run verify -- SUITE [options]
