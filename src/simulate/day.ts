@@ -16,8 +16,8 @@ export interface Day {
   readonly refusedCalls: number;
 }
 
-/** A moment in the middle of a minute and of a day. */
-const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
+/** Midnight, since 24 hours from another moment would touch two days, and use both. */
+const START_MS = Date.UTC(2026, 10, 21);
 const PET_API_URL = 'http://pet-api.invalid/v1';
 const API_KEY = 'simulated';
 

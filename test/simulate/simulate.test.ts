@@ -52,6 +52,16 @@ test('the program compares plans in a table, names the smallest one that serves,
   expect(await widthsOnPhones(html)).toEqual([390, 390]);
 });
 
+test.each([
+  ['24', '20'],
+  ['36', '40'],
+])('over %s hours no day is used beyond its plan', async (hours, calls) => {
+  const load = ['--lists', '1', '--ids', '0', '--every-ms', '60000', '--hours', hours];
+  const { stdout } = await runPetql(['simulate', '--plan', '10/20', ...load]);
+  expect(stdout).toMatch(new RegExp(`^calls made +${calls}$`, 'm'));
+  expect(stdout).toMatch(/^of the day +100\.0 %$/m);
+});
+
 /** How wide the page is on a screen of 390 px, in both color schemes; the same where no browser starts. */
 async function widthsOnPhones(file: string): Promise<readonly number[]> {
   const browser = await startBrowser();
