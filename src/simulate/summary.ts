@@ -27,7 +27,7 @@ export function summaryOf({ plan, ages, callsAtMs, refusedCalls }: Day): Summary
     operations: ages.length,
     answered: answered.length,
     calls: callsAtMs.length,
-    callsOfFullestDay: Math.max(0, ...Map.groupBy(callsAtMs, dayOf).values().map(({ length }) => length)),
+    callsOfFullestDay: mostCallsOfADay(callsAtMs),
     refusedCalls,
     medianAgeMs: percentile(answered, 0.5),
     oldAgeMs: percentile(answered, 0.99),
@@ -35,9 +35,10 @@ export function summaryOf({ plan, ages, callsAtMs, refusedCalls }: Day): Summary
   };
 }
 
-/** Returns the number of the day, since the simulation begins at midnight. */
-function dayOf(atMs: number): number {
-  return Math.floor(atMs / 86_400_000);
+/** The simulation begins at midnight. */
+function mostCallsOfADay(callsAtMs: readonly number[]): number {
+  const days = Map.groupBy(callsAtMs, (atMs) => Math.floor(atMs / 86_400_000));
+  return Math.max(0, ...Array.from(days.values(), (calls) => calls.length));
 }
 
 /** Returns in one line the smallest plan that serves the load, and how fresh its data is beside that of the others. */
