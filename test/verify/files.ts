@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { FIRING } from './files/firing.ts';
@@ -12,6 +12,7 @@ import type { Firing } from './files/firing.ts';
 import type { Suite } from './suite.ts';
 
 const RULES = fileURLToPath(new URL('../container/alerts.yaml', import.meta.url));
+const KUBERNETES = fileURLToPath(new URL('../container/kubernetes.yaml', import.meta.url));
 const COMPOSE = fileURLToPath(new URL('../container/compose.yaml', import.meta.url));
 
 interface Rule {
@@ -29,17 +30,24 @@ interface Program {
 const PROMTOOL = { command: 'promtool', source: 'apt-get install --no-install-recommends prometheus' };
 const DOCKER_COMPOSE = { command: 'docker-compose', source: 'apt-get install --no-install-recommends docker-compose' };
 
+/** The types of the Kubernetes API, made of its OpenAPI file: 18 MB, so not among the dependencies. */
+const KUBERNETES_TYPES = 'kubernetes-models@5.1.0';
+const TSC = { command: fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url)), source: 'npm ci' };
+const NPM = { command: 'npm', source: 'it comes with Node.js' };
+
 const LOADED = 'Prometheus loads the alerts';
 const IN_TIME = 'each alert fires at its minute and not before';
 const COMPOSED = 'Docker Compose reads compose.yaml, and refuses it without an API key';
+const TYPED = 'kubernetes.yaml has the fields and types of the Kubernetes API';
 
 /** The programs themselves judge the files that are written for them. */
 export const files: Suite = {
-  about: 'gives alerts.yaml and compose.yaml to Prometheus and Docker Compose',
+  about: 'gives alerts.yaml, compose.yaml and kubernetes.yaml to the programs that read them, or to their types',
   checks: [
     { name: 'alerts', goal: LOADED, run: async () => [await judge(LOADED, PROMTOOL, ['check', 'rules', RULES])] },
     { name: 'firing', goal: IN_TIME, run: async () => [await testRules()] },
     { name: 'compose', goal: COMPOSED, run: readCompose },
+    { name: 'kubernetes', goal: TYPED, run: readManifests },
   ],
 };
 
@@ -51,6 +59,55 @@ async function readCompose(): Promise<readonly Row[]> {
 
   const keyless = await judge(COMPOSED, DOCKER_COMPOSE, args, { env: { ...env, PET_API_KEY: '' } });
   return keyless.broken > 0 ? [read] : [rowOf({ ...read, problems: ['it starts without an API key'], broken: 1 })];
+}
+
+/** kubectl would ask a cluster for them. */
+async function readManifests(): Promise<readonly Row[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'petql-kubernetes-'));
+  try {
+    const install = ['install', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund', KUBERNETES_TYPES];
+    const installed = await judge(TYPED, NPM, install);
+    if (installed.broken > 0 || installed.looked === 0) return [installed];
+
+    const manifests = parseAllDocuments(await readFile(KUBERNETES, 'utf8')).map((one) => one.toJS());
+    const judgeTypes = async (given: readonly Manifest[]) => {
+      const file = join(folder, 'manifests.ts');
+      await writeFile(file, given.map(typedManifest).join('\n'));
+      const args = [
+        '--noEmit',
+        '--ignoreConfig',
+        '--strict',
+        '--skipLibCheck',
+        '--module',
+        'nodenext',
+        '--types',
+        '',
+        file,
+      ];
+      return judge(TYPED, TSC, args, { looked: given.length });
+    };
+    const read = await judgeTypes(manifests);
+    if (read.broken > 0) return [read];
+
+    const misspelt = manifests.map(({ spec, ...rest }) => ({ ...rest, spec: { ...spec, selecter: {} } }));
+    const refused = await judgeTypes(misspelt);
+    return refused.broken > 0 ? [read] : [rowOf({ ...read, problems: ['a misspelt field is no problem'], broken: 1 })];
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly spec: object;
+}
+
+/** Returns TypeScript: a literal may only have the fields of its type. */
+function typedManifest(manifest: Manifest, index: number): string {
+  const { apiVersion, kind } = manifest;
+  const type = `import('kubernetes-models/${apiVersion}').I${kind}`;
+  return `export const manifest${index}: ${type} = ${JSON.stringify(manifest)};`;
 }
 
 async function testRules(): Promise<Row> {
