@@ -5,6 +5,7 @@ import { SECURITY_HEADERS } from '../server/http/response-headers.ts';
 import type { RequestHandler } from '../server/listener.ts';
 import { quotaPage } from './quota-page.ts';
 import type { AdminSources, Metrics } from './metrics.ts';
+import { QUOTA_RELOAD_SOURCE } from './quota-reload.ts';
 
 const TEXT = 'text/plain';
 
@@ -36,5 +37,6 @@ const HEADERS = {
   ...SECURITY_HEADERS,
   'cache-control': 'no-store',
   'content-security-policy':
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    `default-src 'none'; script-src ${QUOTA_RELOAD_SOURCE}; connect-src 'self'; style-src 'unsafe-inline'; img-src data:; ` +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 } as const;

@@ -5,11 +5,12 @@ import type { Health } from '../server/http/health.ts';
 import { barChart } from './bar-chart.ts';
 import type { Minute } from './last-hour.ts';
 import type { AdminSources, Totals } from './metrics.ts';
+import { QUOTA_RELOAD } from './quota-reload.ts';
 
 /** Rows of the page: the callers that called last. */
 const MAX_ROWS = 100;
 
-/** Returns a page with the state of the process and a row for each caller. The page reloads itself. */
+/** Returns a page with the state of the process and a row for each caller. The page follows it by itself. */
 export async function quotaPage(
   { views, health, replicas }: AdminSources,
   totals: Totals,
@@ -30,12 +31,12 @@ export async function quotaPage(
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <meta http-equiv="refresh" content="2" />
     <title>petql: quotas</title>
     <link rel="icon" href="data:," />
     <style>${STYLE}</style>
   </head>
   <body>
+    <main>
     <h1>petql: quotas</h1>
     <p>${escaped(stateOf(health(), replicas()))}</p>
     <h2>This process since its start</h2>
@@ -47,16 +48,24 @@ export async function quotaPage(
     <h2>API keys</h2>
     <p class="note">Minute and day count the calls of all replicas, as this process saw them last. Queued, made and saved are of this process. Times are UTC.</p>
     <table>
-      <thead><tr>${TITLES.map((title) => `<th scope="col">${title}</th>`).join('')}</tr></thead>
+      <thead><tr>${TITLES.map((title) => `<th scope="col"${classOf(title)}>${title}</th>`).join('')}</tr></thead>
       <tbody>${rows.join('')}</tbody>
     </table>
     <p>${note}</p>
+    </main>
+    <noscript><a href="">Reload</a></noscript>
+    <script>${QUOTA_RELOAD}</script>
   </body>
 </html>
 `;
 }
 
 const TITLES = ['Caller', 'Plan', 'Minute', 'Day', 'Queued', 'State', 'Calls made', 'Calls saved'];
+const FIGURES: ReadonlySet<string | undefined> = new Set(['Queued', 'Calls made', 'Calls saved']);
+
+function classOf(title: string | undefined): string {
+  return FIGURES.has(title) ? ' class="figure"' : '';
+}
 
 function row(view: CallerView): string {
   const { name, quota, made, saved } = view;
@@ -73,7 +82,7 @@ function row(view: CallerView): string {
     figure(made),
     figure(saved),
   ];
-  return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}">${cell}</td>`).join('')}</tr>`;
+  return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}"${classOf(TITLES[index])}>${cell}</td>`).join('')}</tr>`;
 }
 
 function stateOfKey({ quota: { windows, pausedUntil }, isRejected }: CallerView): string {
@@ -144,8 +153,8 @@ table { border-collapse: collapse; inline-size: 100%; }
 th, td { padding: 0.5rem 0.8rem 0.5rem 0; text-align: start; vertical-align: top; border-block-end: 1px solid var(--line); }
 th { font-size: 0.85rem; }
 dd, td { font-variant-numeric: tabular-nums; }
-code { overflow-wrap: anywhere; }
-time, td span { white-space: nowrap; }
+.figure { text-align: end; }
+code, time, td span { white-space: nowrap; }
 meter { inline-size: 4rem; }
 .charts { display: flex; flex-wrap: wrap; gap: 1rem 2rem; }
 figure { flex: 1 1 16rem; max-inline-size: 24rem; margin: 0; font-variant-numeric: tabular-nums; }
@@ -158,6 +167,8 @@ figure small { display: flex; justify-content: space-between; }
   thead { display: none; }
   tr { display: block; padding-block: 0.6rem; border-block-end: 1px solid var(--line); }
   td { display: block; position: relative; padding: 0.2rem 0 0.2rem 7rem; border: 0; }
+  .figure { text-align: start; }
+  code { font-size: 0.75rem; }
   td::before { content: attr(data-title); position: absolute; inset-inline-start: 0; opacity: 0.75; }
 }
 `;

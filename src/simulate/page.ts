@@ -44,14 +44,16 @@ export function simulationPage(days: readonly Day[], durationMs: number, load: s
     <style>${STYLE}</style>
   </head>
   <body>
+    <main>
     <h1>${verdictOf(summaries)}</h1>
     <p>${load}</p>
     ${chart(ages, hours, { title: 'Age of the data', note: `median of ${slice}`, label: seconds })}
     ${chart(calls, hours, { title: 'Upstream calls', note: `in ${slice}`, label: figure })}
     <table>
-      <thead><tr><th scope="col"></th>${names.map((name) => `<th scope="col">${name}</th>`).join('')}</tr></thead>
+      <thead><tr><th scope="col">Plan</th>${names.map((name) => `<th scope="col">${name}</th>`).join('')}</tr></thead>
       <tbody>${rows.map(([title, ...cells]) => `<tr><th scope="row">${title}</th>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`).join('')}</tbody>
     </table>
+    </main>
   </body>
 </html>
 `;

@@ -7,6 +7,7 @@ import { schema } from '../../src/schema/schema.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { SandboxCall } from '../../src/sandbox/responder.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { violationsOf } from '../support/axe.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
@@ -32,6 +33,8 @@ import type { WatchedPage } from './graphiql-page.ts';
 const ASSETS = ['editorWorkerService.js', 'graphiql.css', 'graphiql.js', 'graphql.js', 'json.js'];
 const TABS = ['ListPets', 'ThirtyPets', 'CompareStatuses', 'CreatePet', 'Quota', 'DryRun'];
 const figures = (petql: object) => ({ data: {}, extensions: { petql } });
+/** On the same day, wherever the test runs. */
+const SOON = new Date(new Date().setHours(23, 59, 58, 0));
 /** The line under the result for what a response holds. */
 const LINES: readonly (readonly [string, object, Record<string, string>?])[] = [
   [
@@ -45,12 +48,12 @@ const LINES: readonly (readonly [string, object, Record<string, string>?])[] = [
     { ratelimit: '"minute";r=0;t=23', 'ratelimit-policy': '"minute";q=60;w=60' },
   ],
   [
-    '0 calls · 0 saved · retry in 23 s',
-    { data: null, errors: [{ message: 'No.', extensions: { code: 'RATE_LIMITED', retryAfterMs: 22_500 } }] },
+    `0 calls · 0 saved · retry at ${SOON.toLocaleTimeString('en-GB')}`,
+    { data: null, errors: [{ message: 'No.', extensions: { code: 'RATE_LIMITED', retryAt: SOON } }] },
   ],
   [
-    'dry run · at most 1,200 calls · fits in 3 min',
-    figures({ dryRun: { upstreamCalls: 1200, fits: false, waitMs: 180_000 } }),
+    `dry run · 2 to 1,200 calls · fits at ${SOON.toLocaleTimeString('en-GB')}`,
+    figures({ dryRun: { upstreamCalls: 1200, writes: 1, fits: false, fitsAt: SOON } }),
   ],
 ];
 const WIDE = { width: 1280, height: 800 };
@@ -181,7 +184,7 @@ test('the mutation of the create tab adds one pet, however often it runs', async
 });
 
 test.each<[string, string, RegExp]>([
-  ['DryRun', '"dryRun": {', /^dry run · at most \d calls · fits now/],
+  ['DryRun', '"dryRun": {', /^dry run · 1 to \d calls · fits now/],
   ['Quota', '"queued": 0', /^0 calls · 0 saved/],
 ])('the tab %s makes no call', async (name, result, line) => {
   const before = calls.length;
@@ -211,9 +214,19 @@ test('each tab keeps the line of its last run', async () => {
   await execute(page);
   await expectCost(page, /\d saved · fresh/);
   await openTab(page, 'CompareStatuses');
-  await expectCost(page, /^would cost at most \d calls · fits$/);
+  await expectCost(page, /^would cost 1 to \d calls · fits$/);
   await openTab(page, 'ListPets');
   await expectCost(page, /\d saved · fresh/);
+});
+
+test('axe-core finds nothing in what petql adds to GraphiQL', async ({ onTestFinished }) => {
+  onTestFinished(() => page.emulateMedia({ colorScheme: null }));
+  await openTab(page, 'ListPets');
+  await expectCost(page, 'call');
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await violationsOf(page, { include: [['#cost'], ['.graphiql-logo']] })).toEqual([]);
+  }
 });
 
 test('at 390 px the query stands above the result, and both can be used', async ({ onTestFinished }) => {

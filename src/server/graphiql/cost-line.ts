@@ -111,7 +111,7 @@ class CostLine {
     const hasRun = tab.progress !== undefined || tab.ranKey === key;
     const isResting = !hasRun && request !== undefined && tab.estimateKey !== key;
     // The last text stays while somebody types.
-    if (!isResting) tab.shown = tab.progress ?? (hasRun || !request ? tab.ran : tab.estimate || tab.ran);
+    if (!isResting) tab.shown = tab.progress ?? (hasRun ? tab.ran : request ? tab.estimate : '');
     this.#element.textContent = tab.shown;
     this.#element.classList.toggle('estimate', !hasRun && tab.shown !== '' && tab.shown === tab.estimate);
     // A screen reader says what a run has cost, and nothing in the middle of typing.

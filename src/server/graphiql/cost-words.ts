@@ -5,20 +5,27 @@ const SPANS = { minute: ' this minute', day: ' today' };
 // Such as "1 call · 29 saved · fresh · 3 of 60 used this minute, 14 of 1,000 today".
 function describeRun(headers, { errors, extensions }) {
   const { upstreamCalls = 0, savedCalls = 0, oldestAgeMs, staleReason, dryRun } = extensions?.petql ?? {};
-  const retryAfterMs = errors?.find((error) => error.extensions?.retryAfterMs)?.extensions.retryAfterMs;
+  const retryAt = errors?.find((error) => error.extensions?.retryAt)?.extensions.retryAt;
   const parts = dryRun
-    ? ['dry run', 'at most ' + calls(dryRun.upstreamCalls), dryRun.fits ? 'fits now' : 'fits in ' + span(dryRun.waitMs)]
+    ? ['dry run', costOf(dryRun), dryRun.fits ? 'fits now' : 'fits at ' + time(new Date(dryRun.fitsAt))]
     : [calls(upstreamCalls), savedCalls.toLocaleString('en') + ' saved'];
   if (staleReason) parts.push(span(oldestAgeMs) + ' old: ' + staleReason.toLowerCase().replaceAll('_', ' '));
   else if (oldestAgeMs !== undefined) parts.push('fresh');
-  if (retryAfterMs) parts.push('retry in ' + span(retryAfterMs));
+  if (retryAt) parts.push('retry at ' + time(new Date(retryAt)));
   return [...parts, usedQuota(headers)].filter(Boolean).join(' · ');
 }
 
-// Such as "would cost at most 3 calls · fits at 12:31:04".
-function describeDryRun({ upstreamCalls, fits, fitsAt }) {
+// Such as "would cost 1 to 3 calls · fits at 12:31:04".
+function describeDryRun(dryRun) {
+  const { upstreamCalls, fits, fitsAt } = dryRun;
   if (upstreamCalls === 0) return 'would cost no call';
-  return 'would cost at most ' + calls(upstreamCalls) + ' · ' + (fits ? 'fits' : 'fits at ' + time(new Date(fitsAt)));
+  return 'would cost ' + costOf(dryRun) + ' · ' + (fits ? 'fits' : 'fits at ' + time(new Date(fitsAt)));
+}
+
+// Each write is a call. One list may answer all reads.
+function costOf({ upstreamCalls, writes }) {
+  const min = writes + (upstreamCalls > writes ? 1 : 0);
+  return (min < upstreamCalls ? min.toLocaleString('en') + ' to ' : '') + calls(upstreamCalls);
 }
 
 // From RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers).
