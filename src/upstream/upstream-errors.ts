@@ -24,7 +24,7 @@ export function readError(failure: UpstreamFailure, mayBeBanned: boolean): Petql
     case 'no-answer':
       return failure.reason === 'timeout'
         ? new PetqlError('GATEWAY_TIMEOUT', 'The pet API took too long to respond. Try again.')
-        : downstream(failure.code === 'PROXY_407' ? PROXY_AUTH : NO_RESPONSE[failure.reason], {});
+        : downstream(proxyProblem(failure.code) ?? NO_RESPONSE[failure.reason], {});
     case 'unreadable':
       return downstream(`The response of the pet API breaks its contract: ${failure.problem}.`, failure);
     case 'failed':
@@ -49,8 +49,14 @@ const NO_RESPONSE = {
   unreachable: 'petql could not reach the pet API; nothing was sent. Try again later.',
 } as const;
 
-const PROXY_AUTH =
-  'The proxy before the pet API requires credentials, or others; nothing was sent. Set the user and password in its URL.';
+/** Returns what a proxy says that rejects calls; undefined for any other failure. */
+function proxyProblem(code = ''): string | undefined {
+  const [, status] = /^PROXY_(\d+)$/.exec(code) ?? [];
+  if (!status) return undefined;
+  // Some proxies answer wrong credentials with 401.
+  const advice = ['401', '407'].includes(status) ? 'Set the user and password in its URL.' : 'Check what it allows.';
+  return `The proxy before the pet API rejects the call with ${status}; nothing was sent. ${advice}`;
+}
 
 function downstream(message: string, { status, code }: { status?: number; code?: string | undefined }): PetqlError {
   const upstream = { ...(status !== undefined && { status }), ...(code !== undefined && { code }) };

@@ -82,7 +82,7 @@ describe.each(['https', 'http'] as const)('over a proxy to an %s pet API', (prot
     const { errors = [] } = await run(CREATE);
     expect(codesOf({ errors })).toEqual(['DOWNSTREAM_SERVICE_ERROR']);
     expect(errors[0]?.message).toMatch(
-      /^The proxy .* requires credentials.*nothing was sent\. Set the user and password/,
+      /^The proxy .* rejects .* 407; nothing was sent\. Set the user and password in its URL\.$/,
     );
     expect(lines).toContainEqual(expect.objectContaining({ level: 40, reason: 'unreachable', code: 'PROXY_407' }));
     expect([petApi.log, proxy.requests.length > 0]).toEqual([[], true]);
@@ -93,7 +93,13 @@ describe.each(['https', 'http'] as const)('over a proxy to an %s pet API', (prot
 
 describe('a tunnel that fails was not sent:', () => {
   test.each<[string, ProxyFault, string, RegExp]>([
-    ['the proxy forbids it', 'forbid', 'DOWNSTREAM_SERVICE_ERROR', /nothing was sent/],
+    ['the proxy forbids it', 403, 'DOWNSTREAM_SERVICE_ERROR', /rejects the call with 403; nothing was sent\. Check/],
+    [
+      'the proxy finds the credentials wrong',
+      401,
+      'DOWNSTREAM_SERVICE_ERROR',
+      /nothing was sent\. Set the user and pass/,
+    ],
     ['the proxy cuts the connection', 'cut', 'DOWNSTREAM_SERVICE_ERROR', /nothing was sent/],
     ['the tunnel ends in the TLS handshake', 'cut-tunnel', 'DOWNSTREAM_SERVICE_ERROR', /nothing was sent/],
     ['the proxy hangs', 'hang', 'GATEWAY_TIMEOUT', /took too long/],

@@ -28,9 +28,9 @@ export interface ProxiedRequest {
 
 /**
  * `cut`: the connection ends before a response. `cut-tunnel`: the tunnel ends with the first bytes in it, before any request.
- * `forbid`: the response is 403. `hang`: none comes.
+ * `hang`: no response comes. A number: the status of a response of its own.
  */
-export type ProxyFault = 'cut' | 'cut-tunnel' | 'forbid' | 'hang';
+export type ProxyFault = number | 'cut' | 'cut-tunnel' | 'hang';
 
 /** @param credentials which it requires, as `user:password`. */
 export async function startHttpProxy(credentials?: string): Promise<HttpProxy> {
@@ -103,6 +103,6 @@ export async function startHttpProxy(credentials?: string): Promise<HttpProxy> {
     const given = headers['proxy-authorization']?.replace('Basic ', '') ?? '';
     if (credentials && Buffer.from(given, 'base64').toString() !== credentials) return 407;
     if (fault === 'hang') return undefined;
-    return fault === 'forbid' ? 403 : 200;
+    return typeof fault === 'number' ? fault : 200;
   }
 }
