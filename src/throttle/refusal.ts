@@ -59,7 +59,9 @@ export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refus
       const retryAt = new Date(nowMs + retryAfterMs).toISOString();
       const details = { retryAfterMs, retryAt, window };
 
-      const why = reason === 'plan' ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
+      const isBesideProbe = reason === 'late' && quotaState?.isProbing === true;
+      const isByQuota = reason === 'plan' || isBesideProbe;
+      const why = isByQuota ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
       const retry = retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${retryAt}`;
       const isQuota = reason === 'plan' || reason === 'visitor-share';
       const orElse = isQuota && hasNoCache ? ', or drop no-cache to allow cached data' : '';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
 import { brokenPromises } from '../support/check.ts';
+import { HANGS } from '../support/pet-api/fault.ts';
 import type { ArrivingCall, Fault } from '../support/pet-api/fault.ts';
 import type { Tells } from '../support/pet-api/strict-plan.ts';
 import { createRedis, startReplicas } from '../support/redis-double.ts';
@@ -81,6 +82,21 @@ describe('after a 429', () => {
     expect(createdIn(await world.until(petql.create(1, { waitMs: MINUTE_MS })))).toBe(1);
     expect(brokenPromises(world.history())).toEqual([]);
   });
+});
+
+test('beside the probe after a 429 errors say that one call finds out', async () => {
+  await using world = await createProWorld();
+  world.petApi.fault = ({ number }) => (number === 1 ? refusedFor('30') : HANGS);
+  const petql = await world.start({ plan: 'pro' });
+  await world.until(petql.create(1, { waitMs: 0 }));
+  await world.pass(32_000);
+  void petql.create(1, { waitMs: 0 });
+  await world.pass(1_000);
+  const { errors } = await world.until(petql.create(1, { waitMs: 0 }));
+  expect(errors?.[0]?.message).toMatch(
+    /^The pet API answered 429, and one call finds out whether it answers again; retry in/,
+  );
+  expect(world.petApi.log).toHaveLength(2);
 });
 
 describe('ten minutes of 429s', () => {
