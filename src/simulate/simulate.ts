@@ -34,6 +34,8 @@ const FLAGS = {
 
 export const SIMULATE_USAGE = `Usage: petql simulate [options]   a day of a load on each rate plan, on virtual time
 
+The load is steady: it has no creates, no bursts and no visitors. An Enterprise plan is given by its limits.
+
 ${Object.entries<{ default?: string; meaning: string }>(FLAGS)
   .map(([name, { default: value, meaning }]) => `  --${name.padEnd(14)} ${meaning}${value ? ` (${value})` : ''}`)
   .join('\n')}`;
