@@ -125,7 +125,7 @@ const ONE_MASTER = {
 function openClient(url: string): Client | Cluster {
   const nodes = redisUrls(url) ?? [];
   const [first] = nodes;
-  if (first && isSentinel(first)) return new Client({ ...ONE_MASTER, ...sentinelOptions(first, nodes) });
+  if (first && isSentinel(first)) return openMaster(sentinelOptions(first, nodes));
   if (!first || nodes.length === 1) return new Client(url, ONE_MASTER);
 
   const { protocol, searchParams } = first;
@@ -152,7 +152,36 @@ function openClient(url: string): Client | Cluster {
   );
 }
 
-/** Each new connection is to the master that a Sentinel names. */
+/** Opens connections to the master that a Sentinel names, and leaves it once a Sentinel names another. */
+function openMaster(options: ReturnType<typeof sentinelOptions>): Client {
+  const { name, sentinels, sentinelUsername, sentinelPassword, sentinelTLS, family } = options;
+  const redis = new Client({ ...ONE_MASTER, ...options });
+
+  for (const address of sentinels) {
+    // ioredis does the same by its failoverDetector, and prints each error with the address.
+    const sentinel = new Client({
+      ...address,
+      username: sentinelUsername,
+      password: sentinelPassword,
+      family,
+      tls: sentinelTLS,
+      disableClientInfo: true,
+      enableReadyCheck: false,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      maxRetriesPerRequest: null,
+      retryStrategy: retryAfterMs,
+    });
+    sentinel.on('error', () => {});
+    // After a planned failover the old master takes writes for ten seconds more, which are lost.
+    sentinel.on('message', (_channel: string, text: string) => {
+      if (text.startsWith(`${name} `)) redis.disconnect(true);
+    });
+    sentinel.subscribe('+switch-master').catch(() => {});
+    redis.once('end', () => sentinel.disconnect());
+  }
+  return redis;
+}
+
 function sentinelOptions(url: URL, sentinels: readonly URL[]) {
   const { protocol, pathname, searchParams } = url;
   const isSecure = protocol.startsWith('rediss');
