@@ -60,6 +60,7 @@ describe('the package', () => {
       'schema/schema.graphql',
       'src/*/README.md',
       'src/README.md',
+      'src/TOUR.md',
       'test/README.md',
       'test/container/alerts.yaml',
       'test/container/compose.yaml',
