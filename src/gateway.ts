@@ -17,6 +17,8 @@ import { RequestBodies } from './server/http/request-body.ts';
 import type { RequestHandler } from './server/listener.ts';
 import type { Execute } from './server/operation.ts';
 import { readTrustedDocuments } from './server/plugins/trusted-documents.ts';
+import { quotaReport } from './caller/quota-report.ts';
+import type { KeyReport } from './caller/quota-report.ts';
 import type { TrustedDocuments } from './server/plugins/trusted-documents.ts';
 import { checkedOptions } from './settings/settings.ts';
 import type { CheckedOptions, GatewayOptions } from './settings/settings.ts';
@@ -39,6 +41,8 @@ export interface Gateway {
    * Undefined unless the option `admin` is set.
    */
   readonly admin: RequestHandler | undefined;
+  /** Returns the quota of each API key that called last, 100 at most, and which operations and clients used it. */
+  readonly quotaReport: () => Promise<readonly KeyReport[]>;
   /**
    * Loads what the first operation needs, which is then as fast as the second, and connects to Redis. Resolves after two seconds
    * at most, without Redis too.
@@ -117,6 +121,7 @@ function assemble(
     idempotency: { records, leaseMs: 2 * upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
     nameOf,
     idleMs: maxStaleMs,
+    isDemo: checked.demo,
     clock,
     log,
     events,
@@ -131,6 +136,7 @@ function assemble(
     handle: createNodeHandler(respond, bodies),
     execute: createExecute(respond, checked),
     schema,
+    quotaReport: () => quotaReport(callers.views()),
     admin: metrics && createAdmin(sources, metrics, log),
     drain,
     ready: async () => void (await Promise.all([stores.ready(), warmUp()])),

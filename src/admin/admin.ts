@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { quotaReport } from '../caller/quota-report.ts';
 import type { Log } from '../log.ts';
 import { isForeignHost } from '../server/http/host-check.ts';
 import { SECURITY_HEADERS } from '../server/http/response-headers.ts';
@@ -29,8 +30,14 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
     const [path] = url.split('?');
     if (path === '/metrics') return [200, metrics.contentType, await metrics.text()];
     if (path !== '/quota' && path !== '/quota/') return [404, TEXT, 'Not found. Try /metrics or /quota.\n'];
+    if (wantsJson(request)) return [200, 'application/json', JSON.stringify(await quotaReport(sources.views()))];
     return [200, 'text/html; charset=utf-8', await quotaPage(sources, await metrics.totals(), metrics.lastHour())];
   }
+}
+
+/** A browser names text/html first, and other programs do not name it. */
+function wantsJson({ headers: { accept = '' } }: IncomingMessage): boolean {
+  return accept.includes('application/json') && !accept.includes('text/html');
 }
 
 const HEADERS = {

@@ -3,12 +3,16 @@ import type { QuotaWindow } from '../caller/quota.ts';
 import { figure } from '../figure.ts';
 import type { Health } from '../server/http/health.ts';
 import { barChart } from './bar-chart.ts';
+import { CONSUMERS_STYLE, consumersOf } from './consumers-chart.ts';
+import { escaped } from './html.ts';
 import type { Minute } from './last-hour.ts';
 import type { AdminSources, Totals } from './metrics.ts';
 import { QUOTA_RELOAD } from './quota-reload.ts';
 
 /** Rows of the page: the callers that called last. */
 const MAX_ROWS = 100;
+/** Keys for which it shows who used the quota. */
+const MAX_CONSUMER_KEYS = 20;
 
 /** Returns a page with the state of the process and a row for each caller. The page follows it by itself. */
 export async function quotaPage(
@@ -17,10 +21,12 @@ export async function quotaPage(
   lastHour: readonly Minute[],
 ): Promise<string> {
   const unsorted: string[] = [];
+  const used: string[] = [];
   let more = 0;
   for await (const view of views()) {
     if (unsorted.length < MAX_ROWS) unsorted.push(row(view));
     else more += 1;
+    if (used.length < MAX_CONSUMER_KEYS) used.push(consumersOf(view.name, view.consumers));
   }
 
   // Sorted by name, so that rows keep their places.
@@ -52,6 +58,8 @@ export async function quotaPage(
       <tbody>${rows.join('')}</tbody>
     </table>
     <p>${note}</p>
+    ${used.length === 0 ? '' : '<h2>Who used the quota, by this process</h2>'}
+    ${used.toSorted().join('')}
     </main>
     <noscript><a href="">Reload</a></noscript>
     <script>${QUOTA_RELOAD}</script>
@@ -136,10 +144,6 @@ function time(date: Date): string {
   return `<time>${date.toISOString().slice(0, 19).replace('T', ' ')} UTC</time>`;
 }
 
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
-}
-
 const STYLE = `
 :root { color-scheme: light dark; font-family: system-ui, sans-serif; line-height: 1.4; --line: color-mix(in srgb, currentColor 18%, transparent); }
 body { margin: 2rem auto; max-inline-size: 80rem; padding-inline: 1rem; }
@@ -163,6 +167,7 @@ figure small { display: flex; justify-content: space-between; }
 .calls-made { fill: light-dark(#0969da, #58a6ff); }
 .calls-saved { fill: light-dark(#1a7f37, #3fb950); }
 .operations-refused { fill: light-dark(#cf222e, #ff7b72); }
+${CONSUMERS_STYLE}
 @media (max-width: 60rem) {
   thead { display: none; }
   tr { display: block; padding-block: 0.6rem; border-block-end: 1px solid var(--line); }

@@ -1,9 +1,13 @@
+import { keyLog } from '../log.ts';
 import type { Freshness } from '../reads/cache/freshness.ts';
 import type { ReadKey } from '../pets/read-key.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
 import type { Wait } from '../throttle/account/wait.ts';
 import type { Visitor } from '../throttle/visitor-calls.ts';
+import { ConsumerCounts } from './consumers.ts';
+import type { Consumers, OperationUse } from './consumers.ts';
+import { DayWarning } from './day-warning.ts';
 import { estimateCalls } from './cost-estimate.ts';
 import { createPetAccess } from './pet-access.ts';
 import type { PetAccess, SharedParts } from './pet-access.ts';
@@ -22,6 +26,8 @@ export interface CallerView {
   readonly saved: number;
   /** Whether the pet API rejected the key, so that petql makes no call with it for now. */
   readonly isRejected: boolean;
+  /** Who has used its quota by this process. */
+  readonly consumers: Consumers;
 }
 
 /** What petql keeps for one API key. Nothing of it is shared with another key. */
@@ -33,11 +39,17 @@ export class Caller {
   /** Operations under way. */
   #operations = 0;
   #savedCalls = 0;
+  readonly #consumers: ConsumerCounts;
+  #hasUsedQuota = false;
+  /** Undefined for the demo keys of the sandbox. */
+  readonly #dayWarning: DayWarning | undefined;
   #isClosing = false;
 
   constructor(apiKey: string, shared: SharedParts) {
     this.apiKey = apiKey;
     this.#shared = shared;
+    this.#consumers = new ConsumerCounts(shared.consumerRows);
+    this.#dayWarning = shared.isDemo ? undefined : new DayWarning(keyLog(shared.log, () => shared.nameOf(apiKey)));
   }
 
   /** Begins an operation; its `end` follows. */
@@ -53,11 +65,6 @@ export class Caller {
   get isInUse(): boolean {
     if (this.#operations > 0) return true;
     return this.#access !== undefined && (this.#access.line.isBusy() || this.#access.writes.isBusy);
-  }
-
-  /** Whether it counts the calls of visitors. */
-  get hasVisitors(): boolean {
-    return this.#access?.visitors.isEmpty === false;
   }
 
   /** Returns the reads and writes of one request. */
@@ -100,13 +107,31 @@ export class Caller {
     }
   }
 
+  /** Whether it knows what must outlive an idle hour: the calls of visitors, and who used the quota today. */
+  get isKeptForADay(): boolean {
+    return this.#hasUsedQuota || this.#access?.visitors.isEmpty === false;
+  }
+
+  /** Counts what an operation has used for its name and its client. */
+  recordUse(use: OperationUse): void {
+    this.#hasUsedQuota ||= use.callsMade > 0;
+    const { accounts, clock, replicas } = this.#shared;
+    const nowMs = clock.now();
+    this.#consumers.record(use, nowMs);
+    if (use.callsMade === 0) return;
+
+    const day = accounts.quotaState(this.apiKey)?.day;
+    if (day) this.#dayWarning?.check(day, () => this.#consumers.view(nowMs), { nowMs, replicas: replicas() });
+  }
+
   /** Returns what operators see; undefined before the first call. */
   view(): CallerView | undefined {
     const quota = this.latestQuota();
     if (!quota) return undefined;
 
     const { apiKey } = this;
-    const { nameOf, rejectedKeys } = this.#shared;
+    const consumers = this.#consumers;
+    const { clock, nameOf, rejectedKeys } = this.#shared;
     // Both hash the key, and the metrics read them of a few callers only.
     return {
       get name() {
@@ -118,11 +143,15 @@ export class Caller {
       get isRejected() {
         return rejectedKeys.error(apiKey) !== undefined;
       },
+      get consumers() {
+        return consumers.view(clock.now());
+      },
     };
   }
 
   /** Frees what it holds, after its eviction. */
   free(): void {
+    this.#consumers.free();
     this.#access?.sharedLists?.free();
     this.#access?.cache.clear();
   }

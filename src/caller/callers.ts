@@ -5,6 +5,7 @@ import { GetRoute } from '../pets/get-route.ts';
 import { createRetryBudget } from '../throttle/retry-budget.ts';
 import { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
 import { ProvenFirst } from '../throttle/proven-first.ts';
+import { ConsumerRows } from './consumers.ts';
 import { RejectedKeys } from './rejected-keys.ts';
 import { Caller } from './caller.ts';
 import type { CallerView } from './caller.ts';
@@ -12,8 +13,8 @@ import type { CallersOptions, SharedParts } from './pet-access.ts';
 
 /** Wins over a smaller `idleMs`. */
 const MIN_IDLE_MS = 900_000;
-/** A caller that is evicted forgets the calls of its visitors, which count so long. */
-const VISITORS_IDLE_MS = 86_400_000;
+/** A caller that is evicted forgets the calls of its visitors, which count so long, and who used the quota today. */
+const USED_IDLE_MS = 86_400_000;
 /** A caller that has called, without its snapshots: 12 KB, and half as much for what it has under way. */
 const CALLER_BYTES = 18_000;
 const PURGE_EVERY_MS = 60_000;
@@ -30,6 +31,7 @@ export class Callers {
   readonly #callers: ProvenFirst<Caller>;
   /** Evicted while they are in use: a second caller of the key would not see the writes of the first. */
   readonly #evicted = new Map<string, Caller>();
+  readonly #keptForADay = new WeakSet<Caller>();
   readonly #purging: NodeJS.Timeout;
   /** Runs while evicted callers are in use. */
   #releasing: NodeJS.Timeout | undefined;
@@ -44,6 +46,7 @@ export class Callers {
       retryBudget: createRetryBudget(),
       memory: new SnapshotMemory(),
       rejectedKeys: new RejectedKeys(clock, nameOf),
+      consumerRows: new ConsumerRows(),
     };
 
     this.#callers = this.#createCache();
@@ -80,7 +83,8 @@ export class Callers {
     const { apiKey } = caller;
     caller.end();
     const isPromoted = this.#callers.hasUnproven(apiKey) && this.#isProven(apiKey);
-    if (isPromoted || this.#evicted.delete(apiKey) || caller.hasVisitors) this.#keep(caller);
+    const isKept = caller.isKeptForADay && !this.#keptForADay.has(caller);
+    if (isPromoted || this.#evicted.delete(apiKey) || isKept) this.#keep(caller);
   }
 
   /** Yields those that have called, the latest first. Other work goes on in between: thousands of them take a while. */
@@ -122,7 +126,9 @@ export class Callers {
   }
 
   #keep(caller: Caller): void {
-    this.#callers.set(caller.apiKey, caller, caller.hasVisitors ? VISITORS_IDLE_MS : undefined);
+    const isKept = caller.isKeptForADay;
+    if (isKept) this.#keptForADay.add(caller);
+    this.#callers.set(caller.apiKey, caller, isKept ? USED_IDLE_MS : undefined);
   }
 
   #isProven(apiKey: string): boolean {

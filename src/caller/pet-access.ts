@@ -22,6 +22,7 @@ import type { Spans } from '../tracing.ts';
 import type { PetApi } from '../pets/pet-api.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
 import { Writes } from '../writes/writes.ts';
+import type { ConsumerRows } from './consumers.ts';
 import type { RejectedKeys } from './rejected-keys.ts';
 
 /** What a gateway gives to its callers. */
@@ -37,6 +38,8 @@ export interface CallersOptions {
   /** Shares lists between them; undefined without Redis. */
   readonly sharedLists: SharedLists | undefined;
   readonly idempotency: IdempotencySettings;
+  /** Whether the keys are the demo keys of the sandbox. */
+  readonly isDemo: boolean;
   /** Names callers where they are shown and stored. */
   readonly nameOf: NameOf;
   readonly events: Events | undefined;
@@ -49,6 +52,7 @@ export interface SharedParts extends CallersOptions {
   readonly retryBudget: RetryBudget;
   readonly memory: SnapshotMemory;
   readonly rejectedKeys: RejectedKeys;
+  readonly consumerRows: ConsumerRows;
 }
 
 /** What it takes to read and write pets with one API key. */

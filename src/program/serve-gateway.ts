@@ -34,7 +34,15 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
   const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
 
   const isAdmin = config.adminPort !== undefined;
-  const gateway = await readyGateway({ ...config, petApiUrl, proxy, admin: isAdmin, log, graphiqlKey: demoKey });
+  const gateway = await readyGateway({
+    ...config,
+    petApiUrl,
+    proxy,
+    admin: isAdmin,
+    log,
+    graphiqlKey: demoKey,
+    demo: sandbox !== undefined,
+  });
   const listener = await openListener(gateway, config);
   const admin = await openAdmin(gateway, config);
 

@@ -16,7 +16,7 @@ export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBy
   const texts = new WeakMap<object, string>();
   return async <TData>(operation: unknown) => {
     const given = (operation ?? {}) as AnyOperation;
-    const { waitMs, signal, cacheControl, dryRun, traceparent, apiKey, visitor, background } = given;
+    const { waitMs, signal, cacheControl, dryRun, traceparent, apiKey, visitor, client, background } = given;
     signal?.throwIfAborted();
     const key = apiKey === undefined && typeof petApiKey === 'string' ? petApiKey : apiKey;
     const response = await respond({
@@ -33,6 +33,7 @@ export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBy
         cacheControl: cacheControl ?? undefined,
         dryRun: dryRun ?? false,
         visitor: visitor ?? undefined,
+        client: client ?? undefined,
         isBackground: background ?? false,
       },
     });

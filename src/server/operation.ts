@@ -75,6 +75,8 @@ export type Operation<TData, TVariables> = OperationVariables<TVariables> & {
    * Default: none, or with the option `visitorHeader`, one visitor for all operations without it.
    */
   readonly visitor?: string | null | undefined;
+  /** The app or job that runs it, such as `web 1.4`: `consumers` and `/quota` show who used the quota. Default: none. */
+  readonly client?: string | null | undefined;
   /**
    * Whether its calls yield to all others of the API key: each minute and day they leave a reserve. `Priority: u=7` in a request.
    * Default false.

@@ -105,6 +105,12 @@ export class RequestContext {
     if (this.#pets) this.#caller?.recordSavings(this.#pets.savings);
   }
 
+  /** Counts what the operation has used for its name and its client, once it is over. */
+  recordUse(operation: string | undefined, client: string | undefined, isRefused: boolean): void {
+    const { upstreamCalls: callsMade, savedCalls: callsSaved } = this.usage;
+    this.#caller?.recordUse({ operation, client, callsMade, callsSaved, refused: isRefused ? 1 : 0 });
+  }
+
   /** The caller's quota as this process knows it, for the headers of the response; undefined before its first call. */
   get latestQuota(): QuotaView | undefined {
     const { apiKey, callers } = this.#options;

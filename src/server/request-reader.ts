@@ -50,7 +50,7 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
     return new RequestContext({ callers, apiKey, terms, isDryRun: dryRun });
   }
 
-  function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey' | 'visitor'> {
+  function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey' | 'client' | 'visitor'> {
     const isHonored = petApiKey === undefined || allowClientCacheControl;
     const dryRun = headers['petql-dry-run'];
     return {

@@ -4,6 +4,7 @@ import type { Events } from '../events.ts';
 import type { Log } from '../log.ts';
 import { readTraceContext, traceIdOf } from '../tracing.ts';
 import type { Spans } from '../tracing.ts';
+import { clientOf } from './client-name.ts';
 import { finishedError } from './errors.ts';
 import type { RefusalLog } from './refusal-log.ts';
 import type { HttpRequest } from './http/http-message.ts';
@@ -34,6 +35,7 @@ export function createTelemetry({ log, events, spans, refusals }: Reports) {
       const outcome = request.isAborted() ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
       const { type = 'none', name } = operation ?? {};
       span.end({ type, name, outcome });
+      context?.recordUse(name, clientOf(request), outcome === 'RATE_LIMITED');
       if (error && context && outcome !== 'ABORTED') refusals.record(context, error);
       if (!events && !log.debug) return;
 

@@ -142,7 +142,7 @@ test('the page shows the last hour by the minute, as charts and in words', async
     const [, captions, bars] = [/$/g, /<figcaption>(.*?)<\/figcaption>/g, /<title>(.*? UTC: .*?)<\/title>/g].map(
       (one) => [...html.matchAll(one)].map(([, text]) => text?.replaceAll(/<.*?>/g, '')),
     );
-    return { captions, bars };
+    return { captions: captions?.slice(0, 3), bars };
   };
   await gateway.query('{ pets { id } }');
   nowMs += 60_000;

@@ -31,6 +31,8 @@ export interface InProcessOptions {
   /** The end user that shares the API key with others. */
   readonly isBackground: boolean;
   readonly visitor: string | undefined;
+  /** The app that runs the operation. */
+  readonly client: string | undefined;
 }
 
 export interface HttpResponse {

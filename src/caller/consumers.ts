@@ -1,0 +1,169 @@
+import { entriesFor } from '../memory.ts';
+
+/** What the operations of one name, or of one client, have used. */
+export interface Consumer {
+  /** As the client gives it; `(unnamed)` without one, `(others)` for those beyond the first hundred of an hour or a day. */
+  readonly name: string;
+  /** Upstream calls that were billed to it. */
+  readonly callsMade: number;
+  /** Reads that cost no call. */
+  readonly callsSaved: number;
+  /** Operations that were RATE_LIMITED. */
+  readonly refused: number;
+  /** Its part of all calls made, from 0 to 1. */
+  readonly share: number;
+}
+
+/** Who has used the quota of an API key by this process; who made the most calls first. */
+export interface Consumers {
+  readonly lastHour: ConsumersOf;
+  /** Since midnight UTC. */
+  readonly today: ConsumersOf;
+}
+
+export interface ConsumersOf {
+  readonly operations: readonly Consumer[];
+  readonly clients: readonly Consumer[];
+}
+
+/** Who ran an operation, and what it used. */
+export interface OperationUse extends Count {
+  readonly operation: string | undefined;
+  readonly client: string | undefined;
+}
+
+interface Count {
+  readonly callsMade: number;
+  readonly callsSaved: number;
+  readonly refused: number;
+}
+
+type Counts = Map<string, { -readonly [Counted in keyof Count]: Count[Counted] }>;
+
+/** The counts of some minutes or of a day. */
+interface Period {
+  readonly number: number;
+  readonly operations: Counts;
+  readonly clients: Counts;
+}
+
+const UNNAMED = '(unnamed)';
+const OTHERS = '(others)';
+/** Names of operations, and of clients, that are counted apart in one period. */
+const MAX_NAMES = 100;
+const MAX_NAME_LENGTH = 100;
+/** A name of middle length and its counts. */
+const ROW_BYTES = 250;
+const STEP_MS = 600_000;
+const STEPS_OF_AN_HOUR = 6;
+const DAY_MS = 86_400_000;
+
+/** How many names all callers of a gateway may keep together: clients make them up. */
+export class ConsumerRows {
+  #left = entriesFor('consumers', ROW_BYTES);
+
+  /** Returns whether there is room for one more. */
+  take(): boolean {
+    if (this.#left === 0) return false;
+    this.#left -= 1;
+    return true;
+  }
+
+  free({ operations, clients }: Period): void {
+    for (const name of [...operations.keys(), ...clients.keys()])
+      if (name !== UNNAMED && name !== OTHERS) this.#left += 1;
+  }
+}
+
+/** Counts what the operations of one API key use, by their names and clients: in steps of ten minutes, and by the day. */
+export class ConsumerCounts {
+  readonly #rows: ConsumerRows;
+  /** The last hour, the latest one last. */
+  #steps: Period[] = [];
+  #day: Period | undefined;
+
+  constructor(rows: ConsumerRows) {
+    this.#rows = rows;
+  }
+
+  /** @param nowMs by the wall clock. */
+  record({ operation, client, ...count }: OperationUse, nowMs: number): void {
+    this.#expire(nowMs);
+    const step = Math.floor(nowMs / STEP_MS);
+    if (this.#steps.at(-1)?.number !== step) this.#steps.push(newPeriod(step));
+    this.#day ??= newPeriod(Math.floor(nowMs / DAY_MS));
+
+    for (const { operations, clients } of [this.#steps.at(-1) as Period, this.#day]) {
+      this.#add(operations, operation, count);
+      this.#add(clients, client, count);
+    }
+  }
+
+  view(nowMs: number): Consumers {
+    this.#expire(nowMs);
+    return { lastHour: consumersOf(this.#steps), today: consumersOf(this.#day ? [this.#day] : []) };
+  }
+
+  /** Frees its names. */
+  free(): void {
+    for (const period of [...this.#steps, ...(this.#day ? [this.#day] : [])]) this.#rows.free(period);
+    this.#steps = [];
+    this.#day = undefined;
+  }
+
+  #expire(nowMs: number): void {
+    const first = Math.floor(nowMs / STEP_MS) - STEPS_OF_AN_HOUR + 1;
+    while (this.#steps[0] && this.#steps[0].number < first) this.#rows.free(this.#steps.shift() as Period);
+    if (this.#day && this.#day.number !== Math.floor(nowMs / DAY_MS)) {
+      this.#rows.free(this.#day);
+      this.#day = undefined;
+    }
+  }
+
+  #add(counts: Counts, given: string | undefined, { callsMade, callsSaved, refused }: Count): void {
+    const name = given ? given.slice(0, MAX_NAME_LENGTH) : UNNAMED;
+    const counted = counts.get(name) ?? this.#newCount(counts, name);
+    counted.callsMade += callsMade;
+    counted.callsSaved += callsSaved;
+    counted.refused += refused;
+  }
+
+  #newCount(counts: Counts, name: string): ReturnType<typeof newCount> {
+    const hasRoom = name === UNNAMED || name === OTHERS || (counts.size < MAX_NAMES && this.#rows.take());
+    if (!hasRoom) return counts.get(OTHERS) ?? this.#newCount(counts, OTHERS);
+    const count = newCount();
+    counts.set(name, count);
+    return count;
+  }
+}
+
+function newPeriod(number: number): Period {
+  return { number, operations: new Map(), clients: new Map() };
+}
+
+function newCount() {
+  return { callsMade: 0, callsSaved: 0, refused: 0 };
+}
+
+function consumersOf(periods: readonly Period[]): ConsumersOf {
+  return {
+    operations: sorted(periods.map(({ operations }) => operations)),
+    clients: sorted(periods.map(({ clients }) => clients)),
+  };
+}
+
+function sorted(parts: readonly Counts[]): Consumer[] {
+  const sums: Counts = new Map();
+  for (const [name, count] of parts.flatMap((counts) => [...counts])) {
+    const sum = sums.get(name) ?? newCount();
+    sum.callsMade += count.callsMade;
+    sum.callsSaved += count.callsSaved;
+    sum.refused += count.refused;
+    sums.set(name, sum);
+  }
+
+  const all = [...sums.values()].reduce((sum, { callsMade }) => sum + callsMade, 0);
+  return [...sums]
+    .map(([name, count]) => ({ name, ...count, share: all === 0 ? 0 : count.callsMade / all }))
+    .toSorted((a, b) => b.callsMade - a.callsMade || b.callsSaved - a.callsSaved);
+}
