@@ -686,6 +686,14 @@ const start: readonly Mutant[] = [
     rule: 'a call that a proxy rejects was not sent',
     from: 'if (proxyStatusOf(error)) controller = undefined;',
     to: '',
+    alsoRun: 'operate/proxy',
+  },
+  {
+    name: 'old-master',
+    rule: 'a master that Sentinels have replaced gets no more writes',
+    from: 'if (text.startsWith(`${name} `)) redis.disconnect(true);',
+    to: '',
+    alsoRun: 'operate/redis-sentinel',
   },
   {
     name: 'late-response-logged',
