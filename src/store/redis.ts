@@ -156,6 +156,9 @@ function openClient(url: string): Client | Cluster {
 function openMaster(options: ReturnType<typeof sentinelOptions>): Client {
   const { name, sentinels, sentinelUsername, sentinelPassword, sentinelTLS, family } = options;
   const redis = new Client({ ...ONE_MASTER, ...options });
+  /** Whether the connection that is being made may be to the old master. ioredis ends for good where one is cut before its time. */
+  let isReplaced = false;
+  redis.on('ready', leaveReplaced);
 
   for (const address of sentinels) {
     // ioredis does the same by its failoverDetector, and prints each error with the address.
@@ -174,12 +177,19 @@ function openMaster(options: ReturnType<typeof sentinelOptions>): Client {
     sentinel.on('error', () => {});
     // After a planned failover the old master takes writes for ten seconds more, which are lost.
     sentinel.on('message', (_channel: string, text: string) => {
-      if (text.startsWith(`${name} `)) redis.disconnect(true);
+      isReplaced ||= text.startsWith(`${name} `);
+      leaveReplaced();
     });
     sentinel.subscribe('+switch-master').catch(() => {});
     redis.once('end', () => sentinel.disconnect());
   }
   return redis;
+
+  function leaveReplaced(): void {
+    if (!isReplaced || redis.status !== 'ready') return;
+    isReplaced = false;
+    redis.disconnect(true);
+  }
 }
 
 function sentinelOptions(url: URL, sentinels: readonly URL[]) {

@@ -691,7 +691,7 @@ const start: readonly Mutant[] = [
   {
     name: 'old-master',
     rule: 'a master that Sentinels have replaced gets no more writes',
-    from: 'if (text.startsWith(`${name} `)) redis.disconnect(true);',
+    from: 'isReplaced ||= text.startsWith(`${name} `);',
     to: '',
     alsoRun: 'operate/redis-sentinel',
   },
