@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
@@ -10,10 +11,12 @@ import { createPetApi } from '../support/pet-api/pet-api.ts';
 import { createRandom } from '../support/random.ts';
 import { startRedisSentinel } from '../support/redis-sentinel.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
-import { CERTIFICATE_FILE, freePort } from '../support/serve.ts';
+import { CERTIFICATE_FILE, freePort, servePort } from '../support/serve.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
+/** A message of a Sentinel. */
+const PUSHED = '*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$26\r\nstore 127.0.0.1 1 ::1 2345\r\n';
 const KEY = 'sentinel-key';
 const REPLICAS = 2;
 /** README: a loss of Redis costs one 429 or two for each replica. */
@@ -125,6 +128,43 @@ describe.skipIf(!redisIsHere)('Redis behind Sentinel', () => {
     await using gateway = await startGateway({ gateway: { redisUrl } });
     expect((await gateway.query('{ pets(limit: 1) { id } }')).errors).toBeUndefined();
     await until(async () => (await redis.command('KEYS', '*')).includes('petql:account:'));
+  });
+
+  test('is found again where a Sentinel announces another while petql connects', async () => {
+    const redis = await startRedis();
+    onTestFinished(() => redis.close());
+    const { promise: isHeld, resolve: release } = Promise.withResolvers<void>();
+    const subscribers: Socket[] = [];
+    let questions = 0;
+    await using sentinel = await servePort((socket) => {
+      socket.on('data', (data) => void reply(socket, data.toString().toLowerCase()));
+    });
+    await using gateway = await startGateway({
+      gateway: { redisUrl: `redis+sentinel://127.0.0.1:${sentinel.port}/store` },
+    });
+    const lines = (text: string) => gateway.logLines.filter(({ msg }) => msg === text).length;
+    await until(() => questions > 0 && subscribers.length > 0);
+    await redis.kill();
+    await redis.start();
+    await until(() => questions > 1 && lines('Redis is unavailable') > 0);
+    for (const socket of subscribers) socket.write(PUSHED);
+    await new Promise((resolve) => void setTimeout(resolve, 50));
+    release();
+    await until(() => lines('Redis is available') > 0);
+
+    /** What a Sentinel says of the master: at once the first time, then once it is let. */
+    async function reply(socket: Socket, command: string): Promise<void> {
+      if (command.includes('get-master-addr')) {
+        questions += 1;
+        if (questions > 1) await isHeld;
+        const { port } = new URL(redis.url);
+        socket.write(`*2\r\n$9\r\n127.0.0.1\r\n$${port.length}\r\n${port}\r\n`);
+      } else if (command.includes('switch-master')) {
+        subscribers.push(socket);
+        socket.write('*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n');
+      } else if (command.includes('sentinels')) socket.write('*0\r\n');
+      else socket.write("-ERR unknown command 'HELLO'\r\n".repeat(command.match(/^\*\d/gm)?.length ?? 0));
+    }
   });
 
   test.each([
