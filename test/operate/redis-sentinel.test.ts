@@ -150,7 +150,7 @@ describe.skipIf(!redisIsHere)('Redis behind Sentinel', () => {
     for (const socket of subscribers) socket.write(PUSHED);
     await new Promise((resolve) => void setTimeout(resolve, 50));
     release();
-    await until(() => lines('Redis is available') > 0);
+    await expect.poll(() => lines('Redis is available')).toBeGreaterThan(0);
 
     /** What a Sentinel says of the master: at once the first time, then once it is let. */
     async function reply(socket: Socket, command: string): Promise<void> {
