@@ -9,6 +9,8 @@ import type { ReadKey } from '../pets/read-key.ts';
 export interface RequestTerms {
   /** In the log and in `X-Request-Id`. */
   readonly id: string;
+  /** Returns the name of the operation, for the log. */
+  readonly operation: () => string | undefined;
   readonly freshness: Freshness;
   /** By `clock.elapsed()`: no call is sent for the request later than this. */
   readonly deadlineMs: number;

@@ -1,6 +1,6 @@
 import type { PetqlError } from '../errors.ts';
 import { MAX_LATE_MS } from '../throttle/admission.ts';
-import type { LineClaim, ToldTime } from '../throttle/line-call.ts';
+import type { LineClaim } from '../throttle/line-call.ts';
 import type { Visitor } from '../throttle/visitor-calls.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { PetCache } from './cache/pet-cache.ts';
@@ -28,14 +28,6 @@ export class ReadWaiter implements LineClaim {
     this.generation = cache.generation;
     this.notBeforeMs = notBeforeMs;
     this.#cache = cache;
-  }
-
-  get requestId(): string {
-    return this.request.id;
-  }
-
-  get told(): ToldTime {
-    return this.request.told;
   }
 
   get visitor(): Visitor {

@@ -10,7 +10,7 @@ import { visitorOf } from './visitor.ts';
 
 /** Reads the headers of a request. Returns a promise only where a `petApiKey` function finds the key. */
 export type RequestReader = (
-  state: Pick<RequestState, 'id' | 'request' | 'span'>,
+  state: Pick<RequestState, 'id' | 'operation' | 'request' | 'span'>,
 ) => Promise<RequestContext> | RequestContext;
 
 /** With a server-side key, the Authorization of requests is not read. */
@@ -36,10 +36,12 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
     return givenApiKey(undefined);
   }
 
-  function withKey({ id, request, span }: Parameters<RequestReader>[0], apiKey: string | PetqlError): RequestContext {
+  function withKey(state: Parameters<RequestReader>[0], apiKey: string | PetqlError): RequestContext {
+    const { id, request, span } = state;
     const { waitMs = maxWaitMs, cacheControl, dryRun, isBackground } = request.inProcess ?? readHeaders(request);
     const terms = {
       id,
+      operation: () => state.operation?.name,
       trace: span?.trace,
       freshness: cacheControl ? readFreshness(cacheControl, settings) : defaultFreshness,
       deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),

@@ -70,7 +70,7 @@ export class CallLine {
   async write(call: WriteCall): Promise<Refusal | undefined> {
     const refusal = this.#refusalOf(call);
     if (refusal) {
-      this.#decisions.logRefusal(refusal, call.requestId);
+      this.#decisions.logRefusal(refusal, call.request.id);
       return refusal;
     }
 
@@ -206,7 +206,7 @@ export class CallLine {
   #abort(write: WaitingWrite): void {
     if (!this.#writes.delete(write)) return;
     const refusal = this.refusal('aborted');
-    this.#decisions.logRefusal(refusal, write.requestId);
+    this.#decisions.logRefusal(refusal, write.request.id);
     write.refuse(write, refusal);
     this.change();
   }
@@ -286,13 +286,13 @@ export class CallLine {
     const isCounted = claim === call.claims[0];
     const retryAfterMs =
       reason === 'plan'
-        ? this.#returns.tell(claim.told, wait.waitMs, { nowMs, isCounted })
+        ? this.#returns.tell(claim.request.told, wait.waitMs, { nowMs, isCounted })
         : this.#returns.retryAfterMs(wait.waitMs);
     const refusal = createRefusal({ reason, wait, retryAfterMs, quotaState, nowMs: clock.now() });
 
     if (call instanceof WaitingWrite) {
       this.#writes.delete(call);
-      this.#decisions.logRefusal(refusal, claim.requestId);
+      this.#decisions.logRefusal(refusal, claim.request.id);
     }
     if (reason === 'visitor-share') events?.visitorRefused({ kind: call.kind });
     call.refuse(claim, refusal);

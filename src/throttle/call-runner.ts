@@ -168,12 +168,12 @@ export class CallRunner {
     const waitedMs = sentAtMs - call.waitingSinceMs;
     const record = new SentCall(this.#options, call, payer, sentAtMs);
     events?.waited({ kind: call.kind, waitedMs });
-    this.#decisions.logCall(call, payer.requestId, waitedMs);
+    this.#decisions.logCall(call, payer.request, waitedMs);
 
     try {
       const answer = await call.send(payer);
       const times = { tookMs: clock.elapsed() - sentAtMs, nowMs: clock.now() };
-      this.#decisions.logFailure(call, payer.requestId, answer, times.tookMs);
+      this.#decisions.logFailure(call, payer.request.id, answer, times.tookMs);
       if (answer.sent) this.#madeCalls += 1;
 
       const end = callEndOf(permit, answer, times);

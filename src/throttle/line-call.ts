@@ -4,9 +4,16 @@ import type { Refusal } from './refusal.ts';
 
 /** Who waits in the line. */
 export interface LineClaim extends Claim {
-  /** The request that waits, for the log. */
-  readonly requestId: string;
-  /** When the request was told to return. All of its calls return together, so they are told one time. */
+  readonly request: LineRequest;
+}
+
+/** The request that waits. */
+export interface LineRequest {
+  /** In the log. */
+  readonly id: string;
+  /** Returns the name of its operation, for the log. */
+  readonly operation: () => string | undefined;
+  /** When it was told to return. All of its calls return together, so they are told one time. */
   readonly told: ToldTime;
 }
 

@@ -1,4 +1,4 @@
-import type { LineAnswer, LineCall, LineClaim, ToldTime } from './line-call.ts';
+import type { LineAnswer, LineCall, LineClaim, LineRequest } from './line-call.ts';
 import type { Refusal } from './refusal.ts';
 import type { Visitor } from './visitor-calls.ts';
 
@@ -6,8 +6,7 @@ import type { Visitor } from './visitor-calls.ts';
 export interface WriteCall {
   /** What it does, for the log. */
   readonly name: string;
-  readonly requestId: string;
-  readonly told: ToldTime;
+  readonly request: LineRequest;
   readonly visitor: Visitor;
   readonly isBackground: boolean;
   /** By `clock.elapsed()`. */
@@ -36,12 +35,8 @@ export class WaitingWrite implements LineCall<WaitingWrite>, LineClaim {
     return this.#call.name;
   }
 
-  get requestId(): string {
-    return this.#call.requestId;
-  }
-
-  get told(): ToldTime {
-    return this.#call.told;
+  get request(): LineRequest {
+    return this.#call.request;
   }
 
   get visitor(): Visitor {

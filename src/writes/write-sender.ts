@@ -112,13 +112,12 @@ export class WriteSender {
   /** Makes one try. Rejects where it is not sent. */
   async #sendInLine<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
     const { clock, line } = this.#options;
-    const { id, told, visitor, isBackground, deadlineMs } = request;
+    const { visitor, isBackground, deadlineMs } = request;
     const startedAtMs = clock.elapsed();
     let answer: UpstreamAnswer<T> | undefined;
     const refusal = await line.write({
       name: write.operation,
-      requestId: id,
-      told,
+      request,
       visitor,
       isBackground,
       deadlineMs,

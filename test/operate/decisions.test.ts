@@ -145,6 +145,8 @@ test('at debug, each decision is a line with its request', async () => {
   await world.until(petql.read(2));
   await world.until(petql.read(2));
   const operation = lines(petql, 'operation').find(({ upstreamCalls }) => upstreamCalls === 20);
+  await world.until(petql.ask('query Named { pets { id } }', { cacheControl: 'no-cache' }));
+  expect(lines(petql, 'call').at(-1)).toMatchObject({ call: 'all', operation: 'Named' });
   const own = petql.logLines.filter(({ request }) => request === operation?.['id']);
   expect(own.filter(({ msg }) => msg === 'call')).toHaveLength(20);
   expect(lines(petql, 'probe')).not.toEqual([]);
