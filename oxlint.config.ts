@@ -34,6 +34,8 @@ const ONE_FILE_LIBRARIES: Record<string, string> = {
 };
 
 export default defineConfig({
+  // It imports the packed petql, whose types are there only after a build; a test compiles it strictly.
+  ignorePatterns: ['test/package/consumer'],
   plugins: ['typescript', 'unicorn', 'import', 'promise', 'node', 'oxc', 'vitest'],
   categories: { correctness: 'error', suspicious: 'error', perf: 'error' },
   rules: {
