@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { bench } from './bench.ts';
+import { explore, replayFile } from './explore.ts';
 import { files } from './files.ts';
 import { fuzz } from './fuzz.ts';
 import { kills, mutants } from './mutants.ts';
@@ -23,6 +24,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   fuzz,
   siege,
   oracle,
+  explore,
   bench,
   mutants,
   kills,
@@ -40,6 +42,7 @@ ${Object.entries(SUITES)
   --seed N        repeat a run; each run prints its seed
   --minutes N     length of each check
   --json FILE     write the results to FILE
+  --replay FILE   with explore: run the trace in FILE again
 `;
 
 const FLAGS = {
@@ -49,6 +52,7 @@ const FLAGS = {
   seed: { type: 'string' },
   minutes: { type: 'string' },
   json: { type: 'string' },
+  replay: { type: 'string' },
 } as const;
 
 /** Processes at a time: more would measure the machine. */
@@ -84,7 +88,8 @@ async function main(): Promise<number> {
     process.stderr.write(`verify: ${(error as Error).message.split(/\. |\n/)[0]}; see --help\n`);
     return 2;
   }
-  const { run, list, json } = command;
+  const { run, list, json, trace } = command;
+  if (trace !== undefined) return replayTrace(trace);
   if (!run) return print(USAGE);
   if (list) return print(run.checks.map(({ name, goal }) => `${name.padEnd(32)} ${goal}`).join('\n'));
   print(`seed ${run.seed}`);
@@ -94,15 +99,24 @@ async function main(): Promise<number> {
   return results.every(({ ok }) => ok) ? 0 : 1;
 }
 
+async function replayTrace(file: string): Promise<number> {
+  const problems = await replayFile(file, print);
+  print(problems.length === 0 ? 'no rule is broken' : problems.join('\n'));
+  return problems.length === 0 ? 0 : 1;
+}
+
 /** @throws Error that says in one line what is wrong with the arguments. */
 function readCommand(): {
   readonly run?: Run;
   readonly list?: boolean | undefined;
   readonly json?: string | undefined;
+  /** The file of a trace to run again. */
+  readonly trace?: string | undefined;
 } {
   const { values, positionals } = parseArgs({ allowPositionals: true, options: FLAGS });
   if (values.help) return {};
   const name = positionals.join(' ');
+  if (name === 'explore' && values.replay !== undefined) return { trace: values.replay };
   const suite = SUITES[name];
   if (!suite) throw new Error(`expected one of ${Object.keys(SUITES).join(', ')}, got "${name}"`);
   const seed = Number(values.seed ?? suite.seed ?? Date.now() % 1_000_000);

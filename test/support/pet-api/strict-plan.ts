@@ -31,10 +31,10 @@ export type Tells = 'changing' | 'day' | 'minute' | 'nothing';
 export interface StrictPlanOptions {
   readonly perMinute: number;
   readonly perDay: number;
-  /** Windows that begin with the clock's minutes and days, or that look back from each request. */
-  readonly windows: 'fixed' | 'sliding';
+  /** Windows that begin with the clock's minutes and days, with the first request, or that look back from each request. */
+  readonly windows: 'first' | 'fixed' | 'sliding';
   /** The same of the day. Default: as the minute's. */
-  readonly days?: 'fixed' | 'sliding';
+  readonly days?: 'first' | 'fixed' | 'sliding';
   /** How long after midnight a fixed day ends. Default 0. */
   readonly dayEndsMs?: number;
   /** The same for every response, or a function that chooses before each. */
@@ -69,6 +69,8 @@ export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
   const uncounted: number[] = [];
   /** The oldest that is in the window. */
   const firsts = { minute: 0, day: 0 };
+  /** When the windows of the first request began. */
+  const begins = { minute: -Infinity, day: -Infinity };
   const arrivals: Arrival[] = [];
   let pausedUntilMs = 0;
   let early = 0;
@@ -106,12 +108,14 @@ export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
   function look(name: 'day' | 'minute', nowMs: number): Look {
     const lengthMs = LENGTH_MS[name];
     const isFixed = shapes[name] === 'fixed';
+    const isFirst = shapes[name] === 'first';
+    if (isFirst && nowMs >= begins[name] + lengthMs) begins[name] = nowMs;
     const inWindowMs = name === 'day' ? (nowMs - dayEndsMs) % lengthMs : nowMs % lengthMs;
-    const startMs = nowMs - (isFixed ? inWindowMs : lengthMs);
+    const startMs = isFirst ? begins[name] : nowMs - (isFixed ? inWindowMs : lengthMs);
     // A sliding window holds what came less than its length ago. Time only grows, so what is out stays out.
-    const isOut = (atMs = nowMs) => (isFixed ? atMs < startMs : atMs <= startMs);
+    const isOut = (atMs = nowMs) => (isFixed || isFirst ? atMs < startMs : atMs <= startMs);
     while (firsts[name] < counted.length && isOut(counted[firsts[name]])) firsts[name] += 1;
-    const resetAtMs = (isFixed ? startMs : (counted[firsts[name]] ?? nowMs)) + lengthMs;
+    const resetAtMs = (isFixed || isFirst ? startMs : (counted[firsts[name]] ?? nowMs)) + lengthMs;
     return { name, limit: limits[name], used: counted.length - firsts[name], resetAtMs };
   }
 

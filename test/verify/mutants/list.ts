@@ -67,6 +67,12 @@ const throttle: readonly Mutant[] = [
     to: 'const isEcho = false;',
   },
   {
+    name: 'success-before-pause',
+    rule: 'a call that was sent before a 429 does not end its pause',
+    from: 'const isSentBeforePause = permit.grantedAtMs <= pause.incidentAtMs;',
+    to: 'const isSentBeforePause = false;',
+  },
+  {
     name: 'failed-probe-is-no-refusal',
     rule: 'a probe after a 429 that fails is another refusal',
     from: 'const isOver = pause.incidents === 0 ||',
@@ -233,12 +239,6 @@ const throttle: readonly Mutant[] = [
     rule: 'a call that cannot be sent in time is refused at once',
     from: 'if (!isLate && !isHopeless) return undefined;',
     to: 'if (!isLate) return undefined;',
-  },
-  {
-    name: 'made-up-keys-evict',
-    rule: 'accounts of made-up keys evict no proven one',
-    from: '(isProven ? this.#proven : this.#unproven).set(apiKey, value,',
-    to: 'this.#proven.set(apiKey, value,',
   },
   {
     name: 'no-crowd',
@@ -506,6 +506,12 @@ const writes: readonly Mutant[] = [
 ];
 
 const server: readonly Mutant[] = [
+  {
+    name: 'made-up-keys-evict',
+    rule: 'accounts of made-up keys evict no proven one',
+    from: '(isProven ? this.#proven : this.#unproven).set(apiKey, value,',
+    to: 'this.#proven.set(apiKey, value,',
+  },
   {
     name: 'rejected-keys-call',
     rule: 'a rejected key makes no call',

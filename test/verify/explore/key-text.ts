@@ -1,0 +1,88 @@
+import type { Account, Permit, WindowCount, WindowName } from '../../../src/throttle/account/format.ts';
+import { isOnTheHour } from '../../../src/throttle/account/limits.ts';
+import { WINDOWS } from '../../../src/throttle/account/windows.ts';
+import type { Call, KeyOptions, KeyState } from './key-state.ts';
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Returns the state as text with all times from now, so that states which differ in their date alone are one. What depends on the
+ * clock stays: the rest of a slot of time, and where the upstream's windows are fixed, the rest of the day.
+ */
+export function keyOf(state: KeyState, { windows }: KeyOptions): string {
+  const { account, arrivals, behindMs, calls, emptyUntilMs, faults, nowMs, refusals, refusesUntilMs, retryAtMs } =
+    state;
+  const ourNowMs = nowMs - behindMs;
+  const rest = windows === 'fixed' ? nowMs % DAY_MS : ourNowMs % WINDOWS.day.slotMs;
+  return JSON.stringify([
+    rest,
+    behindMs,
+    accountFrom(account, ourNowMs),
+    calls.map((call) => JSON.stringify(callFrom(call, account, nowMs, ourNowMs))).toSorted(),
+    arrivals.filter((atMs) => atMs > nowMs - DAY_MS - 60_000).map((atMs) => atMs - nowMs),
+    Object.values(faults),
+    retryAtMs === undefined ? undefined : Math.max(-1, retryAtMs - ourNowMs),
+    Math.max(0, refusesUntilMs - nowMs),
+    Math.max(0, (emptyUntilMs ?? 0) - nowMs),
+    [refusals.count, Math.max(-DAY_MS, refusals.atMs - ourNowMs), Math.max(0, refusals.pausesUntilMs - ourNowMs)],
+  ]);
+}
+
+function accountFrom(account: Account, nowMs: number) {
+  const { day, isPlanKnown, isProven, lastGrantAtMs, minute, minuteGuess, pause, successes } = account;
+  return [
+    isProven,
+    isPlanKnown,
+    Math.max(-DAY_MS, lastGrantAtMs - nowMs),
+    windowFrom(minute, 'minute', nowMs),
+    windowFrom(day, 'day', nowMs),
+    minuteGuess && [minuteGuess.limit, minuteGuess.resetId - Math.floor(nowMs / 1_000)],
+    successes.count,
+    Math.max(-DAY_MS, successes.sinceMs - nowMs),
+    pause.isHalfOpen,
+    Math.max(0, pause.untilMs - nowMs),
+    Math.max(0, pause.probeUntilMs - nowMs),
+    pause.lostProbes,
+    pause.incidents,
+    Math.max(-DAY_MS, pause.incidentAtMs - nowMs),
+    pause.isBan,
+  ];
+}
+
+function windowFrom({ counts, limit, reset, slots }: WindowCount, name: WindowName, nowMs: number) {
+  const { slotMs } = WINDOWS[name];
+  return [
+    limit,
+    counts,
+    slots.map((slot) => slot * slotMs - nowMs),
+    // A reset that is over frees what was granted before it, until another one is known.
+    reset && [reset.fromMs - nowMs, reset.byMs - nowMs, isOnTheHour(reset.id), reset.id - Math.floor(nowMs / 1_000)],
+  ];
+}
+
+function callFrom({ permit, phase, response, sentAtMs }: Call, account: Account, nowMs: number, ourNowMs: number) {
+  const reset = response?.headers.reset;
+  return [
+    phase,
+    permitFrom(permit, account, ourNowMs),
+    sentAtMs - nowMs,
+    response?.status,
+    response?.headers.limit,
+    response?.headers.remaining,
+    reset === undefined ? undefined : reset - Math.floor(nowMs / 1_000),
+    response?.headers.retryAfterMs,
+  ];
+}
+
+function permitFrom(permit: Permit, { epoch, granted, successes }: Account, nowMs: number) {
+  return [
+    permit.epoch === epoch,
+    permit.grantedAtMs - nowMs,
+    permit.settledBefore - granted,
+    permit.successesBefore - successes.count,
+    permit.minuteSlot * WINDOWS.minute.slotMs - nowMs,
+    permit.daySlot * WINDOWS.day.slotMs - nowMs,
+    permit.isProbe,
+    permit.isAfter429,
+  ];
+}

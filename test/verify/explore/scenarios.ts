@@ -1,0 +1,92 @@
+import { createKeyModel } from './key-model.ts';
+import type { KeyOptions, KeyState } from './key-state.ts';
+import type { Model } from './search.ts';
+
+export interface Scenario {
+  /** Without spaces. */
+  readonly name: string;
+  readonly about: string;
+  /** Actions on one way: in `npm test`, and in `npm run verify -- explore`. */
+  readonly maxDepth: { readonly short: number; readonly long: number };
+  readonly model: () => Model<KeyState>;
+}
+
+/** At the beginning of a slot of time, neither of a minute nor of ten. */
+const MORNING_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
+const BEFORE_MIDNIGHT_MS = Date.UTC(2026, 10, 21, 23, 58, 59, 600);
+
+/** The smallest plan in which a minute, a day, and a call beside another can be told apart. */
+const SMALL = { perMinute: 2, perDay: 4, maxCalls: 2, startMs: MORNING_MS } as const;
+
+/** What an upstream may be: pet-api.md says neither how its windows begin, nor which one its headers describe. */
+const UPSTREAMS = (['sliding', 'fixed', 'first'] as const).flatMap((windows) =>
+  (['nothing', 'minute', 'day', 'changing'] as const).map((tells) => ({ windows, tells })),
+);
+
+export const SCENARIOS: readonly Scenario[] = [
+  ...UPSTREAMS.map(({ windows, tells }) =>
+    scenario(`${windows}-${tells}`, 'all goes well', { windows, tells, faults: {} }, { short: 12, long: 26 }),
+  ),
+  scenario('midnight', 'a day ends', {
+    windows: 'fixed',
+    tells: 'changing',
+    startMs: BEFORE_MIDNIGHT_MS,
+    faults: { slow: 1 },
+  }),
+  scenario('late', 'the upstream counts 400 ms late, and responses take their time', {
+    windows: 'sliding',
+    tells: 'nothing',
+    stampsLateMs: 400,
+    faults: { slow: 1 },
+  }),
+  scenario('slow', 'responses take their time', { windows: 'sliding', tells: 'changing', faults: { slow: 2 } }),
+  scenario('very-slow', 'responses take two seconds', {
+    windows: 'sliding',
+    tells: 'nothing',
+    latencyMs: 2_000,
+    faults: { slow: 1 },
+  }),
+  scenario('lost', 'two calls get no response', { windows: 'sliding', tells: 'changing', faults: { lost: 2 } }),
+  scenario('lost-fixed', 'two calls get no response', { windows: 'fixed', tells: 'minute', faults: { lost: 2 } }),
+  scenario('crash', 'the process ends, and a call gets no response', {
+    windows: 'first',
+    tells: 'minute',
+    faults: { crash: 1, lost: 1 },
+  }),
+  scenario('unused', 'permits are not used, and a call fails', {
+    windows: 'sliding',
+    tells: 'changing',
+    faults: { unused: 2, failed: 1 },
+  }),
+  scenario('back', 'the clock goes back', { windows: 'sliding', tells: 'nothing', faults: { back: 1 } }),
+  scenario('other', 'another client uses the key', {
+    windows: 'fixed',
+    tells: 'changing',
+    faults: { other: 2, slow: 1 },
+  }),
+  scenario(
+    'storm',
+    'the upstream refuses calls that the plan allows',
+    { windows: 'sliding', tells: 'nothing', faults: { limited: 1 } },
+    { short: 13, long: 22 },
+  ),
+  scenario('storms', 'the same twice, and a probe fails', {
+    windows: 'sliding',
+    tells: 'nothing',
+    faults: { limited: 2, slow: 1, failed: 1 },
+  }),
+  scenario('curt-storms', 'the same without Retry-After', {
+    windows: 'sliding',
+    tells: 'nothing',
+    faults: { curt: 2, slow: 1, lost: 1 },
+  }),
+];
+
+function scenario(
+  name: string,
+  about: string,
+  options: Partial<KeyOptions> & Pick<KeyOptions, 'faults' | 'tells' | 'windows'>,
+  maxDepth = { short: 10, long: 18 },
+): Scenario {
+  return { name, about, maxDepth, model: () => createKeyModel({ ...SMALL, ...options }) };
+}
