@@ -61,6 +61,7 @@ describe('the package', () => {
       'src/*/README.md',
       'src/README.md',
       'src/TOUR.md',
+      'src/TROUBLESHOOTING.md',
       'test/README.md',
       'test/container/alerts.yaml',
       'test/container/compose.yaml',
