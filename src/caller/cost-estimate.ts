@@ -1,7 +1,7 @@
 import type { Int64 } from '../pets/int64.ts';
 import type { GetRoute } from '../pets/get-route.ts';
 import type { PetCache } from '../reads/cache/pet-cache.ts';
-import { ALL_PETS, LISTS, isList } from '../pets/read-key.ts';
+import { ALL_PETS, LISTS, isList, isWider } from '../pets/read-key.ts';
 import type { ListName, ReadKey } from '../pets/read-key.ts';
 
 /** What an operation would read and write. */
@@ -22,6 +22,7 @@ export function estimateCalls(
   { cache, getRoute }: { readonly cache: PetCache; readonly getRoute: GetRoute },
 ): number {
   const needed = new Set(keys.filter((key) => (cache.find(key)?.asOfMs ?? -Infinity) < sinceMs));
+  const lists = [...needed].filter(isList);
   const pets = [...needed].filter((key): key is Int64 => !isList(key));
 
   const freshLists = cache.freshLists(sinceMs);
@@ -30,11 +31,12 @@ export function estimateCalls(
     if (needed.has(list) || freshLists.has(list)) return false;
     // While the circuit of single reads is open, a probe may close it at any moment.
     if (pets.length > 0 && !getRoute.isHealthy) return true;
-    // Other operations may read at the same time, so that a list of all pets is worth a call.
-    return (list === ALL_PETS && cache.sizeOf(list) !== 'large') || pets.some((id) => cache.hasShown(list, id));
+    // Other operations may read at the same time, so that a wider list is worth a call.
+    const mayAnswer = lists.some((key) => isWider(list, key)) || (list === ALL_PETS && pets.length > 0);
+    return (mayAnswer && cache.sizeOf(list) !== 'large') || pets.some((id) => cache.hasShown(list, id));
   };
 
   const tried = needed.size === 0 ? 0 : LISTS.filter(mayBeTried).length;
   const gets = getRoute.mayGet ? pets.length : 0;
-  return needed.size - pets.length + gets + tried;
+  return lists.length + gets + tried;
 }

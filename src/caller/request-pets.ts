@@ -2,7 +2,7 @@ import DataLoader from 'dataloader';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../pets/int64.ts';
-import type { NewPet, Pet, PetStatus } from '../pets/pet.ts';
+import type { NewPet, Pet, PetFilter } from '../pets/pet.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import { listOf } from '../pets/read-key.ts';
 import type { ReadKey } from '../pets/read-key.ts';
@@ -19,7 +19,7 @@ import type { SavedCalls, Usage } from './usage.ts';
 /** What a resolver reads and writes. Every failure is a PetqlError. In a dry run everything is null. */
 export interface Pets {
   /** Up to `limit` pets with this status, or of all. */
-  readonly list: (status: PetStatus | undefined, limit: number) => Promise<readonly Pet[]> | null;
+  readonly list: (filter: PetFilter, limit: number) => Promise<readonly Pet[]> | null;
   /** The pet, or null when there is none. */
   readonly byId: (id: Int64) => Promise<Pet | null> | null;
   /** @param idempotencyKey makes all creates with it within a day one create with one outcome. */
@@ -55,8 +55,8 @@ export class RequestPets implements Pets {
     this.#loader = new DataLoader((keys) => this.#load(keys));
   }
 
-  async list(status: PetStatus | undefined, limit: number): Promise<readonly Pet[]> {
-    const pets = (await this.#read(listOf(status))) as readonly Pet[];
+  async list(filter: PetFilter, limit: number): Promise<readonly Pet[]> {
+    const pets = (await this.#read(listOf(filter))) as readonly Pet[];
     return pets.length > limit ? pets.slice(0, limit) : pets;
   }
 

@@ -4,7 +4,7 @@ import type { Int64 } from './int64.ts';
 import { OnceLog } from '../log.ts';
 import type { Log } from '../log.ts';
 import { FILTERS } from './pet.ts';
-import type { NewPet, Pet, PetFilter, PetStatus } from './pet.ts';
+import type { NewPet, Pet, PetFilter } from './pet.ts';
 import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
 import type { Transport, TransportRequest } from '../upstream/http-transport.ts';
@@ -67,8 +67,7 @@ export class PetApi {
   }
 
   /** `GET /pets`, always with the highest limit: it costs the same and shows more. */
-  listPets(status: PetStatus | undefined, call: UpstreamCall): Promise<UpstreamAnswer<PetList>> {
-    const filter: PetFilter = { status };
+  listPets(filter: PetFilter, call: UpstreamCall): Promise<UpstreamAnswer<PetList>> {
     const query = FILTERS.map((name) => (filter[name] === undefined ? '' : `&${name}=${filter[name]}`));
     return this.#exchange(call, {
       operation: 'listPets',

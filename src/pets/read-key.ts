@@ -1,48 +1,78 @@
 import type { Int64 } from './int64.ts';
-import { PET_STATUSES } from './pet.ts';
-import type { Pet, PetStatus } from './pet.ts';
+import { FILTERS, PET_STATUSES } from './pet.ts';
+import type { Pet, PetFilter, PetStatus } from './pet.ts';
 
 /** The list of all pets: a complete one shows the whole store. */
 export const ALL_PETS = 'all';
 
 /** The lists that the upstream has: of all pets, or of those with one status. */
-export const LISTS = [ALL_PETS, ...PET_STATUSES] as const;
+export type ListName = Closed<typeof ALL_PETS | PetStatus>;
 
-export type ListName = (typeof LISTS)[number];
+/**
+ * Leaves out patterns, such as `category:${string}`, so that they do not compile. Clients choose such names, and each list takes memory,
+ * a place in the index of shared lists and a call: an open set needs bounds in all three.
+ */
+type Closed<Name extends string> = Name extends string
+  ? { readonly none?: never } extends Record<Name, true>
+    ? never
+    : Name
+  : never;
+
+const NO_FILTER: PetFilter = { status: undefined };
+
+/** What the upstream filters each list by. */
+const FILTER_OF = Object.fromEntries([
+  [ALL_PETS, NO_FILTER],
+  ...PET_STATUSES.map((status) => [status, { ...NO_FILTER, status }] as const),
+]) as { readonly [List in ListName]: PetFilter };
+
+export const LISTS = Object.keys(FILTER_OF) as readonly ListName[];
 
 /** What a resolver reads: a list by its name, or one pet by its id. No name is a number. */
 export type ReadKey = Int64 | ListName;
 
-/** A call, by the read that it is for: GET /pets with or without a status, or GET /pets/{petId}. It may answer other reads too. */
+/** A call, by the read that it is for: GET /pets with or without a filter, or GET /pets/{petId}. It may answer other reads too. */
 export type CallKey = ReadKey;
 
 export function isList(key: string): key is ListName {
   return (LISTS as readonly string[]).includes(key);
 }
 
-/** Returns the list of the pets with this status, or of all. */
-export function listOf(status: PetStatus | undefined): ListName {
-  return status ?? ALL_PETS;
+/** Returns the list that the upstream filters by this. */
+export function listOf(filter: PetFilter): ListName {
+  return LISTS.find((list) => FILTERS.every((name) => FILTER_OF[list][name] === filter[name])) as ListName;
 }
 
-/** Returns the status of all pets of a list; undefined where they may have any. */
-export function statusOf(list: ListName): PetStatus | undefined {
-  return list === ALL_PETS ? undefined : list;
+export function filterOf(list: ListName): PetFilter {
+  return FILTER_OF[list];
 }
 
 /** Whether the wider list, where it is complete, shows all that the other one does. */
 export function isWider(wider: ListName, list: ListName): boolean {
-  return wider === ALL_PETS && list !== ALL_PETS;
+  if (wider === list) return false;
+  const filter = FILTER_OF[wider];
+  return FILTERS.every((name) => filter[name] === undefined || filter[name] === FILTER_OF[list][name]);
 }
 
 /** Returns the lists that a complete one answers, with the pets that it shows of each. */
 export function narrowerLists(list: ListName, pets: readonly Pet[]): (readonly [ListName, readonly Pet[]])[] {
-  if (list !== ALL_PETS) return [];
-  return PET_STATUSES.map((status) => [status, pets.filter((pet) => pet.status === status)]);
+  return LISTS.filter((narrower) => isWider(list, narrower)).map((narrower) => {
+    // The upstream has applied the filter of the list itself: it may list pets there that show another value, or none.
+    const names = FILTERS.filter((name) => FILTER_OF[list][name] === undefined);
+    return [narrower, pets.filter((pet) => names.every((name) => isShown(pet, name, narrower)))];
+  });
 }
+
+function isShown(pet: Pet, name: (typeof FILTERS)[number], list: ListName): boolean {
+  const value = FILTER_OF[list][name];
+  return value === undefined || pet[name] === value;
+}
+
+const CALLS_FOR_LISTS = new Map<ReadKey, readonly CallKey[]>(
+  LISTS.map((list) => [list, [list, ...LISTS.filter((wider) => isWider(wider, list))]]),
+);
 
 /** Returns the calls whose responses may answer a read. */
 export function callsFor(key: ReadKey): readonly CallKey[] {
-  if (!isList(key)) return [key, ...LISTS];
-  return key === ALL_PETS ? [key] : [key, ALL_PETS];
+  return CALLS_FOR_LISTS.get(key) ?? [key, ...LISTS];
 }

@@ -10,7 +10,7 @@ import type { GetRoute } from '../pets/get-route.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { ReadFailures } from './read-failures.ts';
-import { isList, statusOf } from '../pets/read-key.ts';
+import { isList, filterOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { Flight, ReadWaiter } from './read-waiter.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
@@ -96,7 +96,7 @@ export class ReadSender {
     const call = { apiKey, trace: billedTo.request.trace, onSent };
 
     if (isList(key)) {
-      const response = await petApi.listPets(statusOf(key), call);
+      const response = await petApi.listPets(filterOf(key), call);
       const outcome = mapped(response.outcome, (list) => listSnapshot(key, list, sentAtMs, findEarlier));
       return { ...response, outcome };
     }

@@ -24,7 +24,7 @@ builder.queryType({
         limit: t.arg.int({ defaultValue: DEFAULT_LIMIT, description: 'Maximum number of pets, from 1 to 100.' }),
       },
       extensions: sized((argument) => ({ items: maxItems(argument('limit')), calls: 0 })),
-      resolve: (_root, { status, limit }, { pets }) => pets.list(status ?? undefined, checkedLimit(limit)),
+      resolve: (_root, { status, limit }, { pets }) => pets.list({ status: status ?? undefined }, checkedLimit(limit)),
     }),
     pet: t.field({
       type: pet,

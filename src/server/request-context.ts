@@ -81,7 +81,7 @@ export class RequestContext {
   forResolvers(): ResolverContext {
     return {
       pets: {
-        list: (status, limit) => this.#usePets().list(status, limit),
+        list: (filter, limit) => this.#usePets().list(filter, limit),
         byId: (id) => this.#usePets().byId(id),
         create: (pet, idempotencyKey) => this.#usePets().create(pet, idempotencyKey),
       },

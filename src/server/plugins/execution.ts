@@ -73,8 +73,8 @@ async function dryExecute(args: ExecutionArgs): Promise<{ wanted: ReadsAndWrites
   let writes = 0;
   const contextValue: ResolverContext = {
     pets: {
-      list(status) {
-        reads.push(listOf(status));
+      list(filter) {
+        reads.push(listOf(filter));
         return null;
       },
       byId(id) {
