@@ -1,148 +1,260 @@
-import { execFileSync, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { percentile } from '../../src/simulate/percentile.ts';
 import { createPetApi } from '../support/pet-api/pet-api.ts';
 import { createPetStore } from '../support/pet-api/pet-store.ts';
 import { UNLIMITED } from '../support/pet-api/strict-plan.ts';
+import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { load } from './bench/load.ts';
-import { PETS, WORKLOADS } from './bench/workloads.ts';
+import { RIVALS, petqlOf } from './bench/servers.ts';
+import type { Server } from './bench/servers.ts';
+import { LIST_20, PETS, WORKLOADS, requestOf } from './bench/workloads.ts';
 import type { Workload } from './bench/workloads.ts';
 import type { Check, Suite } from './suite.ts';
 
-export const bench: Suite = {
-  about: 'CPU time beside graphql-yoga over undici and beside node:http, with the goals',
-  minutes: 0.3,
-  checks: WORKLOADS.map((workload): Check => {
-    const { name, work, rival, maxRatio } = workload;
-    const goal = `${work}: at most ${maxRatio.toFixed(2)} × the CPU time of ${rival}`;
-    return { name, goal, run: async ({ minutes }) => [await compare(workload, goal, minutes)] };
-  }),
-};
-
-const CONNECTIONS = 64;
-const ROUND_MS = 500;
+const CONNECTIONS = [1, 64, 256] as const;
+/** How many connections runs use that do not say it by `--only`, and those that have goals. */
+const USUAL_CONNECTIONS = 64;
+const ROUND_MS = 300;
 const WARM_UP_MS = 1_500;
 const MIN_ROUNDS = 5;
 const ROOT = join(import.meta.dirname, '../..');
-const SERVERS = join(import.meta.dirname, 'bench');
 
-/** What one side did in one round. */
-interface Round {
-  readonly operations: number;
-  /** CPU time of an operation, of all threads of the process. */
-  readonly cpuMicros: number;
+/** Where petql gets its data: nothing is refreshed while the bench runs, or nothing can be served again. */
+const SOURCES = { cached: { MAX_AGE_MS: '600000' }, called: { MAX_AGE_MS: '0', MAX_STALE_MS: '0' } } as const;
+type Source = keyof typeof SOURCES;
+
+/** A server and what it gets. */
+interface Side {
+  readonly name: string;
+  readonly start: (petApiUrl: string) => Promise<Server>;
+  readonly requests: readonly Buffer[];
 }
 
-type Side = () => Promise<Round>;
+interface Pair {
+  readonly own: Side;
+  readonly rival: Side;
+  /** How much CPU time `own` may use for an operation, compared with `rival`. Default: any. */
+  readonly maxRatio?: number | undefined;
+}
 
-async function compare(workload: Workload, goal: string, minutes: number): Promise<Row> {
-  buildPetql();
+interface Comparison {
+  readonly pairs: readonly Pair[];
+  readonly connections: number;
+  /** Whether each round starts a process and sends one request. Default false. */
+  readonly isCold?: boolean;
+}
+
+/** What one side did in one round, for each operation. */
+interface Round {
+  /** CPU time of all threads of the process. */
+  readonly cpuMicros: number;
+  readonly wallMicros: number;
+  readonly calls: number;
+}
+
+type RoundsBySide = ReadonlyMap<Side, readonly Round[]>;
+
+export const bench: Suite = {
+  about: 'CPU time and throughput beside a pass-through, graphql-yoga and other checkouts, with the goals',
+  minutes: 0.2,
+  checks: [
+    ...WORKLOADS.flatMap((workload) => CONNECTIONS.map((connections) => checkOfWorkload(workload, connections))),
+    checkOfKeys(),
+    ...WORKLOADS.filter(({ maxRatioWithRedis }) => redisIsHere && maxRatioWithRedis).map(checkOfRedis),
+    checkOfStart(),
+  ],
+};
+
+/** Whether all sides answer, whatever it costs. */
+export async function compareBriefly(): Promise<readonly Row[]> {
+  const check = bench.checks.find(({ name }) => name === `create-${USUAL_CONNECTIONS}`);
+  const rows = (await check?.run({ seed: 0, minutes: 0, print: () => undefined })) ?? [];
+  return rows.map((row) => ({ ...row, broken: 0, problems: [] }));
+}
+
+function checkOfWorkload(workload: Workload, connections: number): Check {
+  const { name, work, requests, maxRatios = {} } = workload;
+  const hasGoals = connections === USUAL_CONNECTIONS;
+  const sources = (Object.keys(SOURCES) as Source[]).filter((source) => source === 'called' || !workload.isCallOnly);
+  return {
+    name: `${name}-${connections}`,
+    goal: `${work}, by ${connections} connections`,
+    onRequest: connections !== USUAL_CONNECTIONS,
+    run({ minutes, beside = Object.keys(RIVALS) }) {
+      const rivals = beside.filter((rival) => rival !== 'bare' || workload.isOneCall !== false);
+      const pairs = sources.flatMap((source): Pair[] => {
+        const own = { name: source, start: petqlOf(ROOT, SOURCES[source]), requests };
+        return rivals.map((rival) => {
+          const maxRatio = hasGoals ? maxRatios[`${source} ${rival}`] : undefined;
+          return { own, rival: sideOf(rival, source, requests), maxRatio };
+        });
+      });
+      return compare({ pairs: withSharedSides(pairs), connections }, minutes);
+    },
+  };
+}
+
+/** @param rival the name of one, or where another checkout of petql is. */
+function sideOf(rival: string, source: Source, requests: readonly Buffer[]): Side {
+  const start = RIVALS[rival];
+  if (start) return { name: rival, start, requests };
+  return { name: `${source} by ${basename(rival)}`, start: petqlOf(resolve(rival), SOURCES[source]), requests };
+}
+
+/** Makes sides of the same name one: it runs once. */
+function withSharedSides(pairs: readonly Pair[]): readonly Pair[] {
+  const sides = new Map<string, Side>();
+  const shared = (side: Side) => sides.get(side.name) ?? (sides.set(side.name, side), side);
+  return pairs.map((pair) => ({ ...pair, own: shared(pair.own), rival: shared(pair.rival) }));
+}
+
+function checkOfKeys(): Check {
+  const requests = Array.from({ length: 1_000 }, (_, index) => requestOf(LIST_20, `key-${index}`));
+  return {
+    name: 'keys',
+    goal: 'a list of 20 from the cache, by 1,000 keys in turn',
+    run({ minutes }) {
+      const start = petqlOf(ROOT, SOURCES.cached);
+      const own = { name: '1,000 keys', start, requests };
+      const rival = { name: 'one key', start, requests: requests.slice(0, 1) };
+      return compare({ pairs: [{ own, rival, maxRatio: 1.11 }], connections: USUAL_CONNECTIONS }, minutes);
+    },
+  };
+}
+
+function checkOfRedis({ name, work, requests, isCallOnly, maxRatioWithRedis }: Workload): Check {
+  const source = isCallOnly ? 'called' : 'cached';
+  return {
+    name: `redis-${name}`,
+    goal: `${work}, with Redis`,
+    async run({ minutes }) {
+      const redis = await startRedis();
+      try {
+        const own = {
+          name: 'with Redis',
+          start: petqlOf(ROOT, { ...SOURCES[source], REDIS_URL: redis.url }),
+          requests,
+        };
+        const rival = { name: 'without', start: petqlOf(ROOT, SOURCES[source]), requests };
+        const pairs = [{ own, rival, maxRatio: maxRatioWithRedis }];
+        return await compare({ pairs, connections: USUAL_CONNECTIONS }, minutes);
+      } finally {
+        await redis.close();
+      }
+    },
+  };
+}
+
+function checkOfStart(): Check {
+  const requests = [requestOf(LIST_20)];
+  return {
+    name: 'start',
+    goal: 'from the start of the process to its first response',
+    run({ minutes, beside = ['yoga'] }) {
+      const own = { name: 'petql', start: petqlOf(ROOT, SOURCES.called), requests };
+      const pairs = beside.map((name) => {
+        const maxRatio = name === 'yoga' ? 1.7 : undefined;
+        return { own, rival: sideOf(name, 'called', requests), maxRatio };
+      });
+      return compare({ pairs, connections: 1, isCold: true }, minutes);
+    },
+  };
+}
+
+async function compare(comparison: Comparison, minutes: number): Promise<Row[]> {
+  const { pairs } = comparison;
   await using resources = new AsyncDisposableStack();
   const store = createPetStore({ size: PETS });
   const petApi = createPetApi({ planOf: () => UNLIMITED, storeOf: () => store });
   const { url } = resources.use(await petApi.listen());
-  const [petql, rival] = await (workload.cold ? coldSides(workload, url) : warmSides(workload, url, resources));
-  const rounds: { readonly own: Round; readonly other: Round; readonly calls: number }[] = [];
-  const endMs = performance.now() + minutes * 60_000;
-  // In turn, so that other work on the machine meets both.
-  while (rounds.length < MIN_ROUNDS || performance.now() < endMs) {
-    petApi.log.length = 0;
-    const own = await petql();
-    const calls = petApi.log.length / own.operations;
-    rounds.push({ own, calls, other: await rival() });
+  const sides = [...new Set(pairs.flatMap(({ own, rival }) => [own, rival]))];
+  const runs = new Map<Side, () => Promise<Round>>();
+  for (const side of sides) {
+    const run = comparison.isCold ? coldRun(side, url) : await warmRun(side, url, comparison.connections, resources);
+    runs.set(side, async () => {
+      petApi.log.length = 0;
+      const { operations, cpuMicros, wallMicros } = await run();
+      const calls = petApi.log.length;
+      return { cpuMicros: cpuMicros / operations, wallMicros: wallMicros / operations, calls: calls / operations };
+    });
   }
-  const median = (figureOf: (round: (typeof rounds)[number]) => number) => percentile(rounds.map(figureOf), 0.5);
-  const ratio = median(({ own, other }) => own.cpuMicros / other.cpuMicros);
-  const [own, other] = [median((round) => round.own.cpuMicros), median((round) => round.other.cpuMicros)];
-  const calls = median((round) => round.calls);
-  const isMet = ratio <= workload.maxRatio;
-  return rowOf({
-    promise: goal,
-    looked: rounds.length,
-    problems: isMet ? [] : [`the ratio is ${ratio.toFixed(2)}, more than ${workload.maxRatio.toFixed(2)}`],
-    measured: `CPU × ${ratio.toFixed(2)} (${own.toFixed(0)} and ${other.toFixed(0)} µs), ${calls.toFixed(2)} calls an operation`,
-    figures: rounds,
-  });
+
+  const rounds = new Map<Side, Round[]>(sides.map((side) => [side, []]));
+  const endMs = performance.now() + minutes * 60_000;
+  for (let round = 0; round < MIN_ROUNDS || performance.now() < endMs; round += 1) {
+    // In turn, and each turn in the other order, so that other work on the machine meets all.
+    for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+      const result = await runs.get(side)?.();
+      if (result) rounds.get(side)?.push(result);
+    }
+  }
+  return [...sides.map((side) => rowOfSide(side, rounds)), ...pairs.map((pair) => rowOfPair(pair, rounds))];
 }
 
-/** Two processes that serve all rounds. */
-async function warmSides(
-  workload: Workload,
+interface Work {
+  readonly operations: number;
+  readonly cpuMicros: number;
+  readonly wallMicros: number;
+}
+
+/** Starts a process that serves all rounds. */
+async function warmRun(
+  { start, requests }: Side,
   petApiUrl: string,
+  connections: number,
   resources: AsyncDisposableStack,
-): Promise<[Side, Side]> {
-  const { requests, rival, connections = CONNECTIONS } = workload;
-  const petql = resources.use(await startPetql(workload, petApiUrl));
-  const { body } = await load({ port: petql.port, connections: 1, durationMs: 0, requests });
-  const rivals = {
-    'one key': () => startPetql(workload, petApiUrl),
-    yoga: () => startServer('yoga.mjs', { PET_API_URL: petApiUrl }),
-    bare: () => startServer('bare.mjs', { BODY: body }),
+): Promise<() => Promise<Work>> {
+  const { port, cpuMicros } = resources.use(await start(petApiUrl));
+  const run = async (durationMs: number): Promise<Work> => {
+    const [startedMs, before] = [performance.now(), await cpuMicros()];
+    const { operations } = await load({ port, connections, durationMs, requests });
+    return { operations, cpuMicros: (await cpuMicros()) - before, wallMicros: (performance.now() - startedMs) * 1_000 };
   };
-  const other = resources.use(await rivals[rival]());
-  const run = async ({ port, cpuMicros }: Server, sent: readonly Buffer[], durationMs: number): Promise<Round> => {
-    const before = await cpuMicros();
-    const { operations } = await load({ port, connections, durationMs, requests: sent });
-    return { operations, cpuMicros: ((await cpuMicros()) - before) / operations };
-  };
-  const otherRequests = rival === 'one key' ? requests.slice(0, 1) : requests;
   // Each request once at least: what is cached is cached then.
-  for (let done = 0; done < requests.length;) done += (await run(petql, requests, WARM_UP_MS)).operations;
-  for (let done = 0; done < requests.length;) done += (await run(other, otherRequests, WARM_UP_MS)).operations;
-  return [() => run(petql, requests, ROUND_MS), () => run(other, otherRequests, ROUND_MS)];
+  for (let done = 0; done < requests.length;) done += (await run(WARM_UP_MS)).operations;
+  return () => run(ROUND_MS);
 }
 
-/** A process for each round, which answers once. */
-async function coldSides(workload: Workload, petApiUrl: string): Promise<[Side, Side]> {
-  const { requests } = workload;
-  const runOf = (start: () => Promise<Server>) => async () => {
-    await using server = await start();
+/** Starts a process for each round, which answers once. */
+function coldRun({ start, requests }: Side, petApiUrl: string): () => Promise<Work> {
+  return async () => {
+    const startedMs = performance.now();
+    await using server = await start(petApiUrl);
     await load({ port: server.port, connections: 1, durationMs: 0, requests });
-    return { operations: 1, cpuMicros: await server.cpuMicros() };
+    const wallMicros = (performance.now() - startedMs) * 1_000;
+    return { operations: 1, cpuMicros: await server.cpuMicros(), wallMicros };
   };
-  const yoga = () => startServer('yoga.mjs', { PET_API_URL: petApiUrl });
-  return [runOf(() => startPetql(workload, petApiUrl)), runOf(yoga)];
 }
 
-interface Server extends AsyncDisposable {
-  readonly port: number;
-  /** Since its start. */
-  readonly cpuMicros: () => Promise<number>;
+function rowOfSide(side: Side, roundsBySide: RoundsBySide): Row {
+  const rounds = roundsBySide.get(side) ?? [];
+  const median = (figureOf: (round: Round) => number) => percentile(rounds.map(figureOf), 0.5);
+  const cpu = median(({ cpuMicros }) => cpuMicros).toFixed(0);
+  const rate = median(({ wallMicros }) => 1_000_000 / wallMicros).toFixed(0);
+  const calls = median((round) => round.calls).toFixed(2);
+  const measured = `${cpu} µs of CPU, ${rate} a second, ${calls} calls an operation`;
+  return rowOf({ promise: side.name, looked: rounds.length, problems: [], measured, figures: rounds });
 }
 
-function startPetql({ maxAgeMs = 1_000 }: Workload, petApiUrl: string): Promise<Server> {
-  const env = { PET_API_URL: petApiUrl, PORT: '0', PLAN: '100000000/900000000', MAX_AGE_MS: String(maxAgeMs) };
-  return startServer(join(ROOT, 'dist/program/main.js'), { ...env, LOG_LEVEL: 'error' });
-}
-
-/** Resolves once the server listens. */
-async function startServer(program: string, env: NodeJS.ProcessEnv): Promise<Server> {
-  const child = fork(resolve(SERVERS, program), {
-    execArgv: ['--max-semi-space-size=16', '--import', join(SERVERS, 'control.mjs')],
-    env: { PATH: process.env['PATH'], NODE_ENV: 'production', ...env },
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+function rowOfPair({ own, rival, maxRatio }: Pair, roundsBySide: RoundsBySide): Row {
+  const others = roundsBySide.get(rival) ?? [];
+  const rounds = (roundsBySide.get(own) ?? []).map((round, index) => [round, others[index] as Round] as const);
+  const cpu = rounds.map(([mine, other]) => mine.cpuMicros / other.cpuMicros);
+  const throughput = rounds.map(([mine, other]) => other.wallMicros / mine.wallMicros);
+  const isMet = maxRatio === undefined || percentile(cpu, 0.5) <= maxRatio;
+  const goal = maxRatio === undefined ? '' : `: at most ${maxRatio.toFixed(2)} × the CPU time`;
+  return rowOf({
+    promise: `${own.name} / ${rival.name}${goal}`,
+    looked: rounds.length,
+    problems: isMet ? [] : [`the ratio is ${percentile(cpu, 0.5).toFixed(2)}, more than ${maxRatio.toFixed(2)}`],
+    measured: `CPU × ${spread(cpu)}, throughput × ${spread(throughput)}`,
   });
-  const answer = async () => Number((await once(child, 'message'))[0]);
-  return {
-    port: await answer(),
-    async cpuMicros() {
-      child.send('usage');
-      return answer();
-    },
-    async [Symbol.asyncDispose]() {
-      child.disconnect();
-      await once(child, 'exit');
-    },
-  };
 }
 
-let isBuilt = false;
-
-/** As npm has it: plain JavaScript, as the rivals are. */
-function buildPetql(): void {
-  if (!isBuilt) execFileSync('npm', ['run', '--silent', 'build'], { cwd: ROOT, stdio: 'inherit' });
-  isBuilt = true;
+/** Returns the median of ratios, and between which values half of them are. */
+function spread(ratios: readonly number[]): string {
+  const [low, median, high] = [0.25, 0.5, 0.75].map((share) => percentile(ratios, share).toFixed(2));
+  return `${median} (${low} to ${high})`;
 }

@@ -4,6 +4,7 @@ import { startLoad } from '../support/load.ts';
 import { redisIsHere } from '../support/redis-server.ts';
 import { rowOf } from '../support/tally.ts';
 import { until } from '../support/until.ts';
+import { compareBriefly as benchBriefly } from './bench.ts';
 import { fuzzFor } from './fuzz.ts';
 import { findStaleMutants } from './mutants.ts';
 import { compareBriefly } from './oracle.ts';
@@ -93,6 +94,7 @@ export const smoke: Suite = {
         return judge({ trial, operations: load.operations, maxRefusals: redis ? 1 : 0, problems });
       },
     ),
+    { name: 'bench', goal: 'petql and its rivals answer the same operations', run: benchBriefly },
     { name: 'mutants', goal: MUTANTS, run: () => findStaleMutants(MUTANTS) },
     { name: 'start', goal: START, processes: 1, run: () => runTests(START, 'test/readme/clean-start.test.ts') },
   ],

@@ -26,5 +26,7 @@ export interface Check {
 export interface CheckOptions {
   readonly seed: number;
   readonly minutes: number;
+  /** What a comparison runs beside petql. */
+  readonly beside?: readonly string[] | undefined;
   readonly print: (text: string) => void;
 }

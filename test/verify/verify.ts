@@ -42,6 +42,7 @@ ${Object.entries(SUITES)
   --seed N        repeat a run; each run prints its seed
   --minutes N     length of each check
   --json FILE     write the results to FILE
+  --beside WHAT,… with bench: rivals, or folders of other checkouts, instead of all rivals
   --replay FILE   with explore: run the trace in FILE again
 `;
 
@@ -52,6 +53,7 @@ const FLAGS = {
   seed: { type: 'string' },
   minutes: { type: 'string' },
   json: { type: 'string' },
+  beside: { type: 'string' },
   replay: { type: 'string' },
 } as const;
 
@@ -65,6 +67,7 @@ interface Run {
   readonly checks: readonly Check[];
   readonly seed: number;
   readonly minutes: number;
+  readonly beside: readonly string[] | undefined;
   /** The command that repeats one check of this run. */
   readonly repeat: (check: Check) => string;
 }
@@ -131,7 +134,11 @@ function readCommand(): {
   if (checks.length === 0) throw new Error(`--only must name checks of --list, got ${values.only}`);
   const length = values.minutes === undefined ? '' : ` --minutes ${minutes}`;
   const repeat = (check: Check) => `npm run verify -- ${name} --only ${check.name} --seed ${seed}${length}`;
-  return { run: { checks, seed, minutes, repeat }, list: values.list, json: values.json };
+  return {
+    run: { checks, seed, minutes, beside: values.beside?.split(','), repeat },
+    list: values.list,
+    json: values.json,
+  };
 }
 
 /** Checks that need the machine alone run first, then the others beside each other, as many as fit. */

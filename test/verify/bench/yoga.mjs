@@ -1,24 +1,33 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import process from 'node:process';
+import Bottleneck from 'bottleneck';
 import DataLoader from 'dataloader';
 import { createSchema, createYoga } from 'graphql-yoga';
 import { Pool } from 'undici';
 
 /**
- * graphql-yoga with petql's schema, as a good engineer writes it: connections that stay open, one loader for each request, which
- * makes equal reads of an operation one call, and Yoga's cache of parsed and validated documents.
+ * graphql-yoga with petql's schema, as a good engineer writes it: connections that stay open, and Yoga's cache of parsed and
+ * validated documents. With CALLS_A_MINUTE also one loader for each request, which makes equal reads of an operation one call, and
+ * Bottleneck with a fixed plan.
  */
 const { origin, pathname } = new URL(process.env.PET_API_URL);
 const pool = new Pool(origin, { connections: 64 });
+const callsAMinute = Number(process.env.CALLS_A_MINUTE ?? 0);
+const limiter = new Bottleneck({
+  maxConcurrent: 50,
+  reservoir: callsAMinute,
+  reservoirRefreshAmount: callsAMinute,
+  reservoirRefreshInterval: 60_000,
+});
 
 const resolvers = {
   Pet: { status: ({ status }) => status?.toUpperCase() },
   Query: {
-    pets: (_root, { status, limit }, { reads }) =>
-      reads.load(`/pets?limit=${limit}${status ? `&status=${status.toLowerCase()}` : ''}`),
-    pet: (_root, { id }, { reads }) => reads.load(`/pets/${id}`),
-    petsById: (_root, { ids }, { reads }) => reads.loadMany(ids.map((id) => `/pets/${id}`)),
+    pets: (_root, { status, limit }, { read }) =>
+      read(`/pets?limit=${limit}${status ? `&status=${status.toLowerCase()}` : ''}`),
+    pet: (_root, { id }, { read }) => read(`/pets/${id}`),
+    petsById: (_root, { ids }, { read }) => ids.map((id) => read(`/pets/${id}`)),
   },
   Mutation: {
     async createPet(_root, { input: { name, categoryId } }, { authorization }) {
@@ -30,11 +39,18 @@ const resolvers = {
 
 function createContext({ request }) {
   const authorization = request.headers.get('authorization');
-  const read = (path) => call('GET', path, { authorization }).catch((error) => error);
-  return { authorization, reads: new DataLoader((paths) => Promise.all(paths.map(read))) };
+  const read = (path) => call('GET', path, { authorization });
+  if (!callsAMinute) return { authorization, read };
+
+  const loader = new DataLoader((paths) => Promise.all(paths.map((path) => read(path).catch((error) => error))));
+  return { authorization, read: (path) => loader.load(path) };
 }
 
-async function call(method, path, { authorization, body }) {
+function call(method, path, options) {
+  return callsAMinute ? limiter.schedule(send, method, path, options) : send(method, path, options);
+}
+
+async function send(method, path, { authorization, body }) {
   const headers = { authorization, ...(body && { 'content-type': 'application/json' }) };
   const response = await pool.request({ method, path: pathname + path, headers, body });
   if (response.statusCode === 404) return response.body.dump().then(() => null);
