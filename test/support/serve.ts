@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -30,15 +31,18 @@ export async function serve(handler: RequestListener, protocol: 'http' | 'https'
   };
 }
 
-/** Serves connections on a free port of this machine. */
-export async function servePort(handler: (socket: Socket) => void): Promise<AsyncDisposable & { port: number }> {
+/** Serves connections on a port of this machine; on a free one without `wanted`. */
+export async function servePort(
+  handler: (socket: Socket) => void,
+  wanted = 0,
+): Promise<AsyncDisposable & { port: number }> {
   const sockets = new Set<Socket>();
   const server = createSocketServer((socket) => {
     sockets.add(socket.on('error', () => {}));
     handler(socket);
   });
   return {
-    port: await portOf(server),
+    port: await portOf(server, wanted),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
       server.close();
@@ -47,14 +51,23 @@ export async function servePort(handler: (socket: Socket) => void): Promise<Asyn
   };
 }
 
-async function portOf(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1');
+async function portOf(server: Server, port = 0): Promise<number> {
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }
 
-/** A port on which nothing listens now. */
+/**
+ * A port on which nothing listens now, and of which the system makes no other use: it gives those from 32768 on to
+ * connections and to servers that ask for any.
+ */
 export async function freePort(): Promise<number> {
-  await using server = await servePort(() => {});
-  return server.port;
+  for (;;) {
+    try {
+      await using server = await servePort(() => {}, randomInt(10_000, 32_768));
+      return server.port;
+    } catch {
+      // Something listens there.
+    }
+  }
 }
