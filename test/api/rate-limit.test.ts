@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { slow, tooMany } from '../support/pet-api/fault.ts';
+import { tooMany } from '../support/pet-api/fault.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGatewayOptions } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, headerOf, sendBy } from '../support/transports.ts';
@@ -81,11 +81,13 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
     for (const query of ['{ pet(id: "1") { id } }', create(1), '{ pets { id } }']) {
       expect((await send(query, { waitMs: 0 })).errors).toBeUndefined();
     }
-    gateway.petApi.fault = slow(200);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    gateway.petApi.fault = { held };
     // The first call of a key is alone, and no read can share it.
     const first = send(create(2), { apiKey: 'demo-pro' });
     await expect.poll(() => gateway.petApi.log.at(-1)?.key).toBe('demo-pro');
     const hasty = await send(create(3), { apiKey: 'demo-pro', waitMs: 0 });
+    release();
     expect(codesOf(hasty)).toEqual(['RATE_LIMITED']);
     expect((await first).errors).toBeUndefined();
     expect(gateway.petApi.log).toHaveLength(4);

@@ -55,5 +55,7 @@ test.each([
   ['2 KB that only looks at its quota', 2_048, '{ rateLimit { plan } }'],
   ['16 KB that has read a list, its account and the list included', 16_384, '{ rateLimit { plan } pets { id } }'],
 ])('an API key takes at most %s', async (_what, maxBytes, document) => {
+  // The first gateway takes what the code itself does, once it is compiled.
+  await bytesPerKey(document);
   expect(await bytesPerKey(document)).toBeLessThan(maxBytes);
 });
