@@ -16,6 +16,7 @@ import { smoke } from './smoke.ts';
 import { soak } from './soak.ts';
 import type { Check, Suite } from './suite.ts';
 import { throttle } from './throttle.ts';
+import { traffic } from './traffic.ts';
 
 const SUITES: Readonly<Record<string, Suite>> = {
   smoke,
@@ -25,6 +26,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   siege,
   oracle,
   explore,
+  traffic,
   bench,
   mutants,
   kills,

@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { compareTraffic, tableOf } from '../verify/traffic.ts';
+import { createTraffic } from '../verify/traffic/trace.ts';
+
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+/** The figures may move by so much before README has to. */
+const SPREAD = 0.05;
+const SPREAD_OF_ONE = 3;
+
+/** The rows of the table in a text, below its head. */
+function rowsOf(text: string): string[][] {
+  const [, rows = ''] = /\n?\| Gateway \|.*\n\|[-|]+\|\n((?:\|.*\n?)+)/.exec(text) ?? [];
+  return rows
+    .trim()
+    .split('\n')
+    .map((row) => row.split('|').map((cell) => cell.trim()));
+}
+
+const isFigure = (cell: string) => /^[\d,.]+(?: s)?$/.test(cell);
+const figureOf = (cell: string) => Number(cell.replaceAll(/[,s ]/g, ''));
+
+test("README's table is what the hour of traffic gives", async () => {
+  const measured = rowsOf(tableOf(await compareTraffic(createTraffic({ seed: 1, minutes: 60 }))));
+  const shown = rowsOf(README);
+  expect(shown.map(([, name]) => name)).toEqual(measured.map(([, name]) => name));
+
+  const cells = measured.flatMap((row, index) =>
+    row.map((cell, column) => [cell, shown[index]?.[column] ?? ''] as const),
+  );
+  const figures = cells.filter(([cell]) => isFigure(cell));
+  expect(figures).toHaveLength(14);
+  const wrong = figures.filter(([cell, inReadme]) => {
+    const value = figureOf(cell);
+    const difference = Math.abs(value - figureOf(inReadme));
+    return !(difference <= Math.max(value * SPREAD, value < 100 ? SPREAD_OF_ONE : 0));
+  });
+  expect(wrong).toEqual([]);
+});

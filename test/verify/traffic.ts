@@ -1,0 +1,112 @@
+import { createGateway } from '../../src/index.ts';
+import { PLANS } from '../../src/plan.ts';
+import { PET_API_URL } from '../support/start-gateway.ts';
+import { rowOf } from '../support/tally.ts';
+import type { Row } from '../support/tally.ts';
+import { fewestCalls } from './oracle/fewest-calls.ts';
+import type { Suite } from './suite.ts';
+import { drive } from './traffic/drive.ts';
+import type { Outcome } from './traffic/drive.ts';
+import { createLimiter, createRival } from './traffic/rivals.ts';
+import { COLUMNS, createTraffic, oracleTraceOf } from './traffic/trace.ts';
+import type { TrafficRow } from './traffic/trace.ts';
+
+/** README shows this one. */
+const SEED = 1;
+const HOUR_MINUTES = 60;
+/** petql asks nobody for data that is younger. */
+const FRESH_MS = 1_000;
+
+/** The same hour of an adoption page on one Free key, through petql and through gateways that people write by hand. */
+export const traffic: Suite = {
+  about: 'an hour of visitors on a Free key: petql beside gateways that people write by hand',
+  seed: SEED,
+  checks: [
+    {
+      name: 'hour',
+      goal: 'petql answers all, within the plan',
+      run: async ({ seed, print }) => {
+        const rows = createTraffic({ seed, minutes: HOUR_MINUTES });
+        const results = await compareTraffic(rows);
+        print(tableOf(results));
+        return results.map((result, index) => rowFor(result, index === 0 ? rows : undefined));
+      },
+    },
+  ],
+};
+
+export interface TrafficResult {
+  readonly name: string;
+  readonly outcome: Outcome;
+  /** The fewest calls that could answer the same with data as fresh as this gateway's; of petql alone. */
+  readonly fewest?: number;
+}
+
+/** petql first. All see the same requests, the same pets and an upstream that counts alike. */
+export async function compareTraffic(rows: readonly TrafficRow[]): Promise<TrafficResult[]> {
+  const petql = await drive(rows, (petApi) => {
+    const gateway = createGateway({ petApiUrl: PET_API_URL, dispatcher: petApi.connect() });
+    return { fetch: (request) => gateway.fetch(request), close: () => gateway.close() };
+  });
+  const { trace, ages } = oracleTraceOf(rows, petql.ages);
+  const fewest = await fewestCalls(trace, petql.createdAtMs, (index) => Math.max(FRESH_MS, ages[index] ?? 0));
+  return [
+    { name: 'petql', outcome: petql, fewest: fewest + trace.createsAtMs.length },
+    { name: 'Yoga, DataLoader', outcome: await drive(rows, (petApi) => createRival(petApi.connect())) },
+    {
+      name: 'Yoga, DataLoader, Bottleneck',
+      outcome: await drive(rows, (petApi) => createRival(petApi.connect(), createLimiter(PLANS.free))),
+    },
+  ];
+}
+
+/** As in README. */
+export function tableOf(results: readonly TrafficResult[]): string {
+  const [{ outcome, fewest } = {} as TrafficResult] = results;
+  return [
+    '| Gateway | Operations answered | Upstream calls | 429s | p95 wait |',
+    '|---|---|---|---|---|',
+    ...results.map(({ name, outcome: { answered, calls, refused, p95WaitMs } }) =>
+      lineOf([name, figure(answered), figure(calls), figure(refused), `${(p95WaitMs / 1_000).toFixed(1)} s`]),
+    ),
+    lineOf([
+      'fewest possible, with data as fresh as from petql',
+      figure(outcome.operations),
+      figure(fewest ?? 0),
+      '',
+      '',
+    ]),
+  ].join('\n');
+}
+
+function rowFor({ name, outcome, fewest }: TrafficResult, rows: readonly TrafficRow[] | undefined): Row {
+  const { ages: _ages, createdAtMs: _created, ...figures } = outcome;
+  const { operations, answered, calls, refused, early, p95WaitMs, p95AgeMs } = outcome;
+  const isPetql = rows !== undefined;
+  const problems = [
+    ...(isPetql && answered < operations ? [`${operations - answered} operations failed`] : []),
+    ...(isPetql && refused > 0 ? [`${refused} calls were over the plan`] : []),
+  ];
+  return rowOf({
+    promise: isPetql ? 'every operation is answered, no call is over the plan' : name,
+    looked: operations,
+    problems,
+    measured: [
+      `${answered} answered, ${calls} calls, ${refused} × 429, ${early} before Retry-After was over`,
+      `p95 wait ${p95WaitMs} ms, p95 age ${Math.round(p95AgeMs / 1_000)} s${isPetql ? `, ${fewest} calls are the fewest` : ''}`,
+    ].join('; '),
+    figures: { ...figures, ...(rows && { fewest, columns: COLUMNS, trace: rows.map(valuesOf) }) },
+  });
+}
+
+function valuesOf({ ms, visitor, kind, of, limit }: TrafficRow) {
+  return [ms, visitor, kind, of, limit ?? ''];
+}
+
+function lineOf(cells: readonly string[]): string {
+  return `| ${cells.join(' | ')} |`;
+}
+
+function figure(value: number): string {
+  return value.toLocaleString('en');
+}

@@ -1,0 +1,141 @@
+import { STATUSES } from '../../support/pet-api/pet-store.ts';
+import { between, createRandom } from '../../support/random.ts';
+import type { Random } from '../../support/random.ts';
+import type { Trace, Wanted } from '../oracle/trace.ts';
+
+/**
+ * One line of a trace. Lines of one moment and one visitor are one operation.
+ * `ms` since the start; `of` is the list (`all` or a status), the id of the pet, or the status of a pet to create.
+ */
+export interface TrafficRow {
+  readonly ms: number;
+  readonly visitor: number;
+  readonly kind: 'create' | 'list' | 'pet';
+  readonly of: string;
+  /** Of a list alone. */
+  readonly limit: number | undefined;
+}
+
+/** What one visitor wants at one moment. */
+export interface TrafficOperation {
+  readonly atMs: number;
+  readonly rows: readonly TrafficRow[];
+}
+
+export interface TrafficOptions {
+  readonly seed: number;
+  readonly minutes: number;
+}
+
+export const COLUMNS = ['ms', 'visitor', 'kind', 'id or status', 'limit'] as const;
+/** Pets of the store, each status in turn: a list shows 100, so that one in four is on none. */
+export const PETS = 400;
+
+const MINUTE_MS = 60_000;
+const VISITORS_PER_MINUTE = 4;
+/** From the third to the fifth part of twelve, a link brings so many times the visitors. */
+const PEAK = 5;
+const LIMITS = [20, 20, 20, 100];
+const MEAN_PAGES = 4;
+const MEAN_THINKING_MS = 15_000;
+const MIN_THINKING_MS = 2_000;
+const CREATES_PER_HOUR = 6;
+const LISTS = ['available', 'available', 'available', 'all', 'pending', 'sold'] as const;
+
+/**
+ * The visitors of an adoption page behind one API key. They come at random moments (a Poisson process), with a peak. Each one
+ * looks at a list, and then at pets of it, at three of them beside each other, at another list, or at a pet from a link.
+ */
+export function createTraffic({ seed, minutes }: TrafficOptions): TrafficRow[] {
+  const random = createRandom(seed);
+  const durationMs = minutes * MINUTE_MS;
+  const rows: TrafficRow[] = [];
+  let visitor = 0;
+  for (let atMs = 0; ;) {
+    const isPeak = atMs >= durationMs / 4 && atMs < (durationMs * 5) / 12;
+    atMs += exponential(random, MINUTE_MS / (VISITORS_PER_MINUTE * (isPeak ? PEAK : 1)));
+    if (atMs >= durationMs) break;
+    rows.push(...visitOf((visitor += 1), atMs, random));
+  }
+  const creates = Math.round((CREATES_PER_HOUR * minutes) / 60);
+  for (let index = 0; index < creates; index += 1) {
+    const of = STATUSES[index % STATUSES.length] ?? 'available';
+    const ms = Math.round(((index + random()) / creates) * durationMs);
+    rows.push({ ms, visitor: 0, kind: 'create', of, limit: undefined });
+  }
+  // A visit may be longer than the trace.
+  return rows.filter(({ ms }) => ms < durationMs).toSorted((a, b) => a.ms - b.ms || a.visitor - b.visitor);
+}
+
+export function operationsOf(rows: readonly TrafficRow[]): TrafficOperation[] {
+  const operations = Map.groupBy(rows, ({ ms, visitor }) => `${ms} ${visitor}`);
+  return [...operations.values()].map((own) => ({ atMs: own[0]?.ms ?? 0, rows: own }));
+}
+
+/** Returns the trace as the integer program takes it, and those of the ages that belong to its operations. */
+export function oracleTraceOf(
+  rows: readonly TrafficRow[],
+  ages: readonly number[],
+): { readonly trace: Trace; readonly ages: readonly number[] } {
+  const isRead = ({ rows: [first] }: TrafficOperation) => first?.kind !== 'create';
+  const operations = operationsOf(rows);
+  const creates = operations.filter((operation) => !isRead(operation));
+  return {
+    trace: {
+      pets: PETS,
+      operations: operations.filter(isRead).map(({ atMs, rows: own }) => ({ atMs, reads: own.map(wantedOf) })),
+      createsAtMs: creates.map(({ atMs }) => atMs),
+    },
+    ages: ages.filter((_age, index) => isRead(operations[index] as TrafficOperation)),
+  };
+}
+
+function wantedOf({ kind, of }: TrafficRow): Wanted {
+  return kind === 'pet' ? Number(of) : (of as Wanted);
+}
+
+function visitOf(visitor: number, startMs: number, random: Random): TrafficRow[] {
+  const rows: TrafficRow[] = [];
+  let list = choose(LISTS, random);
+  let limit = choose(LIMITS, random);
+  const look = () => rows.push({ ms, visitor, kind: 'list', of: list, limit });
+  const lookAt = (id: number) => rows.push({ ms, visitor, kind: 'pet', of: String(id), limit: undefined });
+  let ms = Math.round(startMs);
+  look();
+  while (random() < 1 - 1 / (MEAN_PAGES + 1)) {
+    ms += MIN_THINKING_MS + Math.round(exponential(random, MEAN_THINKING_MS - MIN_THINKING_MS));
+    const next = random();
+    if (next < 0.6) {
+      lookAt(shownBy(list, position(limit, random)));
+    } else if (next < 0.75) {
+      const first = position(limit - 2, random);
+      for (const index of [first, first + 1, first + 2]) lookAt(shownBy(list, index));
+    } else if (next < 0.92) {
+      list = choose(LISTS, random);
+      limit = choose(LIMITS, random);
+      look();
+    } else {
+      lookAt(between(random, 1, PETS));
+    }
+  }
+  return rows;
+}
+
+/** The id at this position of a list, from 0. */
+function shownBy(list: string, index: number): number {
+  const status = STATUSES.findIndex((one) => one === list);
+  return status === -1 ? index + 1 : index * STATUSES.length + status + 1;
+}
+
+/** The first ones of a list get most looks. */
+function position(count: number, random: Random): number {
+  return Math.floor(count ** random()) - 1;
+}
+
+function choose<Value>(values: readonly Value[], random: Random): Value {
+  return values[Math.floor(random() * values.length)] as Value;
+}
+
+function exponential(random: Random, mean: number): number {
+  return -Math.log(1 - random()) * mean;
+}
