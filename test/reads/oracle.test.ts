@@ -6,7 +6,7 @@ import type { Wanted } from '../verify/oracle/trace.ts';
 /** The fewest calls for reads at these moments, with data of a second at most. */
 function fewest(reads: readonly (readonly [atMs: number, ...Wanted[]])[], pets = 1_000, createdAtMs: number[] = []) {
   const operations = reads.map(([atMs, ...wanted]) => ({ atMs, reads: wanted }));
-  return fewestCalls({ pets, operations, createsAtMs: createdAtMs }, createdAtMs, () => 1_000);
+  return fewestCalls({ pets, operations, createsAtMs: createdAtMs }, createdAtMs, 1_000);
 }
 
 describe('somebody who knows the future needs', () => {

@@ -65,7 +65,7 @@ export const oracle: Suite = {
 async function compare(load: Load, seed: number, maxRatio: number): Promise<Row> {
   const trace = createTrace({ ...load, seed });
   const { calls, createdAtMs, problems } = await replay(trace, MAX_AGE_MS);
-  const fewest = await fewestCalls(trace, createdAtMs, () => MAX_AGE_MS);
+  const fewest = await fewestCalls(trace, createdAtMs, MAX_AGE_MS);
   const ratio = calls / fewest;
   const reads = trace.operations.reduce((sum, operation) => sum + operation.reads.length, 0);
   const measured = `${ratio.toFixed(3)}: ${calls} calls, ${fewest} are the fewest, for ${reads} reads`;

@@ -26,19 +26,14 @@ const LISTS = ['all', ...STATUSES] as const;
 
 /**
  * The fewest calls with which somebody who knows the future answers every read of a trace, in the moment in which it comes,
- * with data that is at most so old and not from before a create that was over: an integer program, exact.
+ * with data that is at most `maxAgeMs` old and not from before a create that was over: an integer program, exact.
  *
  * A read needs one call of its own kind, or of a list that shows it. A call is sent as its first read comes: any earlier one
  * answers no more.
  *
  * @param createdAtMs when each create was over.
- * @param maxAgeMs of the data of each operation, by its place in the trace.
  */
-export async function fewestCalls(
-  trace: Trace,
-  createdAtMs: readonly number[],
-  maxAgeMs: (operation: number) => number,
-): Promise<number> {
+export async function fewestCalls(trace: Trace, createdAtMs: readonly number[], maxAgeMs: number): Promise<number> {
   const reads = readsOf(trace, createdAtMs, maxAgeMs);
   const candidates = candidatesOf(trace, reads);
   const rows = reads.map((): number[] => []);
@@ -61,15 +56,11 @@ export async function fewestCalls(
 }
 
 /** Equal reads of one moment are one. */
-function readsOf(
-  { operations }: Trace,
-  createdAtMs: readonly number[],
-  maxAgeMs: (operation: number) => number,
-): Read[] {
+function readsOf({ operations }: Trace, createdAtMs: readonly number[], maxAgeMs: number): Read[] {
   const reads = new Map<string, Read>();
-  for (const [index, { atMs, reads: all }] of operations.entries()) {
+  for (const { atMs, reads: all } of operations) {
     const createdMs = createdAtMs.findLast((endMs) => endMs <= atMs) ?? -Infinity;
-    const fromMs = Math.max(atMs - maxAgeMs(index), createdMs);
+    const fromMs = Math.max(atMs - maxAgeMs, createdMs);
     for (const wanted of all) reads.set(`${wanted} ${atMs}`, { wanted, fromMs, atMs });
   }
   return [...reads.values()];

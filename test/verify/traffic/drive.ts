@@ -22,9 +22,8 @@ export interface Outcome {
   /** Of the refused calls, those before a `Retry-After` was over: any of them may have the key banned. */
   readonly early: number;
   readonly p95WaitMs: number;
+  readonly medianAgeMs: number;
   readonly p95AgeMs: number;
-  /** The age of each operation's oldest data, in the order of the trace; NaN where it failed. */
-  readonly ages: readonly number[];
   /** When each create was over. */
   readonly createdAtMs: readonly number[];
 }
@@ -32,7 +31,7 @@ export interface Outcome {
 const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
 const LEG_MS = [20, 60] as const;
 /** A visitor waits no longer. */
-const DEADLINE_MS = 10_000;
+export const DEADLINE_MS = 10_000;
 
 /** Replays a trace on virtual time, over a pet API that counts a Free key strictly. */
 export async function drive(rows: readonly TrafficRow[], start: (petApi: PetApi) => Subject): Promise<Outcome> {
@@ -45,6 +44,7 @@ export async function drive(rows: readonly TrafficRow[], start: (petApi: PetApi)
     latencyMs: LEG_MS,
   });
   const subject = start(petApi);
+  /** Of each operation's oldest data; NaN where it failed. */
   const ages = operations.map(() => NaN);
   const waits = operations.map(() => NaN);
   const createdAtMs: number[] = [];
@@ -60,8 +60,8 @@ export async function drive(rows: readonly TrafficRow[], start: (petApi: PetApi)
     refused: refused.length,
     early: earlyOf(petApi),
     p95WaitMs: percentile(waits, 0.95),
+    medianAgeMs: percentile(ages, 0.5),
     p95AgeMs: percentile(ages, 0.95),
-    ages,
     createdAtMs,
   };
 

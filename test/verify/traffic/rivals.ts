@@ -31,6 +31,8 @@ interface CallOptions extends Pick<Context, 'authorization' | 'signal'> {
 
 const typeDefs = readFileSync(new URL('../../../schema/schema.graphql', import.meta.url), 'utf8');
 const ORIGIN = 'http://pet-api.test/v1';
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
 
 /**
  * graphql-yoga with petql's schema, as people write it: one DataLoader for each request, so that equal reads of an operation are
@@ -84,10 +86,20 @@ export interface Limiter {
   readonly close: () => void;
 }
 
-/** Bottleneck's own advice for a plan: a reservoir for each key and window, which is filled again once a minute or a day. */
-export function createLimiter({ perMinute, perDay }: Plan): Limiter {
-  const day = new Bottleneck.Group(reservoir(perDay, 86_400_000));
-  const minute = new Bottleneck.Group(reservoir(perMinute, 60_000));
+/**
+ * Bottleneck's own advice for a plan: a reservoir for each key and window. Calls of a minute are spread over it, and no more wait than
+ * can go before their clients leave; of six settings it was the one without a 429, and among those that answered most.
+ */
+export function createLimiter({ perMinute, perDay }: Plan, deadlineMs: number): Limiter {
+  const minTime = MINUTE_MS / perMinute;
+  const highWater = Math.floor(deadlineMs / minTime);
+  const day = new Bottleneck.Group(reservoir(perDay, DAY_MS));
+  const minute = new Bottleneck.Group({
+    ...reservoir(perMinute, MINUTE_MS),
+    minTime,
+    highWater,
+    strategy: Bottleneck.strategy.OVERFLOW,
+  });
   return {
     schedule: ({ authorization, signal }, send) =>
       minute.key(authorization).schedule(() => {

@@ -72,21 +72,15 @@ export function operationsOf(rows: readonly TrafficRow[]): TrafficOperation[] {
   return [...operations.values()].map((own) => ({ atMs: own[0]?.ms ?? 0, rows: own }));
 }
 
-/** Returns the trace as the integer program takes it, and those of the ages that belong to its operations. */
-export function oracleTraceOf(
-  rows: readonly TrafficRow[],
-  ages: readonly number[],
-): { readonly trace: Trace; readonly ages: readonly number[] } {
-  const isRead = ({ rows: [first] }: TrafficOperation) => first?.kind !== 'create';
+/** Returns the trace as the integer program takes it. */
+export function oracleTraceOf(rows: readonly TrafficRow[]): Trace {
+  const isCreate = ({ rows: [first] }: TrafficOperation) => first?.kind === 'create';
   const operations = operationsOf(rows);
-  const creates = operations.filter((operation) => !isRead(operation));
+  const reads = operations.filter((operation) => !isCreate(operation));
   return {
-    trace: {
-      pets: PETS,
-      operations: operations.filter(isRead).map(({ atMs, rows: own }) => ({ atMs, reads: own.map(wantedOf) })),
-      createsAtMs: creates.map(({ atMs }) => atMs),
-    },
-    ages: ages.filter((_age, index) => isRead(operations[index] as TrafficOperation)),
+    pets: PETS,
+    operations: reads.map(({ atMs, rows: own }) => ({ atMs, reads: own.map(wantedOf) })),
+    createsAtMs: operations.filter(isCreate).map(({ atMs }) => atMs),
   };
 }
 
