@@ -3,10 +3,13 @@ import type { GraphQLSchema } from 'graphql';
 import { createAdmin } from './admin/admin.ts';
 import { Metrics } from './admin/metrics.ts';
 import { Callers } from './caller/callers.ts';
+import { ConsumerRows } from './caller/consumers.ts';
 import { DispatchedCall } from './dispatched-call.ts';
 import { withLevel } from './log.ts';
 import { checkHeap } from './memory.ts';
 import { openStores } from './open-stores.ts';
+import { GetRoute } from './pets/get-route.ts';
+import { SnapshotMemory } from './reads/cache/snapshot-memory.ts';
 import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
@@ -22,6 +25,8 @@ import type { KeyReport } from './caller/quota-report.ts';
 import type { TrustedDocuments } from './server/plugins/trusted-documents.ts';
 import { checkedOptions } from './settings/settings.ts';
 import type { CheckedOptions, GatewayOptions } from './settings/settings.ts';
+import { RejectedKeys } from './throttle/rejected-keys.ts';
+import { createRetryBudget } from './throttle/retry-budget.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
@@ -110,12 +115,18 @@ function assemble(
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, proxy, dispatcher });
   opened.defer(() => void transport.close());
 
+  const getRoute = new GetRoute(clock, log);
   const sources = { views: () => callers.views(), health, replicas, clock };
   const metrics = admin ? new Metrics(sources) : undefined;
   const events = metrics?.events;
   const callers = new Callers({
     petApi: new PetApi({ baseUrl: petApiUrl, transport, clock, events, spans, log }),
+    getRoute,
     accounts,
+    rejectedKeys: new RejectedKeys(clock, nameOf),
+    retryBudget: createRetryBudget(),
+    memory: new SnapshotMemory(),
+    consumerRows: new ConsumerRows(),
     replicas,
     sharedLists,
     idempotency: { records, leaseMs: 2 * upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
@@ -162,7 +173,7 @@ function assemble(
       isDraining,
       redis: redis(),
       pausedKeys: accounts.pausedKeys(),
-      isGetRouteWorking: callers.getRoute.isHealthy,
+      isGetRouteWorking: getRoute.isHealthy,
     };
   }
 }

@@ -11,7 +11,8 @@ import { createNames } from './store/names.ts';
 import type { NameOf } from './store/names.ts';
 import { RedisStore } from './store/redis-store.ts';
 import { connectRedis } from './store/redis.ts';
-import { Replicas } from './store/replicas.ts';
+import { ALONE, Replicas } from './store/replicas.ts';
+import type { ReplicaCount } from './store/replicas.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { SharedStore, Store } from './store/store.ts';
 import type { AccountRules } from './throttle/account/limits.ts';
@@ -29,8 +30,8 @@ export interface Stores {
   /** Idempotency records. */
   readonly records: IdempotencyRecords;
   readonly nameOf: NameOf;
-  /** Returns how many processes share the store. */
-  readonly replicas: () => number;
+  /** The processes that share the store. */
+  readonly replicas: ReplicaCount;
   /** Shares lists between replicas; undefined without Redis. */
   readonly sharedLists: SharedLists | undefined;
   /** Returns whether Redis works; undefined without Redis. */
@@ -64,8 +65,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
       replica,
       clock,
       keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
-      isStoreWorking: () => replicas.isRedisWorking,
-      replicaCount: () => replicas.count,
+      replicas,
     });
   replicas?.onBeat(() => sharedLists?.flush());
 
@@ -77,7 +77,7 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
       : new DurableAccounts({ store, nameOf, rules, log, replicas }),
     records: new IdempotencyRecords(store, nameOf, log),
     nameOf,
-    replicas: () => replicas?.count ?? 1,
+    replicas: replicas ?? ALONE,
     sharedLists,
     redis: () => replicas && redisStateOf(replicas),
 

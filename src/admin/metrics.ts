@@ -14,7 +14,7 @@ import type { PlanTotals } from './plan-totals.ts';
 export interface AdminSources {
   readonly views: () => AsyncIterable<CallerView>;
   readonly health: () => Health;
-  readonly replicas: () => number;
+  readonly replicas: { readonly count: number };
   readonly clock: Clock;
 }
 
@@ -182,7 +182,7 @@ export class Metrics {
     this.#paused.set(pausedKeys);
     if (redis === undefined) this.#redisUp.remove();
     else this.#redisUp.set(redis === 'connected' ? 1 : 0);
-    this.#replicas.set(replicas());
+    this.#replicas.set(replicas.count);
     this.#getRoute.set(isGetRouteWorking ? 1 : 0);
   }
 

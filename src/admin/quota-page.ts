@@ -44,7 +44,7 @@ export async function quotaPage(
   <body>
     <main>
     <h1>petql: quotas</h1>
-    <p>${escaped(stateOf(health(), replicas()))}</p>
+    <p>${escaped(stateOf(health(), replicas.count))}</p>
     <h2>This process since its start</h2>
     <dl>${figures(totals)}</dl>
     <h2>The last hour of this process, by the minute</h2>

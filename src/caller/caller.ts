@@ -1,20 +1,52 @@
 import { keyLog } from '../log.ts';
+import type { Log } from '../log.ts';
+import type { GetRoute } from '../pets/get-route.ts';
+import type { PetApi } from '../pets/pet-api.ts';
+import { PetCache } from '../reads/cache/pet-cache.ts';
+import type { SharedLists } from '../reads/cache/shared-lists.ts';
+import type { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
+import { FailedCalls } from '../reads/failed-calls.ts';
+import { PetReads } from '../reads/pet-reads.ts';
 import type { Freshness } from '../reads/cache/freshness.ts';
 import type { ReadKey } from '../pets/read-key.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
 import type { Wait } from '../throttle/account/wait.ts';
+import type { NameOf } from '../store/names.ts';
+import { CallLine } from '../throttle/call-line.ts';
+import { KeyQuota } from '../throttle/key-quota.ts';
+import type { ThrottleParts } from '../throttle/key-quota.ts';
 import type { Visitor } from '../throttle/visitor-calls.ts';
+import type { Spans } from '../tracing.ts';
+import type { IdempotencySettings } from '../writes/idempotency.ts';
+import { Writes } from '../writes/writes.ts';
 import { ConsumerCounts } from './consumers.ts';
-import type { Consumers, OperationUse } from './consumers.ts';
+import type { ConsumerRows, Consumers, OperationUse } from './consumers.ts';
 import { DayWarning } from './day-warning.ts';
 import { estimateCalls } from './cost-estimate.ts';
-import { createPetAccess } from './pet-access.ts';
-import type { PetAccess, SharedParts } from './pet-access.ts';
 import { quotaViewOf } from './quota.ts';
 import type { QuotaView } from './quota.ts';
 import { RequestPets } from './request-pets.ts';
 import type { SavedCalls } from './usage.ts';
+
+/** What all callers of a gateway share. */
+export interface SharedParts extends ThrottleParts {
+  readonly petApi: PetApi;
+  readonly getRoute: GetRoute;
+  readonly memory: SnapshotMemory;
+  readonly consumerRows: ConsumerRows;
+  /** Shares lists between replicas; undefined without Redis. */
+  readonly sharedLists: SharedLists | undefined;
+  readonly idempotency: IdempotencySettings;
+  /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */
+  readonly idleMs: number;
+  /** Whether the keys are the demo keys of the sandbox. */
+  readonly isDemo: boolean;
+  /** Names callers where they are shown and stored. */
+  readonly nameOf: NameOf;
+  readonly log: Log;
+  readonly spans: Spans;
+}
 
 /** A caller as operators see it: never by its key. */
 export interface CallerView {
@@ -30,10 +62,19 @@ export interface CallerView {
   readonly consumers: Consumers;
 }
 
+/** What it takes to read and write pets with one API key. */
+interface PetAccess {
+  readonly line: CallLine;
+  readonly cache: PetCache;
+  readonly reads: PetReads;
+  readonly writes: Writes;
+}
+
 /** What petql keeps for one API key. Nothing of it is shared with another key. */
 export class Caller {
   readonly apiKey: string;
   readonly #shared: SharedParts;
+  readonly #quota: KeyQuota;
   /** Made for the first read or write: anybody can make up API keys, and look at their quota. */
   #access: PetAccess | undefined;
   /** Operations under way. */
@@ -41,15 +82,15 @@ export class Caller {
   #savedCalls = 0;
   readonly #consumers: ConsumerCounts;
   #hasUsedQuota = false;
-  /** Undefined for the demo keys of the sandbox. */
-  readonly #dayWarning: DayWarning | undefined;
+  /** Undefined before the first read or write, and for the demo keys of the sandbox. */
+  #dayWarning: DayWarning | undefined;
   #isClosing = false;
 
   constructor(apiKey: string, shared: SharedParts) {
     this.apiKey = apiKey;
     this.#shared = shared;
+    this.#quota = new KeyQuota(apiKey, shared);
     this.#consumers = new ConsumerCounts(shared.consumerRows);
-    this.#dayWarning = shared.isDemo ? undefined : new DayWarning(keyLog(shared.log, () => shared.nameOf(apiKey)));
   }
 
   /** Begins an operation; its `end` follows. */
@@ -69,20 +110,20 @@ export class Caller {
 
   /** Returns the reads and writes of one request. */
   pets(request: RequestTerms): RequestPets {
-    const { reads, writes } = this.#useAccess();
     const { clock, spans } = this.#shared;
+    const { reads, writes } = this.#useAccess();
     return new RequestPets({ reads, writes, clock, spans, request });
   }
 
   /** Returns the quota as this process knows it, or the visitor's share of it; undefined before the first call. */
   latestQuota(visitor?: Visitor): QuotaView | undefined {
-    const quotaState = this.#shared.accounts.quotaState(this.apiKey);
+    const quotaState = this.#quota.state;
     return quotaState && this.#viewOf(quotaState, visitor);
   }
 
   /** Returns the quota with what other replicas have used. */
   async readQuota(visitor: Visitor): Promise<QuotaView> {
-    return this.#viewOf(await this.#shared.accounts.readQuotaState(this.apiKey), visitor);
+    return this.#viewOf(await this.#quota.read(), visitor);
   }
 
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
@@ -94,9 +135,8 @@ export class Caller {
 
   /** Reads the account. Returns the expected wait of the last of these calls of a request, behind those that wait already. */
   async waitFor(calls: number, terms: RequestTerms): Promise<Wait> {
-    const { line } = this.#useAccess();
-    await line.readQuotaState();
-    return line.expectedWait(calls, terms);
+    await this.#quota.read();
+    return this.#useAccess().line.expectedWait(calls, terms);
   }
 
   /** Counts what an operation has saved. */
@@ -109,19 +149,19 @@ export class Caller {
 
   /** Whether it knows what must outlive an idle hour: the calls of visitors, and who used the quota today. */
   get isKeptForADay(): boolean {
-    return this.#hasUsedQuota || this.#access?.visitors.isEmpty === false;
+    return this.#hasUsedQuota || !this.#quota.visitors.isEmpty;
   }
 
   /** Counts what an operation has used for its name and its client. */
   recordUse(use: OperationUse): void {
     this.#hasUsedQuota ||= use.callsMade > 0;
-    const { accounts, clock, replicas } = this.#shared;
+    const { clock, replicas } = this.#shared;
     const nowMs = clock.now();
     this.#consumers.record(use, nowMs);
     if (use.callsMade === 0) return;
 
-    const day = accounts.quotaState(this.apiKey)?.day;
-    if (day) this.#dayWarning?.check(day, () => this.#consumers.view(nowMs), { nowMs, replicas: replicas() });
+    const { day } = this.#quota.state ?? {};
+    if (day) this.#dayWarning?.check(day, () => this.#consumers.view(nowMs), { nowMs, replicas: replicas.count });
   }
 
   /** Returns what operators see; undefined before the first call. */
@@ -129,19 +169,19 @@ export class Caller {
     const quota = this.latestQuota();
     if (!quota) return undefined;
 
-    const { apiKey } = this;
+    const key = this.#quota;
     const consumers = this.#consumers;
-    const { clock, nameOf, rejectedKeys } = this.#shared;
+    const { clock, nameOf } = this.#shared;
     // Both hash the key, and the metrics read them of a few callers only.
     return {
       get name() {
-        return nameOf(apiKey);
+        return nameOf(key.apiKey);
       },
       quota,
       made: this.#access?.line.madeCalls ?? 0,
       saved: this.#savedCalls,
       get isRejected() {
-        return rejectedKeys.error(apiKey) !== undefined;
+        return key.rejection !== undefined;
       },
       get consumers() {
         return consumers.view(clock.now());
@@ -152,8 +192,7 @@ export class Caller {
   /** Frees what it holds, after its eviction. */
   free(): void {
     this.#consumers.free();
-    this.#access?.sharedLists?.free();
-    this.#access?.cache.clear();
+    this.#access?.reads.free();
   }
 
   /** Refuses waiting and new calls, and resolves once the calls in flight are settled and their outcomes stored. */
@@ -164,18 +203,30 @@ export class Caller {
 
   #useAccess(): PetAccess {
     if (this.#access) return this.#access;
-    this.#access = createPetAccess(this.apiKey, this.#shared);
+    this.#access = this.#createAccess();
     if (this.#isClosing) void closeAccess(this.#access);
     return this.#access;
   }
 
+  #createAccess(): PetAccess {
+    const { clock, idempotency, isDemo, memory, nameOf, sharedLists } = this.#shared;
+    const log = keyLog(this.#shared.log, () => nameOf(this.apiKey));
+    this.#dayWarning = isDemo ? undefined : new DayWarning(log);
+    const line = new CallLine(this.#quota, this.#shared, log);
+    const cache = new PetCache(memory, clock);
+    const failedCalls = new FailedCalls(clock);
+    const parts = { ...this.#shared, quota: this.#quota, log, line, cache, failedCalls };
+    const reads = new PetReads(parts, sharedLists);
+    const writes = new Writes(parts, reads, idempotency);
+    return { line, cache, reads, writes };
+  }
+
   #viewOf(quotaState: QuotaState, visitor: Visitor): QuotaView {
-    const shown = visitor === undefined ? quotaState : this.#useAccess().visitors.quotaOf(visitor, quotaState);
-    return quotaViewOf(shown, this.#access?.line, this.#shared.clock.now());
+    return quotaViewOf(this.#quota.visitors.quotaOf(visitor, quotaState), this.#access?.line, this.#shared.clock.now());
   }
 }
 
-async function closeAccess({ queue, line, writes }: PetAccess): Promise<void> {
-  queue.close();
+async function closeAccess({ line, reads, writes }: PetAccess): Promise<void> {
+  reads.close();
   await Promise.all([line.close(), writes.close()]);
 }

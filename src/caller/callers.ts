@@ -1,15 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import type { PetqlError } from '../errors.ts';
 import { entriesFor } from '../memory.ts';
-import { GetRoute } from '../pets/get-route.ts';
-import { createRetryBudget } from '../throttle/retry-budget.ts';
-import { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
 import { ProvenFirst } from '../throttle/proven-first.ts';
-import { ConsumerRows } from './consumers.ts';
-import { RejectedKeys } from './rejected-keys.ts';
 import { Caller } from './caller.ts';
-import type { CallerView } from './caller.ts';
-import type { CallersOptions, SharedParts } from './pet-access.ts';
+import type { CallerView, SharedParts } from './caller.ts';
 
 /** Wins over a smaller `idleMs`. */
 const MIN_IDLE_MS = 900_000;
@@ -26,7 +20,6 @@ const VIEWS_AT_A_TIME = 100;
  * provisional, and evicts provisional ones only.
  */
 export class Callers {
-  readonly getRoute: GetRoute;
   readonly #shared: SharedParts;
   readonly #callers: ProvenFirst<Caller>;
   /** Evicted while they are in use: a second caller of the key would not see the writes of the first. */
@@ -37,18 +30,8 @@ export class Callers {
   #releasing: NodeJS.Timeout | undefined;
   #isClosing = false;
 
-  constructor(options: CallersOptions) {
-    const { clock, log, nameOf } = options;
-    this.getRoute = new GetRoute(clock, log);
-    this.#shared = {
-      ...options,
-      getRoute: this.getRoute,
-      retryBudget: createRetryBudget(),
-      memory: new SnapshotMemory(),
-      rejectedKeys: new RejectedKeys(clock, nameOf),
-      consumerRows: new ConsumerRows(),
-    };
-
+  constructor(shared: SharedParts) {
+    this.#shared = shared;
     this.#callers = this.#createCache();
     this.#purging = setInterval(() => this.#callers.purgeStale(), PURGE_EVERY_MS).unref();
   }

@@ -1,17 +1,11 @@
-import type { Clock } from '../clock.ts';
-import type { KeyLog } from '../log.ts';
 import { planCalls } from '../pets/call-planner.ts';
+import type { CallerParts } from './caller-parts.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { ReadFailures } from './read-failures.ts';
 import type { CallKey } from '../pets/read-key.ts';
 import type { PendingRead } from './read-waiter.ts';
 import { ReadCall } from './read-call.ts';
 import type { ReadSender } from './read-sender.ts';
-
-export interface CurrentPlanOptions {
-  readonly clock: Clock;
-  readonly log: KeyLog;
-}
 
 /** The call plan for the waiting reads, sorted by what may be sent now. */
 interface SortedPlan {
@@ -28,7 +22,7 @@ const MAX_LOGGED = 10;
 
 /** The call plan of one caller: made for the waiting reads when it is needed after a change. */
 export class CurrentPlan {
-  readonly #options: CurrentPlanOptions;
+  readonly #parts: CallerParts;
   readonly #pending: PendingReads;
   readonly #failures: ReadFailures;
   readonly #sender: ReadSender;
@@ -37,8 +31,8 @@ export class CurrentPlan {
   /** Since when each call of the latest plan is wanted, by `clock.elapsed()`. */
   #wantedSinceMs = new Map<CallKey, number>();
 
-  constructor(options: CurrentPlanOptions, pending: PendingReads, failures: ReadFailures, sender: ReadSender) {
-    this.#options = options;
+  constructor(parts: CallerParts, pending: PendingReads, failures: ReadFailures, sender: ReadSender) {
+    this.#parts = parts;
     this.#pending = pending;
     this.#failures = failures;
     this.#sender = sender;
@@ -66,7 +60,7 @@ export class CurrentPlan {
     // 3. The others, for the line and for the log.
     if (calls.size > 0) {
       const names = [...calls.keys()].slice(0, MAX_LOGGED);
-      this.#options.log.debug?.({ calls: names, reads: this.#pending.size }, 'call plan');
+      this.#parts.log.debug?.({ calls: names, reads: this.#pending.size }, 'call plan');
     }
     this.#keepTimes(calls);
     return { calls: [...calls].map(([call, needing]) => this.#createCall(call, needing)), postponed, unprovable };
@@ -76,7 +70,7 @@ export class CurrentPlan {
   #keepTimes(calls: ReadonlyMap<CallKey, unknown>): void {
     const before = this.#wantedSinceMs;
     if (calls.size === 0 && before.size === 0) return;
-    const nowMs = this.#options.clock.elapsed();
+    const nowMs = this.#parts.clock.elapsed();
     this.#wantedSinceMs = new Map([...calls.keys()].map((call) => [call, before.get(call) ?? nowMs]));
   }
 

@@ -1,14 +1,9 @@
-import type { Clock } from '../clock.ts';
-import type { KeyLog } from '../log.ts';
 import { MOMENT_MS, waitAtMost } from '../time-limit.ts';
-import type { CallLine } from '../throttle/call-line.ts';
 import type { Refusal } from '../throttle/refusal.ts';
 import { canAnswer } from '../pets/call-planner.ts';
 import type { PlanFacts, PlannedRead } from '../pets/call-planner.ts';
-import type { FailedCalls } from './failed-calls.ts';
+import type { CallerParts } from './caller-parts.ts';
 import type { Freshness } from './cache/freshness.ts';
-import type { GetRoute } from '../pets/get-route.ts';
-import type { PetCache } from './cache/pet-cache.ts';
 import { LISTS, isList } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
@@ -21,18 +16,9 @@ import { StoreFacts } from './store-facts.ts';
 /** Different reads that may wait at a time. */
 const MAX_PENDING = 1_000;
 
-export interface PendingReadsOptions {
-  readonly clock: Clock;
-  readonly log: KeyLog;
-  readonly cache: PetCache;
-  readonly failedCalls: FailedCalls;
-  readonly getRoute: GetRoute;
-  readonly line: CallLine;
-}
-
 /** The reads of one caller that wait, its calls in flight, and every way in which a wait ends. */
 export class PendingReads {
-  readonly #options: PendingReadsOptions;
+  readonly #parts: CallerParts;
   /** The reads that wait, in order of arrival. */
   readonly #reads = new Map<ReadKey, PendingRead>();
   /** The calls in flight, in order of departure. */
@@ -40,9 +26,9 @@ export class PendingReads {
   /** What the planner goes by. */
   readonly facts: PlanFacts;
 
-  constructor(options: PendingReadsOptions) {
-    this.#options = options;
-    this.facts = new StoreFacts(options, this.#flights);
+  constructor(parts: CallerParts) {
+    this.#parts = parts;
+    this.facts = new StoreFacts(parts.cache, parts.getRoute, this.#flights);
   }
 
   /** Adds the reads of one request as one batch, with one abort listener. Resolves once all are settled. */
@@ -53,7 +39,7 @@ export class PendingReads {
     const onAbort = () => this.#abort(waiters);
     signal?.addEventListener('abort', onAbort, { once: true });
     if (signal?.aborted) onAbort();
-    else this.#options.line.change();
+    else this.#parts.line.change();
 
     const results = await Promise.all(waiters.map(({ result }) => result.promise));
     signal?.removeEventListener('abort', onAbort);
@@ -129,7 +115,7 @@ export class PendingReads {
 
   /** Whether a call in flight may answer a read that comes now. */
   isOnItsWay(read: PlannedRead): boolean {
-    const generation = this.#options.cache.generation;
+    const generation = this.#parts.cache.generation;
     for (const flight of this.#flights) {
       if (flight.generation === generation && canAnswer(flight.key, read, this.facts)) return true;
     }
@@ -157,9 +143,19 @@ export class PendingReads {
     }
   }
 
+  /** Takes a snapshot that another replica has called for: the reads that it answers need no call. */
+  receiveShared(snapshot: Snapshot): void {
+    const { cache, clock, failedCalls, line } = this.#parts;
+    cache.store(snapshot);
+    failedCalls.recordResponse(snapshot);
+    const ageMs = clock.elapsed() - snapshot.asOfMs;
+    this.settleFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
+    line.change();
+  }
+
   /** Settles with the cached entry, and returns true, if the request accepts it. */
   serveStale(waiter: ReadWaiter, reason: StaleReason): boolean {
-    const accepted = this.#options.cache.findAccepted(waiter.read.key, waiter.request.freshness);
+    const accepted = this.#parts.cache.findAccepted(waiter.read.key, waiter.request.freshness);
     if (!accepted) return false;
     const staleReason = accepted.isStale ? reason : undefined;
     this.settle(waiter, { ...accepted.entry, staleReason, hasWaited: true });
@@ -174,20 +170,20 @@ export class PendingReads {
   /** Settles all waiters in this way, after an error that concerns all calls of the key. */
   failAll(error: unknown): void {
     for (const waiter of this.waiters()) this.fail(waiter, error as Error, 'PAUSED');
-    this.#options.line.change();
+    this.#parts.line.change();
   }
 
   /** Ends a wait for which no call is sent in time. */
   refuse(waiter: ReadWaiter, refusal: Refusal): void {
     const { failed, request, read } = waiter;
-    const { log, line } = this.#options;
+    const { log, quota } = this.#parts;
     log.debug?.(
       { request: request.id, read: read.key, reason: refusal.reason, window: refusal.window },
       'read refused',
     );
 
     const error = failed ?? refusal.error(request.freshness.isNoCache);
-    if (refusal.reason === 'banned' || line.isAfter429()) return this.fail(waiter, error, 'PAUSED');
+    if (refusal.reason === 'banned' || quota.isAfter429) return this.fail(waiter, error, 'PAUSED');
     this.fail(waiter, error, failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED');
   }
 
@@ -203,7 +199,7 @@ export class PendingReads {
   }
 
   #addWaiter(key: ReadKey, request: ReadRequest): ReadWaiter {
-    const { cache, clock, line } = this.#options;
+    const { cache, clock, line } = this.#parts;
     const { freshness } = request;
     const isCrowded = !this.#reads.has(key) && this.#reads.size >= MAX_PENDING;
     const notBeforeMs = clock.elapsed() - freshness.coalesceWithinMs;
@@ -215,7 +211,7 @@ export class PendingReads {
 
   /** Returns the read that waits already, or adds one. */
   #openRead(key: ReadKey, freshness: Freshness, notBeforeMs: number): PendingRead {
-    const generation = this.#options.cache.generation;
+    const generation = this.#parts.cache.generation;
     const read = this.#reads.get(key);
     if (!read) {
       const added = { key, tried: this.#triedLists(key, freshness), waiters: new Set<ReadWaiter>(), generation };
@@ -231,7 +227,7 @@ export class PendingReads {
 
   /** Returns the lists that are no use for a read that comes now: they are fresh and came without it, or fail. */
   #triedLists(key: ReadKey, freshness: Freshness): Set<CallKey> {
-    const { cache, clock, failedCalls } = this.#options;
+    const { cache, clock, failedCalls } = this.#parts;
     const tried = new Set<CallKey>(cache.freshLists(clock.elapsed() - freshness.maxAgeMs));
     if (!failedCalls.isEmpty) {
       const isStaleAccepted = cache.findAccepted(key, freshness) !== undefined;
@@ -244,8 +240,8 @@ export class PendingReads {
   }
 
   #abort(waiters: readonly ReadWaiter[]): void {
-    for (const waiter of waiters) this.settle(waiter, this.#options.line.refusal('aborted').error());
-    this.#options.line.change();
+    for (const waiter of waiters) this.settle(waiter, this.#parts.line.refusal('aborted').error());
+    this.#parts.line.change();
   }
 
   /** Returns the reads that a call may concern: its own, or for a list, all of them. */

@@ -1,20 +1,15 @@
+import type { CallerParts } from './caller-parts.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import { notCachedError } from './cache/freshness.ts';
 import type { Freshness } from './cache/freshness.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import { ALL_PETS, isList } from '../pets/read-key.ts';
 import type { ListName, ReadKey } from '../pets/read-key.ts';
-import type { ReadQueue } from './read-queue.ts';
+import { PendingReads } from './pending-reads.ts';
+import { ReadQueue } from './read-queue.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult, StaleReason } from './read-request.ts';
-import type { CallerLists } from './cache/caller-lists.ts';
-
-interface PetReadsOptions {
-  readonly cache: PetCache;
-  readonly failedCalls: FailedCalls;
-  readonly queue: ReadQueue;
-  /** Undefined without Redis. */
-  readonly sharedLists: CallerLists | undefined;
-}
+import { CallerLists } from './cache/caller-lists.ts';
+import type { SharedLists } from './cache/shared-lists.ts';
 
 /** What of a request decides how its reads are served. */
 type ReadTerms = Pick<RequestTerms, 'freshness' | 'isBackground' | 'visitor'>;
@@ -25,27 +20,30 @@ export class PetReads {
   readonly #cache: PetCache;
   readonly #failedCalls: FailedCalls;
   readonly #queue: ReadQueue;
-  readonly #sharedLists: CallerLists | undefined;
+  /** Undefined without Redis. */
+  readonly #lists: CallerLists | undefined;
 
-  constructor({ cache, failedCalls, queue, sharedLists }: PetReadsOptions) {
+  constructor(parts: CallerParts, shared: SharedLists | undefined) {
+    const { cache, failedCalls, quota } = parts;
+    const pending = new PendingReads(parts);
     this.#cache = cache;
     this.#failedCalls = failedCalls;
-    this.#queue = queue;
-    this.#sharedLists = sharedLists;
+    this.#lists = shared && new CallerLists(shared, quota.apiKey, cache, pending);
+    this.#queue = new ReadQueue(parts, pending, this.#lists);
   }
 
   /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */
   async load(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
     const { freshness } = request;
     // 1. Another replica may have written, or called for these: a look at Redis costs no call.
-    const looking = this.#sharedLists?.catchUp();
+    const looking = this.#lists?.catchUp();
     if (looking) await looking;
 
     // 2. The cache serves what it can, and also stale entries that another replica refreshes.
     let results = this.#serve(keys, request);
     const lists = this.#listsToClaim(keys, freshness, results);
-    if (this.#sharedLists && lists.length > 0) {
-      await this.#sharedLists.claim(lists);
+    if (this.#lists && lists.length > 0) {
+      await this.#lists.claim(lists);
       // Another replica may have claimed them first.
       results = this.#serve(keys, request);
     }
@@ -65,8 +63,29 @@ export class PetReads {
    * changed.
    */
   peek(key: ReadKey, terms: ReadTerms): ServedResult | undefined {
-    this.#sharedLists?.keepUp();
-    return this.#sharedLists?.isBlind ? undefined : this.#fromCache(key, terms, 0);
+    this.#lists?.keepUp();
+    return this.#lists?.isBlind ? undefined : this.#fromCache(key, terms, 0);
+  }
+
+  /**
+   * Raises the generation of the cache, since a write may have changed the store. Settles once the other replicas can see that.
+   *
+   * @param isShared whether they hear of it: the announcement is stored, and none has lists of a made-up key.
+   */
+  async invalidate(isShared = true): Promise<void> {
+    this.#cache.invalidate();
+    if (isShared) await this.#lists?.announce();
+  }
+
+  /** Frees what the caller holds, after its eviction. */
+  free(): void {
+    this.#lists?.free();
+    this.#cache.clear();
+  }
+
+  /** Ends the wait for further tries of calls that failed. */
+  close(): void {
+    this.#queue.close();
   }
 
   /** Returns the results that need no call: cached entries, and the errors of calls that failed within `maxAge`. */
@@ -100,12 +119,12 @@ export class PetReads {
   /** Returns a reason if another replica refreshes the entry. */
   #whyNotHere(key: ReadKey, freshness: Freshness): StaleReason | undefined {
     const list = this.#listToRefresh(key, freshness);
-    return list !== undefined && this.#sharedLists?.isRefreshedElsewhere(list) ? 'SAVING_QUOTA' : undefined;
+    return list !== undefined && this.#lists?.isRefreshedElsewhere(list) ? 'SAVING_QUOTA' : undefined;
   }
 
   /** Returns the lists that this replica would call for now only to refresh stale entries. */
   #listsToClaim(keys: readonly ReadKey[], freshness: Freshness, results: Results): ListName[] {
-    if (!this.#sharedLists || !freshness.mayCall) return [];
+    if (!this.#lists || !freshness.mayCall) return [];
     const stale = keys.filter((key) => !results.has(key) && this.#cache.findAccepted(key, freshness));
     const lists = stale.map((key) => this.#listToRefresh(key, freshness)).filter((list) => list !== undefined);
     return [...new Set(lists)].filter((list) => !this.#queue.isInFlight(list));
@@ -113,7 +132,7 @@ export class PetReads {
 
   /** Returns the list that this replica would call for. A request that names its own age does not leave it to another one. */
   #listToRefresh(key: ReadKey, freshness: Freshness): ListName | undefined {
-    if (!this.#sharedLists || !freshness.mayServeStaleToSaveCalls) return undefined;
+    if (!this.#lists || !freshness.mayServeStaleToSaveCalls) return undefined;
     const call = this.#queue.callFor(key, freshness);
     return call !== undefined && isList(call) ? call : undefined;
   }

@@ -1,24 +1,12 @@
-import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { UpstreamFailure } from '../upstream/outcome.ts';
-import type { FailedCall, FailedCalls } from './failed-calls.ts';
+import type { CallerParts } from './caller-parts.ts';
+import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads } from './pending-reads.ts';
-import type { PetCache } from './cache/pet-cache.ts';
 import { isList } from '../pets/read-key.ts';
 import type { CallKey } from '../pets/read-key.ts';
 import { waitersOf } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
-import type { CallLine } from '../throttle/call-line.ts';
-import type { RetryBudget } from '../throttle/retry-budget.ts';
-
-export interface ReadFailuresOptions {
-  readonly clock: Clock;
-  readonly cache: PetCache;
-  readonly failedCalls: FailedCalls;
-  readonly line: CallLine;
-  /** Shared by all callers. */
-  readonly retryBudget: RetryBudget;
-}
 
 interface ReceivedFailure {
   readonly failure: UpstreamFailure;
@@ -33,15 +21,15 @@ interface ReceivedFailure {
  * served stale data or an error.
  */
 export class ReadFailures {
-  readonly #options: ReadFailuresOptions;
+  readonly #parts: CallerParts;
   readonly #pending: PendingReads;
   /** Ends the backoff that is over first, at `#wakeAtMs` by `clock.elapsed()`. */
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Infinity;
   #isClosed = false;
 
-  constructor(options: ReadFailuresOptions, pending: PendingReads) {
-    this.#options = options;
+  constructor(parts: CallerParts, pending: PendingReads) {
+    this.#parts = parts;
     this.#pending = pending;
   }
 
@@ -56,7 +44,7 @@ export class ReadFailures {
     }
 
     const failed = this.#record(flight, received, waiting);
-    if (failure.kind === 'forbidden') this.#options.cache.drop(key);
+    if (failure.kind === 'forbidden') this.#parts.cache.drop(key);
 
     for (const waiter of waiting) {
       waiter.failed = received.error;
@@ -68,7 +56,7 @@ export class ReadFailures {
 
   /** Whether the call is not sent yet, since it failed a short while ago. */
   isPostponed(call: CallKey, reads: readonly PendingRead[]): boolean {
-    const { clock, failedCalls } = this.#options;
+    const { clock, failedCalls } = this.#parts;
     const failed = failedCalls.find(call);
     if (!failed || this.#isClosed || clock.elapsed() >= failed.retryAtMs) return false;
     const own = reads.find(({ key }) => key === call);
@@ -86,7 +74,7 @@ export class ReadFailures {
   reviewPostponed(calls: ReadonlyMap<CallKey, readonly PendingRead[]>): boolean {
     let hasChanged = false;
     for (const [call, reads] of calls) {
-      const failed = this.#options.failedCalls.find(call);
+      const failed = this.#parts.failedCalls.find(call);
       if (!failed) continue;
 
       for (const waiter of waitersOf(reads)) {
@@ -108,7 +96,7 @@ export class ReadFailures {
   }
 
   #record({ key, sentAtMs }: Flight, received: ReceivedFailure, waiting: readonly ReadWaiter[]): FailedCall {
-    const { failedCalls, retryBudget } = this.#options;
+    const { failedCalls, retryBudget } = this.#parts;
     const { failure, error, retryAfterMs } = received;
     return failedCalls.record(key, {
       error,
@@ -132,7 +120,7 @@ export class ReadFailures {
 
   /** A list that was to save calls failed in a way in which the call of the read would fail too. */
   #failOther(waiter: ReadWaiter, { sentAtMs }: Flight, { error, retryAfterMs }: ReceivedFailure): void {
-    const { failedCalls } = this.#options;
+    const { failedCalls } = this.#parts;
     const failure = { error, isTransient: false, sentAtMs, retryAfterMs, takeRetry: () => false };
     failedCalls.record(waiter.read.key, failure);
     this.#pending.fail(waiter, error, 'UPSTREAM_FAILED');
@@ -153,14 +141,14 @@ export class ReadFailures {
     if (atMs >= this.#wakeAtMs) return;
     clearTimeout(this.#timer);
     this.#wakeAtMs = atMs;
-    const waitMs = Math.max(0, Math.ceil(atMs - this.#options.clock.elapsed()));
+    const waitMs = Math.max(0, Math.ceil(atMs - this.#parts.clock.elapsed()));
     this.#timer = setTimeout(() => this.#wake(atMs), waitMs);
   }
 
   #wake(atMs: number): void {
     this.#wakeAtMs = Infinity;
-    this.#options.failedCalls.endBackoffs(atMs);
-    this.#options.line.change();
+    this.#parts.failedCalls.endBackoffs(atMs);
+    this.#parts.line.change();
   }
 }
 

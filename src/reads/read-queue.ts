@@ -1,25 +1,17 @@
-import type { CallLine } from '../throttle/call-line.ts';
 import type { LineReads } from '../throttle/line-call.ts';
 import { planCalls } from '../pets/call-planner.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import { CurrentPlan } from './current-plan.ts';
-import type { CurrentPlanOptions } from './current-plan.ts';
 import type { Freshness } from './cache/freshness.ts';
-import { PendingReads } from './pending-reads.ts';
-import type { PendingReadsOptions } from './pending-reads.ts';
+import type { CallerLists } from './cache/caller-lists.ts';
+import type { CallerParts } from './caller-parts.ts';
+import type { PendingReads } from './pending-reads.ts';
 import type { ReadCall } from './read-call.ts';
 import { ReadFailures, unprovableError } from './read-failures.ts';
-import type { ReadFailuresOptions } from './read-failures.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { ReadRequest, ReadResult, RequestTerms, StaleReason } from './read-request.ts';
 import { ReadSender } from './read-sender.ts';
-import type { ReadSenderOptions } from './read-sender.ts';
 import { waitersOf } from './read-waiter.ts';
-import type { Snapshot } from '../pets/snapshot.ts';
-
-interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, ReadSenderOptions, CurrentPlanOptions {
-  readonly line: CallLine;
-}
 
 /**
  * The reads of one caller that wait for calls. Those of all requests merge until a call is sent:
@@ -30,18 +22,20 @@ interface ReadQueueOptions extends PendingReadsOptions, ReadFailuresOptions, Rea
  * 4. ReadFailures decides about the reads of a call that failed. Either way another review follows.
  */
 export class ReadQueue implements LineReads {
-  readonly #options: ReadQueueOptions;
+  readonly #parts: CallerParts;
   readonly #pending: PendingReads;
+  readonly #lists: CallerLists | undefined;
   readonly #failures: ReadFailures;
   readonly #plan: CurrentPlan;
 
-  constructor(options: ReadQueueOptions) {
-    this.#options = options;
-    this.#pending = new PendingReads(options);
-    this.#failures = new ReadFailures(options, this.#pending);
-    const sender = new ReadSender(options, this.#pending, this.#failures);
-    this.#plan = new CurrentPlan(options, this.#pending, this.#failures, sender);
-    options.line.serve(this);
+  constructor(parts: CallerParts, pending: PendingReads, lists: CallerLists | undefined) {
+    this.#parts = parts;
+    this.#pending = pending;
+    this.#lists = lists;
+    this.#failures = new ReadFailures(parts, pending);
+    const sender = new ReadSender(parts, pending, this.#failures, lists);
+    this.#plan = new CurrentPlan(parts, pending, this.#failures, sender);
+    parts.line.serve(this);
   }
 
   /** Resolves once all reads of the batch are settled; with an error in the place of each one that failed. */
@@ -68,7 +62,7 @@ export class ReadQueue implements LineReads {
     { freshness, isBackground, visitor }: Pick<RequestTerms, 'freshness' | 'isBackground' | 'visitor'>,
     more: number,
   ): StaleReason | undefined {
-    const { failedCalls, line } = this.#options;
+    const { failedCalls, line } = this.#parts;
     // 1. A call for it has failed, or is in flight.
     if (!failedCalls.isEmpty || this.#pending.hasFlights) {
       const read = this.#pending.unplannedRead(key, freshness);
@@ -81,16 +75,6 @@ export class ReadQueue implements LineReads {
 
     // 3. The line decides about any other call.
     return line.whyNotRefresh({ isBackground, visitor }, { more, needsBudget: !this.#pending.has(key) });
-  }
-
-  /** Takes a snapshot that another replica has called for: the reads that it answers need no call. */
-  receiveShared(snapshot: Snapshot): void {
-    const { cache, clock, failedCalls, line } = this.#options;
-    cache.store(snapshot);
-    failedCalls.recordResponse(snapshot);
-    const ageMs = clock.elapsed() - snapshot.asOfMs;
-    this.#pending.settleFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
-    line.change();
   }
 
   prepare(): void {
@@ -110,6 +94,16 @@ export class ReadQueue implements LineReads {
     this.#plan.expire();
   }
 
+  /** No data of a key that the upstream rejects is served: here at once, by other replicas within a second. */
+  forget(): void {
+    const { cache, log, quota } = this.#parts;
+    cache.clear();
+    // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
+    if (!quota.isProven) return log.debug?.({}, 'the pet API does not know this key');
+    log.warn({}, 'the pet API rejects a key that it has accepted before');
+    void this.#lists?.announce();
+  }
+
   fail(error: unknown): void {
     this.#pending.failAll(error);
   }
@@ -121,7 +115,7 @@ export class ReadQueue implements LineReads {
 
   /** Whether the call that would refresh it failed, and waits for its next try or is in it: no stale entry is waited for twice. */
   #isFailing(read: PlannedRead): boolean {
-    const { failedCalls } = this.#options;
+    const { failedCalls } = this.#parts;
     if (failedCalls.isEmpty) return false;
     const call = this.#callFor(read);
     if (call === undefined || !failedCalls.find(call)) return false;

@@ -1,14 +1,9 @@
-import type { Clock } from '../clock.ts';
 import type { ServeStale } from '../throttle/admission.ts';
-import type { CallLine } from '../throttle/call-line.ts';
 import type { Refusal } from '../throttle/refusal.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
-import type { PetApi } from '../pets/pet-api.ts';
 import { readError } from '../upstream/upstream-errors.ts';
-import type { FailedCalls } from './failed-calls.ts';
-import type { GetRoute } from '../pets/get-route.ts';
+import type { CallerParts } from './caller-parts.ts';
 import type { PendingReads } from './pending-reads.ts';
-import type { PetCache } from './cache/pet-cache.ts';
 import type { ReadFailures } from './read-failures.ts';
 import { isList, filterOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
@@ -16,21 +11,6 @@ import type { Flight, ReadWaiter } from './read-waiter.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
 import { listSnapshot, petSnapshot } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
-
-export interface ReadSenderOptions {
-  readonly apiKey: string;
-  readonly petApi: PetApi;
-  readonly clock: Clock;
-  readonly line: CallLine;
-  readonly cache: PetCache;
-  readonly failedCalls: FailedCalls;
-  /** Shared by all callers. */
-  readonly getRoute: GetRoute;
-  /** Undefined without Redis. */
-  readonly sharedLists: CallerLists | undefined;
-  /** Called when a retry is sent. */
-  readonly onRetry: (call: CallKey) => void;
-}
 
 interface DepartingCall {
   readonly key: CallKey;
@@ -40,19 +20,22 @@ interface DepartingCall {
 
 /** Sends the calls of one caller's reads, and brings each response to the cache and to the reads that it answers. */
 export class ReadSender {
-  readonly #options: ReadSenderOptions;
+  readonly #parts: CallerParts;
   readonly #pending: PendingReads;
   readonly #failures: ReadFailures;
+  /** Undefined without Redis. */
+  readonly #lists: CallerLists | undefined;
 
-  constructor(options: ReadSenderOptions, pending: PendingReads, failures: ReadFailures) {
-    this.#options = options;
+  constructor(parts: CallerParts, pending: PendingReads, failures: ReadFailures, lists: CallerLists | undefined) {
+    this.#parts = parts;
     this.#pending = pending;
     this.#failures = failures;
+    this.#lists = lists;
   }
 
   /** Whether the call would be an early retry. */
   isRetry(key: CallKey): boolean {
-    return this.#options.failedCalls.find(key)?.isRetriedEarly ?? false;
+    return this.#parts.failedCalls.find(key)?.isRetriedEarly ?? false;
   }
 
   /** Ends a wait for which no call is sent: by stale data, or else by the refusal. */
@@ -66,10 +49,10 @@ export class ReadSender {
 
   /** Records a call that is sent at once. */
   depart({ key, claims, isRetry }: DepartingCall, payer: ReadWaiter): Flight {
-    const { cache, clock, failedCalls, getRoute, line, onRetry } = this.#options;
+    const { cache, clock, events, failedCalls, getRoute, line } = this.#parts;
     const sending = Promise.withResolvers<void>();
     const flight = { key, sentAtMs: clock.elapsed(), generation: cache.generation, billedTo: payer, sending };
-    if (isRetry) onRetry(key);
+    if (isRetry) events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' });
     else payer.request.onPermit();
     payer.sending = sending.promise;
     this.#pending.addFlight(flight);
@@ -85,7 +68,7 @@ export class ReadSender {
 
   /** Makes a snapshot of the response. */
   async send(flight: Flight): Promise<UpstreamAnswer<Snapshot>> {
-    const { apiKey, petApi, getRoute, cache } = this.#options;
+    const { quota, petApi, getRoute, cache } = this.#parts;
     const { key, sentAtMs, billedTo } = flight;
     const onSent = () => {
       billedTo.request.onBilled(billedTo.read.key);
@@ -93,7 +76,7 @@ export class ReadSender {
     };
     const findEarlier = (earlier: ReadKey) => cache.findEarlier(earlier);
     // The call belongs to the trace of the request that it is billed to.
-    const call = { apiKey, trace: billedTo.request.trace, onSent };
+    const call = { apiKey: quota.apiKey, trace: billedTo.request.trace, onSent };
 
     if (isList(key)) {
       const response = await petApi.listPets(filterOf(key), call);
@@ -130,12 +113,12 @@ export class ReadSender {
   }
 
   #receiveSnapshot(flight: Flight, snapshot: Snapshot): void {
-    const { cache, failedCalls, sharedLists } = this.#options;
+    const { cache, failedCalls } = this.#parts;
     failedCalls.recordResponse(snapshot);
     // Rule 1: a write came after the call was sent, so its response is not stored.
     if (flight.generation === cache.generation) {
       cache.store(snapshot);
-      void sharedLists?.share(snapshot);
+      void this.#lists?.share(snapshot);
     }
     this.#pending.settleFrom(snapshot, (waiter) => waiter.accepts(flight));
   }
@@ -144,7 +127,7 @@ export class ReadSender {
     // The line pauses the key, and the reads wait for it or fail with that.
     if (failure.kind === 'rate-limited') return;
 
-    const mayBeBanned = this.#options.line.isAfter429();
+    const mayBeBanned = this.#parts.quota.isAfter429;
     const error = readError(failure, mayBeBanned);
     const isRejected = failure.kind === 'unauthenticated' || (failure.kind === 'forbidden' && mayBeBanned);
     // A key that may be banned is served from the cache.

@@ -29,8 +29,16 @@ interface ReplicasOptions {
   readonly log: Log;
 }
 
+/** How many processes share the store. */
+export interface ReplicaCount {
+  readonly count: number;
+}
+
+/** The count of a process whose store no other one uses. */
+export const ALONE: ReplicaCount = { count: 1 };
+
 /** Counts the replicas that share a Redis by their heartbeats, which also show whether Redis works. */
-export class Replicas {
+export class Replicas implements ReplicaCount {
   readonly #options: ReplicasOptions;
   readonly #read: ReadDocument<z.infer<typeof BEATS>>;
   readonly #timer: NodeJS.Timeout;

@@ -1,11 +1,10 @@
 import type { KeyLog } from '../log.ts';
-import type { QuotaState } from './account/quota-state.ts';
 import type { Wait } from './account/wait.ts';
 import { admit, admitAll, isBackground, lateAtMs } from './admission.ts';
 import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.ts';
 import { CallRunner } from './call-runner.ts';
-import type { CallRunnerOptions } from './call-runner.ts';
 import { Decisions } from './decisions.ts';
+import type { KeyQuota, ThrottleParts } from './key-quota.ts';
 import type { LineCall, LineClaim, LineReads } from './line-call.ts';
 import { LineView } from './line-view.ts';
 import { createRefusal } from './refusal.ts';
@@ -13,11 +12,6 @@ import type { GivenReason, Refusal } from './refusal.ts';
 import { ReturnTimes } from './return-times.ts';
 import { WaitingWrite } from './waiting-write.ts';
 import type { WriteCall } from './waiting-write.ts';
-
-interface CallLineOptions extends CallRunnerOptions {
-  /** Gets a line for each decision. */
-  readonly log: KeyLog;
-}
 
 /** The verdicts about the line, until something changes. */
 interface Walk {
@@ -39,7 +33,8 @@ const MAX_WAITING_WRITES = 1_000;
  * 4. The end of the call settles its permit in the account, and another review follows.
  */
 export class CallLine {
-  readonly #options: CallLineOptions;
+  readonly #quota: KeyQuota;
+  readonly #parts: ThrottleParts;
   readonly #decisions: Decisions;
   readonly #returns = new ReturnTimes();
   readonly #runner: CallRunner;
@@ -55,10 +50,12 @@ export class CallLine {
   /** Set while petql stops; resolves once nothing is under way. */
   #stopped: PromiseWithResolvers<void> | undefined;
 
-  constructor(options: CallLineOptions) {
-    this.#options = options;
-    this.#decisions = new Decisions(options.log);
-    this.#runner = new CallRunner(options, this.#decisions, this);
+  /** @param log gets a line for each decision. */
+  constructor(quota: KeyQuota, parts: ThrottleParts, log: KeyLog) {
+    this.#quota = quota;
+    this.#parts = parts;
+    this.#decisions = new Decisions(log);
+    this.#runner = new CallRunner(quota, parts, this.#decisions, this);
   }
 
   /** Lets the reads of the key stand in the line, behind its writes. */
@@ -74,7 +71,7 @@ export class CallLine {
       return refusal;
     }
 
-    const write = new WaitingWrite(call, this.#options.clock.elapsed());
+    const write = new WaitingWrite(call, this.#parts.clock.elapsed());
     const onAbort = () => this.#abort(write);
     call.signal?.addEventListener('abort', onAbort, { once: true });
     this.#writes.add(write);
@@ -129,26 +126,6 @@ export class CallLine {
     return this.#runner.madeCalls;
   }
 
-  /** Returns the key's quota as this process saw it last; undefined before the first call. */
-  quotaState(): QuotaState | undefined {
-    return this.#options.accounts.quotaState(this.#options.apiKey);
-  }
-
-  /** Returns the key's quota from the store. */
-  readQuotaState(): Promise<QuotaState> {
-    return this.#options.accounts.readQuotaState(this.#options.apiKey);
-  }
-
-  /** Whether this process knows that the upstream has accepted the key. */
-  isProven(): boolean {
-    return this.#options.accounts.isProven(this.#options.apiKey);
-  }
-
-  /** Whether a 401 or 403 may be a ban now: the last response was a 429, or such a rejection after one. */
-  isAfter429(): boolean {
-    return (this.quotaState()?.incidents ?? 0) > 0;
-  }
-
   /** Whether calls wait, are in flight, or are not settled. */
   isBusy(): boolean {
     return this.#runner.isBusy || this.#writes.size > 0 || this.length > 0;
@@ -159,13 +136,13 @@ export class CallLine {
     const view = this.#view();
     const wait = view.waitOf(0);
     const retryAfterMs = this.#returns.retryAfterMs(wait.waitMs);
-    return createRefusal({ reason, wait, retryAfterMs, quotaState: view.quotaState, nowMs: this.#options.clock.now() });
+    return createRefusal({ reason, wait, retryAfterMs, quotaState: view.quotaState, nowMs: this.#parts.clock.now() });
   }
 
   /** Takes the first call out of the line. What is left keeps its verdicts, as a permit and a slot go with the call. */
   takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined {
     // The upstream may have rejected the key in another call meanwhile.
-    const rejected = this.#options.rejectedKey.error();
+    const rejected = this.#quota.rejection;
     if (rejected) this.fail(rejected);
 
     const walk = this.#walk();
@@ -177,6 +154,11 @@ export class CallLine {
       return { call, payer };
     }
     return undefined;
+  }
+
+  /** The upstream rejects the key: nobody gets data for it. */
+  forget(): void {
+    this.#reads?.forget();
   }
 
   /** Ends all waits, by an error that concerns all calls of the key. */
@@ -246,8 +228,8 @@ export class CallLine {
   }
 
   #view(): LineView {
-    const nowMs = this.#options.clock.elapsed();
-    return new LineView(this.#options, {
+    const nowMs = this.#parts.clock.elapsed();
+    return new LineView(this.#quota, {
       nowMs,
       isStopping: this.#stopped !== undefined,
       isTaking: this.#runner.isTaking,
@@ -281,7 +263,7 @@ export class CallLine {
   }
 
   #refuse(call: LineCall, claim: LineClaim, { reason, wait }: Refuse, { nowMs, quotaState }: LineView): void {
-    const { clock, events } = this.#options;
+    const { clock, events } = this.#parts;
     // One call answers all of its claims, so that the first one counts for them.
     const isCounted = claim === call.claims[0];
     const retryAfterMs =
@@ -302,14 +284,14 @@ export class CallLine {
   async #look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    await this.readQuotaState();
+    await this.#quota.read();
     this.#isLooking = false;
     this.change();
   }
 
   /** Reviews the line when the next claim is late, or when there may be a call for background work. */
   #scheduleLate(admissions: Walk['admissions']): void {
-    const nowMs = this.#options.clock.elapsed();
+    const nowMs = this.#parts.clock.elapsed();
     let nextMs = Infinity;
     for (const [{ claims }, { payer, verdict }] of admissions) {
       if (verdict.kind === 'wait' && !payer) nextMs = Math.min(nextMs, nowMs + verdict.wait.waitMs);

@@ -1,5 +1,3 @@
-import type { Clock } from '../clock.ts';
-import type { Events } from '../events.ts';
 import { waitAtMost } from '../time-limit.ts';
 import { callEndOf } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
@@ -7,13 +5,8 @@ import type { Permit } from './account/format.ts';
 import { CallQueue } from './call-queue.ts';
 import type { Decisions } from './decisions.ts';
 import type { LineCall, LineClaim } from './line-call.ts';
+import type { KeyQuota, ThrottleParts } from './key-quota.ts';
 import { SentCall } from './sent-call.ts';
-import type { KeyLedger } from './sent-call.ts';
-
-export interface CallRunnerOptions extends KeyLedger {
-  readonly clock: Clock;
-  readonly events: Events | undefined;
-}
 
 /** Where the calls come from. */
 interface Line {
@@ -21,6 +14,8 @@ interface Line {
   takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined;
   /** Records that the permits or the account have changed. */
   change(): void;
+  /** Records that the upstream rejects the key. */
+  forget(): void;
   /** Ends all waits by an error that concerns all calls of the key. */
   fail(error: unknown): void;
 }
@@ -38,7 +33,8 @@ const MAX_WAIT_MS = 1_000;
 
 /** The permits of one key, from their grant by the account to their settlement, and the calls that are made with them. */
 export class CallRunner {
-  readonly #options: CallRunnerOptions;
+  readonly #quota: KeyQuota;
+  readonly #parts: ThrottleParts;
   readonly #decisions: Decisions;
   readonly #line: Line;
   /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
@@ -60,8 +56,9 @@ export class CallRunner {
   #hasMet429 = false;
   #madeCalls = 0;
 
-  constructor(options: CallRunnerOptions, decisions: Decisions, line: Line) {
-    this.#options = options;
+  constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: Line) {
+    this.#quota = quota;
+    this.#parts = parts;
     this.#decisions = decisions;
     this.#line = line;
   }
@@ -98,7 +95,7 @@ export class CallRunner {
     if (missing <= 0 || this.#isTaking) return;
 
     clearTimeout(this.#waitTimer);
-    const leftMs = this.#waitUntilMs - this.#options.clock.elapsed();
+    const leftMs = this.#waitUntilMs - this.#parts.clock.elapsed();
     if (leftMs > 0) this.#waitTimer = setTimeout(() => this.#line.change(), Math.ceil(leftMs));
     else void this.#take(missing);
   }
@@ -115,11 +112,11 @@ export class CallRunner {
   }
 
   async #take(wanted: number): Promise<void> {
-    const { accounts, apiKey, clock } = this.#options;
+    const { clock } = this.#parts;
     this.#isTaking = true;
     this.#hasMet429 = false;
     try {
-      const taken = await accounts.take(apiKey, wanted);
+      const taken = await this.#quota.take(wanted);
       this.#decisions.logTaken(wanted, taken);
       this.#polls = taken.wait?.by === 'probe' ? this.#polls + 1 : 0;
       this.#waitUntilMs = taken.wait ? clock.elapsed() + this.#boundedMs(taken.wait.waitMs) : 0;
@@ -163,10 +160,10 @@ export class CallRunner {
 
   /** Makes the call, and settles its permit. Never rejects. */
   async #make(call: LineCall, payer: LineClaim, permit: Permit): Promise<void> {
-    const { clock, events } = this.#options;
+    const { clock, events, retryBudget } = this.#parts;
     const sentAtMs = clock.elapsed();
     const waitedMs = sentAtMs - call.waitingSinceMs;
-    const record = new SentCall(this.#options, call, payer, sentAtMs);
+    const record = new SentCall(this.#quota, call, payer, sentAtMs);
     events?.waited({ kind: call.kind, waitedMs });
     this.#decisions.logCall(call, payer.request, waitedMs);
 
@@ -177,7 +174,7 @@ export class CallRunner {
       if (answer.sent) this.#madeCalls += 1;
 
       const end = callEndOf(permit, answer, times);
-      record.end(answer);
+      if (record.end(answer, retryBudget)) this.#line.forget();
       // The client's next operation is counted after this call.
       const settling = this.#settle(permit, end);
       if (settling) await waitAtMost(settling, MAX_STORE_WAIT_MS);
@@ -190,14 +187,13 @@ export class CallRunner {
 
   /** Settles a permit in the account, which may free others. Returns undefined where it is settled at once. */
   #settle(permit: Permit, end: CallEnd): Promise<void> | undefined {
-    const { accounts, apiKey } = this.#options;
     if (end.kind === 'rate-limited') {
       this.#hasMet429 = true;
       this.#giveBack(this.#permits.length);
     }
 
     this.#waitUntilMs = 0;
-    const settling = accounts.settle(apiKey, permit, end);
+    const settling = this.#quota.settle(permit, end);
     if (!settling) return this.#recordSettled(end);
     this.#settling += 1;
     return settling.then(() => {
@@ -207,8 +203,7 @@ export class CallRunner {
   }
 
   #recordSettled(end: CallEnd): undefined {
-    const { accounts, apiKey } = this.#options;
-    this.#decisions.warnOfPause(accounts.quotaState(apiKey), end);
+    this.#decisions.warnOfPause(this.#quota.state, end);
     this.#line.change();
   }
 }

@@ -61,6 +61,8 @@ export interface LineReads {
   calls(): readonly LineCall[];
   /** Records that reads have come or gone: other calls may be wanted. */
   expire(): void;
+  /** Deletes what the key has read: the upstream rejects it. */
+  forget(): void;
   /** Ends every wait by an error that concerns all calls of the key. */
   fail(error: unknown): void;
 }

@@ -1,23 +1,12 @@
 import type { QuotaState } from './account/quota-state.ts';
 import type { Wait } from './account/wait.ts';
-import type { Accounts } from './accounts.ts';
 import type { View } from './admission.ts';
-import type { RefreshBudget } from './refresh-budget.ts';
-import type { Visitor, VisitorCalls } from './visitor-calls.ts';
+import type { KeyQuota } from './key-quota.ts';
+import type { Visitor } from './visitor-calls.ts';
 
 /** Background calls leave these parts of the windows to others. */
 const MINUTE_RESERVE = 0.5;
 const DAY_RESERVE = 0.2;
-
-/** What a key's quota is made of. */
-export interface KeyQuota {
-  readonly apiKey: string;
-  readonly accounts: Accounts;
-  readonly visitors: VisitorCalls;
-  readonly refreshBudget: RefreshBudget;
-  /** Returns how many processes share the plan. */
-  readonly replicas: () => number;
-}
 
 /** What the line itself knows. */
 type LineState = Pick<View, 'isStopping' | 'nowMs' | 'permits' | 'promised'> & {
@@ -27,7 +16,7 @@ type LineState = Pick<View, 'isStopping' | 'nowMs' | 'permits' | 'promised'> & {
   readonly freeSlots: number;
 };
 
-/** What a key's account, visitors and budget say at one moment. Most decisions need two of its answers, so each is found on demand. */
+/** What a key's quota says at one moment. Most decisions need two of its answers, so each is found on demand. */
 export class LineView implements View {
   readonly nowMs: number;
   readonly isStopping: boolean;
@@ -51,8 +40,7 @@ export class LineView implements View {
   }
 
   get isOld(): boolean {
-    const { accounts, apiKey } = this.#quota;
-    return (this.#isOld ??= this.#isTaking || accounts.isViewOld(apiKey));
+    return (this.#isOld ??= this.#isTaking || this.#quota.isViewOld);
   }
 
   get isAfter429(): boolean {
@@ -61,17 +49,16 @@ export class LineView implements View {
 
   /** While permits are taken, one of them may be the probe. */
   get slots(): number {
-    const { accounts, apiKey } = this.#quota;
-    return (this.#slots ??= !this.#isTaking && accounts.isProbing(apiKey) ? 0 : this.#freeSlots);
+    return (this.#slots ??= !this.#isTaking && this.#quota.isProbing ? 0 : this.#freeSlots);
   }
 
   /** The key's quota as this process saw it last; undefined before the first call. */
   get quotaState(): QuotaState | undefined {
-    return (this.#state ??= this.#quota.accounts.quotaState(this.#quota.apiKey));
+    return (this.#state ??= this.#quota.state);
   }
 
   waitOf(ahead: number): Wait {
-    return this.#quota.accounts.waitOf(this.#quota.apiKey, ahead);
+    return this.#quota.waitOf(ahead);
   }
 
   reserveWaitOf(ahead: number): Wait {
@@ -93,8 +80,7 @@ export class LineView implements View {
   }
 
   hasRefreshToken(visitor: Visitor, own: number, calls: number): boolean {
-    const { refreshBudget, replicas, visitors } = this.#quota;
-    const usedLately = visitors.usedLately(visitor) + own;
-    return refreshBudget.tokens(this.quotaState?.day, replicas()) - calls >= Math.max(1, usedLately);
+    const usedLately = this.#quota.visitors.usedLately(visitor) + own;
+    return this.#quota.refreshTokens(this.quotaState) - calls >= Math.max(1, usedLately);
   }
 }

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { maxEntries } from '../max-entries.ts';
+import type { ReplicaCount } from '../store/replicas.ts';
 import type { WindowName } from './account/format.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import {
@@ -36,12 +37,12 @@ const ALONE: Standing = { own: 0, ahead: 0 };
 /** The calls that each visitor of one key has used in this process, and what its share leaves it (account/visitor-share.ts). */
 export class VisitorCalls {
   readonly #clock: Clock;
-  /** How many processes share the key. */
-  readonly #replicas: () => number;
+  /** The processes that share the key. */
+  readonly #replicas: ReplicaCount;
   /** The calls of each visitor; the least recently used goes first. Undefined before the first. */
   #visitors: LRUCache<string, Calls> | undefined;
 
-  constructor(clock: Clock, replicas: () => number) {
+  constructor(clock: Clock, replicas: ReplicaCount) {
     this.#clock = clock;
     this.#replicas = replicas;
   }
@@ -75,7 +76,7 @@ export class VisitorCalls {
   /** Whether the visitor may pay for one more call. */
   hasShare(visitor: Visitor, state: QuotaState | undefined, { own, ahead }: Standing): boolean {
     if (visitor === undefined || !state) return true;
-    const replicas = this.#replicas();
+    const replicas = this.#replicas.count;
     return WINDOW_NAMES.every((name) => {
       const remaining = state.countedLeft(name) - ahead;
       return hasShare(this.#used(visitor, name) + own, { remaining, replicas });
@@ -93,7 +94,7 @@ export class VisitorCalls {
   /** Returns the quota as the visitor may see it: its share, and not the plan. */
   quotaOf(visitor: Visitor, state: QuotaState): ShownQuota {
     if (visitor === undefined) return state;
-    const replicas = this.#replicas();
+    const replicas = this.#replicas.count;
     const shareOf = (name: WindowName) => {
       const window = state[name];
       const used = this.#used(visitor, name);
@@ -110,7 +111,7 @@ export class VisitorCalls {
     charge(calls, nowMs, own);
     return shareWaitMs(calls, name, nowMs, {
       more: 1,
-      replicas: this.#replicas(),
+      replicas: this.#replicas.count,
       keyWaitMs: (needed) => state.countedWaitMs(name, needed + ahead),
     });
   }

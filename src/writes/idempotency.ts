@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { NewPet } from '../pets/pet.ts';
+import type { CallerParts } from '../reads/caller-parts.ts';
+import type { PetReads } from '../reads/pet-reads.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import type { CallLine } from '../throttle/call-line.ts';
 import { waitAtMost, graceLeftMs, pause } from '../time-limit.ts';
 import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
@@ -25,17 +25,6 @@ export interface IdempotencySettings {
   readonly leaseMs: number;
 }
 
-interface IdempotencyOptions extends IdempotencySettings {
-  readonly apiKey: string;
-  readonly clock: Clock;
-  readonly line: Pick<CallLine, 'isProven' | 'readQuotaState' | 'refusal'>;
-  /**
-   * Called when an outcome is replayed that may be news to this process: another one may have added a pet. `isProven`: the upstream
-   * has accepted the API key.
-   */
-  readonly onNews: (isProven: boolean) => void;
-}
-
 /** A create in flight is polled after this, then after twice this, and so on. */
 const FIRST_POLL_MS = 20;
 const MAX_POLL_MS = 100;
@@ -51,13 +40,17 @@ const TOO_MANY_UNPROVEN =
 
 /** Makes all creates of one caller with one idempotency key one create with one outcome, for a day. */
 export class Idempotency {
-  readonly #options: IdempotencyOptions;
+  readonly #parts: CallerParts;
+  readonly #reads: PetReads;
+  readonly #settings: IdempotencySettings;
   /** The outcomes that this process has added or replayed, oldest first; refusals are not news. */
   readonly #seen = new Map<string, 'pet' | 'unknown'>();
   #isClosed = false;
 
-  constructor(options: IdempotencyOptions) {
-    this.#options = options;
+  constructor(parts: CallerParts, reads: PetReads, settings: IdempotencySettings) {
+    this.#parts = parts;
+    this.#reads = reads;
+    this.#settings = settings;
   }
 
   /**
@@ -68,7 +61,7 @@ export class Idempotency {
    */
   async once(create: KeyedCreate, send: () => Promise<CreateOutcome>): Promise<CreateOutcome> {
     const { key } = create;
-    const name = `${this.#options.apiKey} ${key}`;
+    const name = `${this.#parts.quota.apiKey} ${key}`;
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
       const lease = this.#newLease(create);
       const found = await this.#lease(name, lease);
@@ -89,18 +82,18 @@ export class Idempotency {
   }
 
   #newLease({ pet, deadlineMs }: KeyedCreate): Lease {
-    const { clock, leaseMs } = this.#options;
-    const waitMs = Math.max(0, graceLeftMs(deadlineMs, clock));
-    return { id: randomUUID(), input: inputOf(pet), ms: Math.ceil(waitMs + leaseMs) };
+    const waitMs = Math.max(0, graceLeftMs(deadlineMs, this.#parts.clock));
+    return { id: randomUUID(), input: inputOf(pet), ms: Math.ceil(waitMs + this.#settings.leaseMs) };
   }
 
   /** Leases the key, or returns the record of another create. */
   async #lease(name: string, lease: Lease): Promise<FoundRecord | 'full' | undefined> {
-    const { records, line } = this.#options;
+    const { quota } = this.#parts;
+    const { records } = this.#settings;
     // Another replica may know that the key is proven.
-    if (!line.isProven() && !records.hasRoomForUnproven()) await line.readQuotaState();
+    if (!quota.isProven && !records.hasRoomForUnproven()) await quota.read();
     try {
-      return await records.lease(name, lease, line.isProven());
+      return await records.lease(name, lease, quota.isProven);
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       // The store may have written it nevertheless.
@@ -116,10 +109,11 @@ export class Idempotency {
     send: () => Promise<CreateOutcome>,
     { key, name, lease }: { readonly key: string; readonly name: string; readonly lease: Lease },
   ): Promise<CreateOutcome> {
-    const { records, line } = this.#options;
+    const { quota } = this.#parts;
+    const { records } = this.#settings;
     try {
       const outcome = await send();
-      const isProven = 'pet' in outcome || line.isProven();
+      const isProven = 'pet' in outcome || quota.isProven;
       if ('pet' in outcome) this.#remember(key, 'pet');
       const stored = records.storeOutcome(name, lease, outcome, isProven);
       await waitAtMost(stored, STORING_MS);
@@ -138,7 +132,7 @@ export class Idempotency {
     if (this.#seen.get(key) === kind) return outcome;
 
     this.#remember(key, kind);
-    this.#options.onNews(kind === 'pet' || this.#options.line.isProven());
+    void this.#reads.invalidate(kind === 'pet' || this.#parts.quota.isProven);
     return outcome;
   }
 
@@ -150,7 +144,7 @@ export class Idempotency {
 
   /** Rejects at the deadline, when the client has left, or when petql stops. */
   async #wait(forMs: number, { deadlineMs, signal }: KeyedCreate): Promise<void> {
-    const { clock, line } = this.#options;
+    const { clock, line } = this.#parts;
     if (this.#isClosed) throw line.refusal('stopping').error();
     if (signal()?.aborted) throw line.refusal('aborted').error();
 
@@ -163,7 +157,7 @@ export class Idempotency {
   }
 
   #retryableError(code: ErrorCode, why: string): PetqlError {
-    const retryAt = new Date(this.#options.clock.now() + RETRY_AFTER_MS).toISOString();
+    const retryAt = new Date(this.#parts.clock.now() + RETRY_AFTER_MS).toISOString();
     return new PetqlError(code, `${why} Retry with the same idempotencyKey.`, {
       details: { retryAfterMs: RETRY_AFTER_MS, retryAt },
     });

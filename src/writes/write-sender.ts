@@ -1,11 +1,8 @@
-import type { Clock } from '../clock.ts';
 import type { UpstreamOperation } from '../events.ts';
-import type { KeyLog } from '../log.ts';
-import type { PetCache } from '../reads/cache/pet-cache.ts';
+import type { CallerParts } from '../reads/caller-parts.ts';
+import type { PetReads } from '../reads/pet-reads.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
-import type { CallerLists } from '../reads/cache/caller-lists.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
-import type { CallLine } from '../throttle/call-line.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
 import { failureDetails } from '../upstream/outcome.ts';
@@ -38,17 +35,6 @@ export interface WriteRequest extends RequestTerms {
   readonly onWaited: (waitedMs: number, refused?: string) => void;
 }
 
-export interface WriteSenderOptions {
-  readonly apiKey: string;
-  readonly petApi: PetApi;
-  readonly clock: Clock;
-  readonly log: KeyLog;
-  readonly line: CallLine;
-  readonly cache: PetCache;
-  /** Undefined without Redis. */
-  readonly sharedLists: CallerLists | undefined;
-}
-
 /** The pauses before further tries where there was no connection. */
 const PAUSES_MS = [100, 300, 1_000];
 /** Max wait of a response for the announcement of the write to other replicas. */
@@ -56,10 +42,12 @@ const ANNOUNCING_MS = 500;
 
 /** Sends the writes of one caller. They go before its reads, and one that may have happened is never sent again. */
 export class WriteSender {
-  readonly #options: WriteSenderOptions;
+  readonly #parts: CallerParts;
+  readonly #reads: PetReads;
 
-  constructor(options: WriteSenderOptions) {
-    this.#options = options;
+  constructor(parts: CallerParts, reads: PetReads) {
+    this.#parts = parts;
+    this.#reads = reads;
   }
 
   /**
@@ -80,19 +68,9 @@ export class WriteSender {
       // The line pauses the key, and lets the write wait where there is time.
       if (outcome.kind === 'rate-limited') continue;
       const pauseMs = sent ? Infinity : (pausesMs.next().value ?? Infinity);
-      if (this.#options.clock.elapsed() + pauseMs > request.deadlineMs) return outcome;
+      if (this.#parts.clock.elapsed() + pauseMs > request.deadlineMs) return outcome;
       await pause(pauseMs);
     }
-  }
-
-  /**
-   * Raises the generation of the cache. Settles once the store has the write for the other replicas.
-   *
-   * @param isShared whether other replicas hear of it: the announcement is stored, and none has lists of a made-up key.
-   */
-  async invalidate(isShared = true): Promise<void> {
-    this.#options.cache.invalidate();
-    if (isShared) await this.#options.sharedLists?.announce();
   }
 
   /** Warns for proven keys alone: anybody can make up keys, and fill the log with them while the upstream fails. */
@@ -102,16 +80,16 @@ export class WriteSender {
     failure: UpstreamFailure,
     status: number | undefined,
   ): void {
-    const { log, line } = this.#options;
+    const { log, quota } = this.#parts;
     const details = { request: requestId, call: operation, status, ...failureDetails(failure) };
     const message = 'a write had no clear response: it may have happened';
-    if (line.isProven()) log.warn(details, message);
+    if (quota.isProven) log.warn(details, message);
     else log.debug?.(details, message);
   }
 
   /** Makes one try. Rejects where it is not sent. */
   async #sendInLine<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
-    const { clock, line } = this.#options;
+    const { clock, line } = this.#parts;
     const { visitor, isBackground, deadlineMs } = request;
     const startedAtMs = clock.elapsed();
     let answer: UpstreamAnswer<T> | undefined;
@@ -138,13 +116,13 @@ export class WriteSender {
 
   /** Sends the call. Reads that begin after a write see it, since this is before the line lets anything else through. */
   async #call<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
-    const { apiKey, petApi, clock, line, cache } = this.#options;
+    const { quota, petApi, clock, cache } = this.#parts;
     const sentAtMs = clock.elapsed();
-    const answer = await write.send(petApi, { apiKey, trace: request.trace, onSent: request.onBilled });
+    const answer = await write.send(petApi, { apiKey: quota.apiKey, trace: request.trace, onSent: request.onBilled });
     const { outcome, sent } = answer;
     if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;
 
-    const announced = this.invalidate(outcome.kind === 'ok' || line.isProven());
+    const announced = this.#reads.invalidate(outcome.kind === 'ok' || quota.isProven);
     if (outcome.kind === 'ok') cache.store(write.snapshotOf(outcome.value, sentAtMs));
     await waitAtMost(announced, ANNOUNCING_MS);
     return answer;

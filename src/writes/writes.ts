@@ -1,5 +1,7 @@
 import type { NewPet, Pet } from '../pets/pet.ts';
 import { petSnapshot } from '../pets/snapshot.ts';
+import type { CallerParts } from '../reads/caller-parts.ts';
+import type { PetReads } from '../reads/pet-reads.ts';
 import { graceLeftMs } from '../time-limit.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import { Idempotency } from './idempotency.ts';
@@ -7,11 +9,7 @@ import type { CreateOutcome, Created } from './create-outcome.ts';
 import type { IdempotencySettings } from './idempotency.ts';
 import { outcomeUnknownError } from './unknown-outcome.ts';
 import { WriteSender } from './write-sender.ts';
-import type { Write, WriteRequest, WriteSenderOptions } from './write-sender.ts';
-
-interface WritesOptions extends WriteSenderOptions {
-  readonly idempotency: IdempotencySettings;
-}
+import type { Write, WriteRequest } from './write-sender.ts';
 
 interface CreateRequest extends WriteRequest {
   /** All creates with this key within a day are one. */
@@ -23,23 +21,16 @@ const MAY_BE_CREATED =
 
 /** The writes of one caller: what each operation makes of its outcome. */
 export class Writes {
-  readonly #options: WritesOptions;
+  readonly #parts: CallerParts;
   readonly #sender: WriteSender;
   readonly #idempotency: Idempotency;
   /** Writes whose outcome is not known, or not stored. */
   readonly #underWay = new Set<Promise<unknown>>();
 
-  constructor(options: WritesOptions) {
-    const { apiKey, clock, line } = options;
-    this.#options = options;
-    this.#sender = new WriteSender(options);
-    this.#idempotency = new Idempotency({
-      ...options.idempotency,
-      apiKey,
-      clock,
-      line,
-      onNews: (isProven) => void this.#sender.invalidate(isProven),
-    });
+  constructor(parts: CallerParts, reads: PetReads, idempotency: IdempotencySettings) {
+    this.#parts = parts;
+    this.#sender = new WriteSender(parts, reads);
+    this.#idempotency = new Idempotency(parts, reads, idempotency);
   }
 
   get isBusy(): boolean {
@@ -65,7 +56,7 @@ export class Writes {
 
   /** Runs a write of any operation, in time and under the eyes of `isBusy` and `close`. */
   async #run<T>({ deadlineMs }: WriteRequest, write: () => Promise<T>): Promise<T> {
-    const { clock, line } = this.#options;
+    const { clock, line } = this.#parts;
     // The writes of one operation run one after the other, and the first may have taken all the time.
     if (graceLeftMs(deadlineMs, clock) < 0) throw line.refusal('late').error();
 
@@ -79,7 +70,7 @@ export class Writes {
   }
 
   async #create(pet: NewPet, request: CreateRequest): Promise<CreateOutcome> {
-    const { cache, line } = this.#options;
+    const { cache, quota } = this.#parts;
     const createPet: Write<Pet> = {
       operation: 'createPet',
       send: (petApi, call) => petApi.createPet(pet, call),
@@ -94,7 +85,7 @@ export class Writes {
       case 'unknown':
         return { unknown: { status: outcome.status } };
       default:
-        throw readError(outcome, line.isAfter429());
+        throw readError(outcome, quota.isAfter429);
     }
   }
 }

@@ -1,32 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../clock.ts';
-import type { Log } from '../../log.ts';
-import type { ReadDocument } from '../../store/read-document.ts';
 import { StoreUnavailableError } from '../../store/store.ts';
-import type { SharedStore } from '../../store/store.ts';
 import { MOMENT_MS, waitAtMost } from '../../time-limit.ts';
 import type { PetCache } from './pet-cache.ts';
 import { isList } from '../../pets/read-key.ts';
 import type { ListName } from '../../pets/read-key.ts';
 import { INDEX_NAME, LIST_NAME } from './shared-documents.ts';
-import type { Index, SharedList } from './shared-documents.ts';
+import type { Index } from './shared-documents.ts';
+import type { SharedLists } from './shared-lists.ts';
 import { listSnapshot } from '../../pets/snapshot.ts';
 import type { Snapshot } from '../../pets/snapshot.ts';
-
-/** By what the callers of a process share lists. */
-export interface SharingOptions {
-  readonly store: SharedStore;
-  /** Names this process. */
-  readonly replica: string;
-  /** How long a list is of use, in milliseconds. */
-  readonly keptMs: number;
-  readonly clock: Pick<Clock, 'elapsed'>;
-  readonly log: Log;
-  /** Whether the store works, so that no read waits for one that does not. */
-  readonly isStoreWorking: () => boolean;
-  /** How many processes share the store. */
-  readonly replicaCount: () => number;
-}
 
 /** A look in the background follows the one before it by this. */
 const LOOK_EVERY_MS = 250;
@@ -40,17 +22,9 @@ const LEASE_MS = 1_000;
 const MAX_CALL_MS = 660_000;
 const EMPTY: Index = { version: '', lists: {}, refreshes: {} };
 
-interface CallerListsParts extends SharingOptions {
-  /** The hash of the API key. */
-  readonly name: string;
-  readonly readIndex: ReadDocument<Index>;
-  readonly readList: ReadDocument<SharedList>;
-  /** Callers with a write that the store has not taken. */
-  readonly unwritten: Set<CallerLists>;
-  readonly cache: PetCache;
-  /** Calls `look` a moment later. */
-  readonly lookSoon: (lists: CallerLists) => void;
-  readonly receive: (snapshot: Snapshot) => void;
+/** Gets the lists that other replicas have called for. */
+interface Receiver {
+  receiveShared(snapshot: Snapshot): void;
 }
 
 /**
@@ -58,7 +32,11 @@ interface CallerListsParts extends SharingOptions {
  * Nothing here rejects: each replica can do without.
  */
 export class CallerLists {
-  readonly #parts: CallerListsParts;
+  readonly #shared: SharedLists;
+  /** The hash of the API key. */
+  readonly #name: string;
+  readonly #cache: PetCache;
+  readonly #receiver: Receiver;
   /** The version of the last write that this process has made or read. */
   #version = '';
   /** The index as the store had it last. */
@@ -73,26 +51,29 @@ export class CallerLists {
   /** The lists that are being read. */
   readonly #fetches = new Map<ListName, Promise<void>>();
 
-  constructor(parts: CallerListsParts) {
-    this.#parts = parts;
+  constructor(shared: SharedLists, apiKey: string, cache: PetCache, receiver: Receiver) {
+    this.#shared = shared;
+    this.#name = shared.options.nameOf(apiKey);
+    this.#cache = cache;
+    this.#receiver = receiver;
   }
 
   /** Looks in the background at what other replicas wrote and called for, where the last look was long enough ago. */
   keepUp(): void {
-    if (this.#isLookDue) this.#parts.lookSoon(this);
+    if (this.#isLookDue) this.#shared.lookSoon(this);
   }
 
   /** Looks now, where the last look was long enough ago. */
   look(): void {
     if (!this.#isLookDue) return;
-    this.#lookedAtMs = this.#parts.clock.elapsed();
+    this.#lookedAtMs = this.#shared.options.clock.elapsed();
     this.#looking = this.sync().finally(() => (this.#looking = undefined));
   }
 
   /** Whether the last look is too old to show the writes of other replicas. */
   get isBlind(): boolean {
-    const { clock, isStoreWorking } = this.#parts;
-    return clock.elapsed() - this.#seenAtMs > MAX_BLIND_MS && isStoreWorking();
+    const { clock, replicas } = this.#shared.options;
+    return clock.elapsed() - this.#seenAtMs > MAX_BLIND_MS && replicas.isRedisWorking;
   }
 
   /** Keeps up. Returns what to wait for where the last look is too old: it settles within a moment. */
@@ -102,14 +83,16 @@ export class CallerLists {
       return undefined;
     }
     this.look();
-    return this.#looking && waitAtMost(this.#looking, this.#lookedAtMs + MOMENT_MS - this.#parts.clock.elapsed());
+    return (
+      this.#looking && waitAtMost(this.#looking, this.#lookedAtMs + MOMENT_MS - this.#shared.options.clock.elapsed())
+    );
   }
 
   /** Announces that this replica refreshes those of the lists that no other one does. Resolves within a moment. */
   async claim(lists: readonly ListName[]): Promise<void> {
-    const { store, replica, replicaCount } = this.#parts;
+    const { store, replica, replicas } = this.#shared.options;
     const open = lists.filter((list) => !isLeased(this.#index, list, store.nowMs()));
-    if (open.length === 0 || replicaCount() === 1) return;
+    if (open.length === 0 || replicas.count === 1) return;
     const refreshing = this.sync((index, nowMs) => {
       const isFree = (list: ListName) => !isLeased(index, list, nowMs) && !this.#isNews(list, index.lists[list]);
       const leases = open.filter(isFree).map((list) => [list, { by: replica, untilMs: nowMs + LEASE_MS }]);
@@ -121,7 +104,7 @@ export class CallerLists {
 
   /** Whether another replica refreshes this list now. */
   isRefreshedElsewhere(list: ListName): boolean {
-    const { store, replica } = this.#parts;
+    const { store, replica } = this.#shared.options;
     return isLeased(this.#index, list, store.nowMs()) && this.#index.refreshes[list]?.by !== replica;
   }
 
@@ -131,8 +114,8 @@ export class CallerLists {
    * @param snapshot of the current generation, and so of the current version.
    */
   async share({ key, pets, isComplete, asOfMs: sentAtMs }: Snapshot): Promise<void> {
-    const { store, clock, isStoreWorking } = this.#parts;
-    if (!isList(key) || !isStoreWorking()) return;
+    const { store, clock, replicas } = this.#shared.options;
+    if (!isList(key) || !replicas.isRedisWorking) return;
     const asOfMs = store.nowMs() - Math.ceil(clock.elapsed() - sentAtMs);
     const text = JSON.stringify({ version: this.#version, asOfMs, complete: isComplete, pets });
     const writing = this.#attempt(() => store.write(this.#listName(key), text, this.#ttlMs));
@@ -147,25 +130,26 @@ export class CallerLists {
    */
   announce(): Promise<void> {
     this.#version = randomUUID();
-    this.#parts.unwritten.add(this);
+    this.#shared.unwritten.add(this);
     return this.sync();
   }
 
   /** Frees what the caller holds, after its eviction. */
   free(): void {
-    this.#parts.unwritten.delete(this);
+    this.#shared.unwritten.delete(this);
   }
 
   /** Stores this caller's write, or else the change where no other write came. Loads what other replicas stored. */
   async sync(change: IndexChange = (index) => index): Promise<void> {
-    const { store, name, clock, isStoreWorking, unwritten } = this.#parts;
-    if (!isStoreWorking()) return;
+    const { unwritten } = this.#shared;
+    const { store, clock, replicas } = this.#shared.options;
+    if (!replicas.isRedisWorking) return;
     const version = this.#version;
     const isAnnounced = !unwritten.has(this);
     const startedAtMs = clock.elapsed();
 
     await this.#attempt(async () => {
-      const index = await store.update(`${INDEX_NAME}:${name}`, (text, nowMs) => {
+      const index = await store.update(`${INDEX_NAME}:${this.#name}`, (text, nowMs) => {
         const found = this.#parse(text);
         const before = isAnnounced ? found : { ...EMPTY, version };
         const after = before.version === version ? change(before, nowMs) : before;
@@ -185,7 +169,7 @@ export class CallerLists {
 
   /** Returns the same object for the same text. */
   #parse(text: string | undefined): Index {
-    if (this.#parsed.text !== text) this.#parsed = { text, index: this.#parts.readIndex(text) ?? { ...EMPTY } };
+    if (this.#parsed.text !== text) this.#parsed = { text, index: this.#shared.readIndex(text) ?? { ...EMPTY } };
     return this.#parsed.index;
   }
 
@@ -193,20 +177,20 @@ export class CallerLists {
     this.#index = index;
     if (index.version === this.#version) return;
     this.#version = index.version;
-    this.#parts.cache.invalidate();
+    this.#cache.invalidate();
   }
 
   /** Whether a list of this moment, by the clock of the store, is newer than the cached one, and not too old. */
   #isNews(list: ListName, asOfMs: number | undefined): boolean {
-    const { cache, clock, keptMs } = this.#parts;
+    const { clock, keptMs } = this.#shared.options;
     if (asOfMs === undefined) return false;
     const sentAtMs = this.#sentAtMs(asOfMs);
-    return sentAtMs > clock.elapsed() - keptMs && sentAtMs > (cache.find(list)?.asOfMs ?? -Infinity) + WORTH_MS;
+    return sentAtMs > clock.elapsed() - keptMs && sentAtMs > (this.#cache.find(list)?.asOfMs ?? -Infinity) + WORTH_MS;
   }
 
   /** The same moment by `clock.elapsed()`. */
   #sentAtMs(asOfMs: number): number {
-    const { clock, store } = this.#parts;
+    const { clock, store } = this.#shared.options;
     return clock.elapsed() - Math.max(0, store.nowMs() - asOfMs);
   }
 
@@ -218,11 +202,12 @@ export class CallerLists {
   }
 
   async #fetchList(list: ListName): Promise<void> {
-    const { store, cache, readList, receive } = this.#parts;
-    const shared = readList(await store.read(this.#listName(list)));
+    const { readList, options } = this.#shared;
+    const shared = readList(await options.store.read(this.#listName(list)));
     // It may be from before a write.
     if (shared?.version !== this.#version || !this.#isNews(list, shared.asOfMs)) return;
-    receive(listSnapshot(list, shared, this.#sentAtMs(shared.asOfMs), (key) => cache.findEarlier(key)));
+    const sentAtMs = this.#sentAtMs(shared.asOfMs);
+    this.#receiver.receiveShared(listSnapshot(list, shared, sentAtMs, (key) => this.#cache.findEarlier(key)));
   }
 
   /** Resolves also where the store is unavailable. */
@@ -231,22 +216,22 @@ export class CallerLists {
       await step();
     } catch (error) {
       if (error instanceof StoreUnavailableError) return;
-      this.#parts.log.error({ err: error }, 'unhandled error while sharing lists');
+      this.#shared.options.log.error({ err: error }, 'unhandled error while sharing lists');
     }
   }
 
   get #isLookDue(): boolean {
-    const { clock, isStoreWorking } = this.#parts;
+    const { clock, replicas } = this.#shared.options;
     const lastMs = Math.max(this.#lookedAtMs, this.#seenAtMs);
-    return !this.#looking && clock.elapsed() - lastMs >= LOOK_EVERY_MS && isStoreWorking();
+    return !this.#looking && clock.elapsed() - lastMs >= LOOK_EVERY_MS && replicas.isRedisWorking;
   }
 
   get #ttlMs(): number {
-    return this.#parts.keptMs + MAX_CALL_MS;
+    return this.#shared.options.keptMs + MAX_CALL_MS;
   }
 
   #listName(list: ListName): string {
-    return `${LIST_NAME}:${this.#parts.name}:${list}`;
+    return `${LIST_NAME}:${this.#name}:${list}`;
   }
 }
 

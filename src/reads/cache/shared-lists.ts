@@ -1,59 +1,63 @@
+import type { Clock } from '../../clock.ts';
+import type { Log } from '../../log.ts';
 import type { NameOf } from '../../store/names.ts';
 import { createDocumentReader } from '../../store/read-document.ts';
 import type { ReadDocument } from '../../store/read-document.ts';
-import { CallerLists } from './caller-lists.ts';
-import type { SharingOptions } from './caller-lists.ts';
-import type { PetCache } from './pet-cache.ts';
+import type { Replicas } from '../../store/replicas.ts';
+import type { SharedStore } from '../../store/store.ts';
 import { INDEX, SHARED_LIST } from './shared-documents.ts';
 import type { Index, SharedList } from './shared-documents.ts';
-import type { Snapshot } from '../../pets/snapshot.ts';
 
-interface SharedListsOptions extends SharingOptions {
+interface SharedListsOptions {
+  readonly store: SharedStore;
+  /** The processes that share the store, and whether it works: no read waits for one that does not. */
+  readonly replicas: Pick<Replicas, 'count' | 'isRedisWorking'>;
+  /** Names this process. */
+  readonly replica: string;
   readonly nameOf: NameOf;
+  /** How long a list is of use, in milliseconds. */
+  readonly keptMs: number;
+  readonly clock: Pick<Clock, 'elapsed'>;
+  readonly log: Log;
+}
+
+/** What one caller shares. */
+interface Member {
+  /** Looks at what other replicas stored. */
+  look(): void;
+  /** Stores a write. */
+  sync(): Promise<void>;
 }
 
 /** Looks in the background of all callers begin together: writing to a connection costs more than a look. */
 const LOOK_TOGETHER_MS = 20;
 
-/** Shares lists, and the invalidation by writes, between replicas. */
+/** By what all callers of this process share lists, and the invalidation by writes, with other replicas. */
 export class SharedLists {
-  readonly #options: SharedListsOptions;
-  readonly #readIndex: ReadDocument<Index>;
-  readonly #readList: ReadDocument<SharedList>;
+  readonly options: SharedListsOptions;
+  readonly readIndex: ReadDocument<Index>;
+  readonly readList: ReadDocument<SharedList>;
   /** Callers with a write that the store has not taken. */
-  readonly #unwritten = new Set<CallerLists>();
+  readonly unwritten = new Set<Member>();
   /** Callers whose next look in the background begins soon. */
-  readonly #looking = new Set<CallerLists>();
+  readonly #looking = new Set<Member>();
 
   constructor(options: SharedListsOptions) {
     const { store, log } = options;
-    this.#options = options;
-    this.#readIndex = createDocumentReader('index of lists', INDEX, store, log);
-    this.#readList = createDocumentReader('list', SHARED_LIST, store, log);
-  }
-
-  /** @param receive takes a list that another replica has called for. */
-  join(apiKey: string, cache: PetCache, receive: (snapshot: Snapshot) => void): CallerLists {
-    return new CallerLists({
-      ...this.#options,
-      name: this.#options.nameOf(apiKey),
-      readIndex: this.#readIndex,
-      readList: this.#readList,
-      unwritten: this.#unwritten,
-      lookSoon: (lists) => this.#lookSoon(lists),
-      cache,
-      receive,
-    });
+    this.options = options;
+    this.readIndex = createDocumentReader('index of lists', INDEX, store, log);
+    this.readList = createDocumentReader('list', SHARED_LIST, store, log);
   }
 
   /** Announces the writes that the store has not taken. */
   flush(): void {
-    for (const lists of this.#unwritten) void lists.sync();
+    for (const member of this.unwritten) void member.sync();
   }
 
-  #lookSoon(lists: CallerLists): void {
+  /** Calls `look` of the caller a moment later. */
+  lookSoon(member: Member): void {
     const isFirst = this.#looking.size === 0;
-    this.#looking.add(lists);
+    this.#looking.add(member);
     if (!isFirst) return;
     setTimeout(() => {
       for (const each of this.#looking) each.look();

@@ -249,8 +249,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'ban-rejects-key',
     rule: 'a 401 right after a 429 does not reject the key',
-    from: "else if (meaning === 'unauthenticated' && !mayBeBanned)",
-    to: "else if (meaning === 'unauthenticated')",
+    from: "const isRejected = meaning === 'unauthenticated' && !quota.isAfter429;",
+    to: "const isRejected = meaning === 'unauthenticated';",
   },
 ];
 
@@ -282,7 +282,7 @@ const redis: readonly Mutant[] = [
   {
     name: 'foreign-write-unseen',
     rule: 'a write of another replica is seen',
-    from: '    this.#version = index.version;\n    this.#parts.cache.invalidate();',
+    from: '    this.#version = index.version;\n    this.#cache.invalidate();',
     to: '    this.#version = index.version;',
   },
   {
@@ -369,7 +369,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'endless-refreshes',
     rule: 'refreshes leave the day’s quota to first reads and writes',
-    from: 'return refreshBudget.tokens(this.quotaState?.day, replicas()) - calls >= Math.max(1, usedLately);',
+    from: 'return this.#quota.refreshTokens(this.quotaState) - calls >= Math.max(1, usedLately);',
     to: 'return true;',
   },
   {
@@ -405,7 +405,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'forbidden-data-stays',
     rule: 'what a key may not read any more is not served',
-    from: "if (failure.kind === 'forbidden') this.#options.cache.drop(key);",
+    from: "if (failure.kind === 'forbidden') this.#parts.cache.drop(key);",
     to: '',
   },
   {
@@ -469,7 +469,7 @@ const writes: readonly Mutant[] = [
   {
     name: 'records-of-any-key',
     rule: 'idempotency keys of two API keys are two',
-    from: '`${this.#options.apiKey} ${key}`',
+    from: '`${this.#parts.quota.apiKey} ${key}`',
     to: '`anybody ${key}`',
   },
   {
@@ -666,7 +666,7 @@ const start: readonly Mutant[] = [
   {
     name: 'any-unknown-outcome-warned',
     rule: 'made-up keys cannot fill the log with warnings',
-    from: 'if (line.isProven()) log.warn(details, message);',
+    from: 'if (quota.isProven) log.warn(details, message);',
     to: 'if (true) log.warn(details, message);',
   },
   {
