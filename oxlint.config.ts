@@ -27,7 +27,7 @@ const A_PET = ['!../pets/pet.ts', '!../pets/int64.ts', '!../settings/http-origin
 const ONE_FILE_LIBRARIES: Record<string, string> = {
   '@opentelemetry/api': 'src/tracing.ts',
   undici: 'src/upstream/http-transport.ts',
-  dataloader: 'src/caller/request-pets.ts',
+  dataloader: 'src/caller/request-context.ts',
   bottleneck: 'src/throttle/call-queue.ts',
   ioredis: 'src/store/redis.ts',
   'prom-client': 'src/admin/metrics.ts',

@@ -17,7 +17,7 @@ import { CallLine } from '../throttle/call-line.ts';
 import { KeyQuota } from '../throttle/key-quota.ts';
 import type { ThrottleParts } from '../throttle/key-quota.ts';
 import type { Visitor } from '../throttle/visitor-calls.ts';
-import type { Spans } from '../tracing.ts';
+import type { RequestWait, Spans, TraceContext } from '../tracing.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
 import { Writes } from '../writes/writes.ts';
 import { ConsumerCounts } from './consumers.ts';
@@ -26,7 +26,6 @@ import { DayWarning } from './day-warning.ts';
 import { estimateCalls } from './cost-estimate.ts';
 import { quotaViewOf } from './quota.ts';
 import type { QuotaView } from './quota.ts';
-import { RequestPets } from './request-pets.ts';
 import type { SavedCalls } from './usage.ts';
 
 /** What all callers of a gateway share. */
@@ -108,11 +107,17 @@ export class Caller {
     return this.#access !== undefined && (this.#access.line.isBusy() || this.#access.writes.isBusy);
   }
 
-  /** Returns the reads and writes of one request. */
-  pets(request: RequestTerms): RequestPets {
-    const { clock, spans } = this.#shared;
-    const { reads, writes } = this.#useAccess();
-    return new RequestPets({ reads, writes, clock, spans, request });
+  get reads(): PetReads {
+    return this.#useAccess().reads;
+  }
+
+  get writes(): Writes {
+    return this.#useAccess().writes;
+  }
+
+  /** Records a wait of a request for the plan, which is over. */
+  recordWait(wait: RequestWait, trace: TraceContext | undefined): void {
+    this.#shared.spans.waited(wait, trace);
   }
 
   /** Returns the quota as this process knows it, or the visitor's share of it; undefined before the first call. */

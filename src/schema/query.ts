@@ -49,7 +49,7 @@ builder.queryType({
     rateLimit: t.field({
       type: rateLimit,
       description: 'What is left of the quota of the API key, after the reads beside it. This costs no upstream call.',
-      resolve: (_root, _args, { quota }) => quota(),
+      resolve: (_root, _args, { pets }) => pets.readQuota(),
     }),
   }),
 });

@@ -9,7 +9,7 @@ import { createPages } from './http/pages.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
 import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts';
-import type { RequestState } from './request-context.ts';
+import type { RequestState } from './request-state.ts';
 import { createRequestReader } from './request-reader.ts';
 import { RefusalLog } from './refusal-log.ts';
 import { createTelemetry, requestId } from './telemetry.ts';

@@ -1,11 +1,11 @@
 import type { Callers } from '../caller/callers.ts';
+import { RequestContext } from '../caller/request-context.ts';
 import type { PetqlError } from '../errors.ts';
 import { readFreshness } from '../reads/cache/freshness.ts';
 import type { CheckedOptions } from '../settings/settings.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';
 import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
-import { RequestContext } from './request-context.ts';
-import type { RequestState } from './request-context.ts';
+import type { RequestState } from './request-state.ts';
 import { visitorOf } from './visitor.ts';
 
 /** Reads the headers of a request. Returns a promise only where a `petApiKey` function finds the key. */
@@ -49,7 +49,7 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
       visitor: visitorOf(request, visitorHeader),
       isBackground,
     };
-    return new RequestContext({ callers, apiKey, terms, isDryRun: dryRun });
+    return new RequestContext({ callers, clock, apiKey, terms, isDryRun: dryRun });
   }
 
   function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey' | 'client' | 'visitor'> {

@@ -8,7 +8,7 @@ import { clientOf } from './client-name.ts';
 import { finishedError } from './errors.ts';
 import type { RefusalLog } from './refusal-log.ts';
 import type { HttpRequest } from './http/http-message.ts';
-import type { RequestState } from './request-context.ts';
+import type { RequestState } from './request-state.ts';
 
 /** Where operations are reported to. */
 interface Reports {

@@ -12,7 +12,7 @@ import { useHttpRules } from './plugins/http-rules.ts';
 import { useResults } from './plugins/results.ts';
 import { useTrustedDocuments } from './plugins/trusted-documents.ts';
 import type { TrustedDocuments } from './plugins/trusted-documents.ts';
-import type { RequestState, ServerContext } from './request-context.ts';
+import type { RequestState, ServerContext } from './request-state.ts';
 import type { RequestReader } from './request-reader.ts';
 
 interface YogaHandlerOptions {
@@ -34,7 +34,7 @@ export function createYogaHandler({
     graphqlEndpoint: settings.endpoint,
     async context({ state }) {
       state.context = await readRequest(state);
-      return state.context.forResolvers();
+      return { pets: state.context };
     },
     maskedErrors: { maskError },
     // The plugin of document limits caches documents, and no errors.

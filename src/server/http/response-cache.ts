@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import type { CachedRead } from '../../caller/request-pets.ts';
+import type { CachedRead } from '../../caller/request-context.ts';
 import { bytesFor } from '../../memory.ts';
 import { petBytes } from '../../pets/pet.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
-import type { OperationName } from '../request-context.ts';
+import type { OperationName } from '../request-state.ts';
 import type { HttpRequest } from './http-message.ts';
 
 /** A response that may be served again. */

@@ -1,6 +1,6 @@
 import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../../clock.ts';
-import type { RequestState } from '../request-context.ts';
+import type { RequestState } from '../request-state.ts';
 import { hasNothing } from '../plugins/results.ts';
 import { quotaHeaders } from './quota-headers.ts';
 

@@ -2,6 +2,7 @@ import { execute } from 'graphql';
 import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { ReadsAndWrites } from '../../caller/cost-estimate.ts';
+import type { RequestContext } from '../../caller/request-context.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import { listOf } from '../../pets/read-key.ts';
 import type { ReadKey } from '../../pets/read-key.ts';
@@ -9,8 +10,8 @@ import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
 import { hasNothing } from './results.ts';
 import type { DryRun } from '../operation.ts';
-import { stateOf } from '../request-context.ts';
-import type { RequestContext, RequestState, ServerContext } from '../request-context.ts';
+import { stateOf } from '../request-state.ts';
+import type { RequestState, ServerContext } from '../request-state.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import { maxCalls } from './query-limits.ts';
 
@@ -85,8 +86,8 @@ async function dryExecute(args: ExecutionArgs): Promise<{ wanted: ReadsAndWrites
         writes += 1;
         return Promise.resolve({ pet: null });
       },
+      readQuota: () => Promise.resolve(null),
     },
-    quota: () => Promise.resolve(null),
   };
   const result = await execute({ ...args, contextValue });
   return { wanted: { reads, writes }, result };

@@ -2,8 +2,8 @@ import type { GraphQLParams, Plugin } from 'graphql-yoga';
 import { PetqlError } from '../../errors.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import { badRequest, graphqlError } from '../errors.ts';
-import { stateOf } from '../request-context.ts';
-import type { ServerContext } from '../request-context.ts';
+import { stateOf } from '../request-state.ts';
+import type { ServerContext } from '../request-state.ts';
 import type { HttpRequest } from '../http/http-message.ts';
 import { acceptedType } from '../http/media-type.ts';
 

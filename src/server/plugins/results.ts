@@ -4,8 +4,8 @@ import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import { finishedError, graphqlError, shownError } from '../errors.ts';
 import type { ResultExtensions } from '../operation.ts';
 import { limitExceeded } from './limit-exceeded.ts';
-import { stateOf } from '../request-context.ts';
-import type { ServerContext } from '../request-context.ts';
+import { stateOf } from '../request-state.ts';
+import type { ServerContext } from '../request-state.ts';
 
 /** Clients choose the names of their operations. */
 const MAX_NAME_LENGTH = 64;

@@ -6,8 +6,8 @@ import type { ErrorCode } from '../../errors.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { parseWithin, validationErrors } from './document-limits.ts';
-import { stateOf } from '../request-context.ts';
-import type { ServerContext } from '../request-context.ts';
+import { stateOf } from '../request-state.ts';
+import type { ServerContext } from '../request-state.ts';
 
 /** The texts of trusted documents by their ids. */
 export type TrustedDocuments = ReadonlyMap<string, string>;

@@ -1,0 +1,247 @@
+import DataLoader from 'dataloader';
+import type { Clock } from '../clock.ts';
+import { PetqlError } from '../errors.ts';
+import type { Int64 } from '../pets/int64.ts';
+import type { NewPet, Pet, PetFilter } from '../pets/pet.ts';
+import { listOf } from '../pets/read-key.ts';
+import type { ReadKey } from '../pets/read-key.ts';
+import type { Found } from '../pets/snapshot.ts';
+import type { PetReads } from '../reads/pet-reads.ts';
+import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
+import type { Wait } from '../throttle/account/wait.ts';
+import type { ToldTime } from '../throttle/line-call.ts';
+import type { RequestWait } from '../tracing.ts';
+import type { Created } from '../writes/create-outcome.ts';
+import type { WriteRequest } from '../writes/write-sender.ts';
+import type { Caller } from './caller.ts';
+import type { Callers } from './callers.ts';
+import type { ReadsAndWrites } from './cost-estimate.ts';
+import type { QuotaView } from './quota.ts';
+import { UsageMeter } from './usage.ts';
+import type { Usage } from './usage.ts';
+
+/** What a resolver sees of its request. Every failure is a PetqlError. In a dry run everything is null. */
+export interface Pets {
+  /** Up to `limit` pets of the filter. */
+  list(filter: PetFilter, limit: number): Promise<readonly Pet[]> | null;
+  /** The pet, or null when there is none. */
+  byId(id: Int64): Promise<Pet | null> | null;
+  /** @param idempotencyKey makes all creates with it within a day one create with one outcome. */
+  create(pet: NewPet, idempotencyKey?: string): Promise<Created | { readonly pet: null }>;
+  /** What the reads beside it have left of the quota. */
+  readQuota(): Promise<QuotaView | null>;
+}
+
+/** A read and what it found. */
+export type CachedRead = readonly [key: ReadKey, found: Found];
+
+interface RequestContextOptions {
+  readonly callers: Callers;
+  readonly clock: Clock;
+  /** The API key, or why there is none. */
+  readonly apiKey: string | PetqlError;
+  readonly terms: RequestTerms;
+  /** Whether the request wants to know its cost alone. */
+  readonly isDryRun: boolean;
+}
+
+/**
+ * One request: its API key, its reads and writes, and what they cost. Without a key that the upstream accepts, each of them throws
+ * at once, so that the whole field fails with one error.
+ */
+export class RequestContext implements Pets {
+  readonly isDryRun: boolean;
+  /** Why nothing can be read or written: there is no API key, or the upstream rejected it. Undefined otherwise. */
+  readonly keyError: PetqlError | undefined;
+  readonly #callers: Callers;
+  readonly #clock: Clock;
+  readonly #apiKey: string | PetqlError;
+  readonly #terms: RequestTerms;
+  readonly #meter: UsageMeter;
+  /** Undefined before the first read, write or look at the quota: anybody can make up API keys. */
+  #caller: Caller | undefined;
+  /** Makes equal reads one, and those of one tick one batch. Undefined before the first read: a hit needs none. */
+  #loader: DataLoader<ReadKey, Found> | undefined;
+  readonly #loads = new Set<Promise<Found>>();
+  /** What each read has found. */
+  readonly #found = new Map<ReadKey, Found>();
+  readonly #told: ToldTime = { atMs: -Infinity };
+  /** Whether the response is made of reads only. */
+  #isRepeatable: boolean;
+
+  constructor({ callers, clock, apiKey, terms, isDryRun }: RequestContextOptions) {
+    this.#callers = callers;
+    this.#clock = clock;
+    this.#apiKey = apiKey;
+    this.#terms = terms;
+    this.#meter = new UsageMeter(clock);
+    this.isDryRun = isDryRun;
+    this.keyError = apiKey instanceof PetqlError ? apiKey : callers.keyError(apiKey);
+    this.#isRepeatable = this.keyError === undefined && !isDryRun;
+  }
+
+  list(filter: PetFilter, limit: number): Promise<readonly Pet[]> {
+    const reading = this.#read(listOf(filter)) as Promise<readonly Pet[]>;
+    return reading.then((pets) => (pets.length > limit ? pets.slice(0, limit) : pets));
+  }
+
+  byId(id: Int64): Promise<Pet | null> {
+    return this.#read(id) as Promise<Pet | null>;
+  }
+
+  create(pet: NewPet, idempotencyKey?: string): Promise<Created> {
+    this.#isRepeatable = false;
+    return this.#useAccepted().writes.create(pet, { ...this.#writeRequest(), idempotencyKey });
+  }
+
+  async readQuota(): Promise<QuotaView> {
+    this.#isRepeatable = false;
+    const caller = this.#useCaller();
+    // Resolvers run in one turn, so the reads after this field count too.
+    await Promise.resolve();
+    await Promise.allSettled(this.#loads);
+    return caller.readQuota(this.#terms.visitor);
+  }
+
+  /** The hash of the API key, for the log; undefined where the request has none. */
+  get keyName(): string | undefined {
+    return this.#apiKey instanceof PetqlError ? undefined : this.#callers.nameOf(this.#apiKey);
+  }
+
+  /** What the request has cost so far. */
+  get usage(): Usage {
+    return this.#meter.usage;
+  }
+
+  /** Counts the calls that this request has saved, once it is over. */
+  recordSavings(): void {
+    this.#caller?.recordSavings(this.#meter.savings);
+  }
+
+  /** Counts what the operation has used for its name and its client, once it is over. */
+  recordUse(operation: string | undefined, client: string | undefined, isRefused: boolean): void {
+    const { upstreamCalls: callsMade, savedCalls: callsSaved } = this.usage;
+    this.#caller?.recordUse({ operation, client, callsMade, callsSaved, refused: isRefused ? 1 : 0 });
+  }
+
+  /** The caller's quota as this process knows it, for the headers of the response; undefined before its first call. */
+  get latestQuota(): QuotaView | undefined {
+    const caller = this.#caller ?? (this.#apiKey instanceof PetqlError ? undefined : this.#callers.find(this.#apiKey));
+    return caller?.latestQuota(this.#terms.visitor);
+  }
+
+  /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */
+  maxCalls({ reads, writes }: ReadsAndWrites): number {
+    if (this.#apiKey instanceof PetqlError) return 0;
+    return this.#useCaller().maxCalls(reads, this.#terms.freshness) + writes;
+  }
+
+  /** Returns the minimum wait of the last of these calls for the quota. */
+  async waitFor(calls: number): Promise<Wait> {
+    if (this.#apiKey instanceof PetqlError) return { waitMs: 0, window: undefined };
+    return this.#useCaller().waitFor(calls, this.#terms);
+  }
+
+  /** What the request has read, for `repeat`; undefined where its response depends on anything else. */
+  get cachedReads(): readonly CachedRead[] | undefined {
+    return this.#isRepeatable ? [...this.#found] : undefined;
+  }
+
+  /**
+   * Reads the same again and counts it, where the cache alone has the very same result of each: a new snapshot keeps the
+   * objects that did not change. Otherwise returns false, and spends, counts and logs nothing.
+   */
+  repeat(repeated: readonly CachedRead[]): boolean {
+    if (!this.#isRepeatable) return false;
+    const { reads } = this.#useCaller();
+    const results: ServedResult[] = [];
+    for (const [key, before] of repeated) {
+      const result = reads.peek(key, this.#terms);
+      if (result?.found !== before) return false;
+      results.push(result);
+    }
+
+    for (const result of results) this.#meter.recordRead(result, result.staleReason ?? 'FRESH');
+    return true;
+  }
+
+  /** Ends the request's use of its caller. */
+  end(): void {
+    if (this.#caller) this.#callers.end(this.#caller);
+  }
+
+  #read(key: ReadKey): Promise<Found> {
+    const { reads } = this.#useAccepted();
+    this.#loader ??= new DataLoader((keys) => this.#load(keys, reads));
+    const loading = this.#loader.load(key);
+    this.#loads.add(loading);
+    return loading;
+  }
+
+  /** DataLoader's batch function. */
+  async #load(keys: readonly ReadKey[], reads: PetReads): Promise<(Error | Found)[]> {
+    const startedAtMs = this.#clock.elapsed();
+    const recordWait = (refused?: string) =>
+      this.#recordWait({ kind: 'read', waitedMs: this.#clock.elapsed() - startedAtMs, refused });
+    /** The reads that a call was billed to. */
+    const billed = new Set<ReadKey>();
+    const batch: ReadRequest = {
+      ...this.#terms,
+      told: this.#told,
+      onPermit: () => recordWait(),
+      onBilled: (key) => {
+        billed.add(key);
+        this.#meter.recordCall();
+      },
+    };
+    const results = await reads.load(keys, batch);
+
+    // The reads of a batch are refused together.
+    const unbilled = results.filter((_result, index) => !billed.has(keys[index] as ReadKey));
+    const refused = unbilled.map(refusalOf).find((reason) => reason !== undefined);
+    if (refused !== undefined) recordWait(refused);
+
+    return results.map((result, index) => {
+      const key = keys[index] as ReadKey;
+      if (result instanceof Error) return result;
+      const saved = result.staleReason ?? (result.hasWaited ? 'SHARED_CALL' : 'FRESH');
+      this.#meter.recordRead(result, billed.has(key) ? undefined : saved);
+      this.#found.set(key, result.found);
+      return result.found;
+    });
+  }
+
+  #writeRequest(): WriteRequest {
+    return {
+      ...this.#terms,
+      told: this.#told,
+      onBilled: () => this.#meter.recordCall(),
+      onWaited: (waitedMs, refused) => this.#recordWait({ kind: 'write', waitedMs, refused }),
+    };
+  }
+
+  #recordWait(wait: RequestWait): void {
+    this.#caller?.recordWait(wait, this.#terms.trace);
+  }
+
+  /** @throws PetqlError where nothing can be read or written. */
+  #useAccepted(): Caller {
+    if (this.keyError) throw this.keyError;
+    return this.#useCaller();
+  }
+
+  /** @throws PetqlError without an API key. */
+  #useCaller(): Caller {
+    if (this.#apiKey instanceof PetqlError) throw this.#apiKey;
+    this.#caller ??= this.#callers.begin(this.#apiKey);
+    return this.#caller;
+  }
+}
+
+/** Returns why a read got no permit; undefined where it was not refused. */
+function refusalOf(result: ReadResult): string | undefined {
+  if (result instanceof PetqlError) return result.code === 'RATE_LIMITED' ? result.code : undefined;
+  if (result instanceof Error || !result.hasWaited) return undefined;
+  const { staleReason } = result;
+  return staleReason === 'QUOTA_EXHAUSTED' || staleReason === 'PAUSED' ? staleReason : undefined;
+}
