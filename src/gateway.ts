@@ -109,16 +109,14 @@ function assemble(
   let isDraining = false;
   let closing: Promise<void> | undefined;
 
-  // The parts need each other. An arrow that names a later one runs after all are there.
-  const stores = openStores(checked, opened, (update) => events?.storeUpdate(update));
+  const metrics = admin ? new Metrics(clock) : undefined;
+  const events = metrics?.events;
+  const stores = openStores(checked, opened, events);
   const { accounts, replicas, sharedLists, records, nameOf, redis } = stores;
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, proxy, dispatcher });
   opened.defer(() => void transport.close());
 
   const getRoute = new GetRoute(clock, log);
-  const sources = { views: () => callers.views(), health, replicas, clock };
-  const metrics = admin ? new Metrics(sources) : undefined;
-  const events = metrics?.events;
   const callers = new Callers({
     petApi: new PetApi({ baseUrl: petApiUrl, transport, clock, events, spans, log }),
     getRoute,
@@ -148,7 +146,7 @@ function assemble(
     execute: createExecute(respond, checked),
     schema,
     quotaReport: () => quotaReport(callers.views()),
-    admin: metrics && createAdmin(sources, metrics, log),
+    admin: metrics && createAdmin({ callers, health, replicas }, metrics, log),
     drain,
     ready: async () => void (await Promise.all([stores.ready(), warmUp()])),
     close: () => (closing ??= close()),

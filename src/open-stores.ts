@@ -42,12 +42,12 @@ export interface Stores {
 }
 
 /** Opens the store: Redis for many replicas, a file or memory for one process. Builds the parts that use it. */
-export function openStores(options: CheckedOptions, opened: DisposableStack, onUpdate: Events['storeUpdate']): Stores {
+export function openStores(options: CheckedOptions, opened: DisposableStack, events: Events | undefined): Stores {
   const { petApiUrl, keySecret, clock, log } = options;
   const nameOf = createNames(petApiUrl, keySecret);
   const replica = randomUUID();
 
-  const redis = openRedis(options, onUpdate);
+  const redis = openRedis(options, events);
   const opening = redis ?? openLocal(options);
   opened.defer(() => void opening.close());
   const replicas = redis && new Replicas({ store: redis, nameOf, replica, log });
@@ -69,12 +69,10 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, onU
     });
   replicas?.onBeat(() => sharedLists?.flush());
 
-  const rules = accountRules(options, store, replicas);
+  const accountsOptions = { store, nameOf, rules: accountRules(options, store, replicas), log, replicas };
   const isInMemory = !redis && options.stateFile === undefined;
   return {
-    accounts: isInMemory
-      ? new MemoryAccounts({ rules, nowMs: () => store.nowMs(), nameOf, log })
-      : new DurableAccounts({ store, nameOf, rules, log, replicas }),
+    accounts: isInMemory ? new MemoryAccounts(accountsOptions) : new DurableAccounts(accountsOptions),
     records: new IdempotencyRecords(store, nameOf, log),
     nameOf,
     replicas: replicas ?? ALONE,
@@ -128,12 +126,12 @@ function redisStateOf({ startedAtMs, isRedisWorking }: Replicas): 'connected' | 
   return isRedisWorking ? 'connected' : 'unavailable';
 }
 
-function openRedis(options: CheckedOptions, onUpdate: Events['storeUpdate']): SharedStore | undefined {
+function openRedis(options: CheckedOptions, events: Events | undefined): SharedStore | undefined {
   const { redisUrl, stateFile, clock, log } = options;
   if (redisUrl === undefined) return undefined;
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
   const { redisConnection = connectRedis(redisUrl) } = options;
-  return new RedisStore(redisConnection, clock.elapsed, onUpdate);
+  return new RedisStore(redisConnection, clock.elapsed, events);
 }
 
 function openLocal({ stateFile, clock, log }: CheckedOptions): Store {

@@ -28,9 +28,10 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
     if (method !== 'GET' && method !== 'HEAD') return [405, TEXT, 'Method not allowed; use GET.\n'];
 
     const [path] = url.split('?');
-    if (path === '/metrics') return [200, metrics.contentType, await metrics.text()];
+    if (path === '/metrics') return [200, metrics.contentType, await metrics.text(sources)];
     if (path !== '/quota' && path !== '/quota/') return [404, TEXT, 'Not found. Try /metrics or /quota.\n'];
-    if (wantsJson(request)) return [200, 'application/json', JSON.stringify(await quotaReport(sources.views()))];
+    if (wantsJson(request))
+      return [200, 'application/json', JSON.stringify(await quotaReport(sources.callers.views()))];
     return [200, 'text/html; charset=utf-8', await quotaPage(sources, await metrics.totals(), metrics.lastHour())];
   }
 }

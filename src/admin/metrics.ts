@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
-import type { CallerView } from '../caller/caller.ts';
+import type { Callers } from '../caller/callers.ts';
 import type { Clock } from '../clock.ts';
 import { UPSTREAM_OPERATIONS } from '../events.ts';
 import type { Events } from '../events.ts';
@@ -12,10 +12,9 @@ import type { PlanTotals } from './plan-totals.ts';
 
 /** States that are read when Prometheus scrapes or somebody opens the quota page. */
 export interface AdminSources {
-  readonly views: () => AsyncIterable<CallerView>;
+  readonly callers: Callers;
   readonly health: () => Health;
   readonly replicas: { readonly count: number };
-  readonly clock: Clock;
 }
 
 /** Counts of this process since its start. */
@@ -36,7 +35,6 @@ const KNOWN_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 40
 
 /** The metrics and their names, in the one file that imports prom-client. Labels are few and never a caller's. */
 export class Metrics {
-  readonly #sources: AdminSources;
   readonly #lastHour: LastHour;
   readonly #register = new Registry();
 
@@ -123,9 +121,8 @@ export class Metrics {
     storeUpdate: ({ result, tookMs }) => this.#storeSeconds.observe({ result }, tookMs / 1000),
   };
 
-  constructor(sources: AdminSources) {
-    this.#sources = sources;
-    this.#lastHour = new LastHour(sources.clock);
+  constructor(clock: Clock) {
+    this.#lastHour = new LastHour(clock);
     // prom-client never ends its collection: each gateway with metrics leaves a timer behind.
     collectDefaultMetrics({ register: this.#register });
 
@@ -147,8 +144,8 @@ export class Metrics {
   }
 
   /** Returns all metrics in Prometheus's text format. */
-  async text(): Promise<string> {
-    await this.#readSources();
+  async text(sources: AdminSources): Promise<string> {
+    await this.#readSources(sources);
     return this.#register.metrics();
   }
 
@@ -166,11 +163,10 @@ export class Metrics {
     return this.#lastHour.minutes();
   }
 
-  async #readSources(): Promise<void> {
-    const { views, health, replicas } = this.#sources;
+  async #readSources({ callers, health, replicas }: AdminSources): Promise<void> {
     const plans = new Map<string, PlanTotals>();
     let queued = 0;
-    for await (const { quota } of views()) {
+    for await (const { quota } of callers.views()) {
       queued += quota.queued;
       addQuota(quota, plans);
     }

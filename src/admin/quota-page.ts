@@ -16,14 +16,14 @@ const MAX_CONSUMER_KEYS = 20;
 
 /** Returns a page with the state of the process and a row for each caller. The page follows it by itself. */
 export async function quotaPage(
-  { views, health, replicas }: AdminSources,
+  { callers, health, replicas }: AdminSources,
   totals: Totals,
   lastHour: readonly Minute[],
 ): Promise<string> {
   const unsorted: string[] = [];
   const used: string[] = [];
   let more = 0;
-  for await (const view of views()) {
+  for await (const view of callers.views()) {
     if (unsorted.length < MAX_ROWS) unsorted.push(row(view));
     else more += 1;
     if (used.length < MAX_CONSUMER_KEYS) used.push(consumersOf(view.name, view.consumers));

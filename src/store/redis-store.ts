@@ -49,7 +49,7 @@ interface Applied {
 export class RedisStore implements SharedStore {
   readonly #redis: RedisConnection;
   readonly #elapsedMs: () => number;
-  readonly #onUpdate: Events['storeUpdate'];
+  readonly #events: Events | undefined;
   readonly #clock: RedisClock;
   /** Updates under way by name, in order. */
   readonly #queues = new Map<string, Update[]>();
@@ -64,12 +64,12 @@ export class RedisStore implements SharedStore {
 
   /**
    * @param elapsedMs a monotonic clock, in milliseconds.
-   * @param onUpdate gets the duration of each command.
+   * @param events gets the duration of each command.
    */
-  constructor(redis: RedisConnection, elapsedMs: () => number, onUpdate: Events['storeUpdate']) {
+  constructor(redis: RedisConnection, elapsedMs: () => number, events: Events | undefined) {
     this.#redis = redis;
     this.#elapsedMs = elapsedMs;
-    this.#onUpdate = onUpdate;
+    this.#events = events;
     this.#clock = new RedisClock(elapsedMs);
   }
 
@@ -180,7 +180,7 @@ export class RedisStore implements SharedStore {
       this.#setClock(name, Number(redisMs), sentAtMs);
       return { isWon, found };
     } finally {
-      this.#onUpdate({ result, tookMs: this.#elapsedMs() - sentAtMs });
+      this.#events?.storeUpdate({ result, tookMs: this.#elapsedMs() - sentAtMs });
     }
   }
 

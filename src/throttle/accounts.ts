@@ -1,8 +1,23 @@
+import type { Log } from '../log.ts';
+import type { NameOf } from '../store/names.ts';
+import type { Replicas } from '../store/replicas.ts';
+import type { Store } from '../store/store.ts';
+import type { AccountRules } from './account/limits.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { Permit } from './account/format.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Wait } from './account/wait.ts';
+
+/** What the accounts are made of. */
+export interface AccountsOptions {
+  readonly store: Store;
+  readonly rules: AccountRules;
+  readonly nameOf: NameOf;
+  readonly log: Log;
+  /** The processes that share the store; undefined where this is the only one. */
+  readonly replicas: Replicas | undefined;
+}
 
 /** The accounts of all keys: `MemoryAccounts` for one process, `DurableAccounts` in a file or in Redis. */
 export interface Accounts {

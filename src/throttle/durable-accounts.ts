@@ -1,4 +1,3 @@
-import type { Replicas } from '../store/replicas.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { take } from './account/account.ts';
 import type { Taken } from './account/account.ts';
@@ -8,17 +7,11 @@ import { QuotaState, isPaused, isProbing, quotaOfUnused } from './account/quota-
 import { waitOf } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
 import { passTime } from './account/windows.ts';
-import type { Accounts } from './accounts.ts';
+import type { Accounts, AccountsOptions } from './accounts.ts';
 import { OfflineAccounts } from './offline-accounts.ts';
 import { logCorrection, settlementOf } from './settlement.ts';
 import type { AccountChange } from './settlement.ts';
 import { StoredAccounts } from './stored-accounts.ts';
-import type { StoredAccountsOptions } from './stored-accounts.ts';
-
-interface DurableAccountsOptions extends StoredAccountsOptions {
-  /** The processes that share the store; undefined where this is the only one. */
-  readonly replicas: Replicas | undefined;
-}
 
 /** Redis may be available again at any time, so petql expects no longer wait without it. */
 const SOON_MS = 1_000;
@@ -27,11 +20,11 @@ const NO_CONTACT: Wait = { waitMs: 86_400_000, window: undefined, cause: 'no-con
 
 /** The accounts of all keys in a file or in Redis, and while it is unavailable those of this process. */
 export class DurableAccounts implements Accounts {
-  readonly #options: DurableAccountsOptions;
+  readonly #options: AccountsOptions;
   readonly #stored: StoredAccounts;
   readonly #offline: OfflineAccounts;
 
-  constructor(options: DurableAccountsOptions) {
+  constructor(options: AccountsOptions) {
     this.#options = options;
     this.#stored = new StoredAccounts(options);
     this.#offline = new OfflineAccounts(this.#stored, options);

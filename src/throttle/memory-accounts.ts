@@ -1,48 +1,37 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Log } from '../log.ts';
 import { maxEntries } from '../max-entries.ts';
 import { entriesFor } from '../memory.ts';
-import type { NameOf } from '../store/names.ts';
 import { newAccount, take } from './account/account.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { Account, Permit } from './account/format.ts';
-import type { AccountRules } from './account/limits.ts';
 import { QuotaState, isPaused, isProbing, quotaOfUnused } from './account/quota-state.ts';
 import { waitOf } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
 import { passTime } from './account/windows.ts';
-import type { Accounts } from './accounts.ts';
+import type { Accounts, AccountsOptions } from './accounts.ts';
 import { logCorrection, settlementOf } from './settlement.ts';
 import { ACCOUNT_BYTES, ACCOUNT_TTL_MS } from './stored-accounts.ts';
-
-interface MemoryAccountsOptions {
-  readonly rules: AccountRules;
-  /** The clock of the accounts: milliseconds since the Unix epoch, never going back. */
-  readonly nowMs: () => number;
-  readonly nameOf: NameOf;
-  readonly log: Log;
-}
 
 const SWEEP_INTERVAL_MS = 60_000;
 
 /** The accounts of all keys of one process without a store. They end with it. */
 export class MemoryAccounts implements Accounts {
-  readonly #options: MemoryAccountsOptions;
+  readonly #options: AccountsOptions;
   /** As many as there are real keys: to evict one would exceed its plan. */
   readonly #proven = new Map<string, Account>();
   /** Clients can invent keys: these evict each other, the least recently used first. */
   readonly #unproven = new LRUCache<string, Account>(maxEntries(entriesFor('unprovenAccounts', ACCOUNT_BYTES)));
   #sweepAtMs = 0;
 
-  constructor(options: MemoryAccountsOptions) {
+  constructor(options: AccountsOptions) {
     this.#options = options;
   }
 
   take(apiKey: string, wanted: number): Taken {
     const { rules } = this.#options;
-    const nowMs = this.#options.nowMs();
+    const nowMs = this.#options.store.nowMs();
     this.#sweep(nowMs);
 
     let account = this.#find(apiKey);
@@ -53,7 +42,11 @@ export class MemoryAccounts implements Accounts {
   settle(apiKey: string, permit: Permit, end: CallEnd): undefined {
     // An evicted account is a new one: its epoch tells that it has not granted the permit.
     const account = this.#find(apiKey) ?? newAccount(randomUUID(), true);
-    const correction = settlementOf(permit, end, this.#options)(account, this.#options.nowMs(), this.#options.rules);
+    const correction = settlementOf(permit, end, this.#options)(
+      account,
+      this.#options.store.nowMs(),
+      this.#options.rules,
+    );
     if (correction) logCorrection(apiKey, correction, this.#options);
 
     if (!account.isProven) return void this.#unproven.set(apiKey, account);
@@ -65,20 +58,20 @@ export class MemoryAccounts implements Accounts {
     const { rules } = this.#options;
     const account = this.#find(apiKey);
     if (!account) return undefined;
-    const nowMs = this.#options.nowMs();
+    const nowMs = this.#options.store.nowMs();
     passTime(account, nowMs, rules);
     return new QuotaState(account, nowMs, rules);
   }
 
   async readQuotaState(apiKey: string): Promise<QuotaState> {
-    return this.quotaState(apiKey) ?? quotaOfUnused(this.#options.nowMs(), this.#options.rules);
+    return this.quotaState(apiKey) ?? quotaOfUnused(this.#options.store.nowMs(), this.#options.rules);
   }
 
   waitOf(apiKey: string, ahead: number): Wait {
     const { rules } = this.#options;
     const account = this.#find(apiKey);
     if (!account) return { waitMs: 0, window: undefined };
-    const nowMs = this.#options.nowMs();
+    const nowMs = this.#options.store.nowMs();
     passTime(account, nowMs, rules);
     return waitOf(account, ahead, nowMs, rules);
   }
@@ -88,7 +81,7 @@ export class MemoryAccounts implements Accounts {
   }
 
   isProbing(apiKey: string): boolean {
-    return isProbing(this.#find(apiKey), this.#options.nowMs());
+    return isProbing(this.#find(apiKey), this.#options.store.nowMs());
   }
 
   isViewOld(): boolean {
@@ -96,7 +89,7 @@ export class MemoryAccounts implements Accounts {
   }
 
   pausedKeys(): number {
-    const nowMs = this.#options.nowMs();
+    const nowMs = this.#options.store.nowMs();
     const accounts = [...this.#proven.values(), ...this.#unproven.values()];
     return accounts.filter((account) => isPaused(account, nowMs)).length;
   }

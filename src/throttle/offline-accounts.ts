@@ -1,24 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { entriesFor } from '../memory.ts';
-import type { Replicas } from '../store/replicas.ts';
-import type { Store } from '../store/store.ts';
 import { newAccount } from './account/account.ts';
 import type { Account } from './account/format.ts';
 import type { AccountRules } from './account/limits.ts';
 import { absorb } from './account/merge.ts';
 import { openOfflineShare } from './account/offline-share.ts';
 import type { OfflineAccount } from './account/offline-share.ts';
+import type { AccountsOptions } from './accounts.ts';
 import { ProvenFirst } from './proven-first.ts';
 import type { AccountChange } from './settlement.ts';
 import { ACCOUNT_BYTES } from './stored-accounts.ts';
 import type { StoredAccounts } from './stored-accounts.ts';
-
-interface OfflineAccountsOptions {
-  readonly store: Store;
-  readonly rules: AccountRules;
-  /** The processes that share the store; undefined if there is no other. */
-  readonly replicas: Replicas | undefined;
-}
 
 interface Offline extends OfflineAccount {
   /** Settlements that the store has not taken, in order. */
@@ -33,7 +25,7 @@ interface Offline extends OfflineAccount {
  * afterwards.
  */
 export class OfflineAccounts {
-  readonly #options: OfflineAccountsOptions;
+  readonly #options: AccountsOptions;
   readonly #stored: StoredAccounts;
   readonly #accounts = new ProvenFirst<Offline>({
     maxProven: entriesFor('offlineAccounts', ACCOUNT_BYTES),
@@ -41,7 +33,7 @@ export class OfflineAccounts {
     isProven: (_apiKey, { account }) => account.isProven,
   });
 
-  constructor(stored: StoredAccounts, options: OfflineAccountsOptions) {
+  constructor(stored: StoredAccounts, options: AccountsOptions) {
     this.#options = options;
     this.#stored = stored;
   }

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Log } from '../log.ts';
 import { entriesFor } from '../memory.ts';
-import type { NameOf } from '../store/names.ts';
 import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';
-import type { Changed, Store } from '../store/store.ts';
+import type { Changed } from '../store/store.ts';
 import { UnprovenDocuments } from '../store/unproven-documents.ts';
 import { newAccount } from './account/account.ts';
 import { isWorthKeeping } from './account/call-end.ts';
@@ -14,15 +12,9 @@ import type { Account } from './account/format.ts';
 import type { AccountRules } from './account/limits.ts';
 import { restore } from './account/merge.ts';
 import { passTime } from './account/windows.ts';
+import type { AccountsOptions } from './accounts.ts';
 import { ProvenFirst } from './proven-first.ts';
 import type { AccountChange } from './settlement.ts';
-
-export interface StoredAccountsOptions {
-  readonly store: Store;
-  readonly nameOf: NameOf;
-  readonly rules: AccountRules;
-  readonly log: Log;
-}
 
 /** An account as this process saw it last. */
 interface SeenAccount {
@@ -47,7 +39,7 @@ const OLD_VIEW_MS = 1_000;
  * saw it last: to read the quota without the store, and to restore what Redis has lost.
  */
 export class StoredAccounts {
-  readonly #options: StoredAccountsOptions;
+  readonly #options: AccountsOptions;
   readonly #parse: ReadDocument<Account>;
   readonly #seen = new ProvenFirst<SeenAccount>({
     maxProven: entriesFor('accounts', ACCOUNT_BYTES),
@@ -56,7 +48,7 @@ export class StoredAccounts {
   });
   readonly #unproven = new UnprovenDocuments();
 
-  constructor(options: StoredAccountsOptions) {
+  constructor(options: AccountsOptions) {
     this.#options = options;
     this.#parse = createDocumentReader('account', ACCOUNT, options.store, options.log);
   }
