@@ -65,3 +65,11 @@ export class SettingError extends TypeError {
 }
 
 export const MAY_BE_BANNED = 'The pet API rejected this API key after 429s, so it may be banned for a while';
+
+/** Returns what an error says of another attempt. */
+export function retryIn(
+  retryAfterMs: number,
+  nowMs: number,
+): { readonly retryAfterMs: number; readonly retryAt: string } {
+  return { retryAfterMs, retryAt: new Date(nowMs + retryAfterMs).toISOString() };
+}

@@ -1,3 +1,9 @@
+export const MINUTE_MS = 60_000;
+export const DAY_MS = 86_400_000;
+
+/** A window of a plan, as clients see it. Accounts call theirs `minute` and `day`, as stored documents do. */
+export type PlanWindow = 'DAY' | 'MINUTE';
+
 /** How many calls a plan allows in each window. */
 export interface Plan {
   readonly perMinute: number;

@@ -1,6 +1,6 @@
+import { MINUTE_MS } from '../plan.ts';
 import type { Clock } from '../clock.ts';
 
-const MINUTE_MS = 60_000;
 const MINUTES = 60;
 const NOTHING = { callsMade: 0, callsSaved: 0, refused: 0 };
 

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { PetqlError } from '../errors.ts';
 import { entriesFor } from '../memory.ts';
+import { DAY_MS } from '../plan.ts';
 import { ProvenFirst } from '../throttle/proven-first.ts';
 import { Caller } from './caller.ts';
 import type { CallerView, SharedParts } from './caller.ts';
@@ -8,7 +9,7 @@ import type { CallerView, SharedParts } from './caller.ts';
 /** Wins over a smaller `idleMs`. */
 const MIN_IDLE_MS = 900_000;
 /** A caller that is evicted forgets the calls of its visitors, which count so long, and who used the quota today. */
-const USED_IDLE_MS = 86_400_000;
+const USED_IDLE_MS = DAY_MS;
 /** A caller that has called, without its snapshots: 12 KB, and half as much for what it has under way. */
 const CALLER_BYTES = 18_000;
 const PURGE_EVERY_MS = 60_000;

@@ -1,4 +1,5 @@
 import { entriesFor } from '../memory.ts';
+import { DAY_MS } from '../plan.ts';
 
 /** What the operations of one name, or of one client, have used. */
 export interface Consumer {
@@ -56,7 +57,6 @@ const MAX_NAME_LENGTH = 100;
 const ROW_BYTES = 250;
 const STEP_MS = 600_000;
 const STEPS_OF_AN_HOUR = 6;
-const DAY_MS = 86_400_000;
 
 /** How many names all callers of a gateway may keep together: clients make them up. */
 export class ConsumerRows {

@@ -1,3 +1,4 @@
+import type { PlanWindow } from '../plan.ts';
 import type { CallerView } from './caller.ts';
 import type { Consumers } from './consumers.ts';
 
@@ -21,7 +22,7 @@ export interface KeyReport {
 }
 
 interface WindowReport {
-  readonly window: 'DAY' | 'MINUTE';
+  readonly window: PlanWindow;
   readonly limit: number;
   readonly used: number;
   readonly remaining: number;

@@ -1,3 +1,4 @@
+import type { PlanWindow } from '../plan.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
 import type { ShownQuota } from '../throttle/visitor-calls.ts';
 
@@ -17,7 +18,7 @@ export interface QuotaView {
 }
 
 export interface QuotaWindow {
-  readonly window: 'DAY' | 'MINUTE';
+  readonly window: PlanWindow;
   readonly limit: number;
   readonly used: number;
   readonly remaining: number;

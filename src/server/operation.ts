@@ -1,6 +1,7 @@
 import type { FormattedExecutionResult, GraphQLFormattedError } from 'graphql';
 import type { Usage } from '../caller/usage.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { PlanWindow } from '../plan.ts';
 
 /**
  * Runs an operation in this process, under the rules of operations over HTTP.
@@ -26,7 +27,7 @@ export interface OperationError extends GraphQLFormattedError {
     /** The same as an ISO 8601 time. */
     readonly retryAt?: string;
     /** The window of the quota that causes the wait. */
-    readonly window?: 'DAY' | 'MINUTE';
+    readonly window?: PlanWindow;
     /** The argument that is wrong, such as `input.name`. */
     readonly argument?: string;
     /** The response of the pet API, as far as there was one. */
@@ -57,7 +58,7 @@ export interface DryRun {
   readonly fitsAt: string;
   readonly waitMs: number;
   /** The window that makes them wait longest. */
-  readonly window: 'DAY' | 'MINUTE' | undefined;
+  readonly window: PlanWindow | undefined;
 }
 
 /** An operation to run in this process. Null stands for an option that is not given, except for the API key. */

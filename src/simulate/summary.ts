@@ -1,5 +1,5 @@
 import { figure } from '../figure.ts';
-import { planName } from '../plan.ts';
+import { DAY_MS, planName } from '../plan.ts';
 import type { Plan } from '../plan.ts';
 import { percentile } from './percentile.ts';
 import type { Day } from './day.ts';
@@ -37,7 +37,7 @@ export function summaryOf({ plan, ages, callsAtMs, refusedCalls }: Day): Summary
 
 /** The simulation begins at midnight. */
 function mostCallsOfADay(callsAtMs: readonly number[]): number {
-  const days = Map.groupBy(callsAtMs, (atMs) => Math.floor(atMs / 86_400_000));
+  const days = Map.groupBy(callsAtMs, (atMs) => Math.floor(atMs / DAY_MS));
   return Math.max(0, ...Array.from(days.values(), (calls) => calls.length));
 }
 

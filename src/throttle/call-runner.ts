@@ -1,4 +1,4 @@
-import { waitAtMost } from '../time-limit.ts';
+import { MOMENT_MS, SOON_MS, waitAtMost } from '../time-limit.ts';
 import { callEndOf } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { Permit } from './account/format.ts';
@@ -22,14 +22,9 @@ interface Line {
 
 /** Calls in flight at a time. */
 const MAX_CONCURRENT = 50;
-/** Max wait of a response for its settlement. */
-const MAX_STORE_WAIT_MS = 100;
 /** While another replica's probe is in flight, petql reads the account again after this, then after twice this, and so on. */
 const MIN_POLL_MS = 20;
 const MAX_POLL_MS = 200;
-const AFTER_FAILURE_MS = 1_000;
-/** petql reads the account again after this: Redis may be available again, or another replica may have freed permits. */
-const MAX_WAIT_MS = 1_000;
 
 /** The permits of one key, from their grant by the account to their settlement, and the calls that are made with them. */
 export class CallRunner {
@@ -122,7 +117,7 @@ export class CallRunner {
       this.#waitUntilMs = taken.wait ? clock.elapsed() + this.#boundedMs(taken.wait.waitMs) : 0;
       this.#receive(taken.permits);
     } catch (error) {
-      this.#waitUntilMs = clock.elapsed() + AFTER_FAILURE_MS;
+      this.#waitUntilMs = clock.elapsed() + SOON_MS;
       this.#line.fail(error);
     }
     this.#isTaking = false;
@@ -130,7 +125,8 @@ export class CallRunner {
   }
 
   #boundedMs(waitMs: number): number {
-    const maxMs = this.#polls === 0 ? MAX_WAIT_MS : Math.min(MIN_POLL_MS * 2 ** (this.#polls - 1), MAX_POLL_MS);
+    // Redis may be available again, or another replica may have freed permits.
+    const maxMs = this.#polls === 0 ? SOON_MS : Math.min(MIN_POLL_MS * 2 ** (this.#polls - 1), MAX_POLL_MS);
     return Math.max(1, Math.min(waitMs, maxMs));
   }
 
@@ -177,7 +173,7 @@ export class CallRunner {
       if (record.end(answer, retryBudget)) this.#line.forget();
       // The client's next operation is counted after this call.
       const settling = this.#settle(permit, end);
-      if (settling) await waitAtMost(settling, MAX_STORE_WAIT_MS);
+      if (settling) await waitAtMost(settling, MOMENT_MS);
       call.receive(answer);
     } catch (error) {
       void this.#settle(permit, { kind: 'lost' });

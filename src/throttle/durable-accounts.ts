@@ -1,4 +1,6 @@
+import { DAY_MS } from '../plan.ts';
 import { StoreUnavailableError } from '../store/store.ts';
+import { SOON_MS } from '../time-limit.ts';
 import { take } from './account/account.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
@@ -13,10 +15,8 @@ import { logCorrection, settlementOf } from './settlement.ts';
 import type { AccountChange } from './settlement.ts';
 import { StoredAccounts } from './stored-accounts.ts';
 
-/** Redis may be available again at any time, so petql expects no longer wait without it. */
-const SOON_MS = 1_000;
 /** Longer than any request may wait. */
-const NO_CONTACT: Wait = { waitMs: 86_400_000, window: undefined, cause: 'no-contact' };
+const NO_CONTACT: Wait = { waitMs: DAY_MS, window: undefined, cause: 'no-contact' };
 
 /** The accounts of all keys in a file or in Redis, and while it is unavailable those of this process. */
 export class DurableAccounts implements Accounts {

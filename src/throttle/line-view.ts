@@ -1,4 +1,5 @@
 import type { QuotaState } from './account/quota-state.ts';
+import { longerWait } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
 import type { View } from './admission.ts';
 import type { KeyQuota } from './key-quota.ts';
@@ -66,7 +67,7 @@ export class LineView implements View {
     if (!state) return { waitMs: 0, window: undefined };
     const minuteMs = state.countedWaitMs('minute', Math.floor(state.minute.limit * MINUTE_RESERVE) + ahead);
     const dayMs = state.countedWaitMs('day', Math.floor(state.day.limit * DAY_RESERVE) + ahead);
-    return dayMs > minuteMs ? { waitMs: dayMs, window: 'DAY' } : { waitMs: minuteMs, window: 'MINUTE' };
+    return longerWait({ minuteMs, dayMs });
   }
 
   hasShare(visitor: Visitor, own: number, ahead: number): boolean {

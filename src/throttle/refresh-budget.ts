@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts';
-import { PLANS } from '../plan.ts';
+import { DAY_MS, PLANS } from '../plan.ts';
 import type { QuotaState } from './account/quota-state.ts';
 
-const DAY_MS = 86_400_000;
 /**
  * Shares of the day's quota, tuned by the simulated day (test/simulate): what may be used at once, and what is refilled over
  * the day. Together they leave some for writes and first reads.

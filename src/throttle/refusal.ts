@@ -1,4 +1,6 @@
-import { MAY_BE_BANNED, PetqlError } from '../errors.ts';
+import { MAY_BE_BANNED, PetqlError, retryIn } from '../errors.ts';
+import type { PlanWindow } from '../plan.ts';
+import { SOON_MS } from '../time-limit.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Wait } from './account/wait.ts';
 
@@ -10,16 +12,13 @@ export interface Refusal {
    * many wait; `late`: the deadline passed, and not for the plan.
    */
   readonly reason: 'aborted' | 'background' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping' | 'visitor-share';
-  readonly window: 'DAY' | 'MINUTE';
+  readonly window: PlanWindow;
   /** Returns the client's error, which says when to retry. A request with no-cache has one more way out. */
   readonly error: (hasNoCache?: boolean) => PetqlError;
 }
 
 /** Why a call is refused: of `plan`, `createRefusal` makes `banned` where the key may be. */
 export type GivenReason = Exclude<Refusal['reason'], 'banned'>;
-
-/** Redis may be available again at any time. */
-const SOON_MS = 1_000;
 
 const WHY_REFUSED = {
   background: 'Background operations leave half of each minute and a fifth of the day to others',
@@ -56,17 +55,19 @@ export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refus
     // Built on demand, since most refusals end in cached data.
     error(hasNoCache = false) {
       const retryAfterMs = cause === 'no-contact' ? SOON_MS : Math.ceil(refused.retryAfterMs);
-      const retryAt = new Date(nowMs + retryAfterMs).toISOString();
-      const details = { retryAfterMs, retryAt, window };
+      const again = retryIn(retryAfterMs, nowMs);
 
       const isBesideProbe = reason === 'late' && quotaState?.isProbing === true;
       const isByQuota = reason === 'plan' || isBesideProbe;
       const why = isByQuota ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
-      const retry = retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${retryAt}`;
+      const retry =
+        retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${again.retryAt}`;
       const isQuota = reason === 'plan' || reason === 'visitor-share';
       const orElse = isQuota && hasNoCache ? ', or drop no-cache to allow cached data' : '';
 
-      return new PetqlError(mayBeBanned ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}${orElse}.`, { details });
+      return new PetqlError(mayBeBanned ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}${orElse}.`, {
+        details: { ...again, window },
+      });
     },
   };
 }

@@ -15,6 +15,7 @@ import {
   usedLately,
 } from './account/visitor-share.ts';
 import type { VisitorCalls as Calls } from './account/visitor-share.ts';
+import { longerWait } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
 import { WINDOW_NAMES } from './account/windows.ts';
 
@@ -86,9 +87,10 @@ export class VisitorCalls {
   /** Returns the minimum time until the visitor may pay for one more call. */
   waitOf(visitor: Visitor, state: QuotaState | undefined, standing: Standing): Wait {
     if (visitor === undefined || !state) return { waitMs: 0, window: 'MINUTE' };
-    const minute = this.#waitMs(visitor, 'minute', state, standing);
-    const day = this.#waitMs(visitor, 'day', state, standing);
-    return day > minute ? { waitMs: day, window: 'DAY' } : { waitMs: minute, window: 'MINUTE' };
+    return longerWait({
+      minuteMs: this.#waitMs(visitor, 'minute', state, standing),
+      dayMs: this.#waitMs(visitor, 'day', state, standing),
+    });
   }
 
   /** Returns the quota as the visitor may see it: its share, and not the plan. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { PetqlError } from '../errors.ts';
+import { PetqlError, retryIn } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { NewPet } from '../pets/pet.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
@@ -157,9 +157,8 @@ export class Idempotency {
   }
 
   #retryableError(code: ErrorCode, why: string): PetqlError {
-    const retryAt = new Date(this.#parts.clock.now() + RETRY_AFTER_MS).toISOString();
     return new PetqlError(code, `${why} Retry with the same idempotencyKey.`, {
-      details: { retryAfterMs: RETRY_AFTER_MS, retryAt },
+      details: retryIn(RETRY_AFTER_MS, this.#parts.clock.now()),
     });
   }
 }

@@ -1,3 +1,5 @@
+import { DAY_MS } from '../../plan.ts';
+
 /** The numbers of a response as the upstream sent them; undefined for a header that is missing or malformed. */
 export interface RateLimitNumbers {
   readonly limit: number | undefined;
@@ -11,7 +13,6 @@ export interface RateLimitNumbers {
 
 export type HeaderLimits = NonNullable<ReturnType<typeof headerLimits>>;
 
-const DAY_MS = 86_400_000;
 /** A reset above the first is a timestamp in seconds, above the second in milliseconds; a smaller one is seconds from now. */
 const MIN_TIMESTAMP_S = 1_000_000_000;
 const MIN_TIMESTAMP_MS = 100_000_000_000;

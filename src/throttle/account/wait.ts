@@ -1,3 +1,4 @@
+import type { PlanWindow } from '../../plan.ts';
 import type { Moment } from './account.ts';
 import type { Account, WindowName } from './format.ts';
 import { knownWindows } from './limits.ts';
@@ -8,7 +9,7 @@ import { WINDOWS, freeBySlotInMs, hasReset, expectedLeftOf, resetInMs } from './
 export interface Wait {
   readonly waitMs: number;
   /** The window that causes the longest wait. */
-  readonly window: 'DAY' | 'MINUTE' | undefined;
+  readonly window: PlanWindow | undefined;
   /** Why the call waits for Redis: only its offline share counts meanwhile, or Redis was not reached since the start. */
   readonly cause?: 'no-contact' | 'offline-share' | undefined;
 }
@@ -18,6 +19,11 @@ const LAP_MS = {
   minute: WINDOWS.minute.lengthMs + WINDOWS.minute.slotMs + 1_500,
   day: WINDOWS.day.lengthMs + WINDOWS.day.slotMs,
 };
+
+/** Returns the wait for both windows. */
+export function longerWait({ minuteMs, dayMs }: { readonly minuteMs: number; readonly dayMs: number }): Wait {
+  return dayMs > minuteMs ? { waitMs: dayMs, window: 'DAY' } : { waitMs: minuteMs, window: 'MINUTE' };
+}
 
 /** Returns the minimum wait of a call with `ahead` others before it; calls of a limit that is not known yet wait for nothing. */
 export function waitOf(account: Account, ahead: number, nowMs: number, rules: AccountRules): Wait {

@@ -1,17 +1,18 @@
+import { DAY_MS, MINUTE_MS } from '../../plan.ts';
 import { grantableOf, isOnTheHour, limitsOf } from './limits.ts';
 import type { AccountRules, Limits } from './limits.ts';
 import type { Account, WindowCount, WindowName } from './format.ts';
 
 /** Slots are so short that little of a window is wasted, and so few that an account stays small. */
 export const WINDOWS = {
-  minute: { lengthMs: 60_000, slotMs: 1_000 },
-  day: { lengthMs: 86_400_000, slotMs: 600_000 },
+  minute: { lengthMs: MINUTE_MS, slotMs: 1_000 },
+  day: { lengthMs: DAY_MS, slotMs: 600_000 },
 } as const;
 export const WINDOW_NAMES = ['minute', 'day'] as const;
 
 /** The upstream may count a call this much later than its response says. */
 const GUARD_MS = 500;
-export const MAX_PAUSE_MS = 86_400_000;
+export const MAX_PAUSE_MS = DAY_MS;
 /** The pause after a probe that failed or got no response says less than a 429, so it is shorter. */
 export const MAX_PROBE_PAUSE_MS = 120_000;
 const SUCCESSES_FOR_MS = 43_200_000;
