@@ -6,7 +6,6 @@ import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
 import { startSlowBody } from '../support/slow-body.ts';
 import type { SlowBody } from '../support/slow-body.ts';
-import { until } from '../support/until.ts';
 
 /** Room for large bodies of 16 MB together. */
 const SMALL_HEAP = ['--max-old-space-size=120', '--max-semi-space-size=4'];
@@ -46,7 +45,7 @@ async function start(count: number, part: Buffer | string, length?: number): Pro
 
 async function leave(): Promise<void> {
   for (const body of slow.splice(0)) body.destroy();
-  await until(async () => (await ask(LARGE)).status === 200);
+  await expect.poll(async () => (await ask(LARGE)).status).toBe(200);
 }
 
 test('bodies that are never sent to their end take a bound of memory together, and others are answered', async () => {
@@ -55,7 +54,7 @@ test('bodies that are never sent to their end take a bound of memory together, a
   await start(MANY, PART, LENGTH);
 
   const isRefused = ({ response }: SlowBody) => /^HTTP\/1\.1 503 .*"RATE_LIMITED"/s.test(response);
-  await until(() => slow.filter(isRefused).length > MANY / 2);
+  await expect.poll(() => slow.filter(isRefused).length).toBeGreaterThan(MANY / 2);
   const refused = slow.find(isRefused);
   expect(refused?.response).toMatch(/^retry-after: 1\r$/im);
   expect(refused?.response).toMatch(/^connection: close\r$/im);
@@ -69,14 +68,16 @@ test('bodies that are never sent to their end take a bound of memory together, a
 
 test('a body in chunks of a byte counts as what it takes', async () => {
   await start(20, '1\r\nx\r\n'.repeat(60_000));
-  await until(() => slow.some(({ response }) => response.startsWith('HTTP/1.1 503')));
+  await expect
+    .poll(() => slow.map(({ response }) => response))
+    .toContainEqual(expect.stringMatching(/^HTTP\/1\.1 503/));
   expect(await ask(NAMED)).toMatchObject({ status: 200 });
   await leave();
 });
 
 test('a client whose body was refused can send the rest of it', async () => {
   await start(400, PART, LENGTH);
-  await until(() => slow.some(({ response }) => response !== ''));
+  await expect.poll(() => slow.some(({ response }) => response !== '')).toBe(true);
   const refused = slow.find(({ response }) => response !== '');
   const early = await Promise.race([refused?.closed, setTimeout(100, 'open')]);
   expect(early).toBe('open');
