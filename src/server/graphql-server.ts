@@ -8,7 +8,7 @@ import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts'
 import { createPages } from './http/pages.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
-import { momentaryHeaders, withCommonHeaders } from './http/response-headers.ts';
+import { responseHeaders } from './http/response-headers.ts';
 import type { RequestState } from './request-state.ts';
 import { createRequestReader } from './request-reader.ts';
 import { RefusalLog } from './refusal-log.ts';
@@ -56,7 +56,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
       if (!context.repeat(cached.reads)) return undefined;
       const { headers, data, operation } = cached;
       const { usage } = context;
-      const state = { ...telemetry.begin(request), context, operation, usage };
+      const state = Object.assign(telemetry.begin(request), { context, operation, usage });
       context.recordSavings();
       telemetry.end(state);
       const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(usage)}}}`;
@@ -91,9 +91,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   }
 
   function finish(state: Partial<RequestState> & { readonly id: string }, response: HttpResponse): HttpResponse {
-    const momentary = momentaryHeaders(state, settings.clock);
-    const headers = withCommonHeaders({ ...response.headers, ...momentary }, settings.corsOrigins);
-    return { ...response, headers: { ...headers, 'x-request-id': state.id } };
+    return { ...response, headers: responseHeaders(response.headers, state, settings) };
   }
 
   /** Something failed outside an operation, such as a file that could not be loaded. */

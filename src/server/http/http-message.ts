@@ -37,8 +37,8 @@ export interface InProcessOptions {
 
 export interface HttpResponse {
   readonly status: number;
-  /** By lower-case name. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** By lower-case name; of this response alone. */
+  readonly headers: Record<string, string>;
   readonly body: Buffer | string;
 }
 

@@ -108,8 +108,8 @@ function write(incoming: IncomingMessage, outgoing: ServerResponse, { status, he
   if (outgoing.headersSent) return void outgoing.end();
   const bytes = Buffer.byteLength(body);
   // A 204 has no Content-Length (RFC 9110, section 8.6).
-  if (status === 204) outgoing.writeHead(status, headers);
-  else outgoing.writeHead(status, { ...headers, 'content-length': bytes });
+  if (status !== 204) headers['content-length'] = String(bytes);
+  outgoing.writeHead(status, headers);
   // ASCII needs no encoding.
   const encoding = bytes === body.length ? 'latin1' : 'utf8';
   if (incoming.readableEnded) return void outgoing.end(body, encoding);

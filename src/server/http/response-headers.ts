@@ -2,7 +2,7 @@ import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../../clock.ts';
 import type { RequestState } from '../request-state.ts';
 import { hasNothing } from '../plugins/results.ts';
-import { quotaHeaders } from './quota-headers.ts';
+import { addQuota } from './quota-headers.ts';
 
 /** On every response that does not say otherwise: no browser guesses a type, runs or frames it. */
 export const SECURITY_HEADERS = {
@@ -13,13 +13,47 @@ export const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-/**
- * Adds the headers that every response has. A response with an age may be stored by its client, and must be revalidated.
- *
- * @param corsOrigins whose pages may send requests. Caches keep the responses for them apart.
- */
-export function withCommonHeaders(given: Readonly<Record<string, string>>, corsOrigins: readonly string[]) {
-  const headers: Record<string, string> = { ...SECURITY_HEADERS, ...given };
+/** What the headers of a response depend on beside its own. */
+interface HeaderSources extends Partial<RequestState> {
+  readonly id: string;
+}
+
+interface HeaderSettings {
+  readonly clock: Pick<Clock, 'now'>;
+  /** Whose pages may send requests. Caches keep the responses for them apart. */
+  readonly corsOrigins: readonly string[];
+}
+
+/** Returns the headers of a response: its own, those of this moment, and those that every response has. */
+export function responseHeaders(
+  own: Readonly<Record<string, string>>,
+  sources: HeaderSources,
+  { clock, corsOrigins }: HeaderSettings,
+): Record<string, string> {
+  // One object, which each step adds to: a hit spends much of its time on headers.
+  const headers: Record<string, string> = { ...SECURITY_HEADERS, ...own };
+  addMomentary(headers, sources, clock);
+  addCaching(headers, corsOrigins);
+  headers['x-request-id'] = sources.id;
+  return headers;
+}
+
+/** Adds what the headers say about the quota and the result; nothing where no operation ran. */
+function addMomentary(
+  headers: Record<string, string>,
+  { context, usage, result = {} }: Partial<RequestState>,
+  clock: HeaderSettings['clock'],
+): void {
+  if (!usage) return;
+  addQuota(headers, context?.latestQuota, clock.now());
+  const retryAfterMs = maxRetryAfterMs(result);
+  if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(retryAfterMs / 1000));
+  // Whole seconds (RFC 9111, section 5.1).
+  if (usage.oldestAgeMs !== undefined) headers['age'] = String(Math.floor(usage.oldestAgeMs / 1000));
+}
+
+/** A response with an age may be stored by its client, and must be revalidated. */
+function addCaching(headers: Record<string, string>, corsOrigins: readonly string[]): void {
   const vary = headers['vary'] === undefined ? [] : [headers['vary']];
   if (headers['cache-control'] === undefined) {
     headers['cache-control'] = headers['age'] === undefined ? 'private, no-store' : 'private, no-cache';
@@ -30,21 +64,6 @@ export function withCommonHeaders(given: Readonly<Record<string, string>>, corsO
   // Yoga repeats the origin.
   if (any && headers['access-control-allow-origin'] !== undefined) headers['access-control-allow-origin'] = '*';
   if (vary.length > 0) headers['vary'] = vary.join(', ');
-  return headers;
-}
-
-/** Returns what the headers say about the quota and the result; nothing where no operation ran. */
-export function momentaryHeaders(
-  { context, usage, result = {} }: Partial<RequestState>,
-  clock: Pick<Clock, 'now'>,
-): Record<string, string> {
-  if (!usage) return {};
-  const headers = quotaHeaders(context?.latestQuota, clock.now());
-  const retryAfterMs = maxRetryAfterMs(result);
-  if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(retryAfterMs / 1000));
-  // Whole seconds (RFC 9111, section 5.1).
-  if (usage.oldestAgeMs !== undefined) headers['age'] = String(Math.floor(usage.oldestAgeMs / 1000));
-  return headers;
 }
 
 /** Undefined unless all that the client gets are errors that say when to retry. */
