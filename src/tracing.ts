@@ -97,7 +97,14 @@ export function createSpans(isRecording = true): Spans {
       const active = context.active();
       const parent = trace.getSpan(active) ? active : (request ?? active);
       const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER }, parent);
-      return { trace: trace.setSpan(parent, span), end: (operation) => endOperation(span, operation) };
+      let inTrace: TraceContext | undefined;
+      return {
+        // Made on first use: an operation that the cache answers needs none.
+        get trace() {
+          return (inTrace ??= trace.setSpan(parent, span));
+        },
+        end: (operation) => endOperation(span, operation),
+      };
     },
 
     waited({ kind, waitedMs, refused }, parent) {

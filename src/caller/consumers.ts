@@ -87,15 +87,15 @@ export class ConsumerCounts {
   }
 
   /** @param nowMs by the wall clock. */
-  record({ operation, client, ...count }: OperationUse, nowMs: number): void {
+  record(use: OperationUse, nowMs: number): void {
     this.#expire(nowMs);
     const step = Math.floor(nowMs / STEP_MS);
     if (this.#steps.at(-1)?.number !== step) this.#steps.push(newPeriod(step));
     this.#day ??= newPeriod(Math.floor(nowMs / DAY_MS));
 
     for (const { operations, clients } of [this.#steps.at(-1) as Period, this.#day]) {
-      this.#add(operations, operation, count);
-      this.#add(clients, client, count);
+      this.#add(operations, use.operation, use);
+      this.#add(clients, use.client, use);
     }
   }
 

@@ -36,15 +36,15 @@ export function quotaViewOf(
   nowMs: number,
 ): QuotaView {
   const { minute, day, pausedForMs } = quotaState;
+  const windows: QuotaWindow[] = [];
+  if (minute.isKnown) windows.push(windowOf('MINUTE', minute, nowMs));
+  if (day.isKnown) windows.push(windowOf('DAY', day, nowMs));
   return {
     // Computed when it is read: the headers do not show it.
     get plan() {
       return quotaState.plan;
     },
-    windows: [
-      ...(minute.isKnown ? [windowOf('MINUTE', minute, nowMs)] : []),
-      ...(day.isKnown ? [windowOf('DAY', day, nowMs)] : []),
-    ],
+    windows,
     get queued() {
       return line?.length ?? 0;
     },
@@ -60,7 +60,8 @@ function windowOf(window: QuotaWindow['window'], quotaState: QuotaState['day'], 
 
 /** Returns the window with the fewest calls left. */
 export function tightestWindow({ windows }: QuotaView): QuotaWindow | undefined {
-  return windows.toSorted((one, other) => one.remaining - other.remaining)[0];
+  const [first, second] = windows;
+  return first && second && second.remaining < first.remaining ? second : first;
 }
 
 function shown(calls: number): number {
