@@ -68,13 +68,14 @@ export class PetReads {
   }
 
   /**
-   * Raises the generation of the cache, since a write may have changed the store. Settles once the other replicas can see that.
+   * Raises the generation of the cache, since a write may have changed the store. The promise settles once the other
+   * replicas can see that.
    *
    * @param isShared whether they hear of it: the announcement is stored, and none has lists of a made-up key.
    */
-  async invalidate(isShared = true): Promise<void> {
+  invalidate(isShared = true): Promise<void> | undefined {
     this.#cache.invalidate();
-    if (isShared) await this.#lists?.announce();
+    return isShared ? this.#lists?.announce() : undefined;
   }
 
   /** Frees what the caller holds, after its eviction. */

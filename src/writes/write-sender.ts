@@ -124,7 +124,7 @@ export class WriteSender {
 
     const announced = this.#reads.invalidate(outcome.kind === 'ok' || quota.isProven);
     if (outcome.kind === 'ok') cache.store(write.snapshotOf(outcome.value, sentAtMs));
-    await waitAtMost(announced, ANNOUNCING_MS);
+    if (announced) await waitAtMost(announced, ANNOUNCING_MS);
     return answer;
   }
 }

@@ -7,7 +7,7 @@ type MediaType = (typeof MEDIA_TYPES)[number];
  * (RFC 9110, section 12.5.1). Undefined where neither is accepted.
  */
 export function acceptedType(accept: string | undefined): MediaType | undefined {
-  if (!accept || accept === '*/*') return MEDIA_TYPES[0];
+  if (!accept || accept === '*/*' || accept === MEDIA_TYPES[0]) return MEDIA_TYPES[0];
   const ranges = accept.split(',').map(readRange);
   const accepted = MEDIA_TYPES.flatMap((type) => {
     // The most specific range decides, wherever it stands.
