@@ -64,8 +64,8 @@ describe('compose.yaml', () => {
   });
 });
 
-test('README and the manifests say the same number of API keys for 512 MB', () => {
-  const texts = ['../../README.md', 'compose.yaml', 'kubernetes.yaml'].map(textOf);
+test('the page on deploying and the manifests say the same number of API keys for 512 MB', () => {
+  const texts = ['../../src/program/README.md', 'compose.yaml', 'kubernetes.yaml'].map(textOf);
   const keys = texts.map((text) => /caches of some ([\d,]+) API keys/.exec(text)?.[1]);
   expect(new Set(keys)).toEqual(new Set(['3,000']));
 });

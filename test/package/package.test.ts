@@ -62,6 +62,7 @@ describe('the package', () => {
       'src/README.md',
       'src/TOUR.md',
       'src/TROUBLESHOOTING.md',
+      'src/operation.svg',
       'test/README.md',
       'test/container/alerts.yaml',
       'test/container/compose.yaml',
@@ -72,7 +73,7 @@ describe('the package', () => {
 
   test('holds every file that its README links to', async () => {
     const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-    const links = [...readme.matchAll(/\]\(([^)#]+)/g)].map(([, link]) => link);
+    const links = [...readme.matchAll(/(?:\]\(|src=")([^)#"]+)/g)].map(([, link]) => link);
     expect(links.length).toBeGreaterThan(5);
     for (const link of links) expect(packedFiles()).toContain(link);
   });

@@ -21,10 +21,22 @@ const readText = (path: string) => readFile(join(ROOT, path), 'utf8');
 
 const readme = await readText('README.md');
 const reference = await readText('schema/README.md');
-const blocks = [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = '', text = '']) => ({ kind, text }));
+const library = await readText('src/README.md');
+const sandboxPage = await readText('src/sandbox/README.md');
+const pages = [
+  readme,
+  reference,
+  library,
+  await readText('src/program/README.md'),
+  await readText('src/TROUBLESHOOTING.md'),
+];
+const blocks = [...(readme + reference).matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = '', text = '']) => ({
+  kind,
+  text,
+}));
 const ofKind = (kind: string) => blocks.filter((block) => block.kind === kind).map(({ text }) => text.trim());
 /** Inline code. */
-const words = [...(readme + reference).matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text);
+const words = [...pages.join('\n').matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text);
 
 let sandbox: Sandbox;
 let gateway: TestGateway;
@@ -39,6 +51,17 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
   await sandbox.close();
+});
+
+test('is short: 200 lines, and prose of 100 characters a line', () => {
+  const lines = readme.trimEnd().split('\n');
+  expect(lines.length).toBeLessThanOrEqual(200);
+  const prose = readme
+    .replaceAll(/^```.*?^```$/gms, '')
+    .split('\n')
+    .filter((line) => !/^\||^</.test(line));
+  // A link shows its text alone.
+  expect(prose.filter((line) => line.replaceAll(/\]\([^)]+\)/g, ']').length > 100)).toEqual([]);
 });
 
 describe('the blocks of code', () => {
@@ -103,13 +126,13 @@ describe('the tables', () => {
   test('name every error code', async () => {
     const codes = [...(await readText('src/errors.ts')).matchAll(/\| '([A-Z_]+)'/g)].map(([, code]) => code);
     expect(codes.length).toBeGreaterThan(10);
-    for (const code of codes) expect(readme).toMatch(new RegExp(`^\\| .*\`${code}\`.* \\| .+ \\| .+ \\|$`, 'm'));
+    for (const code of codes) expect(reference).toMatch(new RegExp(`^\\| .*\`${code}\`.* \\| .+ \\| .+ \\|$`, 'm'));
   });
 
   test('name every demo key with its limits', () => {
     const figures = (calls: number) => calls.toLocaleString('en');
     for (const [key, { perMinute, perDay }] of Object.entries(DEMO_KEYS)) {
-      expect(readme).toContain(`| \`${key}\` | ${figures(perMinute)} | ${figures(perDay)} |`);
+      expect(sandboxPage).toContain(`| \`${key}\` | ${figures(perMinute)} | ${figures(perDay)} |`);
     }
   });
 });
@@ -145,6 +168,11 @@ describe('what the text names exists:', () => {
     'CHANGELOG.md',
     '.github/CONTRIBUTING.md',
     'src/README.md',
+    'src/TROUBLESHOOTING.md',
+    'src/admin/README.md',
+    'src/program/README.md',
+    'src/sandbox/README.md',
+    'src/throttle/README.md',
     'schema/README.md',
     'test/README.md',
   ])('links of %s', async (file) => {
@@ -153,9 +181,9 @@ describe('what the text names exists:', () => {
     const broken: string[] = [];
     for (const link of links) {
       const [path = '', anchor] = link.split('#');
-      const target = join(dirname(file), path);
+      const target = path === '' ? file : join(dirname(file), path);
       const headings = anchor === undefined ? [] : (await readText(target)).matchAll(/^#+ (.+)$/gm);
-      const anchors = [undefined, ...[...headings].map(([, title = '']) => title.toLowerCase().replaceAll(' ', '-'))];
+      const anchors = [undefined, ...[...headings].map(([, title = '']) => anchorOf(title))];
       if (!existsSync(join(ROOT, target)) || !anchors.includes(anchor)) broken.push(link);
     }
     expect(broken).toEqual([]);
@@ -166,9 +194,17 @@ describe('what the text names exists:', () => {
       ([path, { dev }]) => path !== '' && !dev,
     );
     // petql itself, too
-    expect(readme).toContain(`${installed.length + 1} packages`);
+    expect(library).toContain(`${installed.length + 1} packages`);
   });
 });
+
+/** As GitHub makes it. */
+function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[^\w -]/g, '')
+    .replaceAll(' ', '-');
+}
 
 async function readHelp() {
   const { stdout } = await run(process.execPath, [join(ROOT, 'src/program/main.ts'), '--help']);

@@ -17,8 +17,9 @@ test('has a short section for each of eight questions', () => {
   for (const section of sections) expect(section.trim().split('\n').length).toBeLessThanOrEqual(25);
 });
 
-test('README links to it', () => {
-  expect(readText('README.md')).toContain('](src/TROUBLESHOOTING.md)');
+test('README links to each section', () => {
+  const links = readText('README.md').match(/^- \[.+\]\(src\/TROUBLESHOOTING\.md#/gm);
+  expect(links).toHaveLength(sections.length);
 });
 
 test('names codes, metrics and log events that the source has', () => {

@@ -36,6 +36,11 @@ export const redisIsHere = Boolean(process.env['CI']) || hasRedis();
 
 if (!redisIsHere) process.emitWarning('no redis-server is installed, so the tests with Redis are skipped');
 
+/** Whether a line of the log says that Redis was too slow, or what follows: a busy machine may keep a command for half a second. */
+export function isOfSlowRedis({ reason }: Readonly<Record<string, unknown>>): boolean {
+  return /^Command timed out|^Redis is unavailable/.test(String(reason));
+}
+
 export interface RedisServerOptions {
   /** Whether it writes down what it holds, as the README asks of it, so that it still has it after a kill. Default false. */
   readonly durable?: boolean;
