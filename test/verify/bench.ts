@@ -63,6 +63,7 @@ export const bench: Suite = {
     ...WORKLOADS.flatMap((workload) => CONNECTIONS.map((connections) => checkOfWorkload(workload, connections))),
     checkOfKeys(),
     ...WORKLOADS.filter(({ maxRatioWithRedis }) => redisIsHere && maxRatioWithRedis).map(checkOfRedis),
+    checkOfCall(),
     checkOfStart(),
   ],
 };
@@ -147,18 +148,34 @@ function checkOfRedis({ name, work, requests, isCallOnly, maxRatioWithRedis }: W
   };
 }
 
+/** Alone on its connection, a list shares its call with no other. */
+function checkOfCall(): Check {
+  return checkBesideYoga({ name: 'call', goal: 'a list of 20 with its own call, by one connection', maxRatio: 3.4 });
+}
+
 function checkOfStart(): Check {
+  const goal = 'from the start of the process to its first response';
+  return checkBesideYoga({ name: 'start', goal, maxRatio: 1.7, isCold: true });
+}
+
+interface YogaGoal extends Pick<Check, 'goal' | 'name'>, Pick<Comparison, 'isCold'> {
+  readonly maxRatio: number;
+}
+
+/** Compares lists with their own calls, by one connection. */
+function checkBesideYoga({ name, goal, maxRatio, isCold = false }: YogaGoal): Check {
   const requests = [requestOf(LIST_20)];
   return {
-    name: 'start',
-    goal: 'from the start of the process to its first response',
+    name,
+    goal,
     run({ minutes, beside = ['yoga'] }) {
       const own = { name: 'petql', start: petqlOf(ROOT, SOURCES.called), requests };
-      const pairs = beside.map((name) => {
-        const maxRatio = name === 'yoga' ? 1.7 : undefined;
-        return { own, rival: sideOf(name, 'called', requests), maxRatio };
-      });
-      return compare({ pairs, connections: 1, isCold: true }, minutes);
+      const pairs = beside.map((rival) => ({
+        own,
+        rival: sideOf(rival, 'called', requests),
+        maxRatio: rival === 'yoga' ? maxRatio : undefined,
+      }));
+      return compare({ pairs, connections: 1, isCold }, minutes);
     },
   };
 }
