@@ -45,7 +45,8 @@ const CODES: ReadonlySet<unknown> = new Set(
   IDEMPOTENCY_UNAVAILABLE LIMIT_EXCEEDED NOT_CACHED OUTCOME_PENDING OUTCOME_UNKNOWN PERSISTED_DOCUMENT_NOT_FOUND
   PERSISTED_DOCUMENT_REQUIRED RATE_LIMITED UNAUTHENTICATED`.split(/\s+/),
 );
-const STATUSES: ReadonlySet<number> = new Set([200, 204, 302, 400, 401, 403, 404, 405, 406, 413, 415, 504]);
+/** 431 is Node's, for a path and headers over 16 KiB. */
+const STATUSES: ReadonlySet<number> = new Set([200, 204, 302, 400, 401, 403, 404, 405, 406, 413, 415, 431, 504]);
 
 export async function startSubject(resources: AsyncDisposableStack): Promise<Subject> {
   const stores = STORE_SIZES.map((size) => createPetStore({ size }));
