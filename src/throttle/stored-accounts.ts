@@ -10,7 +10,7 @@ import type { CallEnd } from './account/call-end.ts';
 import { ACCOUNT } from './account/format.ts';
 import type { Account } from './account/format.ts';
 import type { AccountRules } from './account/limits.ts';
-import { restore } from './account/merge.ts';
+import { hasLost, restore } from './account/merge.ts';
 import { passTime } from './account/windows.ts';
 import type { AccountsOptions } from './accounts.ts';
 import { ProvenFirst } from './proven-first.ts';
@@ -153,9 +153,4 @@ export class StoredAccounts {
 /** Clients can make up keys: an account that is not proven lives until its pause and the lease of its last call are over. */
 function ttlOf({ isProven, pause }: Account, nowMs: number, { leaseMs }: AccountRules): number {
   return isProven ? ACCOUNT_TTL_MS : Math.max(0, pause.untilMs - nowMs) + leaseMs;
-}
-
-/** Whether the stored account is older than the seen one: Redis lost a write or all data, or another replica restored less. */
-function hasLost(found: Account, seen: Account): boolean {
-  return found.granted < seen.granted || found.epoch !== seen.epoch || found.pause.untilMs < seen.pause.untilMs;
 }

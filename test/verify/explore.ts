@@ -3,7 +3,6 @@ import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { SCENARIOS } from './explore/scenarios.ts';
 import type { Scenario } from './explore/scenarios.ts';
-import { replay, search } from './explore/search.ts';
 import type { Check, CheckOptions, Suite } from './suite.ts';
 
 /** So many states take some 4 GB and half an hour. */
@@ -28,13 +27,13 @@ export const explore: Suite = {
 
 async function exploreOne(scenario: Scenario, { print }: CheckOptions): Promise<readonly Row[]> {
   const startedMs = performance.now();
-  const { depth, isClosed, isComplete, states, transitions, violation } = search(scenario.model(), {
-    maxDepth: scenario.maxDepth.long,
-    maxStates: MAX_STATES,
-  });
+  const limits = { maxDepth: scenario.maxDepth.long, maxStates: MAX_STATES };
+  const { costs, depth, isClosed, isComplete, states, transitions, violation } = await scenario.search(limits);
   const seconds = Math.round((performance.now() - startedMs) / 1_000);
   const extent = isClosed ? 'all there are' : isComplete ? 'complete' : 'not complete';
-  const measured = `${states} states, ${transitions} transitions, ${depth} actions deep, ${extent}, ${seconds} s`;
+  const bounds = Object.entries(costs).map(([name, { max }]) => `, at most ${max} ${name}`);
+  const measured = `${states} states, ${transitions} transitions, ${depth} actions deep, ${extent}, ${seconds} s${bounds.join('')}`;
+  for (const [name, { actions, max }] of Object.entries(costs)) print(`       ${max} ${name}: ${actions.join(', ')}`);
   if (!violation) return [rowOf({ promise: scenario.about, looked: states, problems: [], measured })];
 
   const file = `${FOLDER}/${scenario.name}.json`;
@@ -51,5 +50,5 @@ export async function replayFile(file: string, print: (text: string) => void): P
   const { actions, scenario } = JSON.parse(await readFile(file, 'utf8')) as Trace;
   const found = SCENARIOS.find(({ name }) => name === scenario);
   if (!found) return [`there is no scenario ${scenario}`];
-  return replay(found.model(), actions, print);
+  return found.replay(actions, print);
 }

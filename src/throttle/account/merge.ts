@@ -17,6 +17,11 @@ export function absorb(account: Account, own: Account): void {
   account.pause.isHalfOpen = true;
 }
 
+/** Whether the stored account is older than the seen one: Redis lost a write or all data, or another replica restored less. */
+export function hasLost(found: Account, seen: Account): boolean {
+  return found.granted < seen.granted || found.epoch !== seen.epoch || found.pause.untilMs < seen.pause.untilMs;
+}
+
 /**
  * Restores an account of which Redis has lost some from the account as this replica saw it last: the larger count of each slot
  * holds. The epoch differs from the seen one afterwards, so permits that were granted before lower no count.

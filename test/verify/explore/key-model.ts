@@ -2,8 +2,7 @@ import type { AssumedPlan } from '../../../src/plan.ts';
 import { newAccount, take } from '../../../src/throttle/account/account.ts';
 import { applyEnd, callEndOf } from '../../../src/throttle/account/call-end.ts';
 import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
-import { ACCOUNT } from '../../../src/throttle/account/format.ts';
-import type { Account, Permit } from '../../../src/throttle/account/format.ts';
+import type { Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/windows.ts';
 import { createStrictPlan } from '../../support/pet-api/strict-plan.ts';
@@ -12,6 +11,7 @@ import { NO_FAULTS } from './key-state.ts';
 import type { Call, Faults, KeyOptions, KeyState } from './key-state.ts';
 import { keyOf } from './key-text.ts';
 import type { Model } from './search.ts';
+import { isValid } from './valid-account.ts';
 
 /** petql waits so long for a response. */
 const TIMEOUT_MS = 5_000;
@@ -140,10 +140,12 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
   function takeUnused(state: KeyState): string[] {
     const { permits } = take(state.account, 1, { nowMs: petqlNow(state), rules });
     state.permits.granted += permits.length;
+    const { minute, day } = state.account;
+    const totalBefore = minute.total + day.total - 2 * permits.length;
     for (const permit of permits)
       end(state, permit, { sent: false, meaning: 'other', rateLimit: undefined }, state.nowMs);
     state.permits.refunded += permits.length;
-    return [];
+    return minute.total + day.total === totalBefore ? [] : ['a permit that was not used still counts'];
   }
 
   /** A Retry-After binds the permits that are granted after it, and then one probe goes. */
@@ -332,16 +334,4 @@ function petqlNow({ behindMs, nowMs }: KeyState): number {
 
 function spend({ faults }: KeyState, fault: keyof Faults): void {
   faults[fault] -= 1;
-}
-
-/** Of the same text, so that each account is parsed once. */
-const valid = new Map<string, boolean>();
-
-function isValid(account: Account): boolean {
-  const text = JSON.stringify([account.minute.counts, account.day.counts, account.minute.total, account.day.total]);
-  const known = valid.get(text);
-  if (known !== undefined && known) return true;
-  const result = ACCOUNT.safeParse(account).success;
-  if (valid.size < 100_000) valid.set(text, result);
-  return result;
 }

@@ -28,7 +28,8 @@ export function keyOf(state: KeyState, { windows }: KeyOptions): string {
   ]);
 }
 
-function accountFrom(account: Account, nowMs: number) {
+/** Returns what an account says, with all times from now. */
+export function accountFrom(account: Account, nowMs: number) {
   const { day, isPlanKnown, isProven, lastGrantAtMs, minute, minuteGuess, pause, successes } = account;
   return [
     isProven,

@@ -1,6 +1,9 @@
 import { createKeyModel } from './key-model.ts';
-import type { KeyOptions, KeyState } from './key-state.ts';
-import type { Model } from './search.ts';
+import type { KeyOptions } from './key-state.ts';
+import { createReplicasModel } from './replicas-model.ts';
+import type { ReplicasOptions } from './replicas-state.ts';
+import { replay, search } from './search.ts';
+import type { Model, Search, SearchLimits } from './search.ts';
 
 export interface Scenario {
   /** Without spaces. */
@@ -8,8 +11,12 @@ export interface Scenario {
   readonly about: string;
   /** Actions on one way: in `npm test`, and in `npm run verify -- explore`. */
   readonly maxDepth: { readonly short: number; readonly long: number };
-  readonly model: () => Model<KeyState>;
+  readonly search: (limits: SearchLimits) => Promise<Search>;
+  /** Returns what is broken. */
+  readonly replay: (actions: readonly string[], print: (text: string) => void) => Promise<readonly string[]>;
 }
+
+type Depths = Scenario['maxDepth'];
 
 /** At the beginning of a slot of time, neither of a minute nor of ten. */
 const MORNING_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
@@ -18,6 +25,14 @@ const BEFORE_MIDNIGHT_MS = Date.UTC(2026, 10, 21, 23, 58, 59, 600);
 /** The smallest plan in which a minute, a day, and a call beside another can be told apart. */
 const SMALL = { perMinute: 2, perDay: 4, maxCalls: 2, startMs: MORNING_MS } as const;
 
+/** A plan of which two replicas have a share that is not the whole. */
+const SHARED = { replicas: 2, perMinute: 2, perDay: 4, maxCalls: 2, startMs: MORNING_MS } as const;
+
+/** How many 429s a fault of Redis costs each replica at most. */
+const NONE = { incidents: 0, responses: 0 } as const;
+const ONE = { incidents: 1, responses: 2 } as const;
+const OUTAGE = { short: 7, long: 15 };
+
 /** What an upstream may be: pet-api.md says neither how its windows begin, nor which one its headers describe. */
 const UPSTREAMS = (['sliding', 'fixed', 'first'] as const).flatMap((windows) =>
   (['nothing', 'minute', 'day', 'changing'] as const).map((tells) => ({ windows, tells })),
@@ -25,14 +40,19 @@ const UPSTREAMS = (['sliding', 'fixed', 'first'] as const).flatMap((windows) =>
 
 export const SCENARIOS: readonly Scenario[] = [
   ...UPSTREAMS.map(({ windows, tells }) =>
-    scenario(`${windows}-${tells}`, 'all goes well', { windows, tells, faults: {} }, { short: 12, long: 26 }),
+    scenario(`${windows}-${tells}`, 'all goes well', { windows, tells, faults: {} }, { short: 10, long: 26 }),
   ),
-  scenario('midnight', 'a day ends', {
-    windows: 'fixed',
-    tells: 'changing',
-    startMs: BEFORE_MIDNIGHT_MS,
-    faults: { slow: 1 },
-  }),
+  scenario(
+    'midnight',
+    'a day ends',
+    {
+      windows: 'fixed',
+      tells: 'changing',
+      startMs: BEFORE_MIDNIGHT_MS,
+      faults: { slow: 1 },
+    },
+    { short: 8, long: 18 },
+  ),
   scenario('late', 'the upstream counts 400 ms late, and responses take their time', {
     windows: 'sliding',
     tells: 'nothing',
@@ -59,34 +79,79 @@ export const SCENARIOS: readonly Scenario[] = [
     faults: { unused: 2, failed: 1 },
   }),
   scenario('back', 'the clock goes back', { windows: 'sliding', tells: 'nothing', faults: { back: 1 } }),
-  scenario('other', 'another client uses the key', {
-    windows: 'fixed',
-    tells: 'changing',
-    faults: { other: 2, slow: 1 },
-  }),
+  scenario(
+    'other',
+    'another client uses the key',
+    {
+      windows: 'fixed',
+      tells: 'changing',
+      faults: { other: 2, slow: 1 },
+    },
+    { short: 7, long: 18 },
+  ),
   scenario(
     'storm',
     'the upstream refuses calls that the plan allows',
     { windows: 'sliding', tells: 'nothing', faults: { limited: 1 } },
-    { short: 13, long: 22 },
+    { short: 11, long: 22 },
   ),
-  scenario('storms', 'the same twice, and a probe fails', {
-    windows: 'sliding',
-    tells: 'nothing',
-    faults: { limited: 2, slow: 1, failed: 1 },
+  scenario(
+    'storms',
+    'the same twice, and a probe fails',
+    {
+      windows: 'sliding',
+      tells: 'nothing',
+      faults: { limited: 2, slow: 1, failed: 1 },
+    },
+    { short: 8, long: 18 },
+  ),
+  scenario(
+    'curt-storms',
+    'the same without Retry-After',
+    {
+      windows: 'sliding',
+      tells: 'nothing',
+      faults: { curt: 2, slow: 1, lost: 1 },
+    },
+    { short: 8, long: 18 },
+  ),
+
+  replicas('replicas', 'replicas share a plan, and a call gets no response', { faults: { lost: 1 }, max: NONE }),
+  replicas('replica-crash', 'a replica ends and starts again', { faults: { crash: 1 }, max: NONE }),
+  replicas('redis-mute', 'a reply of Redis is lost', { faults: { mute: 1 }, max: ONE }),
+  replicas('redis-cut', 'one replica loses Redis', { faults: { cut: 1 }, max: ONE }),
+  replicas('redis-away', 'Redis fails, and returns with or without its data', {
+    faults: { away: 1, emptied: 1 },
+    max: ONE,
   }),
-  scenario('curt-storms', 'the same without Retry-After', {
-    windows: 'sliding',
-    tells: 'nothing',
-    faults: { curt: 2, slow: 1, lost: 1 },
-  }),
+  replicas('redis-emptied', 'Redis loses all data', { faults: { emptied: 1 }, max: ONE }),
+  replicas('redis-older', 'Redis goes on with an older copy', { faults: { older: 1 }, max: ONE }),
+  replicas('outage', 'Redis is away for minutes', { isAtomic: true, faults: { away: 1 }, max: ONE }, OUTAGE),
+  replicas('failover', 'the same with an older copy', { isAtomic: true, faults: { older: 1 }, max: ONE }, OUTAGE),
 ];
 
 function scenario(
   name: string,
   about: string,
   options: Partial<KeyOptions> & Pick<KeyOptions, 'faults' | 'tells' | 'windows'>,
-  maxDepth = { short: 10, long: 18 },
+  maxDepth: Depths = { short: 10, long: 18 },
 ): Scenario {
-  return { name, about, maxDepth, model: () => createKeyModel({ ...SMALL, ...options }) };
+  return { name, about, maxDepth, ...runsOf(() => createKeyModel({ ...SMALL, ...options })) };
+}
+
+function replicas(
+  name: string,
+  about: string,
+  options: Partial<ReplicasOptions> & Pick<ReplicasOptions, 'faults' | 'max'>,
+  maxDepth: Depths = { short: 6, long: 13 },
+): Scenario {
+  const all: ReplicasOptions = { ...SHARED, windows: 'sliding', tells: 'nothing', ...options };
+  return { name, about, maxDepth, ...runsOf(() => createReplicasModel(all)) };
+}
+
+function runsOf<State>(model: () => Model<State>): Pick<Scenario, 'replay' | 'search'> {
+  return {
+    search: (limits) => search(model(), limits),
+    replay: (actions, print) => replay(model(), actions, print),
+  };
 }

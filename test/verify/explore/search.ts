@@ -6,12 +6,17 @@ export interface Model<State> {
   /** The names of all that can happen in a state. */
   readonly actions: (state: State) => readonly string[];
   /** Changes the state by an action. Returns what is broken by it. */
-  readonly apply: (state: State, action: string) => readonly string[];
+  readonly apply: (state: State, action: string) => Problems | Promise<Problems>;
   /** Returns the same text for states from which the same can happen. */
   readonly keyOf: (state: State) => string;
   /** Returns what can never happen from here. Called once for each state; may change the copy that it gets. */
-  readonly progress: (state: State) => readonly string[];
+  readonly progress: (state: State) => Problems | Promise<Problems>;
+  /** Returns what the way to a state has cost, where a promise is a number. Part of the key. Default: nothing costs. */
+  readonly costsOf?: (state: State) => Readonly<Record<string, number>>;
 }
+
+/** What is broken, a sentence each. */
+type Problems = readonly string[];
 
 export interface SearchLimits {
   readonly maxDepth: number;
@@ -28,10 +33,12 @@ export interface Search {
   /** Whether nothing is left beyond `maxDepth` either. */
   readonly isClosed: boolean;
   readonly violation?: Violation;
+  /** The highest of each cost, and the shortest way to it. */
+  readonly costs: Readonly<Record<string, { readonly max: number; readonly actions: readonly string[] }>>;
 }
 
 export interface Violation {
-  readonly problems: readonly string[];
+  readonly problems: Problems;
   /** The shortest way to it. */
   readonly actions: readonly string[];
 }
@@ -43,10 +50,11 @@ interface Row {
 }
 
 /** Explores every order of events, the shortest first, up to the first violation. */
-export function search<State>(model: Model<State>, { maxDepth, maxStates }: SearchLimits): Search {
+export async function search<State>(model: Model<State>, { maxDepth, maxStates }: SearchLimits): Promise<Search> {
   const rows: Row[] = [{ parent: -1, action: '' }];
   const seen = new Set<string>();
   let transitions = 0;
+  const costliest = new Map<string, { readonly max: number; readonly row: number }>();
   let frontier: { readonly row: number; readonly text: string }[] = [];
 
   const initial = model.initial();
@@ -58,61 +66,67 @@ export function search<State>(model: Model<State>, { maxDepth, maxStates }: Sear
     for (const { row, text } of frontier) {
       for (const action of model.actions(JSON.parse(text) as State)) {
         const state = JSON.parse(text) as State;
-        const problems = model.apply(state, action);
+        const problems = await model.apply(state, action);
         transitions += 1;
         if (problems.length > 0) return found(problems, row, action, depth + 1);
 
         const digest = digestOf(model.keyOf(state));
         if (seen.has(digest)) continue;
-        if (seen.size >= maxStates) return { ...counts(depth), isComplete: false, isClosed: false };
+        if (seen.size >= maxStates) return { ...figures(depth), isComplete: false, isClosed: false };
         seen.add(digest);
         rows.push({ parent: row, action });
+        for (const [name, cost] of Object.entries(model.costsOf?.(state) ?? {})) {
+          if (cost > (costliest.get(name)?.max ?? 0)) costliest.set(name, { max: cost, row: rows.length - 1 });
+        }
+
         const reached = JSON.stringify(state);
-        const stuck = model.progress(state);
+        const stuck = await model.progress(state);
         if (stuck.length > 0) return found(stuck, row, action, depth + 1);
         next.push({ row: rows.length - 1, text: reached });
       }
     }
     frontier = next;
-    if (frontier.length === 0) return { ...counts(depth + 1), isComplete: true, isClosed: true };
+    if (frontier.length === 0) return { ...figures(depth + 1), isComplete: true, isClosed: true };
   }
-  return { ...counts(maxDepth), isComplete: true, isClosed: false };
+  return { ...figures(maxDepth), isComplete: true, isClosed: false };
 
-  function counts(depth: number) {
-    return { states: seen.size, transitions, depth };
-  }
-
-  function found(problems: readonly string[], row: number, action: string, depth: number): Search {
-    return {
-      ...counts(depth),
-      isComplete: false,
-      isClosed: false,
-      violation: { problems, actions: wayTo(row, action) },
-    };
+  function figures(depth: number) {
+    const costs = [...costliest].map(([name, { max, row }]) => [name, { max, actions: wayTo(row) }] as const);
+    return { states: seen.size, transitions, depth, costs: Object.fromEntries(costs) };
   }
 
-  function wayTo(last: number, action: string): string[] {
-    const actions = [action];
+  function found(problems: Problems, row: number, action: string, depth: number): Search {
+    const violation = { problems, actions: [...wayTo(row), action] };
+    return { ...figures(depth), isComplete: false, isClosed: false, violation };
+  }
+
+  function wayTo(last: number): string[] {
+    const actions: string[] = [];
     for (let row = rows[last]; row && row.parent >= 0; row = rows[row.parent]) actions.push(row.action);
     return actions.toReversed();
   }
 }
 
 /** Runs the actions of a trace again. Returns what is broken, and after which action. */
-export function replay<State>(
+export async function replay<State>(
   model: Model<State>,
   actions: readonly string[],
   print: (text: string) => void,
-): string[] {
+): Promise<Problems> {
   const state = model.initial();
   for (const action of actions) {
     if (!model.actions(state).includes(action)) return [`"${action}" cannot happen here`];
-    const problems = [...model.apply(state, action)];
+    const problems = [...(await model.apply(state, action))];
     print(action);
-    if (problems.length === 0) problems.push(...model.progress(JSON.parse(JSON.stringify(state)) as State));
+    if (problems.length === 0) problems.push(...(await model.progress(copyOf(state))));
     if (problems.length > 0) return problems;
   }
   return [];
+}
+
+/** Copies plain data: structuredClone would take ten times as long. */
+export function copyOf<Data>(data: Data): Data {
+  return JSON.parse(JSON.stringify(data)) as Data;
 }
 
 /** Two keys have the same digest once in 10^30 pairs, so it is as good as the text and takes less memory. */

@@ -1,0 +1,362 @@
+import type { AssumedPlan } from '../../../src/plan.ts';
+import { newAccount } from '../../../src/throttle/account/account.ts';
+import { callEndOf } from '../../../src/throttle/account/call-end.ts';
+import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
+import type { Account, Permit } from '../../../src/throttle/account/format.ts';
+import type { AccountRules } from '../../../src/throttle/account/limits.ts';
+import { WINDOWS } from '../../../src/throttle/account/windows.ts';
+import { accountFrom } from './key-text.ts';
+import { isValid } from './valid-account.ts';
+import { replicaSteps } from './replica.ts';
+import { NO_REDIS_FAULTS } from './replicas-state.ts';
+import type { RedisFaults, Replica, ReplicaCall, ReplicasOptions, ReplicasState } from './replicas-state.ts';
+import { copyOf } from './search.ts';
+import type { Model } from './search.ts';
+import {
+  DAY_MS,
+  MAX_STRAY_MS,
+  NO_ANSWER,
+  TIMEOUT_MS,
+  accountEdges,
+  answerOf,
+  arriveAt,
+  upstreamEdges,
+} from './upstream.ts';
+
+/** Replicas that share one document in Redis, and everything that Redis may do with it, in every order. */
+export function createReplicasModel(options: ReplicasOptions): Model<ReplicasState> {
+  const plan: AssumedPlan = { perMinute: options.perMinute, perDay: options.perDay, known: true };
+  const rules: AccountRules = {
+    plan,
+    startedAtMs: options.startMs,
+    leaseMs: 2 * TIMEOUT_MS + 60_000,
+    probeMs: 2 * TIMEOUT_MS,
+  };
+
+  return {
+    initial() {
+      const account = { ...newAccount('first', false), isProven: true };
+      return {
+        nowMs: options.startMs,
+        redis: { account, copy: account, isAway: false },
+        replicas: Array.from({ length: options.replicas }, () => newReplica(true)),
+        calls: [],
+        arrivals: [],
+        faults: { ...NO_REDIS_FAULTS, ...options.faults },
+        isHarmed: false,
+      };
+    },
+    actions: actionsOf,
+    apply(state, action) {
+      const problems = run(state, action);
+      return [...problems, ...problemsOf(state)];
+    },
+    keyOf,
+    progress,
+    costsOf: ({ replicas }) => ({
+      incidents: Math.max(...replicas.map(({ refused }) => refused.incidents)),
+      responses: Math.max(...replicas.map(({ refused }) => refused.responses)),
+    }),
+  };
+
+  function actionsOf({ calls, faults, nowMs, redis, replicas, ...state }: ReplicasState): string[] {
+    const underWay = calls.filter(({ phase }) => phase !== 'stray').length;
+    const actions: string[] = [];
+    const add = (fault: keyof RedisFaults, action: string) => faults[fault] > 0 && actions.push(action);
+
+    for (const [index, { hasContact, hasLostBeats, isCut }] of replicas.entries()) {
+      if (hasContact || !isCut) {
+        if (options.isAtomic) actions.push(`replica ${index} calls`);
+        for (let wanted = 1; !options.isAtomic && wanted <= options.maxCalls - underWay; wanted += 1) {
+          actions.push(`replica ${index} takes ${wanted}`);
+        }
+      }
+      if (!isCut && underWay < options.maxCalls) add('mute', `replica ${index} takes 1 without a reply of Redis`);
+      if (!redis.isAway && (isCut || hasLostBeats)) actions.push(`replica ${index} reaches Redis`);
+      if (!redis.isAway && !isCut) add('cut', `replica ${index} loses Redis`);
+      add('crash', `replica ${index} crashes`);
+    }
+    for (const [index, { by, phase }] of calls.entries()) {
+      if (phase !== 'arrived') actions.push(`call ${index} arrives`);
+      else actions.push(`call ${index} is answered`);
+      if (phase === 'arrived' && replicas[by]?.isCut === false) {
+        add('mute', `call ${index} is answered without a reply of Redis`);
+      }
+      if (phase !== 'stray') add('lost', `call ${index} is lost`);
+    }
+    if (!redis.isAway) add('away', 'Redis fails');
+    if (redis.isAway) actions.push('Redis returns');
+    add('emptied', 'Redis loses all data');
+    if (faults.older > 0 && redis.account !== undefined) {
+      actions.push('the copy of Redis is up to date', 'Redis goes on with the copy');
+    }
+    const edgeMs = edgeOf({ calls, faults, nowMs, redis, replicas, ...state });
+    // Heartbeats come each second.
+    const areBeatsDue = replicas.some(
+      ({ hasLostBeats, isAlone, isCut }) => !redis.isAway && !isAlone && (isCut || hasLostBeats),
+    );
+    if (areBeatsDue || edgeMs >= deadlineOf(calls)) return actions;
+    if (!options.isAtomic) actions.push('pass to just before the next edge');
+    actions.push('pass to the next edge');
+    return actions;
+  }
+
+  function run(state: ReplicasState, action: string): string[] {
+    const { faults, redis, replicas } = state;
+    const [noun, number] = action.split(' ');
+    const index = Number(number);
+    const replica = replicas[index];
+    const isMute = action.endsWith('without a reply of Redis');
+    if (isMute) spend('mute');
+
+    if (noun === 'call') {
+      if (action.endsWith('arrives')) arrive(state, index);
+      else if (action.endsWith('is lost')) {
+        faults.lost -= 1;
+        lose(state, index);
+      } else return respond(state, index, isMute);
+    } else if (noun === 'replica' && replica) {
+      if (action.includes('takes')) return takeAndSend(state, index, Number(action.split(' ')[3]), isMute);
+      if (action.endsWith('calls')) return callAtOnce(state, index);
+      if (action.endsWith('reaches Redis')) {
+        replica.isAlone = false;
+        replicaSteps(state, rules).beat(replica);
+      } else if (action.endsWith('loses Redis')) {
+        spend('cut');
+        Object.assign(replica, { isCut: true, isAlone: true });
+      } else {
+        spend('crash');
+        crash(state, index);
+      }
+    } else if (action === 'Redis fails') {
+      spend('away');
+      redis.isAway = true;
+      for (const each of replicas) each.isCut = true;
+    } else if (action === 'Redis returns') redis.isAway = false;
+    else if (action === 'Redis loses all data') {
+      spend('emptied');
+      delete redis.account;
+      for (const each of replicas) each.hasLostBeats = true;
+    } else if (action === 'the copy of Redis is up to date') {
+      redis.copy = copyOf(redis.account as Account);
+    } else if (action === 'Redis goes on with the copy') {
+      spend('older');
+      redis.account = copyOf(redis.copy as Account);
+    } else if (action === 'pass to the next edge') pass(state, edgeOf(state));
+    else pass(state, Math.max(state.nowMs + 1, edgeOf(state) - 1));
+    return [];
+
+    function spend(fault: keyof RedisFaults): void {
+      faults[fault] -= 1;
+      state.isHarmed = true;
+    }
+  }
+
+  function callAtOnce(state: ReplicasState, by: number): string[] {
+    const problems = takeAndSend(state, by, 1, false);
+    if (state.calls.length === 0) return problems;
+    arrive(state, 0);
+    return [...problems, ...respond(state, 0, false)];
+  }
+
+  function takeAndSend(state: ReplicasState, by: number, wanted: number, isMute: boolean): string[] {
+    const replica = state.replicas[by] as Replica;
+    const { permits } = replicaSteps(state, rules).take(replica, wanted, isMute);
+    const problems = checkGrant(state, replica, permits);
+    state.calls.push(
+      ...permits.map((permit) => ({
+        by,
+        permit,
+        sentAtMs: state.nowMs,
+        knew: replica.refused.responses,
+        phase: 'sent' as const,
+      })),
+    );
+    return problems;
+  }
+
+  /** A replica that has heard of a Retry-After sends nothing before it, whatever Redis says. */
+  function checkGrant({ nowMs }: ReplicasState, { retryAtMs }: Replica, permits: readonly Permit[]): string[] {
+    if (permits.length === 0 || nowMs >= retryAtMs) return [];
+    return ['a call is sent before Retry-After is over'];
+  }
+
+  function arrive(state: ReplicasState, index: number): void {
+    const call = state.calls[index] as ReplicaCall;
+    const response = arriveAt(state.nowMs, state.arrivals, options);
+    if (response.status === 200) state.arrivals.push(state.nowMs);
+    if (call.phase === 'stray') state.calls.splice(index, 1);
+    else Object.assign(call, { phase: 'arrived', response: { status: response.status, headers: response.headers } });
+  }
+
+  function respond(state: ReplicasState, index: number, isMute: boolean): string[] {
+    const [{ by, knew, permit, response, sentAtMs } = {} as ReplicaCall] = state.calls.splice(index, 1);
+    const replica = state.replicas[by] as Replica;
+    const answered = response as NonNullable<ReplicaCall['response']>;
+    settle(state, replica, permit, { answer: answerOf(answered), sentAtMs, isMute });
+    if (answered.status !== 429) return [];
+
+    if (!state.isHarmed) return ['the upstream refuses a call though nothing has gone wrong'];
+    const { refused } = replica;
+    if (knew >= refused.knownAtMs) {
+      refused.incidents += 1;
+      refused.knownAtMs = refused.responses + 1;
+    }
+    refused.responses += 1;
+    replica.retryAtMs = state.nowMs + (answered.headers.retryAfterMs ?? 0);
+    const { max } = options;
+    if (refused.incidents > max.incidents)
+      return [`a replica meets more than ${max.incidents} 429s one after the other`];
+    return refused.responses > max.responses ? [`a replica meets more than ${max.responses} 429s`] : [];
+  }
+
+  function lose(state: ReplicasState, index: number): void {
+    const call = state.calls[index] as ReplicaCall;
+    const replica = state.replicas[call.by] as Replica;
+    settle(state, replica, call.permit, { answer: NO_ANSWER, sentAtMs: call.sentAtMs, isMute: false });
+    if (call.phase === 'arrived') state.calls.splice(index, 1);
+    else call.phase = 'stray';
+  }
+
+  function settle(
+    state: ReplicasState,
+    replica: Replica,
+    permit: Permit,
+    { answer, isMute, sentAtMs }: { answer: CallAnswer; sentAtMs: number; isMute: boolean },
+  ): void {
+    const { nowMs } = state;
+    const end = callEndOf(permit, answer, { tookMs: nowMs - sentAtMs, nowMs });
+    replicaSteps(state, rules).settle(replica, permit, end, isMute);
+  }
+
+  /** What the replica has seen goes with it; its 429s are counted on. */
+  function crash(state: ReplicasState, index: number): void {
+    const { refused } = state.replicas[index] as Replica;
+    state.replicas[index] = { ...newReplica(!state.redis.isAway), refused };
+    state.calls = state.calls.filter(({ by, phase }) => by !== index || phase !== 'arrived');
+    for (const call of state.calls) if (call.by === index) call.phase = 'stray';
+  }
+
+  function pass(state: ReplicasState, toMs: number): void {
+    state.nowMs = toMs;
+    state.arrivals = state.arrivals.filter((atMs) => atMs > toMs - 2 * DAY_MS);
+    state.calls = state.calls.filter(({ phase, sentAtMs }) => phase !== 'stray' || sentAtMs + MAX_STRAY_MS > toMs);
+  }
+
+  function edgeOf({ arrivals, calls, nowMs, redis, replicas }: ReplicasState): number {
+    const accounts = [redis.account, ...replicas.map(({ offline }) => offline?.account)];
+    const ours = accounts.flatMap((account) => (account ? accountEdges(account) : []));
+    const strays = calls.map(({ sentAtMs }) => sentAtMs + MAX_STRAY_MS);
+    const edges = [...ours, ...upstreamEdges(arrivals, options), ...strays].filter((atMs) => atMs > nowMs);
+    return Math.min(Infinity, ...edges);
+  }
+
+  /** When all is well again and time passes, the whole plan can be used, by all replicas, and without a 429. */
+  function progress(state: ReplicasState): string[] {
+    state.redis.isAway = false;
+    for (const [index, { phase }] of state.calls.entries()) if (phase === 'sent') arrive(state, index);
+    state.calls = state.calls.filter(({ phase }) => phase === 'arrived');
+    while (state.calls.length > 0) respond(state, 0, false);
+    for (const replica of state.replicas) replicaSteps(state, rules).beat(replica);
+
+    pass(state, state.nowMs + DAY_MS + WINDOWS.day.slotMs + rules.leaseMs);
+    const restedMs = state.nowMs;
+    for (let used = 0; used < options.perDay; used += 1) {
+      const problem = useNext(state, used % options.replicas);
+      if (problem) return [problem];
+    }
+    const expectedMs = Math.ceil(options.perDay / options.perMinute) * 63_000;
+    const tookMs = state.nowMs - restedMs;
+    return tookMs > expectedMs ? [`a rested day took ${tookMs} ms`] : [];
+  }
+
+  function useNext(state: ReplicasState, by: number): string | undefined {
+    const replica = state.replicas[by] as Replica;
+    for (let looks = 0; looks < 100; looks += 1) {
+      const { permits, wait } = replicaSteps(state, rules).take(replica, 1);
+      const [permit] = permits;
+      if (!permit) {
+        pass(state, state.nowMs + Math.max(1, wait?.waitMs ?? 1));
+        continue;
+      }
+      const [problem] = checkGrant(state, replica, permits);
+      if (problem) return problem;
+      state.calls.push({ by, permit, sentAtMs: state.nowMs, knew: 0, phase: 'sent' });
+      arrive(state, 0);
+      if (state.calls[0]?.response?.status !== 200) return 'a 429 though all is well again';
+      respond(state, 0, false);
+      return undefined;
+    }
+    return 'no call after a hundred looks though all is well again';
+  }
+
+  /** Returns the state as text with all times from now; replicas with the same memory are the same. */
+  function keyOf(state: ReplicasState): string {
+    const { arrivals, calls, faults, isHarmed, nowMs, redis, replicas } = state;
+    const textOf = (account: Account | undefined) =>
+      account && [account.granted, account.successes.count, accountFrom(account, nowMs)];
+    const owners = replicas.map((replica, index) => {
+      const { hasContact, hasLostBeats, isAlone, isCut, offline, refused, retryAtMs, seen } = replica;
+      const namesOf = (epoch: string | undefined) =>
+        [redis.account, redis.copy, seen, offline?.account].map((account) => account?.epoch === epoch);
+      const permitFrom = (permit: Permit) => ({
+        ...permit,
+        epoch: namesOf(permit.epoch),
+        grantedAtMs: permit.grantedAtMs - nowMs,
+        minuteSlot: permit.minuteSlot * WINDOWS.minute.slotMs - nowMs,
+        daySlot: permit.daySlot * WINDOWS.day.slotMs - nowMs,
+      });
+      const own = calls.filter(({ by }) => by === index);
+      return JSON.stringify([
+        [hasContact, hasLostBeats, isAlone, isCut, Math.max(0, retryAtMs - nowMs), refused],
+        [textOf(seen), namesOf(seen?.epoch)],
+        offline && [textOf(offline.account), offline.rules.offlineShare, offline.unwritten.length],
+        offline?.unwritten.map(({ permit, end }) => [permitFrom(permit), end]),
+        own
+          .map((call) =>
+            JSON.stringify([
+              call.phase,
+              call.knew,
+              permitFrom(call.permit),
+              call.sentAtMs - nowMs,
+              call.response?.status,
+            ]),
+          )
+          .toSorted(),
+      ]);
+    });
+    return JSON.stringify([
+      options.windows === 'fixed' ? nowMs % DAY_MS : nowMs % WINDOWS.day.slotMs,
+      [redis.isAway, isHarmed, redis.account?.epoch === redis.copy?.epoch],
+      textOf(redis.account),
+      faults.older > 0 && textOf(redis.copy),
+      owners.toSorted(),
+      arrivals.filter((atMs) => atMs > nowMs - DAY_MS - 60_000).map((atMs) => atMs - nowMs),
+      Object.values(faults),
+    ]);
+  }
+}
+
+function newReplica(hasContact: boolean): Replica {
+  return {
+    isCut: !hasContact,
+    isAlone: false,
+    hasContact,
+    hasLostBeats: false,
+    retryAtMs: 0,
+    refused: { responses: 0, incidents: 0, knownAtMs: 0 },
+  };
+}
+
+/** Until then time may pass: a call without a response is lost at its timeout. */
+function deadlineOf(calls: readonly ReplicaCall[]): number {
+  const waiting = calls.filter(({ phase }) => phase !== 'stray');
+  return Math.min(Infinity, ...waiting.map(({ sentAtMs }) => sentAtMs + TIMEOUT_MS));
+}
+
+/** What holds in every state. */
+function problemsOf({ redis, replicas }: ReplicasState): string[] {
+  const accounts = [redis.account, ...replicas.map(({ offline }) => offline?.account)];
+  const areValid = accounts.every((account) => account === undefined || isValid(account));
+  return areValid ? [] : ['an account does not parse'];
+}

@@ -1,0 +1,81 @@
+import type { CallEnd } from '../../../src/throttle/account/call-end.ts';
+import type { Account, Permit } from '../../../src/throttle/account/format.ts';
+import type { OfflineAccount } from '../../../src/throttle/account/offline-share.ts';
+import type { Response, UpstreamOptions } from './upstream.ts';
+
+/** What may go wrong, and how often at most on one way. */
+export interface RedisFaults {
+  /** Redis is away for all replicas. */
+  readonly away: number;
+  /** One replica alone does not reach Redis. */
+  readonly cut: number;
+  /** Redis loses all data. */
+  readonly emptied: number;
+  /** Redis goes on with a copy that is older by any number of writes. */
+  readonly older: number;
+  /** Redis carries out a command of a replica, and its reply is lost. */
+  readonly mute: number;
+  /** A replica ends with all its calls, and starts again. */
+  readonly crash: number;
+  /** A call gets no response; whether the upstream counts it is open. */
+  readonly lost: number;
+}
+
+export const NO_REDIS_FAULTS: RedisFaults = { away: 0, cut: 0, emptied: 0, older: 0, mute: 0, crash: 0, lost: 0 };
+
+export interface ReplicasOptions extends UpstreamOptions {
+  readonly replicas: number;
+  /** Calls under way at a time, of all replicas. */
+  readonly maxCalls: number;
+  readonly startMs: number;
+  readonly faults: Partial<RedisFaults>;
+  /** Whether each call is answered before anything else happens: so a search goes as deep as an outage of many minutes. */
+  readonly isAtomic?: boolean;
+  /** 429s that the faults may cost each replica at most. */
+  readonly max: { readonly incidents: number; readonly responses: number };
+}
+
+/** What a replica keeps of the key. */
+export interface Replica {
+  /** The account as it saw it last. */
+  seen?: Account;
+  /** The share that it uses without Redis, and settlements that Redis has not taken. */
+  offline?: OfflineAccount & { readonly unwritten: { readonly permit: Permit; readonly end: CallEnd }[] };
+  /** Whether Redis failed, and no heartbeat has reached it since. */
+  isCut: boolean;
+  /** Whether Redis works for others meanwhile. */
+  isAlone: boolean;
+  /** Whether it has reached Redis since its start. */
+  hasContact: boolean;
+  /** Whether Redis has lost its heartbeats. */
+  hasLostBeats: boolean;
+  /** By its last 429: until when it makes no call. */
+  retryAtMs: number;
+  /** 429s: all, and those of calls that it sent after it knew of the one before. */
+  refused: { responses: number; incidents: number; knownAtMs: number };
+}
+
+export interface ReplicaCall {
+  readonly by: number;
+  readonly permit: Permit;
+  readonly sentAtMs: number;
+  /** How many 429s its replica knew when it sent the call. */
+  readonly knew: number;
+  /** `stray`: its replica has given it up, and it may still arrive. */
+  phase: 'arrived' | 'sent' | 'stray';
+  /** Once it has arrived. */
+  response?: Response;
+}
+
+export interface ReplicasState {
+  nowMs: number;
+  redis: { account?: Account; copy?: Account; isAway: boolean };
+  replicas: Replica[];
+  calls: ReplicaCall[];
+  /** When the upstream counted a call, for two days. */
+  arrivals: number[];
+  /** What may still go wrong. */
+  faults: Record<keyof RedisFaults, number>;
+  /** Whether anything has gone wrong that may cost a 429. */
+  isHarmed: boolean;
+}

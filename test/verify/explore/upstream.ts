@@ -1,0 +1,59 @@
+import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/windows.ts';
+import type { Account } from '../../../src/throttle/account/format.ts';
+import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
+import { createStrictPlan } from '../../support/pet-api/strict-plan.ts';
+import type { Arrival, StrictPlanOptions, Tells, ToldHeaders } from '../../support/pet-api/strict-plan.ts';
+
+export interface UpstreamOptions {
+  readonly perMinute: number;
+  readonly perDay: number;
+  readonly windows: StrictPlanOptions['windows'];
+  readonly tells: Tells;
+  /** How much later than it arrives the upstream counts a call. Default 0. */
+  readonly stampsLateMs?: number;
+}
+
+/** The response to a call that has arrived. */
+export interface Response {
+  readonly status: number;
+  readonly headers: ToldHeaders;
+}
+
+/** petql waits so long for a response. */
+export const TIMEOUT_MS = 5_000;
+/** A call that petql has given up arrives no later than this after it was sent. */
+export const MAX_STRAY_MS = 2 * TIMEOUT_MS;
+export const DAY_MS = 86_400_000;
+
+/** Returns the response to a call that arrives now, after the others that were counted. */
+export function arriveAt(nowMs: number, arrivals: readonly number[], options: UpstreamOptions): Arrival {
+  const { stampsLateMs = 0 } = options;
+  const upstream = createStrictPlan({ ...options, stampsLateMs: () => stampsLateMs });
+  for (const atMs of arrivals) upstream.arrive(atMs);
+  return upstream.arrive(nowMs);
+}
+
+/** Returns when the upstream's windows let go of what arrived. */
+export function upstreamEdges(arrivals: readonly number[], { windows, stampsLateMs = 0 }: UpstreamOptions): number[] {
+  const lengths = WINDOW_NAMES.map((name) => WINDOWS[name].lengthMs);
+  return arrivals.flatMap((atMs) =>
+    lengths.map((length) => (windows === 'fixed' ? atMs - (atMs % length) : atMs + stampsLateMs) + length),
+  );
+}
+
+/** Returns when something changes in an account by itself. */
+export function accountEdges(account: Account): number[] {
+  const { pause } = account;
+  const slots = WINDOW_NAMES.flatMap((name) => account[name].slots.map((slot) => slot * WINDOWS[name].slotMs));
+  const resets = WINDOW_NAMES.flatMap((name) => account[name].reset?.byMs ?? []);
+  return [pause.untilMs, pause.probeUntilMs, ...slots, ...resets];
+}
+
+/** Returns what petql makes of a response. */
+export function answerOf({ headers, status }: Response): CallAnswer {
+  const meaning = { 200: 'accepted', 429: 'rate-limited', 503: 'failed' } as const;
+  return { sent: true, meaning: meaning[status as 200], rateLimit: headers };
+}
+
+export const NO_ANSWER: CallAnswer = { sent: true, meaning: 'other', rateLimit: undefined };
+export const UNUSED: CallAnswer = { sent: false, meaning: 'other', rateLimit: undefined };
