@@ -1,5 +1,7 @@
 import { createKeyModel } from './key-model.ts';
 import type { KeyOptions } from './key-state.ts';
+import { createLineModel } from './line-model.ts';
+import type { LineOptions } from './line-model.ts';
 import { createReplicasModel } from './replicas-model.ts';
 import type { ReplicasOptions } from './replicas-state.ts';
 import { replay, search } from './search.ts';
@@ -31,6 +33,7 @@ const SHARED = { replicas: 2, perMinute: 2, perDay: 4, maxCalls: 2, startMs: MOR
 /** How many 429s a fault of Redis costs each replica at most. */
 const NONE = { incidents: 0, responses: 0 } as const;
 const ONE = { incidents: 1, responses: 2 } as const;
+const TWO = { incidents: 2, responses: 3 } as const;
 const OUTAGE = { short: 7, long: 15 };
 
 /** What an upstream may be: pet-api.md says neither how its windows begin, nor which one its headers describe. */
@@ -119,7 +122,7 @@ export const SCENARIOS: readonly Scenario[] = [
   replicas('replicas', 'replicas share a plan, and a call gets no response', { faults: { lost: 1 }, max: NONE }),
   replicas('replica-crash', 'a replica ends and starts again', { faults: { crash: 1 }, max: NONE }),
   replicas('redis-mute', 'a reply of Redis is lost', { faults: { mute: 1 }, max: ONE }),
-  replicas('redis-cut', 'one replica loses Redis', { faults: { cut: 1 }, max: ONE }),
+  replicas('redis-cut', 'one replica loses Redis', { faults: { cut: 1 }, max: TWO }),
   replicas('redis-away', 'Redis fails, and returns with or without its data', {
     faults: { away: 1, emptied: 1 },
     max: ONE,
@@ -127,7 +130,19 @@ export const SCENARIOS: readonly Scenario[] = [
   replicas('redis-emptied', 'Redis loses all data', { faults: { emptied: 1 }, max: ONE }),
   replicas('redis-older', 'Redis goes on with an older copy', { faults: { older: 1 }, max: ONE }),
   replicas('outage', 'Redis is away for minutes', { isAtomic: true, faults: { away: 1 }, max: ONE }, OUTAGE),
-  replicas('failover', 'the same with an older copy', { isAtomic: true, faults: { older: 1 }, max: ONE }, OUTAGE),
+  replicas('failover', 'the same with an older copy', { isAtomic: true, faults: { older: 1 }, max: TWO }, OUTAGE),
+
+  line('line', 'calls of all kinds come and leave', {
+    kinds: ['write', 'read', 'patient', 'greedy', 'refresh', 'background'],
+    arrivals: 4,
+    limited: 1,
+  }),
+  line(
+    'line-visitors',
+    'visitors share a key',
+    { kinds: ['write', 'greedy', 'honest'], arrivals: 6, limited: 0 },
+    { short: 8, long: 14 },
+  ),
 ];
 
 function scenario(
@@ -147,6 +162,16 @@ function replicas(
 ): Scenario {
   const all: ReplicasOptions = { ...SHARED, windows: 'sliding', tells: 'nothing', ...options };
   return { name, about, maxDepth, ...runsOf(() => createReplicasModel(all)) };
+}
+
+function line(
+  name: string,
+  about: string,
+  options: Pick<LineOptions, 'arrivals' | 'kinds' | 'limited'>,
+  maxDepth: Depths = { short: 6, long: 10 },
+): Scenario {
+  const all = { perMinute: 3, perDay: 8, startMs: MORNING_MS, ...options };
+  return { name, about, maxDepth, ...runsOf(() => createLineModel(all)) };
 }
 
 function runsOf<State>(model: () => Model<State>): Pick<Scenario, 'replay' | 'search'> {

@@ -1,0 +1,262 @@
+import { newAccount, take } from '../../../src/throttle/account/account.ts';
+import { applyEnd, callEndOf } from '../../../src/throttle/account/call-end.ts';
+import type { Account, Permit, WindowName } from '../../../src/throttle/account/format.ts';
+import type { AccountRules } from '../../../src/throttle/account/limits.ts';
+import { QuotaState } from '../../../src/throttle/account/quota-state.ts';
+import { charge, dropFree, hasShare, newVisitorCalls } from '../../../src/throttle/account/visitor-share.ts';
+import type { VisitorCalls } from '../../../src/throttle/account/visitor-share.ts';
+import { waitOf } from '../../../src/throttle/account/wait.ts';
+import { WINDOWS, WINDOW_NAMES, passTime } from '../../../src/throttle/account/windows.ts';
+import { MAX_LATE_MS, admitAll } from '../../../src/throttle/admission.ts';
+import type { Claim, View, WantedCall } from '../../../src/throttle/admission.ts';
+import { accountFrom } from './key-text.ts';
+import type { Model } from './search.ts';
+import { TIMEOUT_MS, accountEdges } from './upstream.ts';
+
+export interface LineOptions {
+  readonly perMinute: number;
+  readonly perDay: number;
+  readonly startMs: number;
+  /** Who may come, in any order. */
+  readonly kinds: readonly (keyof typeof CLAIMS)[];
+  /** How many come on one way. */
+  readonly arrivals: number;
+  /** 429s with a Retry-After of 30 s. */
+  readonly limited: number;
+}
+
+/** Who waits, for how long at most, and as which visitor. */
+const CLAIMS = {
+  write: { waitMs: 30_000, visitor: undefined, isRefresh: false, isBackground: false },
+  read: { waitMs: 10_000, visitor: undefined, isRefresh: false, isBackground: false },
+  patient: { waitMs: 90_000, visitor: undefined, isRefresh: false, isBackground: false },
+  greedy: { waitMs: 90_000, visitor: 'greedy', isRefresh: false, isBackground: false },
+  honest: { waitMs: 10_000, visitor: 'honest', isRefresh: false, isBackground: false },
+  refresh: { waitMs: 10_000, visitor: undefined, isRefresh: true, isBackground: false },
+  background: { waitMs: 90_000, visitor: undefined, isRefresh: false, isBackground: true },
+} as const;
+
+interface Waiter extends WantedCall {
+  readonly kind: keyof typeof CLAIMS;
+  readonly claims: readonly [Claim];
+}
+
+interface LineState {
+  nowMs: number;
+  account: Account;
+  waiters: Waiter[];
+  flying: { readonly permit: Permit; readonly sentAtMs: number }[];
+  visitors: Record<string, VisitorCalls>;
+  arrivals: number;
+  limited: number;
+  isStopping: boolean;
+}
+
+/** Background calls leave half of a minute and a fifth of a day. */
+const RESERVES: Readonly<Record<WindowName, number>> = { minute: 0.5, day: 0.2 };
+const SLOTS = 2;
+const RETRY_AFTER_MS = 30_000;
+
+/** The calls that one key wants: the real admission over the real account, with waiters that come and leave in every order. */
+export function createLineModel(options: LineOptions): Model<LineState> {
+  const { perDay, perMinute, startMs } = options;
+  const rules: AccountRules = {
+    plan: { perMinute, perDay, known: true },
+    startedAtMs: startMs,
+    leaseMs: 2 * TIMEOUT_MS + 60_000,
+    probeMs: 2 * TIMEOUT_MS,
+  };
+
+  return {
+    initial: () => ({
+      nowMs: startMs,
+      account: newAccount('e', false),
+      waiters: [],
+      flying: [],
+      visitors: {},
+      arrivals: options.arrivals,
+      limited: options.limited,
+      isStopping: false,
+    }),
+    actions: actionsOf,
+    apply(state, action) {
+      run(state, action);
+      return review(state);
+    },
+    progress,
+    keyOf(state) {
+      const { account, nowMs, visitors } = state;
+      const waiters = state.waiters.map(({ kind, claims: [{ deadlineMs }] }) => [kind, deadlineMs - nowMs]);
+      const flying = state.flying.map(({ permit, sentAtMs }) => [permit, sentAtMs - nowMs, account.granted]);
+      const shares = Object.entries(visitors).map(([name, calls]) => [
+        name,
+        WINDOW_NAMES.map((window) => calls[window].slots.map((slot) => slot * WINDOWS[window].slotMs - nowMs)),
+      ]);
+      const left = [state.arrivals, state.limited, state.isStopping];
+      return JSON.stringify([nowMs % WINDOWS.day.slotMs, accountFrom(account, nowMs), waiters, flying, shares, left]);
+    },
+  };
+
+  function actionsOf({ arrivals, flying, isStopping, limited, waiters, ...state }: LineState): string[] {
+    const actions: string[] = [];
+    if (arrivals > 0 && !isStopping) actions.push(...options.kinds.map((kind) => `come ${kind}`));
+    for (const [index, { kind }] of waiters.entries()) actions.push(`leave ${index} (${kind})`);
+    for (const index of flying.keys()) {
+      actions.push(`respond ${index}`);
+      if (limited > 0) actions.push(`refuse ${index}`);
+    }
+    if (!isStopping) actions.push('stop');
+    const edgeMs = edgeOf({ arrivals, flying, isStopping, limited, waiters, ...state });
+    if (edgeMs < Infinity && flying.length === 0) actions.push('pass to the next edge');
+    return actions;
+  }
+
+  function run(state: LineState, action: string): void {
+    const [verb, what = ''] = action.split(' ');
+    const index = Number(what);
+    if (verb === 'come') come(state, what as Waiter['kind']);
+    else if (verb === 'leave') state.waiters.splice(index, 1);
+    else if (verb === 'respond') end(state, index, 'accepted');
+    else if (verb === 'refuse') {
+      state.limited -= 1;
+      end(state, index, 'rate-limited');
+    } else if (verb === 'stop') state.isStopping = true;
+    else state.nowMs = edgeOf(state);
+  }
+
+  function come(state: LineState, kind: Waiter['kind']): void {
+    const { waitMs, ...claim } = CLAIMS[kind];
+    state.arrivals -= 1;
+    state.waiters.push({ kind, claims: [{ ...claim, deadlineMs: state.nowMs + waitMs }] });
+  }
+
+  function end({ account, flying, nowMs }: LineState, index: number, meaning: 'accepted' | 'rate-limited'): void {
+    const [{ permit, sentAtMs } = {} as LineState['flying'][number]] = flying.splice(index, 1);
+    const none = { limit: undefined, remaining: undefined, reset: undefined, dateMs: undefined };
+    const rateLimit = { ...none, retryAfterMs: meaning === 'accepted' ? undefined : RETRY_AFTER_MS };
+    const callEnd = callEndOf(permit, { sent: true, meaning, rateLimit }, { tookMs: nowMs - sentAtMs, nowMs });
+    applyEnd(account, permit, callEnd, { nowMs, rules });
+  }
+
+  /** Does what CallLine and CallRunner do after each event: ends claims, then takes a permit for the first call that stays. */
+  function review(state: LineState): string[] {
+    const problems: string[] = [];
+    for (;;) {
+      passTime(state.account, state.nowMs, rules);
+      for (const calls of Object.values(state.visitors)) dropFree(calls, state.nowMs);
+      const line = lineOf(state.waiters);
+      const { admissions } = admitAll<Claim, Waiter>(line, viewOf(state));
+      const ended = line.filter((waiter) => (admissions.get(waiter)?.ended.size ?? 0) > 0);
+      problems.push(...line.flatMap((waiter) => problemsOf(state, waiter, admissions.get(waiter))));
+      state.waiters = state.waiters.filter((waiter) => !ended.includes(waiter));
+      if (ended.length > 0) continue;
+
+      const first = line.find((waiter) => admissions.get(waiter)?.payer);
+      if (!first || state.flying.length >= SLOTS) return problems;
+      const [permit] = take(state.account, 1, { nowMs: state.nowMs, rules }).permits;
+      if (!permit) return problems;
+      problems.push(...send(state, first, permit));
+    }
+  }
+
+  function problemsOf(
+    state: LineState,
+    { claims: [claim], kind }: Waiter,
+    admission: ReturnType<typeof admitAll<Claim, Waiter>>['admissions'] extends Map<Waiter, infer A>
+      ? A | undefined
+      : never,
+  ): string[] {
+    const { nowMs } = state;
+    if (!admission) return [`a ${kind} without a verdict`];
+    const ending = admission.ended.get(claim);
+    if (ending?.kind === 'refuse' && ending.reason === 'plan') {
+      return ending.wait.waitMs > 0 ? [] : [`a ${kind} is told to return at once`];
+    }
+    if (ending) return ending.kind === 'serve-stale' && kind !== 'refresh' ? [`a ${kind} gets stale data`] : [];
+
+    const { verdict } = admission;
+    if (state.isStopping) return [`a ${kind} waits though petql stops`];
+    if (verdict.kind !== 'wait' && verdict.kind !== 'go') return [`a ${kind} neither waits nor ends`];
+    if (kind === 'refresh' && verdict.kind === 'wait') return ['a refresh waits'];
+    if (nowMs > claim.deadlineMs + MAX_LATE_MS) return [`a ${kind} waits ${nowMs - claim.deadlineMs} ms too long`];
+    const isHopeless = verdict.kind === 'wait' && nowMs + verdict.wait.waitMs > claim.deadlineMs + MAX_LATE_MS;
+    return isHopeless ? [`a ${kind} waits in vain`] : [];
+  }
+
+  function send(state: LineState, waiter: Waiter, permit: Permit): string[] {
+    const { account, nowMs, visitors } = state;
+    const { kind } = waiter;
+    const problems: string[] = [];
+    state.waiters = state.waiters.filter((other) => other !== waiter);
+    state.flying.push({ permit, sentAtMs: nowMs });
+
+    if (kind !== 'write' && state.waiters.some((other) => other.kind === 'write'))
+      problems.push('a read before a write');
+    const isOvertaken = state.waiters.some((other) => other.kind !== 'background');
+    if (kind === 'background' && isOvertaken) problems.push('a background call before another');
+    const minuteLeft = perMinute - account.minute.total;
+    if (kind === 'background' && minuteLeft < Math.floor(perMinute * RESERVES.minute)) {
+      problems.push('a background call takes the reserve');
+    }
+
+    const { visitor } = waiter.claims[0];
+    if (visitor === undefined) return problems;
+    const calls = (visitors[visitor] ??= newVisitorCalls());
+    charge(calls, nowMs);
+    if (calls.minute.total > Math.ceil(perMinute / 2)) problems.push('a visitor gets more than its share of a minute');
+    if (calls.day.total > Math.ceil(perDay / 2)) problems.push('a visitor gets more than its share of a day');
+    return problems;
+  }
+
+  function viewOf({ account, flying, isStopping, nowMs, visitors }: LineState): View {
+    const state = new QuotaState(account, nowMs, rules);
+    const usedBy = (visitor: string, name: WindowName) => visitors[visitor]?.[name].total ?? 0;
+    const isProbing = account.pause.isHalfOpen && nowMs < account.pause.probeUntilMs;
+    return {
+      nowMs,
+      isStopping,
+      isOld: false,
+      isAfter429: state.incidents > 0,
+      permits: 0,
+      slots: isProbing ? 0 : SLOTS - flying.length,
+      promised: 0,
+      waitOf: (ahead) => waitOf(account, ahead, nowMs, rules),
+      reserveWaitOf(ahead) {
+        const waits = WINDOW_NAMES.map((name) =>
+          state.countedWaitMs(name, Math.floor(state[name].limit * RESERVES[name]) + ahead),
+        );
+        return { waitMs: Math.max(...waits), window: 'MINUTE' };
+      },
+      hasShare: (visitor, own, ahead) =>
+        visitor === undefined ||
+        WINDOW_NAMES.every((name) =>
+          hasShare(usedBy(visitor, name) + own, { remaining: state.countedLeft(name) - ahead, replicas: 1 }),
+        ),
+      shareWaitOf: () => ({ waitMs: WINDOWS.minute.lengthMs, window: 'MINUTE' }),
+      hasRefreshToken: () => true,
+    };
+  }
+
+  /** The next moment at which the account or a deadline changes something. */
+  function edgeOf({ account, nowMs, waiters }: LineState): number {
+    const deadlines = waiters.flatMap(({ claims: [{ deadlineMs }] }) => [deadlineMs + 100, deadlineMs + MAX_LATE_MS]);
+    return Math.min(Infinity, ...[...accountEdges(account), ...deadlines].filter((atMs) => atMs > nowMs));
+  }
+
+  /** When calls are answered and time passes, every waiter ends. */
+  function progress(state: LineState): string[] {
+    for (let looks = 0; looks < 200 && state.waiters.length + state.flying.length > 0; looks += 1) {
+      if (state.flying.length > 0) end(state, 0, 'accepted');
+      else state.nowMs = edgeOf(state);
+      const problems = review(state);
+      if (problems.length > 0) return problems;
+    }
+    return state.waiters.length > 0 ? ['a waiter never ends'] : [];
+  }
+}
+
+/** Writes, then reads, then background work, each by arrival. */
+function lineOf(waiters: readonly Waiter[]): Waiter[] {
+  const placeOf = ({ kind }: Waiter) => (kind === 'write' ? 0 : kind === 'background' ? 2 : 1);
+  return waiters.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
