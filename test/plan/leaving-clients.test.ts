@@ -50,6 +50,8 @@ test.each(['create', 'read'] as const)(
     petApi.fault = undefined;
 
     const pausedAtMs = petApi.log[0]?.atMs ?? 0;
+    // A busy machine is late for a timer too.
+    const lateMs = setTimeout(pausedAtMs + PAUSE_MS - petApi.now()).then(() => petApi.now() - pausedAtMs - PAUSE_MS);
     const leaving: Promise<unknown>[] = [];
     while (petApi.now() < pausedAtMs + PAUSE_MS - LEAVE_AFTER_MS) {
       const due = ((petApi.now() - pausedAtMs) / 1_000) * LEAVE_PER_SECOND;
@@ -65,7 +67,7 @@ test.each(['create', 'read'] as const)(
     expect(answers.flatMap(({ errors }) => errors ?? [])).toEqual([]);
     // A list may save some reads.
     expect(petApi.log.length).toBeLessThanOrEqual(2 + STAYING);
-    expect(waitedMs).toBeLessThan(PAUSE_MS + MAX_ADDED_MS);
+    expect(waitedMs).toBeLessThan(PAUSE_MS + MAX_ADDED_MS + (await lateMs));
   },
   40_000,
 );
