@@ -4,6 +4,8 @@ import { createLineModel } from './line-model.ts';
 import type { LineOptions } from './line-model.ts';
 import { createReplicasModel } from './replicas-model.ts';
 import type { ReplicasOptions } from './replicas-state.ts';
+import { createRecordsModel } from './records-model.ts';
+import type { RecordFaults } from './records-model.ts';
 import { replay, search } from './search.ts';
 import type { Model, Search, SearchLimits } from './search.ts';
 
@@ -125,12 +127,20 @@ export const SCENARIOS: readonly Scenario[] = [
   replicas('redis-cut', 'one replica loses Redis', { faults: { cut: 1 }, max: TWO }),
   replicas('redis-away', 'Redis fails, and returns with or without its data', {
     faults: { away: 1, emptied: 1 },
-    max: ONE,
+    max: TWO,
   }),
-  replicas('redis-emptied', 'Redis loses all data', { faults: { emptied: 1 }, max: ONE }),
-  replicas('redis-older', 'Redis goes on with an older copy', { faults: { older: 1 }, max: ONE }),
+  replicas('redis-emptied', 'Redis loses all data', { faults: { emptied: 1 }, max: TWO }),
+  replicas('redis-older', 'Redis goes on with an older copy', { faults: { older: 1 }, max: TWO }),
   replicas('outage', 'Redis is away for minutes', { isAtomic: true, faults: { away: 1 }, max: ONE }, OUTAGE),
   replicas('failover', 'the same with an older copy', { isAtomic: true, faults: { older: 1 }, max: TWO }, OUTAGE),
+
+  records('records', 'submits of one idempotency key over a store that fails', {
+    refused: 1,
+    mute: 1,
+    killed: 1,
+    unclear: 1,
+  }),
+  records('records-emptied', 'the store loses the record', { emptied: 1, mute: 1 }),
 
   line('line', 'calls of all kinds come and leave', {
     kinds: ['write', 'read', 'patient', 'greedy', 'refresh', 'background'],
@@ -162,6 +172,11 @@ function replicas(
 ): Scenario {
   const all: ReplicasOptions = { ...SHARED, windows: 'sliding', tells: 'nothing', ...options };
   return { name, about, maxDepth, ...runsOf(() => createReplicasModel(all)) };
+}
+
+function records(name: string, about: string, faults: Partial<RecordFaults>): Scenario {
+  const model = () => createRecordsModel({ submits: 3, startMs: MORNING_MS, faults });
+  return { name, about, maxDepth: { short: 8, long: 20 }, ...runsOf(model) };
 }
 
 function line(
