@@ -139,7 +139,7 @@ describe('petql from node_modules', () => {
     });
   });
 
-  test('still has its whole schema in a bundle', async () => {
+  test('still has its whole schema and the scripts of its pages in a bundle', async () => {
     const program = `
       import { createGateway } from 'petql';
       const { schema } = createGateway({ petApiUrl: 'http://localhost/v1' });
@@ -148,6 +148,8 @@ describe('petql from node_modules', () => {
     const options = ['--bundle', '--platform=node', '--outfile=bundle.cjs', '--log-level=warning'];
     expect(await consumer.run('node_modules/.bin/esbuild', 'bundled.mjs', ...options)).toEqual({ code: 0, output: '' });
     expect((await consumer.run(process.execPath, 'bundle.cjs')).output).toBe('pets,pet,petsById,rateLimit,createPet\n');
+    const bundle = await readFile(join(consumer.folder, 'bundle.cjs'), 'utf8');
+    for (const part of ['class CostLine', 'async function reload']) expect(bundle).toContain(part);
   });
 
   test("has types that compile in a strict project, README's code among it", async () => {

@@ -6,7 +6,7 @@ import type { HttpRequest, HttpResponse } from '../http/http-message.ts';
 import { EXAMPLE_OPERATIONS } from './example-operations.ts';
 import type { ExampleOperation } from './example-operations.ts';
 import { EXPLORER_STYLE } from './explorer-style.ts';
-import { EXPLORER_SCRIPT } from './explorer.ts';
+import { EXPLORER_SCRIPT } from './page-script.ts';
 
 export interface GraphiqlOptions {
   /** The path of GraphQL, which is also the page's. */

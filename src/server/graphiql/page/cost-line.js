@@ -1,5 +1,9 @@
-/** Runs in the browser: the line under the result. */
-export const COST_LINE = String.raw`
+/**
+ * An operation of a tab: a key that names it, and the request of a dry run, or undefined where that cannot be sent.
+ *
+ * @typedef {{ readonly key: string, readonly request: OperationRequest | undefined }} TabOperation
+ */
+
 // GraphiQL reports an edit of the document after 100 ms without another: 300 ms together.
 const REST_MS = 200;
 const LONG_RUN_MS = 1_000;
@@ -10,17 +14,32 @@ const LONG_RUN_MS = 1_000;
  */
 class CostLine {
   #element = document.createElement('p');
-  /** Resolves with extensions.petql.dryRun, or undefined where the operation is invalid. */
+  /**
+   * Resolves with extensions.petql.dryRun, or undefined where the operation is invalid.
+   *
+   * @type {(request: OperationRequest) => Promise<DryRun | undefined>}
+   */
   #dryRun;
+  /** @type {number} */
   #maxWaitMs;
-  /** By GraphiQL's ids. */
+  /**
+   * By GraphiQL's ids.
+   *
+   * @type {Map<string, Tab>}
+   */
   #tabs = new Map();
   #openTab = newTab();
-  /** Of the open tab: a key that names it, and the request of a dry run, or none. */
+  /**
+   * Of the open tab.
+   *
+   * @type {TabOperation}
+   */
   #operation = { key: '', request: undefined };
   #isDryRunning = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   #resting;
 
+  /** @param {{ dryRun: (request: OperationRequest) => Promise<DryRun | undefined>, maxWaitMs: number }} options */
   constructor({ dryRun, maxWaitMs }) {
     this.#dryRun = dryRun;
     this.#maxWaitMs = maxWaitMs;
@@ -28,10 +47,16 @@ class CostLine {
     this.#element.setAttribute('role', 'status');
   }
 
-  /** Another tab is open, or something in it has changed. */
+  /**
+   * Another tab is open, or something in it has changed.
+   *
+   * @param {string | undefined} id
+   * @param {TabOperation} operation
+   * @param {string | null} [response]
+   */
   update(id, operation, response) {
     // The first tab has no id until something changes in it, so that its operation names it.
-    const tab = this.#tabs.get(id) ?? this.#tabs.get(operation.key) ?? newTab();
+    const tab = this.#tabs.get(id ?? operation.key) ?? this.#tabs.get(operation.key) ?? newTab();
     this.#tabs.delete(operation.key);
     this.#tabs.set(id ?? operation.key, tab);
 
@@ -55,9 +80,9 @@ class CostLine {
     clearTimeout(this.#resting);
     tab.progress = 'running';
     this.#show();
-    const waiting = setTimeout(() => this.#explainWait(tab, operation), LONG_RUN_MS);
+    const waiting = setTimeout(() => void this.#explainWait(tab, operation), LONG_RUN_MS);
 
-    return (text) => {
+    return (/** @type {string} */ text) => {
       clearTimeout(waiting);
       Object.assign(tab, { ran: text, ranKey: operation.key, isAnswered: true, progress: undefined });
       this.#show();
@@ -74,27 +99,32 @@ class CostLine {
   }
 
   async #estimate() {
-    // The end of the dry run under way looks for changes.
-    if (this.#isDryRunning) return;
     const tab = this.#openTab;
-    const operation = this.#operation;
-    const dryRun = await this.#ask(operation);
-    Object.assign(tab, { estimate: dryRun ? describeDryRun(dryRun) : '', estimateKey: operation.key });
+    const { key, request } = this.#operation;
+    // The end of the dry run under way looks for changes.
+    if (this.#isDryRunning || !request) return;
+    const dryRun = await this.#ask(request);
+    Object.assign(tab, { estimate: dryRun ? describeDryRun(dryRun) : '', estimateKey: key });
     this.#show();
     this.#rest();
   }
 
-  async #explainWait(tab, operation) {
-    if (this.#isDryRunning || !operation.request) return;
-    const dryRun = await this.#ask(operation);
+  /**
+   * @param {Tab} tab
+   * @param {TabOperation} operation
+   */
+  async #explainWait(tab, { request }) {
+    if (this.#isDryRunning || !request) return;
+    const dryRun = await this.#ask(request);
     this.#rest();
     if (tab.progress === undefined) return;
     const isQuotaUsed = dryRun?.fits === false;
-    tab.progress = isQuotaUsed ? 'waiting for the quota, up to ' + span(this.#maxWaitMs) : 'waiting for the pet API';
+    tab.progress = isQuotaUsed ? `waiting for the quota, up to ${span(this.#maxWaitMs)}` : 'waiting for the pet API';
     this.#show();
   }
 
-  async #ask({ request }) {
+  /** @param {OperationRequest} request */
+  async #ask(request) {
     this.#isDryRunning = true;
     const dryRun = await this.#dryRun(request).catch(() => undefined);
     this.#isDryRunning = false;
@@ -103,15 +133,19 @@ class CostLine {
 
   #show() {
     const container = document.querySelector('.graphiql-response');
-    if (!container) return requestAnimationFrame(() => this.#show());
+    if (!container) {
+      requestAnimationFrame(() => this.#show());
+      return;
+    }
     if (!this.#element.isConnected) container.append(this.#element);
 
     const tab = this.#openTab;
     const { key, request } = this.#operation;
     const hasRun = tab.progress !== undefined || tab.ranKey === key;
+    const estimate = request ? tab.estimate : '';
     const isResting = !hasRun && request !== undefined && tab.estimateKey !== key;
     // The last text stays while somebody types.
-    if (!isResting) tab.shown = tab.progress ?? (hasRun ? tab.ran : request ? tab.estimate : '');
+    if (!isResting) tab.shown = tab.progress ?? (hasRun ? tab.ran : estimate);
     this.#element.textContent = tab.shown;
     this.#element.classList.toggle('estimate', !hasRun && tab.shown !== '' && tab.shown === tab.estimate);
     // A screen reader says what a run has cost, and nothing in the middle of typing.
@@ -119,7 +153,21 @@ class CostLine {
   }
 }
 
-/** What the last run, its progress and the last dry run said, of which operations; and the text of the result. */
+/**
+ * What the last run, its progress and the last dry run said, of which operations; and the text of the result.
+ *
+ * @typedef Tab
+ * @property {string} ran
+ * @property {string | undefined} ranKey
+ * @property {string | undefined} progress
+ * @property {string} estimate
+ * @property {string | undefined} estimateKey
+ * @property {string} shown
+ * @property {string | null | undefined} response
+ * @property {boolean} isAnswered whether the next text of the result is that of a run
+ */
+
+/** @returns {Tab} */
 function newTab() {
   return {
     ran: '',
@@ -129,8 +177,6 @@ function newTab() {
     estimateKey: undefined,
     shown: '',
     response: undefined,
-    /** Whether the next text of the result is that of a run. */
     isAnswered: false,
   };
 }
-`;

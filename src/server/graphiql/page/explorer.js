@@ -1,0 +1,194 @@
+/**
+ * Starts GraphiQL, and sends what it runs.
+ *
+ * @typedef {{ readonly headers: Headers, readonly body: object }} OperationRequest
+ *
+ * A tab of GraphiQL, as far as it has been edited.
+ *
+ * @typedef GraphiqlTab
+ * @property {string} [id]
+ * @property {string | null | undefined} [query]
+ * @property {string | null | undefined} [variables]
+ * @property {string | null | undefined} [headers]
+ * @property {string | null | undefined} [operationName]
+ * @property {string | null | undefined} [response]
+ *
+ * What the page gives the script.
+ *
+ * @typedef PageOptions
+ * @property {GraphiqlTab[]} defaultTabs
+ * @property {boolean} needsKey
+ * @property {number} maxWaitMs
+ *
+ * What GraphiQL's bundle adds to the page.
+ *
+ * @typedef {{ renderYogaGraphiQL: (root: HTMLElement | null, props: object) => void }} YogaGraphiQL
+ */
+
+const PLACEHOLDER = 'Bearer YOUR_API_KEY';
+const { src } = /** @type {HTMLScriptElement} */ (document.currentScript);
+const base = new URL('.', src);
+Object.assign(globalThis, {
+  MonacoEnvironment: {
+    globalAPI: false,
+    getWorkerUrl: (/** @type {string} */ _id, /** @type {string} */ label) => new URL(`${label}.js`, base).href,
+  },
+});
+const options = withNewKeys(JSON.parse(document.getElementById('graphiql-options')?.textContent ?? ''));
+const costLine = new CostLine({ dryRun, maxWaitMs: options.maxWaitMs });
+/**
+ * What GraphiQL says of the document that was edited last.
+ *
+ * @type {{ query?: string, operations: number }}
+ */
+let edited = { operations: 0 };
+void start();
+
+async function start() {
+  // GraphiQL opens one more tab on a reload, unless its editors start with what a stored tab holds.
+  const { query, variables, headers } = storedTab() ?? options.defaultTabs[0] ?? {};
+  const linkedQuery = new URLSearchParams(location.search).get('query') ?? query;
+  const isOfTab = linkedQuery === query;
+  const initial = { initialQuery: query ?? '', initialVariables: variables ?? '', initialHeaders: headers ?? '' };
+
+  // The editor measures its font once. In another font's measures, the cursor would stand beside the text.
+  await document.fonts.load('15px "Fira Code"').catch(() => undefined);
+  const { YogaGraphiQL } = /** @type {typeof globalThis & { YogaGraphiQL: YogaGraphiQL }} */ (globalThis);
+  YogaGraphiQL.renderYogaGraphiQL(document.getElementById('root'), {
+    ...options,
+    ...(isOfTab && initial),
+    // What is typed, API keys too, stays in this browser tab.
+    storage: sessionStorage,
+    fetcher,
+    onEditQuery,
+    onTabChange,
+  });
+  costLine.update(undefined, operationOf({ query: linkedQuery, variables, headers }));
+}
+
+/**
+ * Each visitor creates a pet, and nobody gets the one of another.
+ *
+ * @param {PageOptions} given
+ */
+function withNewKeys(given) {
+  const key = Array.from(crypto.getRandomValues(new Uint32Array(2)), (part) => part.toString(36)).join('');
+  for (const tab of given.defaultTabs) tab.variables = tab.variables?.replace('NEW_KEY', `momo-${key}`);
+  return given;
+}
+
+/** @returns {GraphiqlTab | undefined} */
+function storedTab() {
+  try {
+    const { tabs, activeTabIndex } = JSON.parse(sessionStorage.getItem('graphiql:tabState') ?? '');
+    return tabs[activeTabIndex];
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * @param {string} query
+ * @param {{ definitions: { kind: string }[] } | undefined} parsed
+ */
+function onEditQuery(query, parsed) {
+  const operations = parsed?.definitions.filter(({ kind }) => kind === 'OperationDefinition').length ?? 0;
+  edited = { query, operations };
+  const url = new URL(location.href);
+  url.searchParams.set('query', query);
+  history.replaceState({}, '', url);
+}
+
+/** @param {{ tabs: GraphiqlTab[], activeTabIndex: number }} state */
+function onTabChange({ tabs, activeTabIndex }) {
+  const tab = tabs[activeTabIndex];
+  if (tab) costLine.update(tab.id, operationOf(tab), tab.response);
+}
+
+/**
+ * @param {GraphiqlTab} tab
+ * @returns {TabOperation}
+ */
+function operationOf({ query, variables, headers, operationName }) {
+  const operations = edited.query === query ? edited.operations : 1;
+  // GraphiQL names the only operation sooner or later.
+  const name = operations > 1 ? (operationName ?? undefined) : undefined;
+  const key = JSON.stringify([query, variables || '', name]);
+  return { key, request: operations > 0 ? requestOf({ query, variables, headers, operationName: name }) : undefined };
+}
+
+/**
+ * Undefined where something is no JSON, or where the run would have no API key.
+ *
+ * @param {GraphiqlTab} tab
+ * @returns {OperationRequest | undefined}
+ */
+function requestOf({ variables, headers: headersText, ...operation }) {
+  try {
+    const headers = headersOf(JSON.parse(headersText || '{}'));
+    if (options.needsKey && !headers.has('authorization')) return undefined;
+    if (headers.get('authorization') === PLACEHOLDER) return undefined;
+    return { headers, body: { ...operation, variables: JSON.parse(variables || '{}') } };
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {OperationRequest} request */
+async function dryRun({ headers, body }) {
+  headers.set('petql-dry-run', '1');
+  // With HTTP 200 for an invalid operation: a browser logs any 400 as an error of the page.
+  headers.set('accept', 'application/json');
+  const { result } = await send({ headers, body });
+  return result.extensions?.petql?.dryRun;
+}
+
+/**
+ * @param {{ query: string, variables?: unknown, operationName?: string | null }} operation
+ * @param {{ headers?: Record<string, string> }} [given]
+ */
+async function fetcher({ query, variables, operationName }, given) {
+  const request = { headers: headersOf(given?.headers), body: { query, variables, operationName } };
+  storeKey(request.headers);
+  if (operationName === 'IntrospectionQuery') return (await send(request)).result;
+  const end = costLine.begin();
+  let text = '';
+  try {
+    const { headers, result } = await send(request);
+    text = describeRun(headers, result);
+    return result;
+  } finally {
+    end(text);
+  }
+}
+
+/**
+ * @param {OperationRequest} request
+ * @returns {Promise<{ headers: Headers, result: Result }>}
+ */
+async function send({ headers, body }) {
+  const response = await fetch(location.pathname, { method: 'POST', headers, body: JSON.stringify(body) });
+  const result = await response.json().catch(() => undefined);
+  if (!result) throw new Error(`Expected a GraphQL response, got HTTP ${response.status}.`);
+  return { headers: response.headers, result };
+}
+
+/**
+ * A key that was typed in one tab and has run holds for the tabs that still have the placeholder.
+ *
+ * @param {Headers} headers
+ */
+function storeKey(headers) {
+  const authorization = headers.get('authorization') ?? PLACEHOLDER;
+  if (authorization !== PLACEHOLDER) sessionStorage.setItem('petql:authorization', authorization);
+}
+
+/** @param {Record<string, string>} [given] */
+function headersOf(given) {
+  const headers = new Headers(given);
+  headers.set('accept', 'application/graphql-response+json, application/json');
+  headers.set('content-type', 'application/json');
+  const stored = sessionStorage.getItem('petql:authorization');
+  if (stored !== null && headers.get('authorization') === PLACEHOLDER) headers.set('authorization', stored);
+  return headers;
+}
