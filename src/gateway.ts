@@ -112,7 +112,7 @@ function assemble(
   const metrics = admin ? new Metrics(clock) : undefined;
   const events = metrics?.events;
   const stores = openStores(checked, opened, events);
-  const { accounts, replicas, sharedLists, records, nameOf, redis } = stores;
+  const { accounts, replicas, sharedLists, records, nameOf } = stores;
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, proxy, dispatcher });
   opened.defer(() => void transport.close());
 
@@ -169,7 +169,7 @@ function assemble(
   function health(): Health {
     return {
       isDraining,
-      redis: redis(),
+      redis: stores.redisState,
       pausedKeys: accounts.pausedKeys(),
       isGetRouteWorking: getRoute.isHealthy,
     };

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { steadyTime } from './clock.ts';
 import type { Events } from './events.ts';
 import { SharedLists } from './reads/cache/shared-lists.ts';
-import type { Health } from './server/http/health.ts';
 import type { CheckedOptions } from './settings/settings.ts';
 import { openFileStore } from './store/file-store.ts';
 import { withKeySecret } from './store/key-secret.ts';
@@ -12,7 +11,7 @@ import type { NameOf } from './store/names.ts';
 import { RedisStore } from './store/redis-store.ts';
 import { connectRedis } from './store/redis.ts';
 import { ALONE, Replicas } from './store/replicas.ts';
-import type { ReplicaCount } from './store/replicas.ts';
+import type { RedisState, ReplicaCount } from './store/replicas.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { SharedStore, Store } from './store/store.ts';
 import type { AccountRules } from './throttle/account/limits.ts';
@@ -34,8 +33,8 @@ export interface Stores {
   readonly replicas: ReplicaCount;
   /** Shares lists between replicas; undefined without Redis. */
   readonly sharedLists: SharedLists | undefined;
-  /** Returns whether Redis works; undefined without Redis. */
-  readonly redis: () => Health['redis'];
+  /** At this moment; undefined without Redis. */
+  readonly redisState: RedisState | undefined;
   /** @throws SettingError when the store has another key secret. */
   readonly ready: () => Promise<void>;
   readonly close: () => Promise<void>;
@@ -77,7 +76,10 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, eve
     nameOf,
     replicas: replicas ?? ALONE,
     sharedLists,
-    redis: () => replicas && redisStateOf(replicas),
+
+    get redisState() {
+      return replicas?.redisState;
+    },
 
     async ready() {
       await check().catch((error: unknown) => {
@@ -119,11 +121,6 @@ function sharedStoreOf(redis: SharedStore, checked: Store): SharedStore {
     nowMs: () => redis.nowMs(),
     close: () => redis.close(),
   };
-}
-
-function redisStateOf({ startedAtMs, isRedisWorking }: Replicas): 'connected' | 'connecting' | 'unavailable' {
-  if (startedAtMs === undefined) return 'connecting';
-  return isRedisWorking ? 'connected' : 'unavailable';
 }
 
 function openRedis(options: CheckedOptions, events: Events | undefined): SharedStore | undefined {

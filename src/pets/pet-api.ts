@@ -22,12 +22,10 @@ interface PetList {
   readonly complete: boolean;
 }
 
-export interface UpstreamCall {
+export interface UpstreamCall extends Pick<TransportRequest, 'onSent'> {
   readonly apiKey: string;
   /** The trace that the call belongs to. */
   readonly trace?: TraceContext | undefined;
-  /** Called when the call has a connection and is sent. */
-  readonly onSent?: () => void;
 }
 
 /** One of the operations: what petql sends, and what it expects. */
@@ -136,7 +134,7 @@ export class PetApi {
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),
-      ...(onSent && { onSent }),
+      onSent,
     });
 
     const isFailure = result.kind === 'failure';

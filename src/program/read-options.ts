@@ -2,17 +2,13 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { closestMatch } from 'leven';
 import { z } from 'zod';
-import type { SettingTable, ValueKind } from '../settings/check-settings.ts';
+import type { CheckOptions, SettingTable, ValueKind } from '../settings/check-settings.ts';
 import { bothNames, flagSettings } from './flags.ts';
 import type { FlagSetting } from './flags.ts';
 
 /** Options as the user gave them, before their check. */
-interface GivenOptions {
+interface GivenOptions extends Required<Pick<CheckOptions, 'givenOf' | 'nameOf'>> {
   readonly options: Readonly<Record<string, unknown>>;
-  /** Returns how the user gave a setting: `--port`, `PORT`, `KEY_SECRET_FILE`; and both names where it was not given. */
-  readonly nameOf: (setting: string) => string;
-  /** Returns the text that the user gave. */
-  readonly givenOf: (setting: string) => string | undefined;
 }
 
 /** The text of a setting, and where it comes from. */
@@ -60,6 +56,7 @@ export function readOptions(table: SettingTable, args: readonly string[], env: N
   if (problems.length > 0) throw new Error(problems.join('; '));
   return {
     options,
+    // Such as `--port`, `PORT` and `KEY_SECRET_FILE`; both names where it was not given.
     nameOf: (setting) => texts.get(setting)?.source ?? bothNames(setting),
     givenOf: (setting) => texts.get(setting)?.text,
   };

@@ -28,12 +28,12 @@ export interface SandboxCall {
 
 type Responder = (request: SandboxRequest) => OperationResponse;
 
-interface ResponderOptions {
+export interface ResponderOptions {
   readonly pets: PetStore;
   readonly keys: SandboxKeys;
   readonly clock: Pick<Clock, 'now'>;
-  /** Gets every call once it has run, in order. */
-  readonly onCall: ((call: SandboxCall) => void) | undefined;
+  /** Gets every call once it has run, in order. Default: calls are not kept. */
+  readonly onCall?: ((call: SandboxCall) => void) | undefined;
 }
 
 /** Replaces a request target that is no URL. The API has no such path. */

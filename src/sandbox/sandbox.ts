@@ -8,12 +8,12 @@ import { httpOrigin } from '../settings/http-origin.ts';
 import type { OperationResponse } from './operations.ts';
 import { PetStore } from './pet-store.ts';
 import { createResponder } from './responder.ts';
-import type { SandboxCall } from './responder.ts';
+import type { ResponderOptions } from './responder.ts';
 import type { SeedPet } from './seed.ts';
 import { DEMO_KEYS } from './usage-limits.ts';
 import type { SandboxKeys } from './usage-limits.ts';
 
-export interface SandboxOptions {
+export interface SandboxOptions extends Pick<ResponderOptions, 'onCall'> {
   /** Default 127.0.0.1. */
   readonly host?: string;
   /** Default 0: a free one. */
@@ -26,8 +26,6 @@ export interface SandboxOptions {
   readonly seeds?: readonly SeedPet[];
   /** Default: the machine's. */
   readonly clock?: Pick<Clock, 'now'>;
-  /** Gets every call once it has run, in order. Default: calls are not kept. */
-  readonly onCall?: (call: SandboxCall) => void;
 }
 
 export interface Sandbox {

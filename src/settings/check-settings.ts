@@ -40,7 +40,7 @@ export type SettingTable = Readonly<Record<string, Setting>>;
 export type Inputs<Table extends SettingTable> = { readonly [Name in keyof Table]?: z.input<Table[Name]['schema']> };
 export type Outputs<Table extends SettingTable> = { readonly [Name in keyof Table]: z.output<Table[Name]['schema']> };
 
-interface CheckOptions {
+export interface CheckOptions {
   /** Returns how the user gave a setting. Default: as an option. */
   readonly nameOf?: (setting: string) => string;
   /** Returns the value that the user gave. Default: the option. */

@@ -3,18 +3,17 @@ import type { Int64 } from '../pets/int64.ts';
 import { PET_STATUSES } from '../pets/pet.ts';
 import { PetStore } from '../sandbox/pet-store.ts';
 import { createResponder } from '../sandbox/responder.ts';
-import type { SandboxCall } from '../sandbox/responder.ts';
+import type { ResponderOptions } from '../sandbox/responder.ts';
 import type { GatewayOptions } from '../settings/settings.ts';
 import type { Plan } from '../plan.ts';
 
 type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
 
-interface SandboxDispatcherOptions {
+interface SandboxDispatcherOptions extends Pick<ResponderOptions, 'onCall'> {
   /** The plan of the API key, which is in force from the first call on. */
   readonly plan: Plan;
   readonly apiKey: string;
   readonly pets: number;
-  readonly onCall: (call: SandboxCall) => void;
 }
 
 /** Travel time of a call, and of its response. */

@@ -29,6 +29,9 @@ interface ReplicasOptions {
   readonly log: Log;
 }
 
+/** `connecting`: this process has not reached Redis since its start. */
+export type RedisState = 'connected' | 'connecting' | 'unavailable';
+
 /** How many processes share the store. */
 export interface ReplicaCount {
   readonly count: number;
@@ -76,6 +79,11 @@ export class Replicas implements ReplicaCount {
   /** False from the first failure until the next successful heartbeat. */
   get isRedisWorking(): boolean {
     return this.#isWorking;
+  }
+
+  get redisState(): RedisState {
+    if (this.#startedAtMs === undefined) return 'connecting';
+    return this.#isWorking ? 'connected' : 'unavailable';
   }
 
   /** Whether Redis works, and took at most `MOMENT_MS` for the last heartbeat. */

@@ -22,7 +22,7 @@ export interface TransportRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Called when the call has a connection: from now on the upstream may have received it. */
-  readonly onSent?: () => void;
+  readonly onSent?: (() => void) | undefined;
 }
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -100,10 +100,9 @@ function openDispatcher(origin: string, timeoutMs: number, proxy: URL | undefine
   });
 }
 
-interface ExchangeOptions extends Pick<TransportOptions, 'timeoutMs'> {
+interface ExchangeOptions extends Pick<TransportOptions, 'timeoutMs'>, Pick<TransportRequest, 'onSent'> {
   /** May be called several times; the first result counts. */
   readonly settle: (result: TransportResponse | TransportFailure) => void;
-  readonly onSent: (() => void) | undefined;
 }
 
 function createExchange({ timeoutMs, settle, onSent }: ExchangeOptions): Dispatcher.DispatchHandler {
