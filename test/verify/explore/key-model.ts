@@ -4,20 +4,26 @@ import { applyEnd, callEndOf } from '../../../src/throttle/account/call-end.ts';
 import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
 import type { Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
-import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/windows.ts';
-import { createStrictPlan } from '../../support/pet-api/strict-plan.ts';
-import type { StrictPlan } from '../../support/pet-api/strict-plan.ts';
+import { WINDOWS } from '../../../src/throttle/account/windows.ts';
 import { NO_FAULTS } from './key-state.ts';
 import type { Call, Faults, KeyOptions, KeyState } from './key-state.ts';
 import { keyOf } from './key-text.ts';
 import type { Model } from './search.ts';
+import {
+  DAY_MS,
+  MAX_STRAY_MS,
+  NO_ANSWER,
+  TIMEOUT_MS,
+  UNUSED,
+  accountEdges,
+  answerOf,
+  arriveAt,
+  upstreamEdges,
+} from './upstream.ts';
 import { isValid } from './valid-account.ts';
 
-/** petql waits so long for a response. */
-const TIMEOUT_MS = 5_000;
 const STORM_MS = 30_000;
 const BACK_MS = 3_600_000;
-const DAY_MS = 86_400_000;
 
 /** One key at an upstream: the functions of its account, and everything that calls of it may meet, in every order. */
 export function createKeyModel(options: KeyOptions): Model<KeyState> {
@@ -28,7 +34,6 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     leaseMs: 2 * TIMEOUT_MS + 60_000,
     probeMs: 2 * TIMEOUT_MS,
   };
-  const stampsLateMs = options.stampsLateMs ?? 0;
   const isAlone = !(['other', 'limited', 'curt'] as const).some((fault) => (options.faults[fault] ?? 0) > 0);
 
   return {
@@ -108,7 +113,6 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     } else if (verb === 'vanish') state.calls.splice(index, 1);
     else if (action === 'another client calls') {
       spend(state, 'other');
-      upstreamOf(state).arrive(state.nowMs);
       count(state);
     } else if (action === 'crash') {
       spend(state, 'crash');
@@ -142,8 +146,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     state.permits.granted += permits.length;
     const { minute, day } = state.account;
     const totalBefore = minute.total + day.total - 2 * permits.length;
-    for (const permit of permits)
-      end(state, permit, { sent: false, meaning: 'other', rateLimit: undefined }, state.nowMs);
+    for (const permit of permits) end(state, permit, UNUSED, state.nowMs);
     state.permits.refunded += permits.length;
     return minute.total + day.total === totalBefore ? [] : ['a permit that was not used still counts'];
   }
@@ -161,7 +164,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
 
   function arrive(state: KeyState, index: number): void {
     const call = state.calls[index] as Call;
-    const { status, headers } = upstreamOf(state).arrive(state.nowMs);
+    const { status, headers } = arriveAt(state.nowMs, state.arrivals, options);
     const isRefused = state.nowMs < state.refusesUntilMs;
     const retryAfterMs =
       isRefused && options.faults.limited ? state.refusesUntilMs - state.nowMs : headers.retryAfterMs;
@@ -180,10 +183,9 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
 
   function respond(state: KeyState, index: number): string[] {
     const [{ permit, response, sentAtMs } = {} as Call] = state.calls.splice(index, 1);
-    const { headers, status } = response as NonNullable<Call['response']>;
-    const meaning = { 200: 'accepted', 429: 'rate-limited', 503: 'failed' } as const;
-    const answer: CallAnswer = { sent: true, meaning: meaning[status as 200], rateLimit: headers };
-    end(state, permit, answer, sentAtMs);
+    const answered = response as NonNullable<Call['response']>;
+    const { headers, status } = answered;
+    end(state, permit, answerOf(answered), sentAtMs);
 
     if (status === 429) return refused(state, permit, headers.retryAfterMs ?? 0);
     const { account, refusals, retryAtMs } = state;
@@ -217,7 +219,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
 
   function lose(state: KeyState, index: number): void {
     const call = state.calls[index] as Call;
-    end(state, call.permit, { sent: true, meaning: 'other', rateLimit: undefined }, call.sentAtMs);
+    end(state, call.permit, NO_ANSWER, call.sentAtMs);
     if (call.phase === 'arrived') state.calls.splice(index, 1);
     else call.phase = 'stray';
   }
@@ -228,18 +230,10 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     applyEnd(state.account, permit, callEnd, { nowMs, rules });
   }
 
-  /** The upstream as it is now: it has counted what arrived. */
-  function upstreamOf(state: KeyState): StrictPlan {
-    const { perMinute, perDay, tells, windows } = options;
-    const upstream = createStrictPlan({ perMinute, perDay, tells, windows, stampsLateMs: () => stampsLateMs });
-    for (const atMs of state.arrivals) upstream.arrive(atMs);
-    return upstream;
-  }
-
   function pass(state: KeyState, toMs: number): void {
     state.nowMs = toMs;
     state.arrivals = state.arrivals.filter((atMs) => atMs > toMs - 2 * DAY_MS);
-    state.calls = state.calls.filter(({ phase, sentAtMs }) => phase !== 'stray' || sentAtMs + 2 * TIMEOUT_MS > toMs);
+    state.calls = state.calls.filter(({ phase, sentAtMs }) => phase !== 'stray' || sentAtMs + MAX_STRAY_MS > toMs);
   }
 
   /** Until then time may pass: a call without a response is lost at its timeout. */
@@ -251,16 +245,10 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
   /** The next moment at which something is different: for petql, for the upstream, or for a call. */
   function edgeOf(state: KeyState): number {
     const { account, arrivals, behindMs, calls, nowMs, refusesUntilMs } = state;
-    const { pause } = account;
-    const slots = WINDOW_NAMES.flatMap((name) => account[name].slots.map((slot) => slot * WINDOWS[name].slotMs));
-    const resets = WINDOW_NAMES.flatMap((name) => account[name].reset?.byMs ?? []);
-    const ours = [pause.untilMs, pause.probeUntilMs, ...slots, ...resets].map((atMs) => atMs + behindMs);
-    const lengths = WINDOW_NAMES.map((name) => WINDOWS[name].lengthMs);
-    const theirs = arrivals.flatMap((atMs) =>
-      lengths.map((length) => (options.windows === 'fixed' ? atMs - (atMs % length) : atMs + stampsLateMs) + length),
-    );
-    const strays = calls.map(({ sentAtMs }) => sentAtMs + 2 * TIMEOUT_MS);
-    return Math.min(Infinity, ...[...ours, ...theirs, ...strays, refusesUntilMs].filter((atMs) => atMs > nowMs));
+    const ours = accountEdges(account).map((atMs) => atMs + behindMs);
+    const strays = calls.map(({ sentAtMs }) => sentAtMs + MAX_STRAY_MS);
+    const edges = [...ours, ...upstreamEdges(arrivals, options), ...strays, refusesUntilMs];
+    return Math.min(Infinity, ...edges.filter((atMs) => atMs > nowMs));
   }
 
   /** What holds in every state. */

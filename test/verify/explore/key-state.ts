@@ -1,5 +1,5 @@
 import type { Account, Permit } from '../../../src/throttle/account/format.ts';
-import type { StrictPlanOptions, Tells, ToldHeaders } from '../../support/pet-api/strict-plan.ts';
+import type { Response, UpstreamOptions } from './upstream.ts';
 
 /** What may go wrong, and how often at most on one way. */
 export interface Faults {
@@ -35,13 +35,7 @@ export const NO_FAULTS: Faults = {
   slow: 0,
 };
 
-export interface KeyOptions {
-  readonly perMinute: number;
-  readonly perDay: number;
-  readonly windows: StrictPlanOptions['windows'];
-  readonly tells: Tells;
-  /** How much later than it arrives the upstream counts a call. Default 0. */
-  readonly stampsLateMs?: number;
+export interface KeyOptions extends UpstreamOptions {
   /** What passes while calls are under way. Default 300. */
   readonly latencyMs?: number;
   /** Calls under way at a time. */
@@ -56,7 +50,7 @@ export interface Call {
   /** `stray`: petql has given it up, and it may still arrive. */
   phase: 'arrived' | 'sent' | 'stray';
   /** Once it has arrived. */
-  response?: { readonly status: number; readonly headers: ToldHeaders };
+  response?: Response;
 }
 
 export interface KeyState {
