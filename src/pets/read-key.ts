@@ -1,5 +1,5 @@
 import type { Int64 } from './int64.ts';
-import { FILTERS, PET_STATUSES } from './pet.ts';
+import { FILTERS } from './pet.ts';
 import type { Pet, PetFilter, PetStatus } from './pet.ts';
 
 /** The list of all pets: a complete one shows the whole store. */
@@ -9,26 +9,26 @@ export const ALL_PETS = 'all';
 export type ListName = Closed<typeof ALL_PETS | PetStatus>;
 
 /**
- * Leaves out patterns, such as `category:${string}`, so that they do not compile. Clients choose such names, and each list takes memory,
- * a place in the index of shared lists and a call: an open set needs bounds in all three.
+ * Leaves out numbers, which are ids, and patterns such as `category:${string}`, so that they do not compile. Clients choose such names,
+ * and each list takes memory, a place in the index of shared lists and a call: an open set needs bounds in all three.
  */
-type Closed<Name extends string> = Name extends string
-  ? { readonly none?: never } extends Record<Name, true>
+type Closed<Name extends string> = Name extends `${bigint}`
+  ? never
+  : { readonly none?: never } extends Record<Name, true>
     ? never
-    : Name
-  : never;
-
-const NO_FILTER: PetFilter = { status: undefined };
+    : Name;
 
 /** What the upstream filters each list by. */
-const FILTER_OF = Object.fromEntries([
-  [ALL_PETS, NO_FILTER],
-  ...PET_STATUSES.map((status) => [status, { ...NO_FILTER, status }] as const),
-]) as { readonly [List in ListName]: PetFilter };
+const FILTER_OF: { readonly [List in ListName]: PetFilter } = {
+  [ALL_PETS]: { status: undefined },
+  available: { status: 'available' },
+  pending: { status: 'pending' },
+  sold: { status: 'sold' },
+};
 
 export const LISTS = Object.keys(FILTER_OF) as readonly ListName[];
 
-/** What a resolver reads: a list by its name, or one pet by its id. No name is a number. */
+/** What a resolver reads: a list by its name, or one pet by its id. */
 export type ReadKey = Int64 | ListName;
 
 /** A call, by the read that it is for: GET /pets with or without a filter, or GET /pets/{petId}. It may answer other reads too. */
@@ -38,9 +38,11 @@ export function isList(key: string): key is ListName {
   return (LISTS as readonly string[]).includes(key);
 }
 
-/** Returns the list that the upstream filters by this. */
+/** Returns the list that the upstream filters by this: there is one for each combination of values. */
 export function listOf(filter: PetFilter): ListName {
-  return LISTS.find((list) => FILTERS.every((name) => FILTER_OF[list][name] === filter[name])) as ListName;
+  const list = LISTS.find((each) => FILTERS.every((name) => FILTER_OF[each][name] === filter[name]));
+  if (list === undefined) throw new Error(`no list has the filter ${JSON.stringify(filter)}`);
+  return list;
 }
 
 export function filterOf(list: ListName): PetFilter {
