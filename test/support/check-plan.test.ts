@@ -62,6 +62,29 @@ test('plans have pauses, in which a call is found unless it was in flight, of an
   expect(look([pause, call(1_030)], harmed('upstream', 1_005, 1_200))).toEqual([]);
 });
 
+test('plans have one probe at a time after a pause, and a second one is found until a probe is served', () => {
+  const pause = call(1_000, { status: 429, retryAfterMs: 5_000 });
+  const slow = (atMs: number, more: Partial<LoggedCall> = {}) => call(atMs, { answeredAtMs: atMs + 2_000, ...more });
+  expect(look([pause, slow(7_000), call(9_011), call(9_012)])).toEqual([]);
+  expect(look([pause, slow(7_000), call(8_000)])).toEqual([
+    'the POST of key at 1970-01-01T00:00:08.000Z was sent beside the probe of the pause until 1970-01-01T00:00:06.000Z',
+  ]);
+  expect(look([pause, slow(7_000), slow(7_000, { key: 'other' })])).toEqual([]);
+  expect(look([pause, slow(7_000, { status: 503 }), slow(15_000), call(16_000)])).toHaveLength(1);
+  expect(look([pause, slow(7_000), call(8_000)], harmed('redis', 7_500, 7_600))).toEqual([]);
+});
+
+test('plans have probes without a response, beside which another is found until the timeout', () => {
+  const log = (atMs: number) => [
+    call(1_000, { status: 429, retryAfterMs: 5_000 }),
+    call(7_000, { answeredAtMs: undefined }),
+    call(atMs),
+  ];
+  expect(look(log(9_000))).toHaveLength(1);
+  expect(look(log(12_500))).toEqual([]);
+  expect(look(log(9_000), { upstreamTimeoutMs: 1_500 })).toEqual([]);
+});
+
 test('plans have bans, which are found', () => {
   expect(look([call(1_000, { status: 403 })])).toEqual([]);
   expect(look([call(1_000, { status: 403, isBanned: true })])).toHaveLength(1);

@@ -1,6 +1,8 @@
 import { createFaults } from './faults.ts';
 import type { FaultKind, Faults, NotedFault } from './faults.ts';
 import type { LoggedCall } from './pet-api/pet-api.ts';
+import { endOfPause, isBesideProbe, isInPause, isProbing } from './plan-rules.ts';
+import type { Pause, TimedCall } from './plan-rules.ts';
 import { Tally } from './tally.ts';
 import type { Row } from './tally.ts';
 
@@ -9,6 +11,8 @@ export interface PlanRules {
   readonly incidents?: number;
   /** For how long after a 429 calls may still arrive that were on their way: in real time, half a second. Default 0. */
   readonly inFlightMs?: number;
+  /** When a call without a response is given up. Default 5 s, as petql's own. */
+  readonly upstreamTimeoutMs?: number;
   readonly faults?: Faults;
   /** From the pet API's clock to that of the faults. Default: they are the same. */
   readonly faultTime?: (atMs: number) => number;
@@ -19,15 +23,18 @@ const DAY_MS = 86_400_000;
 const IN_DOUBT_MS = 75_000;
 /** What loses the responses of calls. */
 const LOSES_RESPONSES: readonly FaultKind[] = ['upstream', 'frozen', 'killed'];
+/** What lets replicas probe each for itself. */
+const DIVIDES_REPLICAS: readonly FaultKind[] = [...LOSES_RESPONSES, 'emptied', 'redis', 'stalled', 'stopping'];
 /** How long a response may be on its way. */
 const ON_ITS_WAY_MS = 2_000;
 
 /** No call goes over the plan, as the upstream counts, and after a 429 nobody calls before its Retry-After is over. */
 export function checkPlan(log: readonly LoggedCall[], rules: PlanRules = {}): Row[] {
-  const { inFlightMs = 0, faults = createFaults(), faultTime = (atMs) => atMs } = rules;
+  const { inFlightMs = 0, upstreamTimeoutMs = 5_000, faults = createFaults(), faultTime = (atMs) => atMs } = rules;
   let { incidents = 0 } = rules;
   const kept = new Tally('no call is over the plan (429)');
   const paused = new Tally('after a 429 nobody calls');
+  const probed = new Tally('one probe at a time follows a 429');
   const banned = new Tally('no key is banned (403)');
   const onItsWay = ({ atMs }: LoggedCall) => ({ fromMs: faultTime(atMs), untilMs: faultTime(atMs) + ON_ITS_WAY_MS });
   const redisBefore = (call: LoggedCall) =>
@@ -35,10 +42,16 @@ export function checkPlan(log: readonly LoggedCall[], rules: PlanRules = {}): Ro
   const ownCalls = Map.groupBy(log, ({ key }) => key);
   for (const calls of ownCalls.values()) {
     seeOverruns(calls);
-    for (const [index, call] of calls.entries()) seePause(call, calls.slice(index + 1));
+    for (const [index, call] of calls.entries()) {
+      const pause = pauseOf(call);
+      if (!pause) continue;
+      const later = calls.slice(index + 1);
+      seePause(pause, later);
+      seeProbes(pause, later);
+    }
   }
   kept.measured = [...ownCalls].map(([key, calls]) => `${key} ${calls.length}`).join(', ');
-  return [kept, paused, banned];
+  return [kept, paused, probed, banned];
 
   function seeOverruns(calls: readonly LoggedCall[]): void {
     /** Each harm explains one incident of a key. */
@@ -64,18 +77,43 @@ export function checkPlan(log: readonly LoggedCall[], rules: PlanRules = {}): Ro
     }
   }
 
-  function seePause(refused: LoggedCall, later: readonly LoggedCall[]): void {
-    const { status, answeredAtMs, retryAfterMs } = refused;
-    if (status !== 429 || answeredAtMs === undefined || retryAfterMs === undefined) return;
+  /** Returns what a 429 demands; undefined where a fault excuses those who go on. */
+  function pauseOf(refused: LoggedCall): Pause | undefined {
+    const { status, answeredAtMs, atMs, retryAfterMs } = refused;
+    if (status !== 429 || answeredAtMs === undefined || retryAfterMs === undefined) return undefined;
     // Its response may have been lost, or each replica finds out for itself.
-    if (faults.touching(LOSES_RESPONSES, onItsWay(refused)).length > 0 || redisBefore(refused).length > 0) return;
-    // No window is longer than a day, so a longer Retry-After is none.
-    const untilMs = refused.atMs + Math.min(retryAfterMs, DAY_MS);
-    for (const call of later) {
-      if (call.atMs >= untilMs) return;
-      const isEarly = call.sentAtMs > answeredAtMs + inFlightMs;
-      paused.look(isEarly ? `${textOf(call)} was sent in the pause until ${time(untilMs)}` : undefined);
+    if (faults.touching(LOSES_RESPONSES, onItsWay(refused)).length > 0 || redisBefore(refused).length > 0) {
+      return undefined;
     }
+    // No window is longer than a day, so a longer Retry-After is none.
+    return { knownAtMs: answeredAtMs + inFlightMs, untilMs: atMs + Math.min(retryAfterMs, DAY_MS) };
+  }
+
+  function seePause(pause: Pause, later: readonly LoggedCall[]): void {
+    for (const call of later) {
+      if (call.atMs >= pause.untilMs) return;
+      const isEarly = isInPause(pause, call.sentAtMs);
+      paused.look(isEarly ? `${textOf(call)} was sent in the pause until ${time(pause.untilMs)}` : undefined);
+    }
+  }
+
+  function seeProbes(pause: Pause, later: readonly LoggedCall[]): void {
+    const followers: TimedCall[] = [];
+    for (const call of later) {
+      if (call.sentAtMs < endOfPause(pause)) continue;
+      if (!isProbing(call.sentAtMs, followers)) return;
+
+      const isBeside = isBesideProbe(call.sentAtMs, followers);
+      const problem = `${textOf(call)} was sent beside the probe of the pause until ${time(pause.untilMs)}`;
+      const since = { fromMs: faultTime(pause.knownAtMs), untilMs: faultTime(call.atMs) };
+      probed.look(isBeside ? problem : undefined, faults.touching(DIVIDES_REPLICAS, since).length > 0);
+      followers.push(timedCall(call));
+    }
+  }
+
+  function timedCall({ answeredAtMs = Infinity, sentAtMs, status }: LoggedCall): TimedCall {
+    const isServed = status < 500 && ![401, 403, 429].includes(status);
+    return { sentAtMs, endedAtMs: Math.min(answeredAtMs, sentAtMs + upstreamTimeoutMs), isServed };
   }
 }
 

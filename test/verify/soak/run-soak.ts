@@ -138,7 +138,7 @@ export async function runSoak({ harmed = true, print, ...options }: SoakOptions)
   print(`${clients.sent} operations, ${petApi.log.length} calls; ${injected.join(', ') || 'no fault'}`);
   const ownCalls = petApi.log.filter(({ key }) => KEYS[key]);
   const faultTime = (atMs: number) => atMs - upstreamAheadMs;
-  const plan = checkPlan(ownCalls, { faults, inFlightMs: IN_FLIGHT_MS, faultTime });
+  const plan = checkPlan(ownCalls, { faults, inFlightMs: IN_FLIGHT_MS, upstreamTimeoutMs, faultTime });
   return [...checks.flatMap(({ rows }) => rows), ...plan, ...watch.rows()];
 }
 

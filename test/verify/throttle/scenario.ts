@@ -70,7 +70,7 @@ export interface Judged {
   readonly used?: { readonly plan: Plan; readonly key: string; readonly fromMs: number; readonly atLeast: number };
   readonly measured?: string;
   /** What else is wrong. */
-  readonly problems?: readonly (string | false)[];
+  readonly problems?: readonly (string | false | undefined)[];
 }
 
 /** Calls that were granted or on their way when a 429 came: half a second is one exchange with a slow Redis. */
