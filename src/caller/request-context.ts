@@ -4,7 +4,7 @@ import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../pets/int64.ts';
 import type { NewPet, Pet, PetFilter } from '../pets/pet.ts';
 import { listOf } from '../pets/read-key.ts';
-import type { ReadKey } from '../pets/read-key.ts';
+import type { ListName, ReadKey } from '../pets/read-key.ts';
 import type { Found } from '../pets/snapshot.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
@@ -81,12 +81,11 @@ export class RequestContext implements Pets {
   }
 
   list(filter: PetFilter, limit: number): Promise<readonly Pet[]> {
-    const reading = this.#read(listOf(filter)) as Promise<readonly Pet[]>;
-    return reading.then((pets) => (pets.length > limit ? pets.slice(0, limit) : pets));
+    return this.#read(listOf(filter)).then((pets) => (pets.length > limit ? pets.slice(0, limit) : pets));
   }
 
   byId(id: Int64): Promise<Pet | null> {
-    return this.#read(id) as Promise<Pet | null>;
+    return this.#read(id);
   }
 
   create(pet: NewPet, idempotencyKey?: string): Promise<Created> {
@@ -170,6 +169,8 @@ export class RequestContext implements Pets {
     if (this.#caller) this.#callers.end(this.#caller);
   }
 
+  #read(list: ListName): Promise<readonly Pet[]>;
+  #read(id: Int64): Promise<Pet | null>;
   #read(key: ReadKey): Promise<Found> {
     const { reads } = this.#useAccepted();
     this.#loader ??= new DataLoader((keys) => this.#load(keys, reads));

@@ -22,8 +22,11 @@ export interface Snapshot {
 /** What a read finds: the pets of a list; one pet, or null where it is proved that there is none. */
 export type Found = Pet | readonly Pet[] | null;
 
-/** Returns the data of earlier snapshots: equal pets and lists are used again, so that equal data are the same objects. */
-type FindEarlier = (key: ReadKey) => Found | undefined;
+/** The data of earlier snapshots: equal pets and lists are used again, so that equal data are the same objects. */
+export interface EarlierData {
+  findEarlier(list: ListName): readonly Pet[] | undefined;
+  findEarlier(id: Int64): Pet | null | undefined;
+}
 
 /**
  * Rule 1: concludes all that may ever be concluded from one call; undefined where it says nothing of the read. A pet need not have
@@ -38,31 +41,31 @@ export function listSnapshot(
   key: ListName,
   list: { readonly pets: readonly Pet[]; readonly complete: boolean },
   asOfMs: number,
-  findEarlier: FindEarlier,
+  earlier: EarlierData,
 ): Snapshot {
-  const all = list.pets.map((pet) => reusedPet(pet, findEarlier));
-  const pets = reusedList(key, all, findEarlier);
+  const all = list.pets.map((pet) => reusedPet(pet, earlier));
+  const pets = reusedList(key, all, earlier);
   const lists = new Map<ListName, readonly Pet[]>([[key, pets]]);
   if (list.complete) {
-    for (const [name, shown] of narrowerLists(key, pets)) lists.set(name, reusedList(name, shown, findEarlier));
+    for (const [name, shown] of narrowerLists(key, pets)) lists.set(name, reusedList(name, shown, earlier));
   }
   return { key, asOfMs, pets, isComplete: list.complete, byId: new Map(pets.map((pet) => [pet.id, pet])), lists };
 }
 
 /** What `GET /pets/{petId}` or a create showed. */
-export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, findEarlier: FindEarlier): Snapshot {
-  const pets = pet ? [reusedPet(pet, findEarlier)] : [];
+export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, earlier: EarlierData): Snapshot {
+  const pets = pet ? [reusedPet(pet, earlier)] : [];
   const byId = new Map(pets.map((one) => [one.id, one]));
   return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map() };
 }
 
-function reusedPet(pet: Pet, findEarlier: FindEarlier): Pet {
-  const before = findEarlier(pet.id) as Pet | null | undefined;
+function reusedPet(pet: Pet, earlier: EarlierData): Pet {
+  const before = earlier.findEarlier(pet.id);
   return before && isSamePet(before, pet) ? before : pet;
 }
 
-function reusedList(key: ListName, pets: readonly Pet[], findEarlier: FindEarlier): readonly Pet[] {
-  const before = findEarlier(key) as readonly Pet[] | undefined;
+function reusedList(key: ListName, pets: readonly Pet[], earlier: EarlierData): readonly Pet[] {
+  const before = earlier.findEarlier(key);
   const isSame = before?.length === pets.length && before.every((pet, index) => pet === pets[index]);
   return isSame ? before : pets;
 }

@@ -79,8 +79,8 @@ export class FailedCalls {
   }
 
   /**
-   * Whether the list is not used to save calls: it broke its contract, or failed twice. A read that has stale data uses it again
-   * after its backoff, unless other calls work meanwhile: in an outage, the calls of single reads would fail too.
+   * Whether reads get calls of their own instead of the list: it broke its contract, or failed twice. Reads with stale data do so
+   * only where other calls work meanwhile. In an outage they would fail too.
    */
   isAvoided(list: ListName, hasData: boolean): boolean {
     const failed = this.#calls.get(list);

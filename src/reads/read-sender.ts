@@ -6,7 +6,7 @@ import type { CallerParts } from './caller-parts.ts';
 import type { PendingReads } from './pending-reads.ts';
 import type { ReadFailures } from './read-failures.ts';
 import { isList, filterOf } from '../pets/read-key.ts';
-import type { CallKey, ReadKey } from '../pets/read-key.ts';
+import type { CallKey } from '../pets/read-key.ts';
 import type { Flight, ReadWaiter } from './read-waiter.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
 import { listSnapshot, petSnapshot } from '../pets/snapshot.ts';
@@ -74,13 +74,12 @@ export class ReadSender {
       billedTo.request.onBilled(billedTo.read.key);
       endSending(flight);
     };
-    const findEarlier = (earlier: ReadKey) => cache.findEarlier(earlier);
     // The call belongs to the trace of the request that it is billed to.
     const call = { apiKey: quota.apiKey, trace: billedTo.request.trace, onSent };
 
     if (isList(key)) {
       const response = await petApi.listPets(filterOf(key), call);
-      const outcome = mapped(response.outcome, (list) => listSnapshot(key, list, sentAtMs, findEarlier));
+      const outcome = mapped(response.outcome, (list) => listSnapshot(key, list, sentAtMs, cache));
       return { ...response, outcome };
     }
 
@@ -91,7 +90,7 @@ export class ReadSender {
       ...response,
       // That there is no such pet is an answer.
       failure: outcome.kind === 'ok' ? undefined : response.failure,
-      outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, findEarlier)),
+      outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, cache)),
     };
   }
 

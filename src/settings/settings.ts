@@ -6,7 +6,7 @@ import { silentLog } from '../log.ts';
 import type { Log } from '../log.ts';
 import { boolean, file, functions, headerName, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
 import { path, plan, proxyUrl, redisUrl, secret, serverKey, url } from './setting-shapes.ts';
-// oxlint-disable-next-line no-restricted-imports -- types, of options that only tests use
+// oxlint-disable-next-line no-restricted-imports -- types, of options that tests and simulate use
 import type { RedisConnection } from '../store/redis.ts';
 // oxlint-disable-next-line no-restricted-imports -- the same
 import type { UpstreamDispatcher } from '../upstream/http-transport.ts';

@@ -4,17 +4,7 @@ import { maxEntries } from '../max-entries.ts';
 import type { ReplicaCount } from '../store/replicas.ts';
 import type { WindowName } from './account/format.ts';
 import type { QuotaState } from './account/quota-state.ts';
-import {
-  allowance,
-  charge,
-  dropFree,
-  hasShare,
-  newVisitorCalls,
-  refund,
-  shareWaitMs,
-  usedLately,
-} from './account/visitor-share.ts';
-import type { VisitorCalls as Calls } from './account/visitor-share.ts';
+import * as share from './account/visitor-share.ts';
 import { longerWait } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
 import { WINDOW_NAMES } from './account/windows.ts';
@@ -41,7 +31,7 @@ export class VisitorCalls {
   /** The processes that share the key. */
   readonly #replicas: ReplicaCount;
   /** The calls of each visitor; the least recently used goes first. Undefined before the first. */
-  #visitors: LRUCache<string, Calls> | undefined;
+  #visitors: LRUCache<string, share.VisitorCalls> | undefined;
 
   constructor(clock: Clock, replicas: ReplicaCount) {
     this.#clock = clock;
@@ -57,21 +47,21 @@ export class VisitorCalls {
   charge(visitor: Visitor, atMs: number): void {
     if (visitor === undefined) return;
     this.#visitors ??= new LRUCache(maxEntries(MAX_VISITORS));
-    const calls = this.#visitors.get(visitor) ?? newVisitorCalls();
+    const calls = this.#visitors.get(visitor) ?? share.newVisitorCalls();
     this.#visitors.set(visitor, calls);
-    charge(calls, atMs);
+    share.charge(calls, atMs);
   }
 
   /** Takes back a call that was charged at this time, and not sent. */
   refund(visitor: Visitor, atMs: number): void {
     const calls = this.#callsOf(visitor);
-    if (calls) refund(calls, atMs);
+    if (calls) share.refund(calls, atMs);
   }
 
   /** Returns how many calls the visitor has used in the last hour: it may use as much of the refresh budget as it leaves. */
   usedLately(visitor: Visitor): number {
     const calls = this.#callsOf(visitor);
-    return calls ? usedLately(calls, this.#clock.elapsed()) : 0;
+    return calls ? share.usedLately(calls, this.#clock.elapsed()) : 0;
   }
 
   /** Whether the visitor may pay for one more call. */
@@ -80,7 +70,7 @@ export class VisitorCalls {
     const replicas = this.#replicas.count;
     return WINDOW_NAMES.every((name) => {
       const remaining = state.countedLeft(name) - ahead;
-      return hasShare(this.#used(visitor, name) + own, { remaining, replicas });
+      return share.hasShare(this.#used(visitor, name) + own, { remaining, replicas });
     });
   }
 
@@ -100,7 +90,7 @@ export class VisitorCalls {
     const shareOf = (name: WindowName) => {
       const window = state[name];
       const used = this.#used(visitor, name);
-      const remaining = allowance(used, { remaining: state.countedLeft(name), replicas });
+      const remaining = share.allowance(used, { remaining: state.countedLeft(name), replicas });
       const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, state, ALONE);
       return { ...window, limit: used + remaining, used, remaining, resetInMs };
     };
@@ -109,9 +99,9 @@ export class VisitorCalls {
 
   #waitMs(visitor: Visitor, name: WindowName, state: QuotaState, { own, ahead }: Standing): number {
     const nowMs = this.#clock.elapsed();
-    const calls = structuredClone(this.#callsOf(visitor) ?? newVisitorCalls());
-    charge(calls, nowMs, own);
-    return shareWaitMs(calls, name, nowMs, {
+    const calls = structuredClone(this.#callsOf(visitor) ?? share.newVisitorCalls());
+    share.charge(calls, nowMs, own);
+    return share.shareWaitMs(calls, name, nowMs, {
       more: 1,
       replicas: this.#replicas.count,
       keyWaitMs: (needed) => state.countedWaitMs(name, needed + ahead),
@@ -122,9 +112,9 @@ export class VisitorCalls {
     return this.#callsOf(visitor)?.[name].total ?? 0;
   }
 
-  #callsOf(visitor: Visitor): Calls | undefined {
+  #callsOf(visitor: Visitor): share.VisitorCalls | undefined {
     const calls = visitor === undefined ? undefined : this.#visitors?.get(visitor);
-    if (calls) dropFree(calls, this.#clock.elapsed());
+    if (calls) share.dropFree(calls, this.#clock.elapsed());
     return calls;
   }
 }

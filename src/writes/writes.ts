@@ -74,7 +74,7 @@ export class Writes {
     const createPet: Write<Pet> = {
       operation: 'createPet',
       send: (petApi, call) => petApi.createPet(pet, call),
-      snapshotOf: (added, sentAtMs) => petSnapshot(added.id, added, sentAtMs, (key) => cache.findEarlier(key)),
+      snapshotOf: (added, sentAtMs) => petSnapshot(added.id, added, sentAtMs, cache),
     };
     const outcome = await this.#sender.send(createPet, request);
     switch (outcome.kind) {

@@ -207,7 +207,7 @@ export class CallerLists {
     // It may be from before a write.
     if (shared?.version !== this.#version || !this.#isNews(list, shared.asOfMs)) return;
     const sentAtMs = this.#sentAtMs(shared.asOfMs);
-    this.#receiver.receiveShared(listSnapshot(list, shared, sentAtMs, (key) => this.#cache.findEarlier(key)));
+    this.#receiver.receiveShared(listSnapshot(list, shared, sentAtMs, this.#cache));
   }
 
   /** Resolves also where the store is unavailable. */

@@ -19,10 +19,6 @@ export interface Freshness {
 /** The settings of the gateway. */
 type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;
 
-/** The directives of RFC 9111, section 5.2.1 that petql knows. Bounded runs of spaces: a client chooses this text. */
-const DIRECTIVE =
-  /(?:^|,)[ \t]{0,8}(no-cache|no-store|only-if-cached|max-age|max-stale)(?:[ \t]{0,8}=[ \t]{0,8}"?[ \t]{0,8}(\d{1,10})[ \t]{0,8}"?)?[ \t]{0,8}(?=,|$)/gi;
-
 /**
  * Reads what the `Cache-Control` of a request asks for. `no-store` counts as `no-cache`: the response is to come from the
  * upstream. With `max-age` alone nothing older is served, not even where the upstream fails.
@@ -63,9 +59,14 @@ export function readFreshness(cacheControl: string | undefined, defaults: Freshn
   };
 }
 
+/** Returns the directives of RFC 9111, section 5.2.1 by their names, without those whose value is no number of seconds. */
 function directivesOf(cacheControl: string): Map<string, string | undefined> {
   const directives = new Map<string, string | undefined>();
-  for (const [, name = '', value] of cacheControl.matchAll(DIRECTIVE)) directives.set(name.toLowerCase(), value);
+  for (const directive of cacheControl.split(',')) {
+    const [name = '', ...values] = directive.split('=');
+    const seconds = values.length === 0 ? undefined : values.join('=').replaceAll('"', '').trim();
+    if (seconds === undefined || /^\d{1,10}$/.test(seconds)) directives.set(name.trim().toLowerCase(), seconds);
+  }
   return directives;
 }
 

@@ -1,11 +1,12 @@
 import type { Clock } from '../../clock.ts';
 import type { Int64 } from '../../pets/int64.ts';
+import type { Pet } from '../../pets/pet.ts';
 import { callsFor, isList } from '../../pets/read-key.ts';
 import type { Freshness } from './freshness.ts';
 import type { ListName, ReadKey } from '../../pets/read-key.ts';
 import type { ListSize } from '../../pets/call-planner.ts';
 import { answerFrom } from '../../pets/snapshot.ts';
-import type { Found, Snapshot } from '../../pets/snapshot.ts';
+import type { EarlierData, Found, Snapshot } from '../../pets/snapshot.ts';
 import type { SnapshotMemory } from './snapshot-memory.ts';
 
 export interface CachedEntry {
@@ -28,7 +29,7 @@ interface StoredSnapshot {
 }
 
 /** The snapshots of one caller: the latest of each list and of each pet, while the memory of all callers allows them. */
-export class PetCache {
+export class PetCache implements EarlierData {
   readonly #memory: SnapshotMemory;
   readonly #elapsed: Clock['elapsed'];
   /** The latest snapshot of each call. */
@@ -65,6 +66,8 @@ export class PetCache {
   }
 
   /** Returns the newest data for the key, from before writes too. */
+  findEarlier(list: ListName): readonly Pet[] | undefined;
+  findEarlier(id: Int64): Pet | null | undefined;
   findEarlier(key: ReadKey): Found | undefined {
     return this.#latest(key, 0)?.found;
   }

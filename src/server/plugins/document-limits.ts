@@ -26,7 +26,7 @@ export function useDocumentLimits(settings: CheckedOptions): Plugin {
       else setParseFn((text: string) => parseWithin(text, settings));
     },
     onValidate({ params, context, setResult, setValidationFn }) {
-      const text = (context as unknown as YogaInitialContext).params.query ?? '';
+      const text = (context as YogaInitialContext).params.query ?? '';
       const document = params.documentAST;
       if (validDocuments.peek(text) === document) {
         setResult([]);

@@ -32,9 +32,10 @@ export function useExecution({ maxUpstreamCalls, introspection, clock }: Checked
   };
 
   async function run(args: ExecutionArgs, state: RequestState): Promise<ExecutionResult> {
-    const context = state.context as RequestContext;
+    const { context } = state;
+    if (!context) throw new Error('an operation has no request context');
     const isCheap = maxCallsOf(args.document) <= maxUpstreamCalls;
-    if (isCheap && !context.isDryRun) return recordUsage(await execute(args), state);
+    if (isCheap && !context.isDryRun) return recordUsage(await execute(args), state, context);
 
     const { wanted, result: dryResult } = await dryExecute(args);
     if (!('data' in dryResult)) return dryResult;
@@ -43,7 +44,7 @@ export function useExecution({ maxUpstreamCalls, introspection, clock }: Checked
       return { errors: [graphqlError(limitExceeded('upstreamCalls', maxUpstreamCalls, upstreamCalls))] };
     }
 
-    if (!context.isDryRun) return recordUsage(await execute(args), state);
+    if (!context.isDryRun) return recordUsage(await execute(args), state, context);
     const { reads, writes } = wanted;
     if (context.keyError && reads.length + writes > 0) return { errors: [graphqlError(context.keyError)] };
     state.usage = { ...context.usage, dryRun: await dryRunOf(upstreamCalls, writes, context) };
@@ -94,11 +95,10 @@ async function dryExecute(args: ExecutionArgs): Promise<{ wanted: ReadsAndWrites
 }
 
 /** Returns the result, or the error of a key that the upstream does not accept. */
-function recordUsage(result: ExecutionResult, state: RequestState): ExecutionResult {
+function recordUsage(result: ExecutionResult, state: RequestState, context: RequestContext): ExecutionResult {
   // The variables were wrong.
   if (!('data' in result)) return result;
 
-  const context = state.context as RequestContext;
   const { keyError } = context;
   if (keyError && hasKeyErrorOnly(result, keyError)) return { errors: [graphqlError(keyError)] };
   context.recordSavings();

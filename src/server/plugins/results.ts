@@ -19,7 +19,7 @@ export function useResults(): Plugin<ServerContext> {
     onParse() {
       return ({ result, context }) => {
         if (result === null || result instanceof Error) return;
-        const { params, state } = context as unknown as YogaInitialContext & ServerContext;
+        const { params, state } = context as YogaInitialContext & ServerContext;
         const operation = getOperationAST(result, params.operationName);
         const name = operation?.name?.value.slice(0, MAX_NAME_LENGTH);
         if (operation) state.operation = { type: operation.operation, name };

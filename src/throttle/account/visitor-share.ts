@@ -69,15 +69,14 @@ export function shareWaitMs(
   { more, replicas, keyWaitMs }: { more: number; replicas: number; keyWaitMs: (needed: number) => number },
 ): number {
   const { slots, counts, total } = calls[name];
+  const waitMsWith = (used: number) => keyWaitMs(used === 0 ? 0 : used * replicas + more - 1);
   let used = total + more - 1;
-  let minMs = Infinity;
-  for (let index = 0; ; index += 1) {
-    const freed = slots[index - 1];
-    const freeInMs = freed === undefined ? 0 : freed * WINDOWS[name].slotMs - nowMs;
-    if (freeInMs >= minMs) return minMs;
-    used -= counts[index - 1] ?? 0;
-    const needed = used === 0 ? 0 : used * replicas + more - 1;
-    minMs = Math.min(minMs, Math.max(freeInMs, keyWaitMs(needed)));
-    if (index === slots.length) return minMs;
+  let minMs = waitMsWith(used);
+  for (const [index, slot] of slots.entries()) {
+    const freeInMs = slot * WINDOWS[name].slotMs - nowMs;
+    if (freeInMs >= minMs) break;
+    used -= counts[index] ?? 0;
+    minMs = Math.min(minMs, Math.max(freeInMs, waitMsWith(used)));
   }
+  return minMs;
 }

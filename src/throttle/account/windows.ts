@@ -108,7 +108,7 @@ export function freeInMs(account: Account, name: WindowName, nowMs: number, need
   return Math.min(resetMs, freeBySlotInMs(account[name], name, nowMs, needed));
 }
 
-/** Returns the same where a reset ahead frees nothing. */
+/** Returns the minimum time until more than `needed` used permits are free by their slots, whatever a reset frees. */
 export function freeBySlotInMs(
   { slots, counts }: WindowCount,
   name: WindowName,
@@ -167,7 +167,7 @@ export function slotFor(name: WindowName, atMs: number): number {
 /** Drops the permits that are free again. */
 export function dropEnded(window: WindowCount, name: WindowName, nowMs: number): void {
   const { slotMs } = WINDOWS[name];
-  while (first(window) * slotMs <= nowMs) add(window, first(window), -Infinity);
+  while (first(window) * slotMs <= nowMs) dropOldest(window, countIn(window, first(window)));
 }
 
 /** Adds permits to a slot, or removes up to as many as it has. */
