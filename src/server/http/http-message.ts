@@ -28,8 +28,8 @@ export interface InProcessOptions {
   readonly waitMs: number | undefined;
   readonly cacheControl: string | undefined;
   readonly dryRun: boolean;
-  /** The end user that shares the API key with others. */
   readonly isBackground: boolean;
+  /** The end user that shares the API key with others. */
   readonly visitor: string | undefined;
   /** The app that runs the operation. */
   readonly client: string | undefined;
