@@ -5,6 +5,8 @@ import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
 import type { Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { WINDOWS } from '../../../src/throttle/account/windows.ts';
+import { isOlder, permitProblem } from '../../support/plan-rules.ts';
+import { grantProblems, isAfter, pauseFrom } from './grants.ts';
 import { NO_FAULTS } from './key-state.ts';
 import type { Call, Faults, KeyOptions, KeyState } from './key-state.ts';
 import { keyOf } from './key-text.ts';
@@ -46,13 +48,13 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
       faults: { ...NO_FAULTS, ...options.faults },
       refusesUntilMs: 0,
       refusals: { count: 0, atMs: 0, pausesUntilMs: 0 },
-      permits: { granted: 0, sent: 0, refunded: 0 },
+      permits: { sent: 0, returned: 0 },
     }),
     actions: actionsOf,
     apply(state, action) {
       const grantedBefore = state.account.granted;
       const problems = run(state, action);
-      if (state.account.granted < grantedBefore) problems.push('the count of granted permits went down');
+      if (isOlder(state.account.granted, grantedBefore)) problems.push('the count of granted permits went down');
       return [...problems, ...problemsOf(state)];
     },
     keyOf: (state) => keyOf(state, options),
@@ -135,7 +137,6 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
   function takeAndSend(state: KeyState, wanted: number): string[] {
     const { permits } = take(state.account, wanted, { nowMs: petqlNow(state), rules });
     const problems = checkGrant(state, permits);
-    state.permits.granted += permits.length;
     state.permits.sent += permits.length;
     state.calls.push(...permits.map((permit) => ({ permit, sentAtMs: state.nowMs, phase: 'sent' as const })));
     return problems;
@@ -143,23 +144,19 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
 
   function takeUnused(state: KeyState): string[] {
     const { permits } = take(state.account, 1, { nowMs: petqlNow(state), rules });
-    state.permits.granted += permits.length;
     const { minute, day } = state.account;
     const totalBefore = minute.total + day.total - 2 * permits.length;
     for (const permit of permits) end(state, permit, UNUSED, state.nowMs);
-    state.permits.refunded += permits.length;
+    state.permits.returned += permits.length;
     return minute.total + day.total === totalBefore ? [] : ['a permit that was not used still counts'];
   }
 
   /** A Retry-After binds the permits that are granted after it, and then one probe goes. */
-  function checkGrant(state: KeyState, permits: readonly Permit[]): string[] {
-    const { emptyUntilMs = 0, nowMs, retryAtMs } = state;
+  function checkGrant({ calls, emptyUntilMs = 0, nowMs, pause }: KeyState, permits: readonly Permit[]): string[] {
     if (permits.length === 0) return [];
     if (nowMs < emptyUntilMs) return ['a call is sent in a window that a response has shown to be empty'];
-    if (retryAtMs === undefined) return [];
-    if (petqlNow(state) < retryAtMs) return ['a call is sent before Retry-After is over'];
-    const probes = state.calls.filter(({ permit, phase }) => phase !== 'stray' && permit.grantedAtMs >= retryAtMs);
-    return permits.length + probes.length > 1 ? ['more than one probe follows a 429'] : [];
+    const underWay = calls.filter(({ phase }) => phase !== 'stray').map(({ permit }) => permit);
+    return grantProblems(pause, permits, underWay);
   }
 
   function arrive(state: KeyState, index: number): void {
@@ -188,7 +185,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     end(state, permit, answerOf(answered), sentAtMs);
 
     if (status === 429) return refused(state, permit, headers.retryAfterMs ?? 0);
-    const { account, refusals, retryAtMs } = state;
+    const { account, pause, refusals } = state;
     if (headers.remaining === 0 && headers.reset !== undefined) {
       // A reset is a whole second.
       state.emptyUntilMs = Math.max(state.emptyUntilMs ?? 0, (headers.reset - 1) * 1_000);
@@ -197,14 +194,14 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     if (isFailedProbe && account.pause.untilMs < petqlNow(state) + 5_000)
       return ['no pause follows a probe that fails'];
     if (status === 200 && permit.grantedAtMs > refusals.atMs) refusals.count = 0;
-    if (status === 200 && permit.grantedAtMs >= (retryAtMs ?? Infinity)) delete state.retryAtMs;
+    if (status === 200 && isAfter(permit, pause)) delete state.pause;
     return [];
   }
 
   function refused(state: KeyState, permit: Permit, retryAfterMs: number): string[] {
     const nowMs = petqlNow(state);
     const { account, refusals } = state;
-    state.retryAtMs = Math.max(state.retryAtMs ?? 0, nowMs + retryAfterMs);
+    state.pause = pauseFrom(nowMs, retryAfterMs, state.pause);
     if (permit.grantedAtMs > refusals.atMs) Object.assign(refusals, { count: refusals.count + 1, atMs: nowMs });
     if (isAlone) return ['the upstream refuses a call of a key that petql alone uses'];
 
@@ -255,7 +252,8 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
   function problemsOf({ account, behindMs, calls, permits }: KeyState): string[] {
     const problems: string[] = [];
     if (!isValid(account)) problems.push(`the account does not parse: ${JSON.stringify(account)}`);
-    if (permits.granted !== account.granted) problems.push('permits were granted that nobody has');
+    const unaccounted = permitProblem(account.granted, permits);
+    if (unaccounted) problems.push(unaccounted);
     const leased = calls.filter(({ phase }) => phase !== 'stray').length;
     if (behindMs === 0 && account.minute.total < leased) problems.push('a call under way is in no count');
     return problems;

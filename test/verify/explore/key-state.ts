@@ -1,4 +1,5 @@
 import type { Account, Permit } from '../../../src/throttle/account/format.ts';
+import type { Pause } from '../../support/plan-rules.ts';
 import type { Response, UpstreamOptions } from './upstream.ts';
 
 /** What may go wrong, and how often at most on one way. */
@@ -64,14 +65,14 @@ export interface KeyState {
   arrivals: number[];
   /** What may still go wrong. */
   faults: Record<keyof Faults, number>;
-  /** By petql's clock: when a Retry-After is over. */
-  retryAtMs?: number;
+  /** By petql's clock: what a 429 demands, until a probe is served. */
+  pause?: Pause;
   /** By the upstream's clock: until when a window is empty that a response has shown. */
   emptyUntilMs?: number;
   /** 429s in a row, where those of calls that were granted before the last one are one with it. */
   refusals: { count: number; atMs: number; pausesUntilMs: number };
   /** Until when the upstream responds with 429 to all calls. */
   refusesUntilMs: number;
-  /** Permits in the hands of petql, and what became of the others. */
-  permits: { granted: number; sent: number; refunded: number };
+  /** What has become of the permits. */
+  permits: { sent: number; returned: number };
 }

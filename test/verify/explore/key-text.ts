@@ -1,17 +1,17 @@
 import type { Account, Permit, WindowCount, WindowName } from '../../../src/throttle/account/format.ts';
 import { isOnTheHour } from '../../../src/throttle/account/limits.ts';
 import { WINDOWS } from '../../../src/throttle/account/windows.ts';
+import { endOfPause } from '../../support/plan-rules.ts';
+import type { Pause } from '../../support/plan-rules.ts';
 import type { Call, KeyOptions, KeyState } from './key-state.ts';
-
-const DAY_MS = 86_400_000;
+import { DAY_MS, MAX_STRAY_MS } from './upstream.ts';
 
 /**
  * Returns the state as text with all times from now, so that states which differ in their date alone are one. What depends on the
  * clock stays: the rest of a slot of time, and where the upstream's windows are fixed, the rest of the day.
  */
 export function keyOf(state: KeyState, { windows }: KeyOptions): string {
-  const { account, arrivals, behindMs, calls, emptyUntilMs, faults, nowMs, refusals, refusesUntilMs, retryAtMs } =
-    state;
+  const { account, arrivals, behindMs, calls, emptyUntilMs, faults, nowMs, pause, refusals, refusesUntilMs } = state;
   const ourNowMs = nowMs - behindMs;
   const rest = windows === 'fixed' ? nowMs % DAY_MS : ourNowMs % WINDOWS.day.slotMs;
   return JSON.stringify([
@@ -21,11 +21,16 @@ export function keyOf(state: KeyState, { windows }: KeyOptions): string {
     calls.map((call) => JSON.stringify(callFrom(call, account, nowMs, ourNowMs))).toSorted(),
     arrivals.filter((atMs) => atMs > nowMs - DAY_MS - 60_000).map((atMs) => atMs - nowMs),
     Object.values(faults),
-    retryAtMs === undefined ? undefined : Math.max(-1, retryAtMs - ourNowMs),
+    pauseText(pause, ourNowMs),
     Math.max(0, refusesUntilMs - nowMs),
     Math.max(0, (emptyUntilMs ?? 0) - nowMs),
     [refusals.count, Math.max(-DAY_MS, refusals.atMs - ourNowMs), Math.max(0, refusals.pausesUntilMs - ourNowMs)],
   ]);
+}
+
+/** Returns when a pause is over: no call under way is older than a stray one. */
+export function pauseText(pause: Pause | undefined, nowMs: number): number | undefined {
+  return pause && Math.max(-MAX_STRAY_MS, endOfPause(pause) - nowMs);
 }
 
 /** Returns what an account says, with all times from now. */

@@ -5,7 +5,9 @@ import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
 import type { Account, Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { WINDOWS } from '../../../src/throttle/account/windows.ts';
-import { accountFrom } from './key-text.ts';
+import { isInPause, isOlder } from '../../support/plan-rules.ts';
+import { grantProblems, isAfter, pauseFrom } from './grants.ts';
+import { accountFrom, pauseText } from './key-text.ts';
 import { isValid } from './valid-account.ts';
 import { replicaSteps } from './replica.ts';
 import { NO_REDIS_FAULTS } from './replicas-state.ts';
@@ -23,12 +25,16 @@ import {
   upstreamEdges,
 } from './upstream.ts';
 
+/** After these actions Redis, or a replica, may know less than before. */
+const LOSES_COUNTS = ['loses all data', 'goes on with the copy', 'crashes'] as const;
+
 /** Replicas that share one document in Redis, and everything that Redis may do with it, in every order. */
 export function createReplicasModel(options: ReplicasOptions): Model<ReplicasState> {
+  const { refusesForMs = 0, startMs } = options;
   const plan: AssumedPlan = { perMinute: options.perMinute, perDay: options.perDay, known: true };
   const rules: AccountRules = {
     plan,
-    startedAtMs: options.startMs,
+    startedAtMs: startMs,
     leaseMs: 2 * TIMEOUT_MS + 60_000,
     probeMs: 2 * TIMEOUT_MS,
   };
@@ -37,18 +43,25 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     initial() {
       const account = { ...newAccount('first', false), isProven: true };
       return {
-        nowMs: options.startMs,
+        nowMs: startMs,
         redis: { account, copy: account, isAway: false },
         replicas: Array.from({ length: options.replicas }, () => newReplica(true)),
         calls: [],
         arrivals: [],
         faults: { ...NO_REDIS_FAULTS, ...options.faults },
-        isHarmed: false,
+        refusesUntilMs: startMs + refusesForMs,
+        isHarmed: refusesForMs > 0,
       };
     },
     actions: actionsOf,
     apply(state, action) {
+      const before = grantedOf(state);
       const problems = run(state, action);
+      if (options.isTogether) showAll(state);
+      const after = grantedOf(state);
+      const isLossy = LOSES_COUNTS.some((loss) => action.includes(loss));
+      const hasShrunk = before.some((granted = 0, index) => isOlder(after[index] ?? granted, granted));
+      if (hasShrunk && !isLossy) problems.push('the count of granted permits went down');
       return [...problems, ...problemsOf(state)];
     },
     keyOf,
@@ -132,16 +145,20 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
       spend('away');
       redis.isAway = true;
       for (const each of replicas) each.isCut = true;
-    } else if (action === 'Redis returns') redis.isAway = false;
-    else if (action === 'Redis loses all data') {
+    } else if (action === 'Redis returns') {
+      redis.isAway = false;
+      if (options.isTogether) for (const each of replicas) replicaSteps(state, rules).beat(each);
+    } else if (action === 'Redis loses all data') {
       spend('emptied');
       delete redis.account;
+      delete redis.pause;
       for (const each of replicas) each.hasLostBeats = true;
     } else if (action === 'the copy of Redis is up to date') {
       redis.copy = copyOf(redis.account as Account);
     } else if (action === 'Redis goes on with the copy') {
       spend('older');
       redis.account = copyOf(redis.copy as Account);
+      delete redis.pause;
     } else if (action === 'pass to the next edge') pass(state, edgeOf(state));
     else pass(state, Math.max(state.nowMs + 1, edgeOf(state) - 1));
     return [];
@@ -150,6 +167,12 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
       faults[fault] -= 1;
       state.isHarmed = true;
     }
+  }
+
+  /** Each replica sees the account as it is. */
+  function showAll({ redis: { account }, replicas }: ReplicasState): void {
+    if (!account || account.granted === 0) return;
+    for (const replica of replicas) if (!replica.isCut) replica.seen = copyOf(account);
   }
 
   function callAtOnce(state: ReplicasState, by: number): string[] {
@@ -163,38 +186,58 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     const replica = state.replicas[by] as Replica;
     const { permits } = replicaSteps(state, rules).take(replica, wanted, isMute);
     const problems = checkGrant(state, replica, permits);
-    state.calls.push(
-      ...permits.map((permit) => ({
-        by,
-        permit,
-        sentAtMs: state.nowMs,
-        knew: replica.refused.responses,
-        phase: 'sent' as const,
-      })),
-    );
+    state.calls.push(...permits.map((permit) => newCall(state, by, permit)));
     return problems;
   }
 
-  /** A replica that has heard of a Retry-After sends nothing before it, whatever Redis says. */
-  function checkGrant({ nowMs }: ReplicasState, { retryAtMs }: Replica, permits: readonly Permit[]): string[] {
-    if (permits.length === 0 || nowMs >= retryAtMs) return [];
-    return ['a call is sent before Retry-After is over'];
+  function newCall({ nowMs, replicas }: ReplicasState, by: number, permit: Permit): ReplicaCall {
+    const { offline, refused } = replicas[by] as Replica;
+    const isOffline = permit.epoch === offline?.account.epoch;
+    return { by, permit, isOffline, sentAtMs: nowMs, knew: refused.responses, phase: 'sent' };
+  }
+
+  /**
+   * A replica that has heard of a Retry-After sends nothing before it, whatever Redis says. What Redis has heard binds all that take
+   * their permits there, and then one probe goes; each replica without Redis has its own.
+   */
+  function checkGrant(state: ReplicasState, replica: Replica, permits: readonly Permit[]): string[] {
+    const [permit] = permits;
+    if (!permit) return [];
+    if (replica.pause && isInPause(replica.pause, state.nowMs)) return ['a call is sent before Retry-After is over'];
+
+    const by = state.replicas.indexOf(replica);
+    const isOffline = permit.epoch === replica.offline?.account.epoch;
+    const underWay = state.calls.filter((call) => call.phase !== 'stray' && call.isOffline === isOffline);
+    if (!isOffline) return grantProblems(state.redis.pause, permits, permitsOf(underWay));
+    return grantProblems(replica.pause, permits, permitsOf(underWay.filter((call) => call.by === by)));
   }
 
   function arrive(state: ReplicasState, index: number): void {
     const call = state.calls[index] as ReplicaCall;
-    const response = arriveAt(state.nowMs, state.arrivals, options);
-    if (response.status === 200) state.arrivals.push(state.nowMs);
+    const { headers, status } = arriveAt(state.nowMs, state.arrivals, options);
+    const isRefused = state.nowMs < state.refusesUntilMs;
+    const retryAfterMs = isRefused ? state.refusesUntilMs - state.nowMs : headers.retryAfterMs;
+    if (status === 200 && !isRefused) state.arrivals.push(state.nowMs);
+
     if (call.phase === 'stray') state.calls.splice(index, 1);
-    else Object.assign(call, { phase: 'arrived', response: { status: response.status, headers: response.headers } });
+    else {
+      call.phase = 'arrived';
+      call.response = { status: isRefused ? 429 : status, headers: { ...headers, retryAfterMs } };
+    }
   }
 
   function respond(state: ReplicasState, index: number, isMute: boolean): string[] {
     const [{ by, knew, permit, response, sentAtMs } = {} as ReplicaCall] = state.calls.splice(index, 1);
+    const { nowMs, redis } = state;
     const replica = state.replicas[by] as Replica;
     const answered = response as NonNullable<ReplicaCall['response']>;
+    const reachesRedis = !replica.isCut && replica.offline?.account.epoch !== permit.epoch;
     settle(state, replica, permit, { answer: answerOf(answered), sentAtMs, isMute });
-    if (answered.status !== 429) return [];
+    if (answered.status === 200) {
+      if (isAfter(permit, redis.pause)) delete redis.pause;
+      if (isAfter(permit, replica.pause)) delete replica.pause;
+      return [];
+    }
 
     if (!state.isHarmed) return ['the upstream refuses a call though nothing has gone wrong'];
     const { refused } = replica;
@@ -203,7 +246,9 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
       refused.knownAtMs = refused.responses + 1;
     }
     refused.responses += 1;
-    replica.retryAtMs = state.nowMs + (answered.headers.retryAfterMs ?? 0);
+    const retryAfterMs = answered.headers.retryAfterMs ?? 0;
+    replica.pause = pauseFrom(nowMs, retryAfterMs, replica.pause);
+    if (reachesRedis) redis.pause = pauseFrom(nowMs, retryAfterMs, redis.pause);
     const { max } = options;
     if (refused.incidents > max.incidents)
       return [`a replica meets more than ${max.incidents} 429s one after the other`];
@@ -243,17 +288,18 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     state.calls = state.calls.filter(({ phase, sentAtMs }) => phase !== 'stray' || sentAtMs + MAX_STRAY_MS > toMs);
   }
 
-  function edgeOf({ arrivals, calls, nowMs, redis, replicas }: ReplicasState): number {
+  function edgeOf({ arrivals, calls, nowMs, redis, refusesUntilMs, replicas }: ReplicasState): number {
     const accounts = [redis.account, ...replicas.map(({ offline }) => offline?.account)];
     const ours = accounts.flatMap((account) => (account ? accountEdges(account) : []));
     const strays = calls.map(({ sentAtMs }) => sentAtMs + MAX_STRAY_MS);
-    const edges = [...ours, ...upstreamEdges(arrivals, options), ...strays].filter((atMs) => atMs > nowMs);
-    return Math.min(Infinity, ...edges);
+    const edges = [...ours, ...upstreamEdges(arrivals, options), ...strays, refusesUntilMs];
+    return Math.min(Infinity, ...edges.filter((atMs) => atMs > nowMs));
   }
 
   /** When all is well again and time passes, the whole plan can be used, by all replicas, and without a 429. */
   function progress(state: ReplicasState): string[] {
     state.redis.isAway = false;
+    state.refusesUntilMs = 0;
     for (const [index, { phase }] of state.calls.entries()) if (phase === 'sent') arrive(state, index);
     state.calls = state.calls.filter(({ phase }) => phase === 'arrived');
     while (state.calls.length > 0) respond(state, 0, false);
@@ -281,7 +327,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
       }
       const [problem] = checkGrant(state, replica, permits);
       if (problem) return problem;
-      state.calls.push({ by, permit, sentAtMs: state.nowMs, knew: 0, phase: 'sent' });
+      state.calls.push(newCall(state, by, permit));
       arrive(state, 0);
       if (state.calls[0]?.response?.status !== 200) return 'a 429 though all is well again';
       respond(state, 0, false);
@@ -292,11 +338,11 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
 
   /** Returns the state as text with all times from now; replicas with the same memory are the same. */
   function keyOf(state: ReplicasState): string {
-    const { arrivals, calls, faults, isHarmed, nowMs, redis, replicas } = state;
+    const { arrivals, calls, faults, isHarmed, nowMs, redis, refusesUntilMs, replicas } = state;
     const textOf = (account: Account | undefined) =>
       account && [account.granted, account.successes.count, accountFrom(account, nowMs)];
     const owners = replicas.map((replica, index) => {
-      const { hasContact, hasLostBeats, isAlone, isCut, offline, refused, retryAtMs, seen } = replica;
+      const { hasContact, hasLostBeats, isAlone, isCut, offline, pause, refused, seen } = replica;
       const namesOf = (epoch: string | undefined) =>
         [redis.account, redis.copy, seen, offline?.account].map((account) => account?.epoch === epoch);
       const permitFrom = (permit: Permit) => ({
@@ -308,7 +354,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
       });
       const own = calls.filter(({ by }) => by === index);
       return JSON.stringify([
-        [hasContact, hasLostBeats, isAlone, isCut, Math.max(0, retryAtMs - nowMs), refused],
+        [hasContact, hasLostBeats, isAlone, isCut, pauseText(pause, nowMs), refused],
         [textOf(seen), namesOf(seen?.epoch)],
         offline && [textOf(offline.account), offline.rules.offlineShare, offline.unwritten.length],
         offline?.unwritten.map(({ permit, end }) => [permitFrom(permit), end]),
@@ -317,6 +363,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
             JSON.stringify([
               call.phase,
               call.knew,
+              call.isOffline,
               permitFrom(call.permit),
               call.sentAtMs - nowMs,
               call.response?.status,
@@ -327,12 +374,13 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     });
     return JSON.stringify([
       options.windows === 'fixed' ? nowMs % DAY_MS : nowMs % WINDOWS.day.slotMs,
-      [redis.isAway, isHarmed, redis.account?.epoch === redis.copy?.epoch],
+      [redis.isAway, isHarmed, redis.account?.epoch === redis.copy?.epoch, pauseText(redis.pause, nowMs)],
       textOf(redis.account),
       faults.older > 0 && textOf(redis.copy),
       owners.toSorted(),
       arrivals.filter((atMs) => atMs > nowMs - DAY_MS - 60_000).map((atMs) => atMs - nowMs),
       Object.values(faults),
+      Math.max(0, refusesUntilMs - nowMs),
     ]);
   }
 }
@@ -343,7 +391,6 @@ function newReplica(hasContact: boolean): Replica {
     isAlone: false,
     hasContact,
     hasLostBeats: false,
-    retryAtMs: 0,
     refused: { responses: 0, incidents: 0, knownAtMs: 0 },
   };
 }
@@ -352,6 +399,15 @@ function newReplica(hasContact: boolean): Replica {
 function deadlineOf(calls: readonly ReplicaCall[]): number {
   const waiting = calls.filter(({ phase }) => phase !== 'stray');
   return Math.min(Infinity, ...waiting.map(({ sentAtMs }) => sentAtMs + TIMEOUT_MS));
+}
+
+/** What Redis and each replica know of the permits that were granted. */
+function grantedOf({ redis, replicas }: ReplicasState): (number | undefined)[] {
+  return [redis.account, ...replicas.map(({ seen }) => seen)].map((account) => account?.granted);
+}
+
+function permitsOf(calls: readonly ReplicaCall[]): Permit[] {
+  return calls.map(({ permit }) => permit);
 }
 
 /** What holds in every state. */

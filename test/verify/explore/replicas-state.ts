@@ -1,6 +1,7 @@
 import type { CallEnd } from '../../../src/throttle/account/call-end.ts';
 import type { Account, Permit } from '../../../src/throttle/account/format.ts';
 import type { OfflineAccount } from '../../../src/throttle/account/offline-share.ts';
+import type { Pause } from '../../support/plan-rules.ts';
 import type { Response, UpstreamOptions } from './upstream.ts';
 
 /** What may go wrong, and how often at most on one way. */
@@ -31,6 +32,10 @@ export interface ReplicasOptions extends UpstreamOptions {
   readonly faults: Partial<RedisFaults>;
   /** Whether each call is answered before anything else happens: so a search goes as deep as an outage of many minutes. */
   readonly isAtomic?: boolean;
+  /** For how long at first the upstream refuses calls that the plan allows, with a Retry-After. Default 0. */
+  readonly refusesForMs?: number;
+  /** Whether replicas see each change of the account at once, and reach Redis together after an outage. */
+  readonly isTogether?: boolean;
   /** 429s that the faults may cost each replica at most. */
   readonly max: { readonly incidents: number; readonly responses: number };
 }
@@ -49,8 +54,8 @@ export interface Replica {
   hasContact: boolean;
   /** Whether Redis has lost its heartbeats. */
   hasLostBeats: boolean;
-  /** By its last 429: until when it makes no call. */
-  retryAtMs: number;
+  /** What the last 429 that it met demands, until a probe of it is served. */
+  pause?: Pause;
   /** 429s: all, and those of calls that it sent after it knew of the one before. */
   refused: { responses: number; incidents: number; knownAtMs: number };
 }
@@ -58,6 +63,8 @@ export interface Replica {
 export interface ReplicaCall {
   readonly by: number;
   readonly permit: Permit;
+  /** Whether the permit is of the share that its replica uses without Redis. */
+  readonly isOffline: boolean;
   readonly sentAtMs: number;
   /** How many 429s its replica knew when it sent the call. */
   readonly knew: number;
@@ -69,13 +76,16 @@ export interface ReplicaCall {
 
 export interface ReplicasState {
   nowMs: number;
-  redis: { account?: Account; copy?: Account; isAway: boolean };
+  /** `pause`: what a 429 demands that Redis has heard of and not lost, until a probe is served. */
+  redis: { account?: Account; copy?: Account; pause?: Pause; isAway: boolean };
   replicas: Replica[];
   calls: ReplicaCall[];
   /** When the upstream counted a call, for two days. */
   arrivals: number[];
   /** What may still go wrong. */
   faults: Record<keyof RedisFaults, number>;
+  /** Until when the upstream responds with 429 to all calls. */
+  refusesUntilMs: number;
   /** Whether anything has gone wrong that may cost a 429. */
   isHarmed: boolean;
 }

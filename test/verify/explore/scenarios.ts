@@ -123,6 +123,12 @@ export const SCENARIOS: readonly Scenario[] = [
 
   replicas('replicas', 'replicas share a plan, and a call gets no response', { faults: { lost: 1 }, max: NONE }),
   replicas('replica-crash', 'a replica ends and starts again', { faults: { crash: 1 }, max: NONE }),
+  replicas(
+    'replicas-storm',
+    'the upstream refuses calls of replicas that the plan allows',
+    { refusesForMs: 3_000, faults: { older: 1 }, max: TWO },
+    { short: 8, long: 13 },
+  ),
   replicas('redis-mute', 'a reply of Redis is lost', { faults: { mute: 1 }, max: ONE }),
   replicas('redis-cut', 'one replica loses Redis', { faults: { cut: 1 }, max: TWO }),
   replicas('redis-away', 'Redis fails, and returns with or without its data', {
@@ -131,7 +137,13 @@ export const SCENARIOS: readonly Scenario[] = [
   }),
   replicas('redis-emptied', 'Redis loses all data', { faults: { emptied: 1 }, max: TWO }),
   replicas('redis-older', 'Redis goes on with an older copy', { faults: { older: 1 }, max: TWO }),
-  replicas('outage', 'Redis is away for minutes', { isAtomic: true, faults: { away: 1 }, max: ONE }, OUTAGE),
+  replicas(
+    'shares',
+    'Redis is away for minutes, and no replica knows less than another',
+    { isAtomic: true, isTogether: true, faults: { away: 1 }, max: NONE },
+    { short: 10, long: 16 },
+  ),
+  replicas('outage', 'Redis is away for minutes', { isAtomic: true, faults: { away: 1 }, max: TWO }, OUTAGE),
   replicas('failover', 'the same with an older copy', { isAtomic: true, faults: { older: 1 }, max: TWO }, OUTAGE),
 
   records('records', 'submits of one idempotency key over a store that fails', {
