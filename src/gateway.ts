@@ -67,8 +67,8 @@ export interface Gateway {
 /** Max wait for calls in flight, and then for storing the used quota. */
 const CLOSE_AFTER_MS = 500;
 
-/** A create may hold its lease this much longer than its wait for a connection and its call. */
-const LEASE_BEYOND_CALL_MS = 2_000;
+/** The lease of a create has this much more than its wait for a connection and its call take: to store its outcome. */
+const STORING_OUTCOME_MS = 2_000;
 
 /**
  * Creates a gateway. Two gateways share nothing.
@@ -127,7 +127,7 @@ function assemble(
     consumerRows: new ConsumerRows(),
     replicas,
     sharedLists,
-    idempotency: { records, leaseMs: 2 * upstreamTimeoutMs + LEASE_BEYOND_CALL_MS },
+    idempotency: { records, sendingMs: 2 * upstreamTimeoutMs + STORING_OUTCOME_MS },
     nameOf,
     idleMs: maxStaleMs,
     isDemo: checked.demo,

@@ -21,8 +21,8 @@ interface KeyedCreate extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
 export interface IdempotencySettings {
   /** It hashes API keys and inputs. */
   readonly records: IdempotencyRecords;
-  /** How long a create holds its lease beyond its wait for a permit, in milliseconds: until its outcome is stored. */
-  readonly leaseMs: number;
+  /** How long a create may take from its permit to its stored outcome, in milliseconds. Its lease covers its wait too. */
+  readonly sendingMs: number;
 }
 
 /** A create in flight is polled after this, then after twice this, and so on. */
@@ -83,7 +83,7 @@ export class Idempotency {
 
   #newLease({ pet, deadlineMs }: KeyedCreate): Lease {
     const waitMs = Math.max(0, graceLeftMs(deadlineMs, this.#parts.clock));
-    return { id: randomUUID(), input: inputOf(pet), ms: Math.ceil(waitMs + this.#settings.leaseMs) };
+    return { id: randomUUID(), input: inputOf(pet), ms: Math.ceil(waitMs + this.#settings.sendingMs) };
   }
 
   /** Leases the key, or returns the record of another create. */

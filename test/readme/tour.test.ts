@@ -10,7 +10,7 @@ const DOCUMENTS = ['README.md', ...globSync(['{src,test,schema}/**/*.md', '.gith
 const FOREIGN = new Set(['deletePet', 'persistConfig', 'persistedDocuments']);
 /** What a name in a document may come from. */
 const FILES = globSync(
-  ['{src,test,schema}/**/*.{ts,graphql,yaml}', '.github/**/*.yml', 'package.json', 'Dockerfile', 'tsconfig.json'],
+  ['{src,test,schema}/**/*.{js,ts,graphql,yaml}', '.github/**/*.yml', 'package.json', 'Dockerfile', 'tsconfig.json'],
   { cwd: ROOT },
 );
 
@@ -29,7 +29,7 @@ test('each name in a document is a name in the code', () => {
   const gone = DOCUMENTS.flatMap((file) => {
     const prose = textOf(file).replaceAll(/^```.*?^```$/gms, '');
     const names = [...prose.matchAll(/`([#\w-]+(?:\.\w+)*(?:\(\))?)`/g)].map(([, name = '']) => name.replace('()', ''));
-    const isOfCode = (name: string) => /[a-z][A-Z]/.test(name) || /\.(?:ts|yaml|json)$/.test(name);
+    const isOfCode = (name: string) => /[a-z][A-Z]/.test(name) || /\.(?:js|ts|yaml|json)$/.test(name);
     const isThere = (name: string) =>
       code.includes(name) ||
       FILES.some((path) => path.endsWith(name)) ||
@@ -37,6 +37,16 @@ test('each name in a document is a name in the code', () => {
     return names
       .filter((name) => isOfCode(name) && !FOREIGN.has(name) && !isThere(name))
       .map((name) => `${file}: ${name}`);
+  });
+  expect(gone).toEqual([]);
+});
+
+test('each path in a document is a file', () => {
+  const gone = DOCUMENTS.flatMap((file) => {
+    const paths = [...textOf(file).matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:js|ts|yaml))`/g)].map(([, path = '']) => path);
+    return paths
+      .filter((path) => !FILES.some((name) => `/${name}`.endsWith(`/${path}`)))
+      .map((path) => `${file}: ${path}`);
   });
   expect(gone).toEqual([]);
 });
