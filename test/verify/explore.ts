@@ -3,7 +3,7 @@ import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { SCENARIOS } from './explore/scenarios.ts';
 import type { Scenario } from './explore/scenarios.ts';
-import type { Check, CheckOptions, Suite } from './suite.ts';
+import type { Check, Suite } from './suite.ts';
 
 /** So many states take some 4 GB and half an hour. */
 const MAX_STATES = 4_000_000;
@@ -21,11 +21,16 @@ export const explore: Suite = {
   checks: SCENARIOS.map((scenario): Check => ({
     name: scenario.name,
     goal: `no order of events breaks a rule: ${scenario.about}`,
-    run: (options) => exploreOne(scenario, options),
+    run: ({ print }) => exploreOne(scenario, print),
   })),
 };
 
-async function exploreOne(scenario: Scenario, { print }: CheckOptions): Promise<readonly Row[]> {
+/** Explores one scenario. The trace of a violation goes into the folder. */
+export async function exploreOne(
+  scenario: Scenario,
+  print: (text: string) => void,
+  folder: string = FOLDER,
+): Promise<readonly Row[]> {
   const startedMs = performance.now();
   const limits = { maxDepth: scenario.maxDepth.long, maxStates: MAX_STATES };
   const { costs, depth, isClosed, isComplete, states, transitions, violation } = await scenario.search(limits);
@@ -36,8 +41,8 @@ async function exploreOne(scenario: Scenario, { print }: CheckOptions): Promise<
   for (const [name, { actions, max }] of Object.entries(costs)) print(`       ${max} ${name}: ${actions.join(', ')}`);
   if (!violation) return [rowOf({ promise: scenario.about, looked: states, problems: [], measured })];
 
-  const file = `${FOLDER}/${scenario.name}.json`;
-  await mkdir(FOLDER, { recursive: true });
+  const file = `${folder}/${scenario.name}.json`;
+  await mkdir(folder, { recursive: true });
   const trace: Trace = { scenario: scenario.name, actions: violation.actions };
   await writeFile(file, JSON.stringify(trace, undefined, 2));
   print(`       ${violation.actions.join('\n       ')}`);
@@ -46,9 +51,13 @@ async function exploreOne(scenario: Scenario, { print }: CheckOptions): Promise<
 }
 
 /** Runs a trace again. Returns what is broken. */
-export async function replayFile(file: string, print: (text: string) => void): Promise<readonly string[]> {
+export async function replayFile(
+  file: string,
+  print: (text: string) => void,
+  scenarios: readonly Scenario[] = SCENARIOS,
+): Promise<readonly string[]> {
   const { actions, scenario } = JSON.parse(await readFile(file, 'utf8')) as Trace;
-  const found = SCENARIOS.find(({ name }) => name === scenario);
+  const found = scenarios.find(({ name }) => name === scenario);
   if (!found) return [`there is no scenario ${scenario}`];
   return found.replay(actions, print);
 }

@@ -36,6 +36,8 @@ const SHARED = { replicas: 2, perMinute: 2, perDay: 4, maxCalls: 2, startMs: MOR
 const NONE = { incidents: 0, responses: 0 } as const;
 const ONE = { incidents: 1, responses: 2 } as const;
 const TWO = { incidents: 2, responses: 3 } as const;
+/** Shorter than any backoff. */
+const STORM_MS = 3_000;
 const OUTAGE = { short: 7, long: 15 };
 
 /** What an upstream may be: pet-api.md says neither how its windows begin, nor which one its headers describe. */
@@ -126,9 +128,14 @@ export const SCENARIOS: readonly Scenario[] = [
   replicas(
     'replicas-storm',
     'the upstream refuses calls of replicas that the plan allows',
-    { refusesForMs: 3_000, faults: { older: 1 }, max: TWO },
-    { short: 8, long: 13 },
+    { refusesForMs: STORM_MS, faults: {}, max: ONE },
+    { short: 8, long: 15 },
   ),
+  replicas('redis-storm', 'the same, and Redis goes on with an older copy', {
+    refusesForMs: STORM_MS,
+    faults: { older: 1 },
+    max: TWO,
+  }),
   replicas('redis-mute', 'a reply of Redis is lost', { faults: { mute: 1 }, max: ONE }),
   replicas('redis-cut', 'one replica loses Redis', { faults: { cut: 1 }, max: TWO }),
   replicas('redis-away', 'Redis fails, and returns with or without its data', {
@@ -201,7 +208,8 @@ function line(
   return { name, about, maxDepth, ...runsOf(() => createLineModel(all)) };
 }
 
-function runsOf<State>(model: () => Model<State>): Pick<Scenario, 'replay' | 'search'> {
+/** Hides what the states of a model are. */
+export function runsOf<State>(model: () => Model<State>): Pick<Scenario, 'replay' | 'search'> {
   return {
     search: (limits) => search(model(), limits),
     replay: (actions, print) => replay(model(), actions, print),
