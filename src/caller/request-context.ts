@@ -123,10 +123,14 @@ export class RequestContext implements Pets {
     this.#caller?.recordUse({ operation, client, callsMade, callsSaved, refused: isRefused ? 1 : 0 });
   }
 
-  /** The caller's quota as this process knows it, for the headers of the response; undefined before its first call. */
+  /** The quota as this process knows it, or the visitor's share of it, for the headers; undefined before the first call. */
   get latestQuota(): QuotaView | undefined {
-    const caller = this.#caller ?? (this.#apiKey instanceof PetqlError ? undefined : this.#callers.find(this.#apiKey));
-    return caller?.latestQuota(this.#terms.visitor);
+    return this.#knownCaller?.latestQuota(this.#terms.visitor);
+  }
+
+  /** The same of the whole key, for the log. */
+  get latestKeyQuota(): QuotaView | undefined {
+    return this.#knownCaller?.latestQuota();
   }
 
   /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */
@@ -223,6 +227,10 @@ export class RequestContext implements Pets {
 
   #recordWait(wait: RequestWait): void {
     this.#caller?.recordWait(wait, this.#terms.trace);
+  }
+
+  get #knownCaller(): Caller | undefined {
+    return this.#caller ?? (this.#apiKey instanceof PetqlError ? undefined : this.#callers.find(this.#apiKey));
   }
 
   /** @throws PetqlError where nothing can be read or written. */

@@ -35,7 +35,7 @@ export class RefusalLog {
   record(context: RequestContext, { message, extensions }: GraphQLError): void {
     const code = String(extensions['code']);
     const text = MESSAGES[code];
-    const quota = context.latestQuota;
+    const quota = context.latestKeyQuota;
     if (text === undefined || quota?.pausedUntil) return;
 
     const key = context.keyName;

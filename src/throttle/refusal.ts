@@ -77,7 +77,7 @@ function whyExhausted(window: Refusal['window'], quotaState: QuotaState | undefi
   if (!quotaState) return 'The rate plan of this API key allows no call before the deadline of the request';
   if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
   if (quotaState.isProbing) return 'The pet API answered 429, and one call finds out whether it answers again';
-  if (cause === 'offline-share') return "Redis is unavailable, and this replica's share of the quota is used";
+  if (cause === 'offline-share') return 'Redis is unavailable, and this replica may make no call yet';
   const { plan, day, minute } = quotaState;
   const { limit } = window === 'DAY' ? day : minute;
   return `${plan === undefined ? '' : `${plan} plan: `}the quota of ${limit} calls per ${window.toLowerCase()} is exhausted`;

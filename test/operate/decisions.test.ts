@@ -87,6 +87,15 @@ describe('the log has one warning', () => {
     expect(warnings(petql)).toMatchObject([warning, warning]);
   });
 
+  test('with the counts of the key where a visitor has used its share', async () => {
+    await using world = await createFreeWorld();
+    const petql = await world.start({ plan: 'free', visitorHeader: 'x-visitor' });
+    for (let call = 0; call < 40; call += 1) await world.until(petql.create(1, { visitor: 'greedy', waitMs: 0 }));
+    expect(warnings(petql)).toMatchObject([
+      { reason: expect.stringContaining('Your share'), minute: '30 of 60', day: '30 of 1000' },
+    ]);
+  });
+
   test('for a key whose calls are forbidden', async () => {
     await using world = await createFreeWorld();
     const petql = await world.start({ plan: 'free' });

@@ -157,7 +157,7 @@ test('without Redis, the refusal of a call says so, and names no quota that is n
   };
   expect(await messages()).toBeUndefined();
   expect(await messages()).toEqual([
-    "Redis is unavailable, and this replica's share of the quota is used; retry in 2 s, or drop no-cache to allow cached data.",
+    'Redis is unavailable, and this replica may make no call yet; retry in 2 s, or drop no-cache to allow cached data.',
   ]);
 });
 
