@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { maxEntries } from '../max-entries.ts';
-import { entriesFor } from '../memory.ts';
+import { entriesFor, maxEntries } from '../memory.ts';
 import { newAccount, take } from './account/account.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { maxEntries } from '../max-entries.ts';
+import { maxEntries } from '../memory.ts';
 
 interface ProvenFirstOptions<Value> {
   readonly maxProven: number;

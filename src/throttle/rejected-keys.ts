@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
-import { maxEntries } from '../max-entries.ts';
-import { entriesFor } from '../memory.ts';
+import { entriesFor, maxEntries } from '../memory.ts';
 import type { NameOf } from '../store/names.ts';
 
 interface Rejection {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import { maxEntries } from '../max-entries.ts';
+import { maxEntries } from '../memory.ts';
 import type { ReplicaCount } from '../store/replicas.ts';
 import type { WindowName } from './account/format.ts';
 import type { QuotaState } from './account/quota-state.ts';
