@@ -39,6 +39,8 @@ const CLAIMS = {
 interface Waiter extends WantedCall {
   readonly kind: keyof typeof CLAIMS;
   readonly claims: readonly [Claim];
+  /** When it goes, as it was said last. */
+  saidMs?: number;
 }
 
 interface LineState {
@@ -86,7 +88,11 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     progress,
     keyOf(state) {
       const { account, nowMs, visitors } = state;
-      const waiters = state.waiters.map(({ kind, claims: [{ deadlineMs }] }) => [kind, deadlineMs - nowMs]);
+      const waiters = state.waiters.map(({ kind, claims: [{ deadlineMs }], saidMs = NaN }) => [
+        kind,
+        deadlineMs - nowMs,
+        saidMs - nowMs,
+      ]);
       const flying = state.flying.map(({ permit, sentAtMs }) => [permit, sentAtMs - nowMs, account.granted]);
       const shares = Object.entries(visitors).map(([name, calls]) => [
         name,
@@ -119,6 +125,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     else if (verb === 'respond') end(state, index, 'accepted');
     else if (verb === 'refuse') {
       state.limited -= 1;
+      for (const waiter of state.waiters) delete waiter.saidMs;
       end(state, index, 'rate-limited');
     } else if (verb === 'stop') state.isStopping = true;
     else state.nowMs = edgeOf(state);
@@ -127,6 +134,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   function come(state: LineState, kind: Waiter['kind']): void {
     const { waitMs, ...claim } = CLAIMS[kind];
     state.arrivals -= 1;
+    for (const other of state.waiters) if (placeOf(other.kind) > placeOf(kind)) delete other.saidMs;
     state.waiters.push({ kind, claims: [{ ...claim, deadlineMs: state.nowMs + waitMs }] });
   }
 
@@ -161,12 +169,14 @@ export function createLineModel(options: LineOptions): Model<LineState> {
 
   function problemsOf(
     state: LineState,
-    { claims: [claim], kind }: Waiter,
+    waiter: Waiter,
     admission: ReturnType<typeof admitAll<Claim, Waiter>>['admissions'] extends Map<Waiter, infer A>
       ? A | undefined
       : never,
   ): string[] {
     const { nowMs } = state;
+    const { kind } = waiter;
+    const [claim] = waiter.claims;
     if (!admission) return [`a ${kind} without a verdict`];
     const ending = admission.ended.get(claim);
     if (ending?.kind === 'refuse' && ending.reason === 'plan') {
@@ -179,8 +189,18 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     if (verdict.kind !== 'wait' && verdict.kind !== 'go') return [`a ${kind} neither waits nor ends`];
     if (kind === 'refresh' && verdict.kind === 'wait') return ['a refresh waits'];
     if (nowMs > claim.deadlineMs + MAX_LATE_MS) return [`a ${kind} waits ${nowMs - claim.deadlineMs} ms too long`];
-    const isHopeless = verdict.kind === 'wait' && nowMs + verdict.wait.waitMs > claim.deadlineMs + MAX_LATE_MS;
-    return isHopeless ? [`a ${kind} waits in vain`] : [];
+    if (verdict.kind !== 'wait') return [];
+    if (nowMs + verdict.wait.waitMs > claim.deadlineMs + MAX_LATE_MS) return [`a ${kind} waits in vain`];
+    return checkSaid(waiter, nowMs + verdict.wait.waitMs);
+  }
+
+  /** A wait gets no longer, except by a write that goes before it and by a 429. */
+  function checkSaid(waiter: Waiter, saidMs: number): string[] {
+    const { kind, saidMs: before = Infinity } = waiter;
+    // The call yields to all who come.
+    if (kind === 'background') return [];
+    waiter.saidMs = saidMs;
+    return saidMs > before ? [`a ${kind} waits ${saidMs - before} ms longer than it was said to`] : [];
   }
 
   function send(state: LineState, waiter: Waiter, permit: Permit): string[] {
@@ -257,6 +277,9 @@ export function createLineModel(options: LineOptions): Model<LineState> {
 
 /** Writes, then reads, then background work, each by arrival. */
 function lineOf(waiters: readonly Waiter[]): Waiter[] {
-  const placeOf = ({ kind }: Waiter) => (kind === 'write' ? 0 : kind === 'background' ? 2 : 1);
-  return waiters.toSorted((a, b) => placeOf(a) - placeOf(b));
+  return waiters.toSorted((a, b) => placeOf(a.kind) - placeOf(b.kind));
+}
+
+function placeOf(kind: Waiter['kind']): number {
+  return { write: 0, background: 2 }[kind as string] ?? 1;
 }
