@@ -1,7 +1,7 @@
 import { createFaults } from './faults.ts';
 import type { FaultKind, Faults, NotedFault } from './faults.ts';
 import type { LoggedCall } from './pet-api/pet-api.ts';
-import { endOfPause, isBesideProbe, isInPause, isProbing } from './plan-rules.ts';
+import { endOfPause, isBesideProbe, isInPause, isProbing, isSameIncident } from './plan-rules.ts';
 import type { Pause, TimedCall } from './plan-rules.ts';
 import { Tally } from './tally.ts';
 import type { Row } from './tally.ts';
@@ -60,9 +60,9 @@ export function checkPlan(log: readonly LoggedCall[], rules: PlanRules = {}): Ro
     for (const call of calls) {
       banned.look(call.isBanned ? `${textOf(call)} met a ban` : undefined);
       const problem = call.over && `${textOf(call)} went over the plan's ${call.over}`;
-      const isSameIncident = call.sentAtMs <= knownAtMs;
-      if (!problem || isSameIncident) {
-        kept.look(problem, isSameIncident);
+      const isKnown = isSameIncident(call.sentAtMs, knownAtMs);
+      if (!problem || isKnown) {
+        kept.look(problem, isKnown);
         continue;
       }
       const harm = redisBefore(call).find((fault) => !used.has(fault));

@@ -5,6 +5,7 @@ import type { PetStore } from './pet-api/pet-store.ts';
 import { Tally } from './tally.ts';
 import { AFTERMATH_MS, BUSY_MS } from './check-answers.ts';
 import type { Check } from './check-answers.ts';
+import { addedProblem, outcomeProblem, storedProblem } from './write-rules.ts';
 
 export interface WriteRules {
   readonly storeOf: (key: string) => PetStore | undefined;
@@ -82,15 +83,10 @@ export function createWriteCheck({ storeOf, faults, lateness }: WriteRules): Che
     const lost = faults?.touching(['emptied'], { fromMs: firstMs, untilMs: lastMs }) ?? [];
     const isKeyed = pet.idempotencyKey !== undefined;
     const who = `${key}: ${pet.name}${isKeyed ? ' (keyed)' : ''}`;
-    once.look(added.length > 1 ? `${who}: added ${added.length} times` : undefined, lost.length > 0 && isKeyed);
-    for (const id of created) {
-      const isStored = added.some((one) => one.id === id);
-      stored.look(isStored ? undefined : `${who}: created as ${id}, which is not in the store`);
-    }
-    if (created.size > 0) {
-      const ids = [...created].join(' and ');
-      same.look(created.size > 1 ? `${who}: created as ${ids}` : undefined, lost.length > 0);
-    }
+    const told = (problem: string | undefined) => problem && `${who}: ${problem}`;
+    once.look(told(addedProblem(added.length)), lost.length > 0 && isKeyed);
+    for (const id of created) stored.look(told(storedProblem(id, added)));
+    if (created.size > 0) same.look(told(outcomeProblem(created)), lost.length > 0);
     for (const { atMs, replica } of unknowns) {
       const span = { fromMs: firstMs - AFTERMATH_MS, untilMs: atMs };
       const hasCause = !faults || faults.touching(BREAKS, span).length > 0;

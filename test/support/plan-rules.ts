@@ -43,14 +43,35 @@ export function isBesideProbe(sentAtMs: number, followers: readonly TimedCall[])
   return isProbing(sentAtMs, followers) && followers.some(({ endedAtMs }) => endedAtMs > sentAtMs);
 }
 
-/** Each permit is used or returned; one without a response counts as used until its lease ends. */
-export function permitProblem(granted: number, { sent, returned = 0 }: { sent: number; returned?: number }) {
-  return granted === sent + returned
+/**
+ * Whether a 429 belongs to the one before it: its call was sent before that was known. Both by one order of what happened, in time
+ * or by numbers.
+ */
+export function isSameIncident(sentAt: number, knownAt: number): boolean {
+  return sentAt <= knownAt;
+}
+
+interface Permits {
+  /** With those without a response, which count until their leases end. */
+  readonly sent: number;
+  readonly returned?: number;
+  /** Those that nobody got. */
+  readonly leased?: number;
+}
+
+/** Each permit is sent, returned or leased. */
+export function permitProblem(granted: number, { sent, returned = 0, leased = 0 }: Permits): string | undefined {
+  return granted === sent + returned + leased
     ? undefined
-    : `${granted} permits are counted, ${sent} were used and ${returned} returned`;
+    : `${granted} permits are counted, ${sent} were sent, ${returned} returned and ${leased} leased`;
 }
 
 /** `granted` only grows: of two accounts of one key, the one with fewer is the older. */
 export function isOlder(granted: number, grantedBefore: number): boolean {
   return granted < grantedBefore;
+}
+
+/** Returns how many calls of a window one visitor gets at most: of several replicas it may find less used at one than at the others. */
+export function maxOfVisitor(limit: number, replicas = 1): number {
+  return Math.ceil(limit * (replicas === 1 ? 0.5 : 0.6));
 }

@@ -4,8 +4,9 @@ import { applyEnd, callEndOf } from '../../../src/throttle/account/call-end.ts';
 import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
 import type { Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
-import { WINDOWS } from '../../../src/throttle/account/windows.ts';
-import { isOlder, permitProblem } from '../../support/plan-rules.ts';
+import { waitOf } from '../../../src/throttle/account/wait.ts';
+import { WINDOWS, inFlight, passTime } from '../../../src/throttle/account/windows.ts';
+import { isOlder, isSameIncident, permitProblem } from '../../support/plan-rules.ts';
 import { grantProblems, isAfter, pauseFrom } from './grants.ts';
 import { NO_FAULTS } from './key-state.ts';
 import type { Call, Faults, KeyOptions, KeyState } from './key-state.ts';
@@ -202,7 +203,8 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     const nowMs = petqlNow(state);
     const { account, refusals } = state;
     state.pause = pauseFrom(nowMs, retryAfterMs, state.pause);
-    if (permit.grantedAtMs > refusals.atMs) Object.assign(refusals, { count: refusals.count + 1, atMs: nowMs });
+    if (!isSameIncident(permit.grantedAtMs, refusals.atMs))
+      Object.assign(refusals, { count: refusals.count + 1, atMs: nowMs });
     if (isAlone) return ['the upstream refuses a call of a key that petql alone uses'];
 
     const minMs = Math.max(retryAfterMs, 5_000 * 2 ** (refusals.count - 1));
@@ -274,11 +276,19 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     const counted = state.arrivals.filter((atMs) => atMs > startMs - DAY_MS).length;
     const isDayLeft = Math.max(day.total, counted) < options.perDay && pause.untilMs <= petqlNow(state);
     const maxMs = isDayLeft ? WINDOWS.minute.lengthMs + rules.leaseMs : DAY_MS + WINDOWS.day.slotMs;
+    const saidMs = saidWaits(state).map((waitMs) => startMs + waitMs);
     const firstMs = useNext(state, problems);
     if (firstMs > startMs + maxMs + 2_000) problems.push(`no call for ${firstMs - startMs} ms`);
+
+    // 2. No wait is longer than it was said to be.
+    const wentMs = [firstMs, ...saidMs.slice(1).map(() => useNext(state, problems))];
+    for (const [ahead, atMs] of saidMs.entries()) {
+      const lateMs = (wentMs[ahead] ?? Infinity) - atMs;
+      if (lateMs > 0) problems.push(`a call behind ${ahead} others waits ${lateMs} ms longer than it was said to`);
+    }
     if (problems.length > 0) return problems;
 
-    // 2. After a day of rest a day's calls go, and a minute's at once.
+    // 3. After a day of rest a day's calls go, and a minute's at once.
     pass(state, state.nowMs + DAY_MS + WINDOWS.day.slotMs + 1_000);
     const restedMs = state.nowMs;
     let inMinute = 0;
@@ -292,6 +302,18 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     const tookMs = state.nowMs - restedMs;
     const crossesMidnight = options.windows === 'fixed' && tookMs > expectedMs;
     return tookMs > expectedMs && !crossesMidnight ? [`a rested day took ${tookMs} ms`] : [];
+  }
+
+  /**
+   * Returns how long the next calls are said to wait. A reset that headers name may free less than it says, and a call without a
+   * response is said to end now: there the wait is a lower bound.
+   */
+  function saidWaits(state: KeyState): number[] {
+    const { account, behindMs } = state;
+    const nowMs = petqlNow(state);
+    if (options.tells !== 'nothing' || behindMs > 0 || inFlight(account, nowMs) > 0) return [];
+    passTime(account, nowMs, rules);
+    return [0, 1, 2].map((ahead) => waitOf(account, ahead, nowMs, rules).waitMs);
   }
 
   /** Makes a call as soon as petql may. Returns when, by the upstream's clock; Infinity after a hundred looks. */

@@ -9,6 +9,7 @@ import { waitOf } from '../../../src/throttle/account/wait.ts';
 import { WINDOWS, WINDOW_NAMES, passTime } from '../../../src/throttle/account/windows.ts';
 import { MAX_LATE_MS, admitAll } from '../../../src/throttle/admission.ts';
 import type { Claim, View, WantedCall } from '../../../src/throttle/admission.ts';
+import { maxOfVisitor } from '../../support/plan-rules.ts';
 import { accountFrom } from './key-text.ts';
 import type { Model } from './search.ts';
 import { TIMEOUT_MS, accountEdges } from './upstream.ts';
@@ -23,13 +24,15 @@ export interface LineOptions {
   readonly arrivals: number;
   /** 429s with a Retry-After of 30 s. */
   readonly limited: number;
+  /** How often petql is half a second late. */
+  readonly delays: number;
 }
 
-/** Who waits, for how long at most, and as which visitor. */
+/** Who waits, for how long at most, and as which visitor. A minute's calls are free again when the patient one's wait ends. */
 const CLAIMS = {
   write: { waitMs: 30_000, visitor: undefined, isRefresh: false, isBackground: false },
   read: { waitMs: 10_000, visitor: undefined, isRefresh: false, isBackground: false },
-  patient: { waitMs: 90_000, visitor: undefined, isRefresh: false, isBackground: false },
+  patient: { waitMs: 61_000, visitor: undefined, isRefresh: false, isBackground: false },
   greedy: { waitMs: 90_000, visitor: 'greedy', isRefresh: false, isBackground: false },
   honest: { waitMs: 10_000, visitor: 'honest', isRefresh: false, isBackground: false },
   refresh: { waitMs: 10_000, visitor: undefined, isRefresh: true, isBackground: false },
@@ -49,8 +52,11 @@ interface LineState {
   waiters: Waiter[];
   flying: { readonly permit: Permit; readonly sentAtMs: number }[];
   visitors: Record<string, VisitorCalls>;
+  /** When calls for visitors were sent. */
+  sent: { readonly visitor: string; readonly atMs: number }[];
   arrivals: number;
   limited: number;
+  delays: number;
   isStopping: boolean;
 }
 
@@ -58,6 +64,7 @@ interface LineState {
 const RESERVES: Readonly<Record<WindowName, number>> = { minute: 0.5, day: 0.2 };
 const SLOTS = 2;
 const RETRY_AFTER_MS = 30_000;
+const DELAY_MS = 500;
 
 /** The calls that one key wants: the real admission over the real account, with waiters that come and leave in every order. */
 export function createLineModel(options: LineOptions): Model<LineState> {
@@ -76,8 +83,10 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       waiters: [],
       flying: [],
       visitors: {},
+      sent: [],
       arrivals: options.arrivals,
       limited: options.limited,
+      delays: options.delays,
       isStopping: false,
     }),
     actions: actionsOf,
@@ -98,12 +107,13 @@ export function createLineModel(options: LineOptions): Model<LineState> {
         name,
         WINDOW_NAMES.map((window) => calls[window].slots.map((slot) => slot * WINDOWS[window].slotMs - nowMs)),
       ]);
-      const left = [state.arrivals, state.limited, state.isStopping];
+      const sent = state.sent.map(({ visitor, atMs }) => [visitor, atMs - nowMs]);
+      const left = [state.arrivals, state.limited, state.delays, state.isStopping, sent];
       return JSON.stringify([nowMs % WINDOWS.day.slotMs, accountFrom(account, nowMs), waiters, flying, shares, left]);
     },
   };
 
-  function actionsOf({ arrivals, flying, isStopping, limited, waiters, ...state }: LineState): string[] {
+  function actionsOf({ arrivals, delays, flying, isStopping, limited, waiters, ...state }: LineState): string[] {
     const actions: string[] = [];
     if (arrivals > 0 && !isStopping) actions.push(...options.kinds.map((kind) => `come ${kind}`));
     for (const [index, { kind }] of waiters.entries()) actions.push(`leave ${index} (${kind})`);
@@ -112,8 +122,11 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       if (limited > 0) actions.push(`refuse ${index}`);
     }
     if (!isStopping) actions.push('stop');
-    const edgeMs = edgeOf({ arrivals, flying, isStopping, limited, waiters, ...state });
-    if (edgeMs < Infinity && flying.length === 0) actions.push('pass to the next edge');
+    const edgeMs = edgeOf({ arrivals, delays, flying, isStopping, limited, waiters, ...state });
+    if (edgeMs < Infinity && flying.length === 0) {
+      actions.push('pass to the next edge');
+      if (delays > 0) actions.push('pass to the next edge, and petql is late');
+    }
     return actions;
   }
 
@@ -128,7 +141,13 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       for (const waiter of state.waiters) delete waiter.saidMs;
       end(state, index, 'rate-limited');
     } else if (verb === 'stop') state.isStopping = true;
-    else state.nowMs = edgeOf(state);
+    else {
+      state.nowMs = edgeOf(state);
+      if (!action.endsWith('late')) return;
+      state.delays -= 1;
+      state.nowMs += DELAY_MS;
+      for (const waiter of state.waiters) delete waiter.saidMs;
+    }
   }
 
   function come(state: LineState, kind: Waiter['kind']): void {
@@ -179,9 +198,13 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     const [claim] = waiter.claims;
     if (!admission) return [`a ${kind} without a verdict`];
     const ending = admission.ended.get(claim);
+    if (ending && admission.payer) return [`a ${kind} ends, and goes`];
     if (ending?.kind === 'refuse' && ending.reason === 'plan') {
       return ending.wait.waitMs > 0 ? [] : [`a ${kind} is told to return at once`];
     }
+    const mayGo = state.flying.length < SLOTS && nowMs < claim.deadlineMs + MAX_LATE_MS;
+    if (ending?.kind === 'refuse' && ending.reason === 'late' && mayGo)
+      return [`a ${kind} is refused though it may go`];
     if (ending) return ending.kind === 'serve-stale' && kind !== 'refresh' ? [`a ${kind} gets stale data`] : [];
 
     const { verdict } = admission;
@@ -194,7 +217,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     return checkSaid(waiter, nowMs + verdict.wait.waitMs);
   }
 
-  /** A wait gets no longer, except by a write that goes before it and by a 429. */
+  /** A wait gets no longer, except by a write that goes before it, by a 429, and where petql itself is late. */
   function checkSaid(waiter: Waiter, saidMs: number): string[] {
     const { kind, saidMs: before = Infinity } = waiter;
     // The call yields to all who come.
@@ -223,8 +246,14 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     if (visitor === undefined) return problems;
     const calls = (visitors[visitor] ??= newVisitorCalls());
     charge(calls, nowMs);
-    if (calls.minute.total > Math.ceil(perMinute / 2)) problems.push('a visitor gets more than its share of a minute');
-    if (calls.day.total > Math.ceil(perDay / 2)) problems.push('a visitor gets more than its share of a day');
+    state.sent.push({ visitor, atMs: nowMs });
+    const own = state.sent.filter((call) => call.visitor === visitor).map(({ atMs }) => atMs);
+    for (const name of WINDOW_NAMES) {
+      const used = own.filter((atMs) => atMs > nowMs - WINDOWS[name].lengthMs).length;
+      if (used > maxOfVisitor({ minute: perMinute, day: perDay }[name])) {
+        problems.push(`a visitor gets more than its share of a ${name}`);
+      }
+    }
     return problems;
   }
 

@@ -4,6 +4,7 @@ import { UNKNOWN_OUTCOME } from '../../../src/writes/create-outcome.ts';
 import type { CreateOutcome } from '../../../src/writes/create-outcome.ts';
 import { IdempotencyRecords } from '../../../src/writes/records.ts';
 import type { FoundRecord, Lease } from '../../../src/writes/records.ts';
+import { addedProblem, outcomeProblem, storedProblem } from '../../support/write-rules.ts';
 import type { Model } from './search.ts';
 
 /** What may go wrong, and how often at most on one way. */
@@ -13,6 +14,8 @@ export interface RecordFaults {
   /** Redis carries out a command, and its reply is lost. */
   readonly mute: number;
   readonly emptied: number;
+  /** The record becomes one that this version of petql cannot read. */
+  readonly unreadable: number;
   /** A process is killed with its create. */
   readonly killed: number;
   /** The upstream gives no clear response to a create that it may have carried out. */
@@ -44,6 +47,7 @@ interface RecordsState {
 const LEASE_MS = 60_000;
 const INPUT = '["Rex","1",null]';
 const NAME = 'api-key idempotency-key';
+const UNREADABLE = 'unreadable';
 
 /** The real idempotency records of one key over a store that may fail, and submits of it in every order. */
 export function createRecordsModel(options: RecordsOptions): Model<RecordsState> {
@@ -52,26 +56,24 @@ export function createRecordsModel(options: RecordsOptions): Model<RecordsState>
       nowMs: options.startMs,
       submits: Array.from({ length: options.submits }, () => ({ phase: 'leasing' as const })),
       pets: 0,
-      faults: { refused: 0, mute: 0, emptied: 0, killed: 0, unclear: 0, ...options.faults },
+      faults: { refused: 0, mute: 0, emptied: 0, unreadable: 0, killed: 0, unclear: 0, ...options.faults },
       isEmptied: false,
     }),
     actions: actionsOf,
     async apply(state, action) {
       await run(state, action);
-      if (state.pets > 1 && !state.isEmptied) return ['one idempotency key has added two pets'];
-      const outcomes = new Set(
-        state.submits.map(({ outcome }) => JSON.stringify(outcome)).filter((text) => text?.includes('pet')),
-      );
-      return outcomes.size > 1 && !state.isEmptied ? ['one idempotency key has two outcomes'] : [];
+      return problemsOf(state);
     },
     progress,
     keyOf({ nowMs, text, submits, pets, faults, isEmptied }) {
-      const record = text === undefined ? undefined : (JSON.parse(text) as Record<string, unknown>);
+      const isUnreadable = text === UNREADABLE;
+      const record = text === undefined || isUnreadable ? undefined : (JSON.parse(text) as Record<string, unknown>);
       const times = record && [Number(record['openUntilMs']) - nowMs, Number(record['endsAtMs']) - nowMs];
       const owned = submits.map(({ phase, outcome }, index) =>
         JSON.stringify([phase, outcome, record?.['id'] === idOf(index)]),
       );
       return JSON.stringify([
+        isUnreadable,
         record?.['outcome'],
         times?.map((ms) => Math.max(-1, ms)),
         owned.toSorted(),
@@ -97,6 +99,7 @@ export function createRecordsModel(options: RecordsOptions): Model<RecordsState>
       if (faults.killed > 0) actions.push(`kill ${index}`);
     }
     if (faults.emptied > 0 && text !== undefined) actions.push('empty');
+    if (faults.unreadable > 0 && text !== undefined) actions.push('make-unreadable');
     actions.push('pass');
     return actions;
   }
@@ -115,6 +118,11 @@ export function createRecordsModel(options: RecordsOptions): Model<RecordsState>
       faults.emptied -= 1;
       state.isEmptied = true;
       delete state.text;
+      return;
+    }
+    if (verb === 'make-unreadable') {
+      faults.unreadable -= 1;
+      state.text = UNREADABLE;
       return;
     }
     if (!submit) return;
@@ -172,6 +180,14 @@ export function createRecordsModel(options: RecordsOptions): Model<RecordsState>
     await useStore(state, 0, 'store');
     return state.submits[0]?.phase === 'leasing' ? ['a submit waits for ever'] : [];
   }
+}
+
+function problemsOf({ isEmptied, pets, submits }: RecordsState): string[] {
+  const created = new Set(submits.flatMap(({ outcome }) => (outcome && 'pet' in outcome ? outcome.pet.id : [])));
+  const stored = Array.from({ length: pets }, (_, index) => ({ id: String(index + 1) }));
+  const problems = [...created].map((id) => storedProblem(id, stored));
+  if (!isEmptied) problems.push(addedProblem(pets), outcomeProblem(created));
+  return problems.filter((problem) => problem !== undefined);
 }
 
 type Link = 'mute' | 'refused' | 'store';

@@ -5,7 +5,7 @@ import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
 import type { Account, Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { WINDOWS } from '../../../src/throttle/account/windows.ts';
-import { isInPause, isOlder } from '../../support/plan-rules.ts';
+import { isInPause, isOlder, isSameIncident, permitProblem } from '../../support/plan-rules.ts';
 import { grantProblems, isAfter, pauseFrom } from './grants.ts';
 import { accountFrom, pauseText } from './key-text.ts';
 import { isValid } from './valid-account.ts';
@@ -51,6 +51,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
         faults: { ...NO_REDIS_FAULTS, ...options.faults },
         refusesUntilMs: startMs + refusesForMs,
         isHarmed: refusesForMs > 0,
+        permits: { sent: 0, leased: 0 },
       };
     },
     actions: actionsOf,
@@ -184,7 +185,10 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
 
   function takeAndSend(state: ReplicasState, by: number, wanted: number, isMute: boolean): string[] {
     const replica = state.replicas[by] as Replica;
+    const grantedBefore = state.redis.account?.granted ?? 0;
     const { permits } = replicaSteps(state, rules).take(replica, wanted, isMute);
+    state.permits.sent += permits.length;
+    if (isMute) state.permits.leased += (state.redis.account?.granted ?? 0) - grantedBefore;
     const problems = checkGrant(state, replica, permits);
     state.calls.push(...permits.map((permit) => newCall(state, by, permit)));
     return problems;
@@ -241,9 +245,9 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
 
     if (!state.isHarmed) return ['the upstream refuses a call though nothing has gone wrong'];
     const { refused } = replica;
-    if (knew >= refused.knownAtMs) {
+    if (!isSameIncident(knew, refused.knownAt)) {
       refused.incidents += 1;
-      refused.knownAtMs = refused.responses + 1;
+      refused.knownAt = refused.responses;
     }
     refused.responses += 1;
     const retryAfterMs = answered.headers.retryAfterMs ?? 0;
@@ -294,6 +298,17 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     const strays = calls.map(({ sentAtMs }) => sentAtMs + MAX_STRAY_MS);
     const edges = [...ours, ...upstreamEdges(arrivals, options), ...strays, refusesUntilMs];
     return Math.min(Infinity, ...edges.filter((atMs) => atMs > nowMs));
+  }
+
+  /** What holds in every state. */
+  function problemsOf({ permits, redis, replicas }: ReplicasState): string[] {
+    const accounts = [redis.account, ...replicas.map(({ offline }) => offline?.account)].filter(
+      (each) => each !== undefined,
+    );
+    if (!accounts.every(isValid)) return ['an account does not parse'];
+    if (options.faults.emptied || options.faults.older) return [];
+    const granted = accounts.reduce((sum, account) => sum + account.granted, 0);
+    return [permitProblem(granted, permits)].filter((problem) => problem !== undefined);
   }
 
   /** When all is well again and time passes, the whole plan can be used, by all replicas, and without a 429. */
@@ -391,7 +406,7 @@ function newReplica(hasContact: boolean): Replica {
     isAlone: false,
     hasContact,
     hasLostBeats: false,
-    refused: { responses: 0, incidents: 0, knownAtMs: 0 },
+    refused: { responses: 0, incidents: 0, knownAt: -1 },
   };
 }
 
@@ -408,11 +423,4 @@ function grantedOf({ redis, replicas }: ReplicasState): (number | undefined)[] {
 
 function permitsOf(calls: readonly ReplicaCall[]): Permit[] {
   return calls.map(({ permit }) => permit);
-}
-
-/** What holds in every state. */
-function problemsOf({ redis, replicas }: ReplicasState): string[] {
-  const accounts = [redis.account, ...replicas.map(({ offline }) => offline?.account)];
-  const areValid = accounts.every((account) => account === undefined || isValid(account));
-  return areValid ? [] : ['an account does not parse'];
 }

@@ -57,7 +57,7 @@ export interface Replica {
   /** What the last 429 that it met demands, until a probe of it is served. */
   pause?: Pause;
   /** 429s: all, and those of calls that it sent after it knew of the one before. */
-  refused: { responses: number; incidents: number; knownAtMs: number };
+  refused: { responses: number; incidents: number; knownAt: number };
 }
 
 export interface ReplicaCall {
@@ -88,4 +88,6 @@ export interface ReplicasState {
   refusesUntilMs: number;
   /** Whether anything has gone wrong that may cost a 429. */
   isHarmed: boolean;
+  /** What has become of the permits. */
+  permits: { sent: number; leased: number };
 }

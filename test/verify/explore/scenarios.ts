@@ -160,16 +160,24 @@ export const SCENARIOS: readonly Scenario[] = [
     unclear: 1,
   }),
   records('records-emptied', 'the store loses the record', { emptied: 1, mute: 1 }),
+  records('records-unreadable', 'another version of petql writes the record', { unreadable: 1, mute: 1 }),
 
   line('line', 'calls of all kinds come and leave', {
     kinds: ['write', 'read', 'patient', 'greedy', 'refresh', 'background'],
     arrivals: 4,
     limited: 1,
+    delays: 0,
   }),
+  line(
+    'line-late',
+    'petql is late',
+    { kinds: ['write', 'patient'], arrivals: 4, limited: 0, delays: 1 },
+    { short: 8, long: 16 },
+  ),
   line(
     'line-visitors',
     'visitors share a key',
-    { kinds: ['write', 'greedy', 'honest'], arrivals: 6, limited: 0 },
+    { kinds: ['write', 'greedy', 'honest'], arrivals: 6, limited: 0, delays: 0 },
     { short: 8, long: 14 },
   ),
 ];
@@ -201,7 +209,7 @@ function records(name: string, about: string, faults: Partial<RecordFaults>): Sc
 function line(
   name: string,
   about: string,
-  options: Pick<LineOptions, 'arrivals' | 'kinds' | 'limited'>,
+  options: Pick<LineOptions, 'arrivals' | 'delays' | 'kinds' | 'limited'>,
   maxDepth: Depths = { short: 6, long: 10 },
 ): Scenario {
   const all = { perMinute: 3, perDay: 8, startMs: MORNING_MS, ...options };

@@ -3,6 +3,7 @@ import { PLANS } from '../../../src/plan.ts';
 import type { Plan } from '../../../src/plan.ts';
 import { post } from '../../support/client.ts';
 import type { QueryAnswer } from '../../support/client.ts';
+import { maxOfVisitor } from '../../support/plan-rules.ts';
 import { between } from '../../support/random.ts';
 import type { Check } from '../suite.ts';
 import { MINUTE_MS, scenario, startTrial } from './scenario.ts';
@@ -96,8 +97,7 @@ async function share(
   const minutes = Map.groupBy(ofGreedy, ({ atMs }) => Math.floor(atMs / MINUTE_MS));
   const most = Math.max(0, ...[...minutes.values()].map(({ length }) => length));
   const refusals = petApi.log.filter(({ status }) => status === 429).length;
-  // Of several replicas it may find less used at one than at the others.
-  const mostOfGreedy = Math.ceil(plan.perMinute * (replicas === 1 ? 0.5 : 0.6)) + IN_FLIGHT;
+  const mostOfGreedy = maxOfVisitor(plan.perMinute, replicas) + IN_FLIGHT;
   const problems = [
     served < ofHonest.length && `${served} of ${ofHonest.length} reads of honest visitors were served`,
     refusals > 0 && `${refusals} × 429`,
