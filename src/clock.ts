@@ -19,8 +19,9 @@ const SUSPENDED_MS = 60_000;
 export function steadyTime({ now, elapsed }: Clock): () => number {
   let startMs = now() - elapsed();
   return () => {
-    const aheadMs = now() - elapsed() - startMs;
+    const elapsedMs = elapsed();
+    const aheadMs = now() - elapsedMs - startMs;
     if (aheadMs > SUSPENDED_MS) startMs += aheadMs;
-    return Math.floor(startMs + elapsed());
+    return Math.floor(startMs + elapsedMs);
   };
 }

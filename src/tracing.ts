@@ -96,6 +96,8 @@ export function createSpans(isRecording = true): Spans {
     operation(request) {
       const active = context.active();
       const parent = trace.getSpan(active) ? active : (request ?? active);
+      if (!isRecording || !hasSdk()) return { trace: parent, end() {} };
+
       const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER }, parent);
       let inTrace: TraceContext | undefined;
       return {
@@ -130,6 +132,12 @@ export function createSpans(isRecording = true): Spans {
       };
     },
   };
+}
+
+/** Whether anybody takes spans: an operation costs less without them. */
+function hasSdk(): boolean {
+  const provider = trace.getTracerProvider();
+  return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer('petql') !== undefined;
 }
 
 function endOperation(span: Span, { type, name, outcome }: OperationEnd): void {

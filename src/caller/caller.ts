@@ -10,13 +10,12 @@ import { PetReads } from '../reads/pet-reads.ts';
 import type { Freshness } from '../reads/cache/freshness.ts';
 import type { ReadKey } from '../pets/read-key.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
-import type { QuotaState } from '../throttle/account/quota-state.ts';
 import type { Wait } from '../throttle/account/wait.ts';
 import type { NameOf } from '../store/names.ts';
 import { CallLine } from '../throttle/call-line.ts';
 import { KeyQuota } from '../throttle/key-quota.ts';
 import type { ThrottleParts } from '../throttle/key-quota.ts';
-import type { Visitor } from '../throttle/visitor-calls.ts';
+import type { ShownQuota, Visitor } from '../throttle/visitor-calls.ts';
 import type { RequestWait, Spans, TraceContext } from '../tracing.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
 import { Writes } from '../writes/writes.ts';
@@ -121,14 +120,14 @@ export class Caller {
   }
 
   /** Returns the quota as this process knows it, or the visitor's share of it; undefined before the first call. */
-  latestQuota(visitor?: Visitor): QuotaView | undefined {
+  latestQuota(visitor: Visitor): ShownQuota | undefined {
     const quotaState = this.#quota.state;
-    return quotaState && this.#viewOf(quotaState, visitor);
+    return quotaState && this.#quota.visitors.quotaOf(visitor, quotaState);
   }
 
   /** Returns the quota with what other replicas have used. */
   async readQuota(visitor: Visitor): Promise<QuotaView> {
-    return this.#viewOf(await this.#quota.read(), visitor);
+    return this.#viewOf(this.#quota.visitors.quotaOf(visitor, await this.#quota.read()));
   }
 
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
@@ -171,8 +170,8 @@ export class Caller {
 
   /** Returns what operators see; undefined before the first call. */
   view(): CallerView | undefined {
-    const quota = this.latestQuota();
-    if (!quota) return undefined;
+    const quotaState = this.#quota.state;
+    if (!quotaState) return undefined;
 
     const key = this.#quota;
     const consumers = this.#consumers;
@@ -182,7 +181,7 @@ export class Caller {
       get name() {
         return nameOf(key.apiKey);
       },
-      quota,
+      quota: this.#viewOf(quotaState),
       made: this.#access?.line.madeCalls ?? 0,
       saved: this.#savedCalls,
       get isRejected() {
@@ -226,8 +225,8 @@ export class Caller {
     return { line, cache, reads, writes };
   }
 
-  #viewOf(quotaState: QuotaState, visitor: Visitor): QuotaView {
-    return quotaViewOf(this.#quota.visitors.quotaOf(visitor, quotaState), this.#access?.line, this.#shared.clock.now());
+  #viewOf(quota: ShownQuota): QuotaView {
+    return quotaViewOf(quota, this.#access?.line, this.#shared.clock.now());
   }
 }
 

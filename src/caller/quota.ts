@@ -2,6 +2,8 @@ import type { PlanWindow } from '../plan.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
 import type { ShownQuota } from '../throttle/visitor-calls.ts';
 
+export type { ShownQuota };
+
 /**
  * What a caller has left of its quota, as people and programs see it. QuotaState has durations by the clock of the store; these
  * are dates by the clock of this process, and numbers that GraphQL can hold.

@@ -10,6 +10,7 @@ import type { PetReads } from '../reads/pet-reads.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { Wait } from '../throttle/account/wait.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
+import type { ShownQuota } from '../throttle/visitor-calls.ts';
 import type { RequestWait } from '../tracing.ts';
 import type { Created } from '../writes/create-outcome.ts';
 import type { WriteRequest } from '../writes/write-sender.ts';
@@ -45,6 +46,15 @@ interface RequestContextOptions {
   readonly isDryRun: boolean;
 }
 
+/** The reads of one request. */
+interface RequestReads {
+  /** Makes equal reads one, and those of one tick one batch. */
+  readonly loader: DataLoader<ReadKey, Found>;
+  readonly loads: Set<Promise<Found>>;
+  /** What each read has found. */
+  readonly found: Map<ReadKey, Found>;
+}
+
 /**
  * One request: its API key, its reads and writes, and what they cost. Without a key that the upstream accepts, each of them throws
  * at once, so that the whole field fails with one error.
@@ -60,11 +70,8 @@ export class RequestContext implements Pets {
   readonly #meter: UsageMeter;
   /** Undefined before the first read, write or look at the quota: anybody can make up API keys. */
   #caller: Caller | undefined;
-  /** Makes equal reads one, and those of one tick one batch. Undefined before the first read: a hit needs none. */
-  #loader: DataLoader<ReadKey, Found> | undefined;
-  readonly #loads = new Set<Promise<Found>>();
-  /** What each read has found. */
-  readonly #found = new Map<ReadKey, Found>();
+  /** Undefined before the first read: a hit needs none. */
+  #reads: RequestReads | undefined;
   readonly #told: ToldTime = { atMs: -Infinity };
   /** Whether the response is made of reads only. */
   #isRepeatable: boolean;
@@ -98,7 +105,7 @@ export class RequestContext implements Pets {
     const caller = this.#useCaller();
     // Resolvers run in one turn, so the reads after this field count too.
     await Promise.resolve();
-    await Promise.allSettled(this.#loads);
+    if (this.#reads) await Promise.allSettled(this.#reads.loads);
     return caller.readQuota(this.#terms.visitor);
   }
 
@@ -124,13 +131,13 @@ export class RequestContext implements Pets {
   }
 
   /** The quota as this process knows it, or the visitor's share of it, for the headers; undefined before the first call. */
-  get latestQuota(): QuotaView | undefined {
+  get latestQuota(): ShownQuota | undefined {
     return this.#knownCaller?.latestQuota(this.#terms.visitor);
   }
 
-  /** The same of the whole key, for the log. */
+  /** The quota of the whole key, for the log. */
   get latestKeyQuota(): QuotaView | undefined {
-    return this.#knownCaller?.latestQuota();
+    return this.#knownCaller?.view()?.quota;
   }
 
   /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */
@@ -147,7 +154,7 @@ export class RequestContext implements Pets {
 
   /** What the request has read, for `repeat`; undefined where its response depends on anything else. */
   get cachedReads(): readonly CachedRead[] | undefined {
-    return this.#isRepeatable ? [...this.#found] : undefined;
+    return this.#isRepeatable ? [...(this.#reads?.found ?? [])] : undefined;
   }
 
   /**
@@ -177,14 +184,20 @@ export class RequestContext implements Pets {
   #read(id: Int64): Promise<Pet | null>;
   #read(key: ReadKey): Promise<Found> {
     const { reads } = this.#useAccepted();
-    this.#loader ??= new DataLoader((keys) => this.#load(keys, reads));
-    const loading = this.#loader.load(key);
-    this.#loads.add(loading);
+    this.#reads ??= this.#beginReads(reads);
+    const { loader, loads } = this.#reads;
+    const loading = loader.load(key);
+    loads.add(loading);
     return loading;
   }
 
+  #beginReads(reads: PetReads): RequestReads {
+    const found = new Map<ReadKey, Found>();
+    return { loader: new DataLoader((keys) => this.#load(keys, reads, found)), loads: new Set(), found };
+  }
+
   /** DataLoader's batch function. */
-  async #load(keys: readonly ReadKey[], reads: PetReads): Promise<(Error | Found)[]> {
+  async #load(keys: readonly ReadKey[], reads: PetReads, found: RequestReads['found']): Promise<(Error | Found)[]> {
     const startedAtMs = this.#clock.elapsed();
     const recordWait = (refused?: string) =>
       this.#recordWait({ kind: 'read', waitedMs: this.#clock.elapsed() - startedAtMs, refused });
@@ -211,7 +224,7 @@ export class RequestContext implements Pets {
       if (result instanceof Error) return result;
       const saved = result.staleReason ?? (result.hasWaited ? 'SHARED_CALL' : 'FRESH');
       this.#meter.recordRead(result, billed.has(key) ? undefined : saved);
-      this.#found.set(key, result.found);
+      found.set(key, result.found);
       return result.found;
     });
   }

@@ -8,7 +8,7 @@ import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts'
 import { createPages } from './http/pages.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
-import { responseHeaders } from './http/response-headers.ts';
+import { createResponseHeaders } from './http/response-headers.ts';
 import type { RequestState } from './request-state.ts';
 import { createRequestReader } from './request-reader.ts';
 import { RefusalLog } from './refusal-log.ts';
@@ -35,6 +35,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   const maskError = createErrorMask(settings.log);
   const pages = createPages(settings, parts.health);
   const cache = createResponseCache();
+  const responseHeaders = createResponseHeaders(settings);
   const runYoga = createYogaHandler({ settings, trusted: parts.trusted, readRequest, maskError });
 
   return (request) => {
@@ -91,7 +92,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   }
 
   function finish(state: Partial<RequestState> & { readonly id: string }, response: HttpResponse): HttpResponse {
-    return { ...response, headers: responseHeaders(response.headers, state, settings) };
+    return { ...response, headers: responseHeaders(response.headers, state) };
   }
 
   /** Something failed outside an operation, such as a file that could not be loaded. */

@@ -23,6 +23,8 @@ export class MemoryAccounts implements Accounts {
   /** Clients can invent keys: these evict each other, the least recently used first. */
   readonly #unproven = new LRUCache<string, Account>(maxEntries(entriesFor('unprovenAccounts', ACCOUNT_BYTES)));
   #sweepAtMs = 0;
+  /** The last view of an account, until it changes or the next millisecond: thousands of hits may look at it. */
+  #viewed: { readonly account: Account; readonly nowMs: number; readonly state: QuotaState } | undefined;
 
   constructor(options: AccountsOptions) {
     this.#options = options;
@@ -32,6 +34,7 @@ export class MemoryAccounts implements Accounts {
     const { rules } = this.#options;
     const nowMs = this.#options.store.nowMs();
     this.#sweep(nowMs);
+    this.#viewed = undefined;
 
     let account = this.#find(apiKey);
     if (!account) this.#unproven.set(apiKey, (account = newAccount(randomUUID(), true)));
@@ -39,6 +42,7 @@ export class MemoryAccounts implements Accounts {
   }
 
   settle(apiKey: string, permit: Permit, end: CallEnd): undefined {
+    this.#viewed = undefined;
     // An evicted account is a new one: its epoch tells that it has not granted the permit.
     const account = this.#find(apiKey) ?? newAccount(randomUUID(), true);
     const correction = settlementOf(permit, end, this.#options)(
@@ -58,8 +62,12 @@ export class MemoryAccounts implements Accounts {
     const account = this.#find(apiKey);
     if (!account) return undefined;
     const nowMs = this.#options.store.nowMs();
+    if (this.#viewed?.account === account && this.#viewed.nowMs === nowMs) return this.#viewed.state;
+
     passTime(account, nowMs, rules);
-    return new QuotaState(account, nowMs, rules);
+    const state = new QuotaState(account, nowMs, rules);
+    this.#viewed = { account, nowMs, state };
+    return state;
   }
 
   async readQuotaState(apiKey: string): Promise<QuotaState> {

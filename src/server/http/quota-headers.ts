@@ -1,19 +1,33 @@
-import { tightestWindow } from '../../caller/quota.ts';
-import type { QuotaView, QuotaWindow } from '../../caller/quota.ts';
+import { quotaViewOf, tightestWindow } from '../../caller/quota.ts';
+import type { QuotaWindow, ShownQuota } from '../../caller/quota.ts';
+
+type QuotaHeaders = Readonly<Record<string, string>>;
+
+/** Returns what makes the headers of a quota. It keeps the latest, which many hits share while their quota stays the same. */
+export function createQuotaHeaders(): (quota: ShownQuota, nowMs: number) => QuotaHeaders {
+  let latest: { readonly quota: ShownQuota; readonly headers: QuotaHeaders } | undefined;
+  return (quota, nowMs) => {
+    if (latest?.quota !== quota) latest = { quota, headers: quotaHeaders(quota, nowMs) };
+    return latest.headers;
+  };
+}
 
 /**
  * Shows a quota as the upstream does (pet-api.md, "Rate-limit headers"), which is the tightest window alone, and both windows as
  * draft-ietf-httpapi-ratelimit-headers-11 does.
  */
-export function addQuota(headers: Record<string, string>, quota: QuotaView | undefined, nowMs: number): void {
-  const tightest = quota && tightestWindow(quota);
-  if (!tightest) return;
+function quotaHeaders(quota: ShownQuota, nowMs: number): QuotaHeaders {
+  const view = quotaViewOf(quota, undefined, nowMs);
+  const tightest = tightestWindow(view);
+  if (!tightest) return {};
   const { limit, remaining, resetAt } = tightest;
-  headers['x-ratelimit-limit'] = String(limit);
-  headers['x-ratelimit-remaining'] = String(remaining);
-  if (resetAt) headers['x-ratelimit-reset'] = String(Math.ceil(resetAt.getTime() / 1000));
-  headers['ratelimit'] = quota.windows.map((window) => quotaItem(window, nowMs)).join(', ');
-  headers['ratelimit-policy'] = quota.windows.map(policyItem).join(', ');
+  return {
+    'x-ratelimit-limit': String(limit),
+    'x-ratelimit-remaining': String(remaining),
+    ...(resetAt && { 'x-ratelimit-reset': String(Math.ceil(resetAt.getTime() / 1000)) }),
+    ratelimit: view.windows.map((window) => quotaItem(window, nowMs)).join(', '),
+    'ratelimit-policy': view.windows.map(policyItem).join(', '),
+  };
 }
 
 const NAMES = { MINUTE: 'minute', DAY: 'day' };

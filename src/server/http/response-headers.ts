@@ -2,7 +2,7 @@ import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../../clock.ts';
 import type { RequestState } from '../request-state.ts';
 import { hasNothing } from '../plugins/results.ts';
-import { addQuota } from './quota-headers.ts';
+import { createQuotaHeaders } from './quota-headers.ts';
 
 /** On every response that does not say otherwise: no browser guesses a type, runs or frames it. */
 export const SECURITY_HEADERS = {
@@ -24,32 +24,32 @@ interface HeaderSettings {
   readonly corsOrigins: readonly string[];
 }
 
-/** Returns the headers of a response: its own, those of this moment, and those that every response has. */
-export function responseHeaders(
-  own: Readonly<Record<string, string>>,
-  sources: HeaderSources,
-  { clock, corsOrigins }: HeaderSettings,
-): Record<string, string> {
-  // One object, which each step adds to: a hit spends much of its time on headers.
-  const headers: Record<string, string> = { ...SECURITY_HEADERS, ...own };
-  addMomentary(headers, sources, clock);
-  addCaching(headers, corsOrigins);
-  headers['x-request-id'] = sources.id;
-  return headers;
-}
+/** Returns what makes the headers of a response: its own, those of this moment, and those that every response has. */
+export function createResponseHeaders({
+  clock,
+  corsOrigins,
+}: HeaderSettings): (own: Readonly<Record<string, string>>, sources: HeaderSources) => Record<string, string> {
+  const quotaHeaders = createQuotaHeaders();
 
-/** Adds what the headers say about the quota and the result; nothing where no operation ran. */
-function addMomentary(
-  headers: Record<string, string>,
-  { context, usage, result = {} }: Partial<RequestState>,
-  clock: HeaderSettings['clock'],
-): void {
-  if (!usage) return;
-  addQuota(headers, context?.latestQuota, clock.now());
-  const retryAfterMs = maxRetryAfterMs(result);
-  if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(retryAfterMs / 1000));
-  // Whole seconds (RFC 9111, section 5.1).
-  if (usage.oldestAgeMs !== undefined) headers['age'] = String(Math.floor(usage.oldestAgeMs / 1000));
+  return (own, sources) => {
+    // One object, which each step adds to: a hit spends much of its time on headers.
+    const headers: Record<string, string> = { ...SECURITY_HEADERS, ...own };
+    addMomentary(headers, sources);
+    addCaching(headers, corsOrigins);
+    headers['x-request-id'] = sources.id;
+    return headers;
+  };
+
+  /** Adds what the headers say about the quota and the result; nothing where no operation ran. */
+  function addMomentary(headers: Record<string, string>, { context, usage, result = {} }: HeaderSources): void {
+    if (!usage) return;
+    const quota = context?.latestQuota;
+    if (quota) Object.assign(headers, quotaHeaders(quota, clock.now()));
+    const retryAfterMs = maxRetryAfterMs(result);
+    if (retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(retryAfterMs / 1000));
+    // Whole seconds (RFC 9111, section 5.1).
+    if (usage.oldestAgeMs !== undefined) headers['age'] = String(Math.floor(usage.oldestAgeMs / 1000));
+  }
 }
 
 /** A response with an age may be stored by its client, and must be revalidated. */
