@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { tooMany } from '../support/pet-api/fault.ts';
+import { slow, tooMany } from '../support/pet-api/fault.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGatewayOptions } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, headerOf, sendBy } from '../support/transports.ts';
@@ -115,6 +115,22 @@ test('RateLimit and RateLimit-Policy show both windows (draft-ietf-httpapi-ratel
     expect(Number(minuteS)).toBeLessThanOrEqual(60);
     expect(Number(dayS)).toBeLessThanOrEqual(86_400);
   }
+});
+
+test('the headers of each response count all calls before it, also within a millisecond', async () => {
+  await using gateway = await start({}, { clock: { now: () => 1_800_000_000_000, elapsed: () => 0 } });
+  const remaining = async (query: string) => (await gateway.query(query)).headers.get('x-ratelimit-remaining');
+  const list = '{ pets(status: SOLD) { id } }';
+  expect(await remaining(list)).toBe('59');
+  expect(await remaining(list)).toBe('59');
+
+  const headers = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '20' };
+  gateway.petApi.fault = { ...slow(500), headers };
+  const creating = remaining(create(1));
+  await expect.poll(() => gateway.petApi.log.length).toBe(2);
+  expect(await remaining(list)).toBe('58');
+  expect(await creating).toBe('20');
+  expect(await remaining(list)).toBe('20');
 });
 
 test('the headers of a response are those of the tightest window', async () => {

@@ -37,6 +37,18 @@ const throttle: readonly Mutant[] = [
     to: '  return;\n  add(account.minute, permit.minuteSlot, -1);',
   },
   {
+    name: 'old-quota-shown',
+    rule: 'the headers of a quota are made anew once the quota has changed',
+    from: '    this.#sweep(nowMs);\n    this.#viewed = undefined;',
+    to: '    this.#sweep(nowMs);',
+  },
+  {
+    name: 'old-headers-shown',
+    rule: 'what a response says of the quota is shown at once',
+    from: '  settle(apiKey: string, permit: Permit, end: CallEnd): undefined {\n    this.#viewed = undefined;',
+    to: '  settle(apiKey: string, permit: Permit, end: CallEnd): undefined {',
+  },
+  {
     name: 'no-pause-growth',
     rule: 'pauses grow while the upstream answers 429',
     from: 'Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS)',
