@@ -41,12 +41,14 @@ const throttle: readonly Mutant[] = [
     rule: 'the headers of a quota are made anew once the quota has changed',
     from: '    this.#sweep(nowMs);\n    this.#viewed = undefined;',
     to: '    this.#sweep(nowMs);',
+    alsoRun: 'api/rate-limit',
   },
   {
     name: 'old-headers-shown',
     rule: 'what a response says of the quota is shown at once',
     from: '  settle(apiKey: string, permit: Permit, end: CallEnd): undefined {\n    this.#viewed = undefined;',
     to: '  settle(apiKey: string, permit: Permit, end: CallEnd): undefined {',
+    alsoRun: 'api/rate-limit',
   },
   {
     name: 'no-pause-growth',
