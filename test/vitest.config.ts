@@ -6,8 +6,12 @@ import type { TestSpecification } from 'vitest/node';
 
 const ROOT = dirname(import.meta.dirname);
 
-/** Too slow for `npm test`. */
-const SMOKE = ['test/readme/clean-start.test.ts'];
+/** They fetch from npm's registry, which takes too long for `npm test`. */
+const SMOKE = [
+  'test/readme/clean-start.test.ts',
+  'test/package/consumer.test.ts',
+  'test/container/dockerfile.test.ts',
+];
 
 /**
  * Processes, sockets and Redis on real clocks: a busy machine looks to them like a fault. In the order in which they run:

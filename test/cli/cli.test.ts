@@ -212,6 +212,21 @@ describe('hash-key', () => {
   });
 });
 
+test('where GraphiQL was not installed it says so in its place, and answers GraphQL', async () => {
+  const hooks = `{ resolve(name, context, next) {
+    if (name.startsWith('@graphql-yoga/render-graphiql')) throw Object.assign(new Error(name), { code: 'ERR_MODULE_NOT_FOUND' });
+    return next(name, context);
+  } }`;
+  const preload = `import { registerHooks } from 'node:module'; registerHooks(${hooks});`;
+  const petql = await startPetql(['--port', '0'], {
+    nodeOptions: ['--import', `data:text/javascript,${encodeURIComponent(preload)}`],
+  });
+  onTestFinished(() => petql.kill('SIGKILL'));
+  const page = await fetch(petql.address, { headers: { accept: 'text/html' } });
+  expect([page.status, await page.text()]).toEqual([404, expect.stringMatching(/^GraphiQL is not installed;/)]);
+  expect(await statusUnder('localhost', petql)).toBe(200);
+});
+
 test.each(['22.21.0', '24.11.1'])('on Node %s it says in one line which Node it needs', async (version) => {
   const versions = `{ ...process.versions, node: '${version}' }`;
   const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`;

@@ -26,7 +26,6 @@ const BESIDE_PETQL = [
 /** A project of somebody else, with petql installed from what `npm publish` would send. */
 export interface ConsumerProject {
   readonly folder: string;
-  readonly tarball: Buffer;
   /** Runs a program in it to its end: what it printed, and its exit code. */
   readonly run: (program: string, ...args: string[]) => Promise<{ code: number; output: string }>;
   /** Starts a program in it, and resolves once it has printed what is waited for. */
@@ -35,10 +34,24 @@ export interface ConsumerProject {
   readonly remove: () => Promise<void>;
 }
 
+/** What `npm publish` would send. */
+export async function packPetql(): Promise<Buffer> {
+  const root = await mkdtemp(join(tmpdir(), 'petql-package-'));
+  try {
+    return await readFile(await packInto(root));
+  } finally {
+    await rm(root, { recursive: true });
+  }
+}
+
+async function packInto(folder: string): Promise<string> {
+  await npm(ROOT, 'pack', '--pack-destination', folder);
+  return join(folder, `petql-${packageJson.version}.tgz`);
+}
+
 export async function installConsumer(): Promise<ConsumerProject> {
   const root = await mkdtemp(join(tmpdir(), 'petql-package-'));
-  await npm(ROOT, 'pack', '--pack-destination', root);
-  const tarball = join(root, `petql-${packageJson.version}.tgz`);
+  const tarball = await packInto(root);
   const folder = join(root, 'consumer');
   await mkdir(folder);
   await writeFile(join(folder, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }');
@@ -51,7 +64,6 @@ export async function installConsumer(): Promise<ConsumerProject> {
 
   return {
     folder,
-    tarball: await readFile(tarball),
     run: (program, ...args) =>
       run(program, args, { cwd: folder, env }).then(
         ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),

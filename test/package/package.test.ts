@@ -1,234 +1,72 @@
-import { request as httpRequest } from 'node:http';
-import { readFile, writeFile, rename } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { publint } from 'publint';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import packageJson from '../../package.json' with { type: 'json' };
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { installConsumer } from './consumer-project.ts';
-import type { ConsumerProject } from './consumer-project.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { packPetql } from './consumer-project.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const ANSWER = { data: { pets: [{ id: '1' }] } };
-const FIRST = JSON.stringify({ query: '{ pets(limit: 1) { id } }' });
 
-let consumer: ConsumerProject;
-let sandbox: Sandbox;
+let tarball: Buffer;
 
 beforeAll(async () => {
-  [consumer, sandbox] = await Promise.all([installConsumer(), startSandbox()]);
+  tarball = await packPetql();
 }, 120_000);
-afterAll(async () => {
-  await Promise.all([consumer.remove(), sandbox.close()]);
+
+test('the package is what publint expects', async () => {
+  const { buffer, byteOffset, byteLength } = tarball;
+  const packed = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+  expect((await publint({ pack: { tarball: packed }, strict: true })).messages).toEqual([]);
 });
 
-describe('the package', () => {
-  test('is what publint expects of one', async () => {
-    const { buffer, byteOffset, byteLength } = consumer.tarball;
-    const tarball = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
-    expect((await publint({ pack: { tarball }, strict: true })).messages).toEqual([]);
-  });
+test('the package has types that every way of resolving modules finds, where it finds ES modules at all', async () => {
+  const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(tarball)));
+  const problems = analysis.types ? analysis.problems : ['there are no types'];
+  // Without `exports` nothing is found, and CommonJS gets the ES module, which Node's require loads.
+  const expected = [
+    { kind: 'NoResolution', resolutionKind: 'node10' },
+    { kind: 'CJSResolvesToESM', resolutionKind: 'node16-cjs' },
+  ];
+  expect(problems).toEqual(expected.map((problem) => expect.objectContaining(problem)));
+});
 
-  test('has types that every way of resolving modules finds, where it finds ES modules at all', async () => {
-    const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(consumer.tarball)));
-    const problems = analysis.types ? analysis.problems : ['there are no types'];
-    // Without `exports` nothing is found, and CommonJS gets the ES module, which Node's require loads.
-    const expected = [
-      { kind: 'NoResolution', resolutionKind: 'node10' },
-      { kind: 'CJSResolvesToESM', resolutionKind: 'node16-cjs' },
-    ];
-    expect(problems).toEqual(expected.map((problem) => expect.objectContaining(problem)));
-  });
+test('the package holds what runs, its types, the schema and the documentation, and neither sources nor tests', () => {
+  const kinds = packedFiles().map((file) =>
+    file.replace(/^dist\/.*?((?:\.d)?\.\w+)$/, 'dist/*$1').replace(/^src\/[\w/]+\//, 'src/*/'),
+  );
+  expect([...new Set(kinds)].toSorted()).toEqual([
+    '.github/CONTRIBUTING.md',
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'dist/*.d.ts',
+    'dist/*.js',
+    'package.json',
+    'schema/README.md',
+    'schema/pet-api.openapi.yaml',
+    'schema/schema.graphql',
+    'src/*/README.md',
+    'src/README.md',
+    'src/TOUR.md',
+    'src/TROUBLESHOOTING.md',
+    'src/operation.svg',
+    'test/README.md',
+    'test/container/alerts.yaml',
+    'test/container/compose.yaml',
+    'test/container/kubernetes.yaml',
+    'test/graphiql/graphiql.png',
+  ]);
+});
 
-  test('holds what runs, its types, the schema and the documentation, and neither sources nor tests', () => {
-    const kinds = packedFiles().map((file) =>
-      file.replace(/^dist\/.*?((?:\.d)?\.\w+)$/, 'dist/*$1').replace(/^src\/[\w/]+\//, 'src/*/'),
-    );
-    expect([...new Set(kinds)].toSorted()).toEqual([
-      '.github/CONTRIBUTING.md',
-      'CHANGELOG.md',
-      'LICENSE',
-      'README.md',
-      'dist/*.d.ts',
-      'dist/*.js',
-      'package.json',
-      'schema/README.md',
-      'schema/pet-api.openapi.yaml',
-      'schema/schema.graphql',
-      'src/*/README.md',
-      'src/README.md',
-      'src/TOUR.md',
-      'src/TROUBLESHOOTING.md',
-      'src/operation.svg',
-      'test/README.md',
-      'test/container/alerts.yaml',
-      'test/container/compose.yaml',
-      'test/container/kubernetes.yaml',
-      'test/graphiql/graphiql.png',
-    ]);
-  });
-
-  test('holds every file that its README links to', async () => {
-    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-    const links = [...readme.matchAll(/(?:\]\(|src=")([^)#"]+)/g)].map(([, link]) => link);
-    expect(links.length).toBeGreaterThan(5);
-    for (const link of links) expect(packedFiles()).toContain(link);
-  });
+test('the package holds every file that README links to', async () => {
+  const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  const links = [...readme.matchAll(/(?:\]\(|src=")([^)#"]+)/g)].map(([, link]) => link);
+  expect(links.length).toBeGreaterThan(5);
+  for (const link of links) expect(packedFiles()).toContain(link);
 });
 
 function packedFiles(): string[] {
-  const files = createPackageFromTarballData(new Uint8Array(consumer.tarball)).listFiles();
+  const files = createPackageFromTarballData(new Uint8Array(tarball)).listFiles();
   return files.map((file) => file.replace('/node_modules/petql/', ''));
-}
-
-describe('petql from node_modules', () => {
-  test('starts with plain Node, and answers GraphQL and GraphiQL', async () => {
-    const output = await consumer.start(/^curl .*$/m, {}, 'node_modules/.bin/petql', '--port', '0');
-    const endpoint = /^curl -s (\S+)/m.exec(output)?.[1] ?? '';
-    expect(await query(endpoint, 'demo-free')).toMatchObject(ANSWER);
-    expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
-  });
-
-  test('simulates a plan, in a thread of the compiled files', async () => {
-    const load = ['--hours', '0.01', '--every-ms', '30000', '--plan', 'free'];
-    const { code, output } = await consumer.run('node_modules/.bin/petql', 'simulate', ...load);
-    expect(code).toBe(0);
-    expect(output).toMatch(/^Free serves this load; data is .* old in the median\.$/m);
-  });
-
-  test('says that GraphiQL is missing where it was not installed, and answers GraphQL', async () => {
-    const graphiql = join(consumer.folder, 'node_modules/@graphql-yoga/render-graphiql');
-    await rename(graphiql, `${graphiql}-elsewhere`);
-    const output = await consumer.start(/^curl .*$/m, {}, 'node_modules/.bin/petql', '--port', '0');
-    const endpoint = /^curl -s (\S+)/m.exec(output)?.[1] ?? '';
-    const page = await fetch(endpoint, { headers: { accept: 'text/html' } });
-    expect([page.status, await page.text()]).toEqual([404, expect.stringMatching(/^GraphiQL is not installed;/)]);
-    expect(await query(endpoint, 'demo-free')).toMatchObject(ANSWER);
-    await rename(`${graphiql}-elsewhere`, graphiql);
-  });
-
-  test('says its version', async () => {
-    expect(await consumer.run('node_modules/.bin/petql', '--version')).toEqual({
-      code: 0,
-      output: `${packageJson.version}\n`,
-    });
-  });
-
-  test('can be required too, and does not keep a program alive that forgot to close it', async () => {
-    const program = `
-      const { createGateway } = require('petql');
-      const gateway = createGateway({ petApiUrl: '${sandbox.url}' });
-      gateway.execute({ document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free' })
-        .then(({ data }) => console.log(JSON.stringify(data)));`;
-    expect(await consumer.run(process.execPath, '--input-type=commonjs', '--eval', program)).toEqual({
-      code: 0,
-      output: '{"pets":[{"id":"1"}]}\n',
-    });
-  });
-
-  test('says in one line which Node it needs, when an older one imports it', async () => {
-    const versions = "{ ...process.versions, node: '24.11.1' }";
-    const older = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`;
-    const program = "import('petql').catch(({ message }) => console.log(message))";
-    expect(await consumer.run(process.execPath, '--import', older, '--eval', program)).toEqual({
-      code: 0,
-      output: 'petql needs Node.js 24.12 or later, and this is 24.11.1.\n',
-    });
-  });
-
-  test('still has its whole schema and the scripts of its pages in a bundle', async () => {
-    const program = `
-      import { createGateway } from 'petql';
-      const { schema } = createGateway({ petApiUrl: 'http://localhost/v1' });
-      console.log(Object.keys({ ...schema.getQueryType().getFields(), ...schema.getMutationType().getFields() }).join());`;
-    await writeFile(join(consumer.folder, 'bundled.mjs'), program);
-    const options = ['--bundle', '--platform=node', '--outfile=bundle.cjs', '--log-level=warning'];
-    expect(await consumer.run('node_modules/.bin/esbuild', 'bundled.mjs', ...options)).toEqual({ code: 0, output: '' });
-    expect((await consumer.run(process.execPath, 'bundle.cjs')).output).toBe('pets,pet,petsById,rateLimit,createPet\n');
-    const bundle = await readFile(join(consumer.folder, 'bundle.cjs'), 'utf8');
-    for (const part of ['class CostLine', 'async function reload']) expect(bundle).toContain(part);
-  });
-
-  test("has types that compile in a strict project, README's code among it", async () => {
-    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-    for (const [index, [, code = '']] of [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].entries()) {
-      await writeFile(join(consumer.folder, `readme-${index}.ts`), code);
-    }
-    expect(await consumer.run(join(ROOT, 'node_modules/.bin/tsc'), '-p', '.', '--singleThreaded')).toEqual({
-      code: 0,
-      output: '',
-    });
-  });
-});
-
-describe('petql mounted', () => {
-  test("is mounted here as the library's table says", async () => {
-    const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8');
-    const table = /^\| In \| Mount \|\n.*?\n\n/ms.exec(readme)?.[0] ?? '';
-    const mounts = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code]) => code);
-    expect(mounts).toHaveLength(5);
-    const sources = await Promise.all(
-      ['mounts.ts', 'route.ts'].map((name) => readFile(join(consumer.folder, name), 'utf8')),
-    );
-    for (const code of mounts) expect(sources.join()).toContain(code);
-  });
-
-  let origins: Record<string, string>;
-
-  beforeAll(async () => {
-    const output = await consumer.start(/^ready$/m, { PET_API_URL: sandbox.url }, process.execPath, 'mounts.ts');
-    origins = Object.fromEntries([...output.matchAll(/^(.+)=(http.+)$/gm)].map(([, name, origin]) => [name, origin]));
-  });
-
-  test.each([
-    ['node:http', 10_000_000],
-    ['Express', 10_000_000],
-    // These read the body before petql does, and cut connections as they like.
-    ['Express behind a parser', 300_000],
-    ['Fastify', 300_000],
-    ['Hono', 10_000_000],
-    ['a Next.js route', 10_000_000],
-  ])('in %s answers GraphQL and GraphiQL, and goes on after what is too long or no JSON', async (name, bytes) => {
-    const endpoint = `${origins[name]}/graphql`;
-    expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
-    const wrong: [string, number][] = [['{"query":', 400], ...[300_000, bytes].map(tooLong)];
-    for (const [body, status] of wrong) {
-      expect(await query(endpoint)).toMatchObject(ANSWER);
-      expect(await statusOf(endpoint, body)).toBe(status);
-    }
-    expect(await query(endpoint)).toMatchObject(ANSWER);
-  });
-});
-
-function tooLong(bytes: number): [body: string, status: number] {
-  return [`{"query":"${' '.repeat(bytes - 12)}"}`, 413];
-}
-
-async function query(endpoint: string, key = 'demo-business'): Promise<unknown> {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` };
-  const response = await fetch(endpoint, { method: 'POST', headers, body: FIRST });
-  return response.json();
-}
-
-/** How long the script is that the page loads. */
-async function graphiqlBytes(endpoint: string): Promise<number> {
-  const page = await (await fetch(endpoint, { headers: { accept: 'text/html' } })).text();
-  const script = await fetch(new URL(/<script src="([^"]+)"/.exec(page)?.[1] ?? 'none', endpoint));
-  return (await script.text()).length;
-}
-
-/** As a client sees it that says how long its body is, and sends all of it. */
-function statusOf(endpoint: string, body: string): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    const headers = { 'content-type': 'application/json', 'content-length': body.length };
-    const request = httpRequest(endpoint, { method: 'POST', headers }, (response) => {
-      response.resume();
-      resolve(response.statusCode);
-    });
-    request.on('error', reject);
-    request.end(body);
-  });
 }

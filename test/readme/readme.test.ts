@@ -66,7 +66,7 @@ test('is short: 200 lines, and prose of 100 characters a line', () => {
 
 describe('the blocks of code', () => {
   test('are all of a kind that a test or continuous integration runs', async () => {
-    // js in test/clients; ts in test/package, too; the first sh in clean-start.test.ts
+    // js in test/clients; ts in test/package/consumer.test.ts, too; the first sh in clean-start.test.ts
     expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'js', 'ts', 'graphql']));
     expect(ofKind('sh')).toContain('npm ci && npm test');
     expect(await readText('.ci/run')).toContain('npm ci && npm test');

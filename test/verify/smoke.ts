@@ -16,7 +16,12 @@ import { aheadForMinuteIn, judge, scenario, startTrial } from './throttle/scenar
 
 const SIEGE = 'a good client is answered while petql is attacked from all sides';
 const MUTANTS = 'each defect of the mutants can still be planted';
-const START = "README's first commands work in a clean folder";
+/** Test files that fetch from npm's registry, which `npm test` does not. */
+const REGISTRY = [
+  ['start', "README's first commands work in a clean folder", 'test/readme/clean-start.test.ts'],
+  ['package', 'a project that installs petql can run, mount, bundle and compile it', 'test/package/consumer.test.ts'],
+  ['image', 'what the Dockerfile builds answers, and stops cleanly', 'test/container/dockerfile.test.ts'],
+] as const;
 
 /** What the soak checks without a tolerance for how busy the machine is. */
 const TIMELESS = [
@@ -96,6 +101,6 @@ export const smoke: Suite = {
     ),
     { name: 'bench', goal: 'petql and its rivals answer the same operations', run: benchBriefly },
     { name: 'mutants', goal: MUTANTS, run: () => findStaleMutants(MUTANTS) },
-    { name: 'start', goal: START, processes: 1, run: () => runTests(START, 'test/readme/clean-start.test.ts') },
+    ...REGISTRY.map(([name, goal, file]) => ({ name, goal, processes: 1, run: () => runTests(goal, file) })),
   ],
 };
