@@ -4,6 +4,7 @@ import { PET_API_URL } from '../support/start-gateway.ts';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { fewestCalls } from './oracle/fewest-calls.ts';
+import { runTests } from './run-tests.ts';
 import type { Suite } from './suite.ts';
 import { DEADLINE_MS, drive } from './traffic/drive.ts';
 import type { Outcome } from './traffic/drive.ts';
@@ -11,6 +12,7 @@ import { createLimiter, createRival } from './traffic/rivals.ts';
 import { COLUMNS, createTraffic, oracleTraceOf } from './traffic/trace.ts';
 import type { TrafficRow } from './traffic/trace.ts';
 
+const README = "README's table is what the hour of traffic gives, for the other gateways too";
 /** README shows this one. */
 const SEED = 1;
 const HOUR_MINUTES = 60;
@@ -32,6 +34,12 @@ export const traffic: Suite = {
         return results.map((result, index) => rowFor(result, index === 0 ? rows : undefined));
       },
     },
+    {
+      name: 'readme',
+      goal: README,
+      processes: 1,
+      run: () => runTests(README, 'test/readme/traffic.test.ts', { PETQL_ALL_CASES: '1' }),
+    },
   ],
 };
 
@@ -44,6 +52,18 @@ export interface TrafficResult {
 
 /** petql first. All see the same requests, the same pets and an upstream that counts alike. */
 export async function compareTraffic(rows: readonly TrafficRow[]): Promise<TrafficResult[]> {
+  return [
+    await driveThroughPetql(rows),
+    { name: 'Yoga, DataLoader', outcome: await drive(rows, (petApi) => createRival(petApi.connect())) },
+    {
+      name: 'Yoga, DataLoader, Bottleneck',
+      outcome: await drive(rows, (petApi) => createRival(petApi.connect(), createLimiter(PLANS.free, DEADLINE_MS))),
+    },
+  ];
+}
+
+/** petql alone. */
+export async function driveThroughPetql(rows: readonly TrafficRow[]): Promise<TrafficResult> {
   const petql = await drive(rows, (petApi) => {
     const gateway = createGateway({ petApiUrl: PET_API_URL, dispatcher: petApi.connect() });
     return { fetch: (request) => gateway.fetch(request), close: () => gateway.close() };
@@ -54,15 +74,7 @@ export async function compareTraffic(rows: readonly TrafficRow[]): Promise<Traff
     const reads = await fewestCalls(trace, petql.createdAtMs, minutes * 60_000);
     fewest.push(reads + trace.createsAtMs.length);
   }
-
-  return [
-    { name: 'petql', outcome: petql, fewest },
-    { name: 'Yoga, DataLoader', outcome: await drive(rows, (petApi) => createRival(petApi.connect())) },
-    {
-      name: 'Yoga, DataLoader, Bottleneck',
-      outcome: await drive(rows, (petApi) => createRival(petApi.connect(), createLimiter(PLANS.free, DEADLINE_MS))),
-    },
-  ];
+  return { name: 'petql', outcome: petql, fewest };
 }
 
 /** As in README. */
