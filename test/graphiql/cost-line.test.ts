@@ -1,4 +1,4 @@
-import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
+import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
 import { slow, tooMany } from '../support/pet-api/fault.ts';
@@ -13,13 +13,18 @@ const VARIABLES = 'Variables';
 const LONG_REST_MS = 600;
 
 let browser: Browser | undefined;
-/** Its pages share the files that the first one loads, and no tabs. */
-let context: BrowserContext;
+/** One for all tests: in a new page the first load takes three times as long. */
+let page: Page;
 let gateway: TestGateway;
 
 beforeAll(async () => {
   browser = await startBrowser();
-  if (browser) context = await browser.newContext();
+  if (browser) {
+    page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE.timeout);
+    await page.addInitScript(() => globalThis.sessionStorage.clear());
+    await page.addInitScript(() => globalThis.localStorage.clear());
+  }
   gateway = await startGateway({ gateway: { graphiqlKey: 'demo-free' } });
 });
 afterAll(async () => {
@@ -30,27 +35,29 @@ beforeEach(({ skip }) => {
   if (!browser) skip('no browser starts on this machine');
 });
 
-/** A page of GraphiQL, with the dry runs that it sends. */
+/** What a page of GraphiQL sends. */
 interface Explorer {
-  readonly page: Page;
   readonly dryRuns: readonly Request[];
   /** Dry runs at the same time. */
   readonly mostPending: number;
 }
 
+/** Loads GraphiQL as a new visitor. */
 async function open({ endpoint }: TestGateway = gateway): Promise<Explorer> {
-  const page = await context.newPage();
-  onTestFinished(() => page.close());
-  page.setDefaultTimeout(PATIENCE.timeout);
-  const explorer = { page, dryRuns: [] as Request[], mostPending: 0 };
+  const explorer = { dryRuns: [] as Request[], mostPending: 0 };
   const pending = new Set<Request>();
-  page.on('request', (request) => {
+  const onRequest = (request: Request) => {
     if (request.headers()['petql-dry-run'] === undefined) return;
     explorer.dryRuns.push(request);
     pending.add(request);
     explorer.mostPending = Math.max(explorer.mostPending, pending.size);
+  };
+  const onRequestFinished = (request: Request) => pending.delete(request);
+  page.on('request', onRequest).on('requestfinished', onRequestFinished);
+  onTestFinished(async () => {
+    page.off('request', onRequest).off('requestfinished', onRequestFinished);
+    await page.unrouteAll();
   });
-  page.on('requestfinished', (request) => pending.delete(request));
   await page.goto(endpoint);
   await shows(page, EDITOR, 'ListPets');
   return explorer;
@@ -65,7 +72,7 @@ async function openWith(options: TestGatewayOptions['gateway'] = {}): Promise<Ex
 describe('the cost of an operation', () => {
   test('is shown while it is typed, without a call, by one dry run at a time, and by none for what is unchanged', async () => {
     const explorer = await open();
-    const { page, dryRuns } = explorer;
+    const { dryRuns } = explorer;
     const before = gateway.petApi.log.length;
     await expectCost(page, 'would cost');
 
@@ -98,7 +105,7 @@ describe('the cost of an operation', () => {
   });
 
   test('follows the variables, and what ran shows what it cost until it is edited', async () => {
-    const { page } = await open();
+    await open();
     const before = gateway.petApi.log.length;
     await typeInto(page, EDITOR, 'query Some($no: Boolean = true) { pets @skip(if: $no) { id ');
     await expectCost(page, 'would cost no call');
@@ -113,7 +120,7 @@ describe('the cost of an operation', () => {
   });
 
   test('is not shown of a document that is cut off, or has no such field, nor is that of the run before', async () => {
-    const { page } = await open();
+    await open();
     await execute(page);
     await expectCost(page, 'saved');
     for (const text of ['{ pets { id } ) ', '{ cats { id ']) {
@@ -125,7 +132,7 @@ describe('the cost of an operation', () => {
   });
 
   test('says when it fits the quota', async () => {
-    const { page } = await open();
+    await open();
     const fitsAt = new Date(Date.now() + 1_000);
     const dryRun = { upstreamCalls: 3, writes: 0, fits: false, fitsAt, waitMs: 1_000, window: 'MINUTE' };
     await page.route('**/graphql', (route) => route.fulfill({ json: { data: {}, extensions: { petql: { dryRun } } } }));
@@ -134,20 +141,20 @@ describe('the cost of an operation', () => {
   });
 
   test('is not asked for where a run would use no key, and is with the key of the server', async () => {
-    const { page, dryRuns } = await openWith();
+    const { dryRuns } = await openWith();
     await typeInto(page, EDITOR, '{ pets { id ');
     await page.waitForTimeout(LONG_REST_MS);
     expect([dryRuns.length, await costOf(page)]).toEqual([0, '']);
 
-    const withKey = await openWith({ petApiKey: 'demo-pro' });
-    await expectCost(withKey.page, 'would cost 1 to 2 calls · fits');
+    await openWith({ petApiKey: 'demo-pro' });
+    await expectCost(page, 'would cost 1 to 2 calls · fits');
   });
 });
 
 test('a run that waits says what it waits for', async () => {
   const waiting = await startGateway({ gateway: { graphiqlKey: 'demo-free', maxWaitMs: 9_000 } });
   onTestFinished(() => waiting[Symbol.asyncDispose]());
-  const { page } = await open(waiting);
+  await open(waiting);
   await expectCost(page, 'would cost');
   waiting.petApi.fault = slow(1_500);
   await execute(page);
@@ -162,7 +169,7 @@ test('a run that waits says what it waits for', async () => {
 });
 
 test('the cost of the run before is not shown beside an error of GraphiQL', async () => {
-  const { page } = await open();
+  await open();
   await execute(page);
   await expectCost(page, 'saved');
   await typeInto(page, HEADERS, 'no JSON');
@@ -174,7 +181,7 @@ test('the cost of the run before is not shown beside an error of GraphiQL', asyn
 test('each visitor creates a pet of their own', async () => {
   const keys = new Set<string>();
   for (let visitor = 0; visitor < 2; visitor += 1) {
-    const { page } = await open();
+    await open();
     await openTab(page, 'CreatePet');
     await page.getByRole('button', { name: VARIABLES }).click();
     await shows(page, VARIABLES, '"idempotencyKey": "momo-');
