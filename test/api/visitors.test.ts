@@ -102,13 +102,16 @@ describe('a visitor that has used its share', () => {
   }
 
   test('is told so at once, and when to retry', async () => {
+    const startedMs = performance.now();
     await using gateway = await useShare();
     const { errors = [], headers } = await ask(gateway, '{ pet(id: "404404") { id } }', 'Ada');
     const [{ message, extensions } = { message: '', extensions: {} as any }] = errors;
     expect(message).toMatch(/^Your share of the quota is used, and the rest is for other visitors; retry in \d+ s\.$/);
     expect(extensions).toMatchObject({ code: 'RATE_LIMITED', window: 'MINUTE' });
     expect(extensions.retryAfterMs).toBeGreaterThanOrEqual(1_000);
-    expect(extensions.retryAfterMs).toBeLessThanOrEqual(62_000);
+    // A call counts from its response, which a busy machine delays.
+    const tookMs = performance.now() - startedMs;
+    expect(extensions.retryAfterMs).toBeLessThanOrEqual(62_000 + tookMs);
     expect(Number(headers.get('retry-after'))).toBe(Math.ceil(extensions.retryAfterMs / 1_000));
     expect(gateway.petApi.log).toHaveLength(10);
   });
