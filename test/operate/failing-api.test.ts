@@ -35,7 +35,7 @@ const KINDS: [string, FaultRule, object][] = [
   ['404 without an Error body', fails(404, { body: PAGE }), { status: 404, reason: 'route-gone' }],
   ['a page', { body: PAGE }, { status: 200, reason: 'unreadable', problem: 'the body: expected JSON' }],
   ['a part of its JSON', { body: '[{"id":1,"name":"Ada"' }, { status: 200, reason: 'unreadable' }],
-  ['10 MB', { body: Buffer.alloc(10_485_760, ' ') }, { status: 200, reason: 'too-large' }],
+  ['2 MB', { body: Buffer.alloc(2_097_152, ' ') }, { status: 200, reason: 'too-large' }],
   ['resets', RESETS, { reason: 'broken', code: 'ECONNRESET' }],
   ['silence', HANGS, { reason: 'timeout' }],
   ['no connection', REFUSES, { reason: 'unreachable', code: 'ECONNREFUSED' }],

@@ -57,7 +57,7 @@ test.each([
   ['24', '20'],
   ['36', '40'],
 ])('over %s hours no day is used beyond its plan', async (hours, calls) => {
-  const load = ['--lists', '1', '--ids', '0', '--every-ms', '60000', '--hours', hours];
+  const load = ['--lists', '1', '--ids', '0', '--every-ms', '600000', '--hours', hours];
   const { stdout } = await runPetql(['simulate', '--plan', '10/20', ...load]);
   expect(stdout).toMatch(new RegExp(`^calls made +${calls}$`, 'm'));
   expect(stdout).toMatch(/^of the day +100\.0 %$/m);
