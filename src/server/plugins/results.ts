@@ -64,7 +64,7 @@ function writeResult(
   maxBytes: number,
 ): WrittenResult {
   // JSON.stringify alone would write a hundred times as much before petql could reject it.
-  if (textLength(result.data) > maxBytes) return writeResult(tooLong(maxBytes), usage, Infinity);
+  if (maxBytes < Infinity && textLength(result.data) > maxBytes) return writeResult(tooLong(maxBytes), usage, Infinity);
 
   const data = result.data === undefined ? undefined : JSON.stringify(result.data);
   const errors = result.errors && JSON.stringify(result.errors.map(shownError));
