@@ -2,7 +2,7 @@ import DataLoader from 'dataloader';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../pets/int64.ts';
-import type { NewPet, Pet, PetFilter } from '../pets/pet.ts';
+import type { Pet, PetFilter } from '../pets/pet.ts';
 import { listOf } from '../pets/read-key.ts';
 import type { ListName, ReadKey } from '../pets/read-key.ts';
 import type { Found } from '../pets/snapshot.ts';
@@ -12,8 +12,8 @@ import type { Wait } from '../throttle/account/wait.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import type { ShownQuota } from '../throttle/visitor-calls.ts';
 import type { RequestWait } from '../tracing.ts';
-import type { Created } from '../writes/create-outcome.ts';
 import type { WriteRequest } from '../writes/write-sender.ts';
+import type { Writes } from '../writes/writes.ts';
 import type { Caller } from './caller.ts';
 import type { Callers } from './callers.ts';
 import type { ReadsAndWrites } from './cost-estimate.ts';
@@ -27,8 +27,8 @@ export interface Pets {
   list(filter: PetFilter, limit: number): Promise<readonly Pet[]> | null;
   /** The pet, or null when there is none. */
   byId(id: Int64): Promise<Pet | null> | null;
-  /** @param idempotencyKey makes all creates with it within a day one create with one outcome. */
-  create(pet: NewPet, idempotencyKey?: string): Promise<Created | { readonly pet: null }>;
+  /** Runs one write, whatever it does; a dry run counts it. */
+  write<T>(run: (writes: Writes, request: WriteRequest) => Promise<T>): Promise<T> | null;
   /** What the reads beside it have left of the quota. */
   readQuota(): Promise<QuotaView | null>;
 }
@@ -95,9 +95,9 @@ export class RequestContext implements Pets {
     return this.#read(id);
   }
 
-  create(pet: NewPet, idempotencyKey?: string): Promise<Created> {
+  write<T>(run: (writes: Writes, request: WriteRequest) => Promise<T>): Promise<T> {
     this.#isRepeatable = false;
-    return this.#useAccepted().writes.create(pet, { ...this.#writeRequest(), idempotencyKey });
+    return run(this.#useAccepted().writes, this.#writeRequest());
   }
 
   async readQuota(): Promise<QuotaView> {

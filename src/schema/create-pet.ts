@@ -49,12 +49,15 @@ builder.mutationField('createPet', (t) =>
     args: { input: t.arg({ type: createPetInput, required: true, description: 'The pet to add.' }) },
     resolve: async (_root, { input }, { pets }): Promise<CreatePetPayload> => {
       const { name, categoryId, status, idempotencyKey } = input;
-      const created = await pets.create(
-        { name, categoryId: int64Argument('input.categoryId', categoryId), status: status ?? undefined },
-        idempotencyKeyArgument('input.idempotencyKey', idempotencyKey),
-      );
-      if ('pet' in created) return { pet: created.pet, userErrors: [] };
-      return { pet: null, userErrors: [created.refusal] };
+      const newPet = {
+        name,
+        categoryId: int64Argument('input.categoryId', categoryId),
+        status: status ?? undefined,
+      };
+      const key = idempotencyKeyArgument('input.idempotencyKey', idempotencyKey);
+      const created = await pets.write((writes, request) => writes.create(newPet, { ...request, idempotencyKey: key }));
+      if (created && 'refusal' in created) return { pet: null, userErrors: [created.refusal] };
+      return { pet: created?.pet ?? null, userErrors: [] };
     },
   }),
 );

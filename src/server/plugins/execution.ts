@@ -83,9 +83,9 @@ async function dryExecute(args: ExecutionArgs): Promise<{ wanted: ReadsAndWrites
         reads.push(id);
         return null;
       },
-      create() {
+      write() {
         writes += 1;
-        return Promise.resolve({ pet: null });
+        return null;
       },
       readQuota: () => Promise.resolve(null),
     },
