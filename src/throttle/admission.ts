@@ -98,6 +98,13 @@ const MAX_SPREAD_MS = 600_000;
 const GO: Verdict = { kind: 'go' };
 const LOOK: Verdict = { kind: 'look' };
 
+/** Returns the line: writes, then reads, and last what is for background work alone. */
+export function lineOf<Call extends WantedCall>(writes: Iterable<Call>, reads: Iterable<Call>): readonly Call[] {
+  const wanted = [...writes, ...reads];
+  const yielding = wanted.filter(isBackground);
+  return yielding.length === 0 ? wanted : [...wanted.filter((call) => !isBackground(call)), ...yielding];
+}
+
 /** Decides about all calls of a line, in their order. */
 export function admitAll<Of extends Claim, Call extends WantedCall<Of>>(
   line: Iterable<Call>,

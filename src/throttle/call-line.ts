@@ -1,6 +1,6 @@
 import type { KeyLog } from '../log.ts';
 import type { Wait } from './account/wait.ts';
-import { admit, admitAll, isBackground, lateAtMs } from './admission.ts';
+import { admit, admitAll, lateAtMs, lineOf } from './admission.ts';
 import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.ts';
 import { CallRunner } from './call-runner.ts';
 import { Decisions } from './decisions.ts';
@@ -220,9 +220,7 @@ export class CallLine {
   #walk(): Walk {
     if (this.#walked) return this.#walked;
     const view = this.#view();
-    const wanted: LineCall[] = [...this.#writes, ...(this.#reads?.calls() ?? [])];
-    const yielding = wanted.filter(isBackground);
-    const line = yielding.length === 0 ? wanted : [...wanted.filter((call) => !isBackground(call)), ...yielding];
+    const line = lineOf<LineCall>(this.#writes, this.#reads?.calls() ?? []);
     this.#walked = { view, ...admitAll<LineClaim, LineCall>(line, view) };
     return this.#walked;
   }

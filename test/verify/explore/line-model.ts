@@ -7,7 +7,7 @@ import { charge, dropFree, hasShare, newVisitorCalls } from '../../../src/thrott
 import type { VisitorCalls } from '../../../src/throttle/account/visitor-share.ts';
 import { waitOf } from '../../../src/throttle/account/wait.ts';
 import { WINDOWS, WINDOW_NAMES, passTime } from '../../../src/throttle/account/windows.ts';
-import { MAX_LATE_MS, admitAll } from '../../../src/throttle/admission.ts';
+import { MAX_LATE_MS, admitAll, lineOf } from '../../../src/throttle/admission.ts';
 import type { Claim, View, WantedCall } from '../../../src/throttle/admission.ts';
 import { maxOfVisitor } from '../../support/plan-rules.ts';
 import { accountFrom } from './key-text.ts';
@@ -171,7 +171,10 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     for (;;) {
       passTime(state.account, state.nowMs, rules);
       for (const calls of Object.values(state.visitors)) dropFree(calls, state.nowMs);
-      const line = lineOf(state.waiters);
+      const line = lineOf(
+        state.waiters.filter(({ kind }) => kind === 'write'),
+        state.waiters.filter(({ kind }) => kind !== 'write'),
+      );
       const { admissions } = admitAll<Claim, Waiter>(line, viewOf(state));
       const ended = line.filter((waiter) => (admissions.get(waiter)?.ended.size ?? 0) > 0);
       problems.push(...line.flatMap((waiter) => problemsOf(state, waiter, admissions.get(waiter))));
@@ -304,11 +307,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   }
 }
 
-/** Writes, then reads, then background work, each by arrival. */
-function lineOf(waiters: readonly Waiter[]): Waiter[] {
-  return waiters.toSorted((a, b) => placeOf(a.kind) - placeOf(b.kind));
-}
-
+/** Who goes before whom: a lower place before a higher one. */
 function placeOf(kind: Waiter['kind']): number {
   return { write: 0, background: 2 }[kind as string] ?? 1;
 }

@@ -245,8 +245,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'reads-first',
     rule: 'writes go before reads',
-    from: '[...this.#writes, ...(this.#reads?.calls() ?? [])]',
-    to: '[...(this.#reads?.calls() ?? []), ...this.#writes]',
+    from: '[...writes, ...reads]',
+    to: '[...reads, ...writes]',
   },
   {
     name: 'hopeless-writes-wait',
