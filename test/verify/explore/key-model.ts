@@ -112,7 +112,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
       Object.assign(state.calls[index]?.response ?? {}, { status: 503 });
     } else if (verb === 'lose') {
       spend(state, 'lost');
-      lose(state, index);
+      return lose(state, index);
     } else if (verb === 'vanish') state.calls.splice(index, 1);
     else if (action === 'another client calls') {
       spend(state, 'other');
@@ -186,26 +186,35 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     end(state, permit, answerOf(answered), sentAtMs);
 
     if (status === 429) return refused(state, permit, headers.retryAfterMs ?? 0);
-    const { account, pause, refusals } = state;
+    const { pause, refusals } = state;
     if (headers.remaining === 0 && headers.reset !== undefined) {
       // A reset is a whole second.
       state.emptyUntilMs = Math.max(state.emptyUntilMs ?? 0, (headers.reset - 1) * 1_000);
     }
-    const isFailedProbe = status === 503 && refusals.count > 0 && permit.grantedAtMs > refusals.atMs;
-    if (isFailedProbe && account.pause.untilMs < petqlNow(state) + 5_000)
-      return ['no pause follows a probe that fails'];
+    if (status === 503) return failed(state, permit);
     if (status === 200 && permit.grantedAtMs > refusals.atMs) refusals.count = 0;
     if (status === 200 && isAfter(permit, pause)) delete state.pause;
     return [];
   }
 
   function refused(state: KeyState, permit: Permit, retryAfterMs: number): string[] {
+    state.pause = pauseFrom(petqlNow(state), retryAfterMs, state.pause);
+    if (isAlone) return ['the upstream refuses a call of a key that petql alone uses'];
+    return checkPause(state, permit, retryAfterMs);
+  }
+
+  /** A probe after a 429 that fails or gets no response is one more incident. */
+  function failed(state: KeyState, permit: Permit): string[] {
+    const { count: incidents, atMs } = state.refusals;
+    return incidents === 0 || isSameIncident(permit.grantedAtMs, atMs) ? [] : checkPause(state, permit, 0);
+  }
+
+  /** Pauses grow with each incident in a row, and are no longer than that. */
+  function checkPause(state: KeyState, permit: Permit, retryAfterMs: number): string[] {
     const nowMs = petqlNow(state);
     const { account, refusals } = state;
-    state.pause = pauseFrom(nowMs, retryAfterMs, state.pause);
     if (!isSameIncident(permit.grantedAtMs, refusals.atMs))
       Object.assign(refusals, { count: refusals.count + 1, atMs: nowMs });
-    if (isAlone) return ['the upstream refuses a call of a key that petql alone uses'];
 
     const minMs = Math.max(retryAfterMs, 5_000 * 2 ** (refusals.count - 1));
     refusals.pausesUntilMs = Math.max(refusals.pausesUntilMs, nowMs + minMs + 1_000);
@@ -216,11 +225,12 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     return isLonger ? [`a pause that is ${untilMs - refusals.pausesUntilMs} ms too long`] : [];
   }
 
-  function lose(state: KeyState, index: number): void {
+  function lose(state: KeyState, index: number): string[] {
     const call = state.calls[index] as Call;
     end(state, call.permit, NO_ANSWER, call.sentAtMs);
     if (call.phase === 'arrived') state.calls.splice(index, 1);
     else call.phase = 'stray';
+    return failed(state, call.permit);
   }
 
   function end(state: KeyState, permit: Permit, answer: CallAnswer, sentAtMs: number): void {

@@ -69,7 +69,7 @@ export interface KeyState {
   pause?: Pause;
   /** By the upstream's clock: until when a window is empty that a response has shown. */
   emptyUntilMs?: number;
-  /** 429s in a row, where those of calls that were granted before the last one are one with it. */
+  /** 429s in a row, with probes after them that failed; those of calls that were granted before the last one are one with it. */
   refusals: { count: number; atMs: number; pausesUntilMs: number };
   /** Until when the upstream responds with 429 to all calls. */
   refusesUntilMs: number;

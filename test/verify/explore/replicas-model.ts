@@ -177,10 +177,11 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
   }
 
   function callAtOnce(state: ReplicasState, by: number): string[] {
+    const index = state.calls.length;
     const problems = takeAndSend(state, by, 1, false);
-    if (state.calls.length === 0) return problems;
-    arrive(state, 0);
-    return [...problems, ...respond(state, 0, false)];
+    if (state.calls.length === index) return problems;
+    arrive(state, index);
+    return [...problems, ...respond(state, index, false)];
   }
 
   function takeAndSend(state: ReplicasState, by: number, wanted: number, isMute: boolean): string[] {
