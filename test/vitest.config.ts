@@ -7,11 +7,7 @@ import type { TestSpecification } from 'vitest/node';
 const ROOT = dirname(import.meta.dirname);
 
 /** They fetch from npm's registry, which takes too long for `npm test`. */
-const SMOKE = [
-  'test/readme/clean-start.test.ts',
-  'test/package/consumer.test.ts',
-  'test/container/dockerfile.test.ts',
-];
+const SMOKE = ['test/readme/clean-start.test.ts', 'test/package/consumer.test.ts', 'test/container/dockerfile.test.ts'];
 
 /**
  * Processes, sockets and Redis on real clocks: a busy machine looks to them like a fault. In the order in which they run:

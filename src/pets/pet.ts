@@ -13,12 +13,6 @@ export interface Pet {
   readonly status: PetStatus | undefined;
 }
 
-/** The fields by which the upstream filters a list. */
-export const FILTERS = ['status'] as const satisfies readonly (keyof Pet)[];
-
-/** Which pets a list shows: those with each of these values. One that is missing does not compile; undefined means any. */
-export type PetFilter = { readonly [Name in (typeof FILTERS)[number]]: Pet[Name] | undefined };
-
 /** A value for each field of a pet: one that is missing does not compile. */
 export type EachField<Value> = { readonly [Name in keyof Pet]-?: Value };
 

@@ -1,30 +1,28 @@
 import type { Int64 } from './int64.ts';
-import { FILTERS } from './pet.ts';
-import type { Pet, PetFilter, PetStatus } from './pet.ts';
+import type { Pet } from './pet.ts';
 
-/** The list of all pets: a complete one shows the whole store. */
-export const ALL_PETS = 'all';
-
-/** The lists that the upstream has: of all pets, or of those with one status. */
-export type ListName = Closed<typeof ALL_PETS | PetStatus>;
+/** The fields by which the upstream filters a list. */
+export const FILTERS = ['status'] as const satisfies readonly (keyof Pet)[];
+type FilterName = (typeof FILTERS)[number];
 
 /**
- * Leaves out numbers, which are ids, and patterns such as `category:${string}`, so that they do not compile. Clients choose such names,
- * and each list takes memory, a place in the index of shared lists and a call: an open set needs bounds in all three.
+ * The lists that petql reads, and what the upstream filters each by; undefined means any value. Clients choose none of their names:
+ * each list takes memory, a place in the index of shared lists and a call.
  */
-type Closed<Name extends string> = Name extends `${bigint}`
-  ? never
-  : { readonly none?: never } extends Record<Name, true>
-    ? never
-    : Name;
-
-/** What the upstream filters each list by. */
-const FILTER_OF: { readonly [List in ListName]: PetFilter } = {
-  [ALL_PETS]: { status: undefined },
+const FILTER_OF = {
+  all: { status: undefined },
   available: { status: 'available' },
   pending: { status: 'pending' },
   sold: { status: 'sold' },
-};
+} as const satisfies { readonly [list: string]: { readonly [Name in FilterName]: Pet[Name] } };
+
+export type ListName = keyof typeof FILTER_OF;
+
+/** What one of the lists is filtered by: values for which there is no list do not compile. */
+export type PetFilter = (typeof FILTER_OF)[ListName];
+
+/** The list of all pets: a complete one shows the whole store. */
+export const ALL_PETS = 'all' satisfies ListName;
 
 export const LISTS = Object.keys(FILTER_OF) as readonly ListName[];
 
@@ -38,7 +36,7 @@ export function isList(key: string): key is ListName {
   return (LISTS as readonly string[]).includes(key);
 }
 
-/** Returns the list that the upstream filters by this: there is one for each combination of values. */
+/** Returns the list that the upstream filters by this. */
 export function listOf(filter: PetFilter): ListName {
   const list = LISTS.find((each) => FILTERS.every((name) => FILTER_OF[each][name] === filter[name]));
   if (list === undefined) throw new Error(`no list has the filter ${JSON.stringify(filter)}`);
@@ -65,7 +63,7 @@ export function narrowerLists(list: ListName, pets: readonly Pet[]): (readonly [
   });
 }
 
-function isShown(pet: Pet, name: (typeof FILTERS)[number], list: ListName): boolean {
+function isShown(pet: Pet, name: FilterName, list: ListName): boolean {
   const value = FILTER_OF[list][name];
   return value === undefined || pet[name] === value;
 }

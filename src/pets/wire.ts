@@ -2,8 +2,10 @@ import { bareNumber } from '../lossless-json.ts';
 import { ContractBreach, fieldName, fieldsOf, readJson } from '../upstream/json-body.ts';
 import { int64FromJson } from './int64.ts';
 import type { Int64 } from './int64.ts';
-import { FILTERS, NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from './pet.ts';
-import type { NewPet, Pet, PetFilter } from './pet.ts';
+import { NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from './pet.ts';
+import type { NewPet, Pet } from './pet.ts';
+import { FILTERS } from './read-key.ts';
+import type { PetFilter } from './read-key.ts';
 
 /** The largest list that the upstream returns (pet-api.md, "Page size"). */
 export const LIST_LIMIT = 100;
