@@ -8,13 +8,13 @@ import type { Log } from '../log.ts';
 /** Returns the error that a client sees. */
 export type ErrorMask = (error: unknown) => GraphQLError;
 
-/** Masks all errors except PetqlErrors and those of GraphQL itself. The id of a masked error is in the log. */
+/** Masks all errors except PetqlErrors and those of GraphQL about what was sent. The id of a masked error is in the log. */
 export function createErrorMask(log: Log): ErrorMask {
   return (error) => {
     const thrown = rootCause(error);
     const located = error instanceof GraphQLError ? error : undefined;
     if (thrown instanceof PetqlError) return graphqlError(thrown, located);
-    if (located && thrown instanceof GraphQLError) return located;
+    if (located && thrown instanceof GraphQLError && !isUnshownValue(thrown, located)) return located;
     const id = randomUUID();
     log.error({ id, err: thrown }, 'unhandled error');
     return errorAt(located, `petql failed unexpectedly. Its log has the cause under the id ${id}.`, {
@@ -23,6 +23,11 @@ export function createErrorMask(log: Log): ErrorMask {
       ...(located ? {} : { http: { status: 500 } }),
     });
   };
+}
+
+/** Whether a resolver returned what the type of its field cannot show: no error about what was sent has a path, and no nodes. */
+function isUnshownValue(thrown: GraphQLError, { path }: GraphQLError): boolean {
+  return path !== undefined && thrown.nodes === undefined;
 }
 
 /** A PetqlError in GraphQL's shape. Its HTTP status counts only where it kept the whole operation from running. */
