@@ -68,8 +68,8 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     keyOf,
     progress,
     costsOf: ({ replicas }) => ({
-      incidents: Math.max(...replicas.map(({ refused }) => refused.incidents)),
-      responses: Math.max(...replicas.map(({ refused }) => refused.responses)),
+      '429s': Math.max(...replicas.map(({ refused }) => refused.incidents)),
+      '429s with those of calls in flight': Math.max(...replicas.map(({ refused }) => refused.responses)),
     }),
   };
 
