@@ -14,6 +14,7 @@ const SMOKE = ['test/readme/clean-start.test.ts', 'test/package/consumer.test.ts
  * first those that wait most, beside which the others start their processes.
  */
 const ON_REAL_CLOCKS = [
+  'test/operate/redis-sentinel.test.ts',
   'test/{reads/wire-faults,plan/leaving-clients}.test.ts',
   'test/{reads/replicas,writes/replicas}.test.ts',
   'test/cli/*.test.ts',

@@ -9,9 +9,9 @@ import type { EmbeddedGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
 const AT_ONCE = 100;
-const KEYS = 1_200;
-/** Documents of others. They leave 2 MB. */
-const OTHERS_MB = 12;
+const KEYS = 600;
+/** Documents of others. They leave 1 MB. */
+const OTHERS_MB = 13;
 const CREATE = `mutation ($key: String!) {
   createPet(input: { name: "Momo", categoryId: 3, idempotencyKey: $key }) { pet { id } userErrors { code } }
 }`;
