@@ -73,6 +73,7 @@ export function connectRedis(url: string): RedisConnection {
   return {
     async compareAndSet(...args) {
       await firstContact;
+      const isConnected = redis.status === 'ready';
       try {
         // A timeout of ioredis would fail a reply that has arrived while the event loop stalled.
         const reply = await waitAtMost(
@@ -81,7 +82,9 @@ export function connectRedis(url: string): RedisConnection {
         );
         if (reply !== undefined) return reply;
       } catch (error) {
-        throw new StoreUnavailableError(reasonOf(error as RedisError));
+        // A script that Redis rejects has written nothing.
+        const mayBeWritten = isConnected && (error as RedisError).name !== 'ReplyError';
+        throw new StoreUnavailableError(reasonOf(error as RedisError), { mayBeWritten });
       }
       throw new StoreUnavailableError('Command timed out');
     },

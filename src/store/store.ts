@@ -5,7 +5,7 @@ export interface Store {
    * applied in the order in which they were called.
    *
    * @param change is pure: over Redis it runs again when another replica wrote first.
-   * @throws StoreUnavailableError when the store could not be read or written; whether the change was written is not known.
+   * @throws StoreUnavailableError when the store could not be read or written; it says whether the change may be written.
    */
   update<Result>(name: string, change: Change<Result>): Promise<Result>;
   /** The store's clock, in milliseconds since the Unix epoch: Redis's own as last seen, so that replicas agree. */
@@ -41,7 +41,14 @@ export interface Changed<Result> {
   readonly result: Result;
 }
 
-/** The store failed; whether it wrote is not known. The message is the reason, without secrets. */
+/** The store failed. The message is the reason, without secrets. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';
+  /** Whether it may have written nevertheless. */
+  readonly mayBeWritten: boolean;
+
+  constructor(message: string, { mayBeWritten = true, ...options }: ErrorOptions & { mayBeWritten?: boolean } = {}) {
+    super(message, options);
+    this.mayBeWritten = mayBeWritten;
+  }
 }

@@ -96,8 +96,7 @@ export class Idempotency {
       return await records.lease(name, lease, quota.isProven);
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
-      // The store may have written it nevertheless.
-      void records.release(name, lease);
+      if (error.mayBeWritten) void records.release(name, lease);
       throw this.#retryableError(
         'IDEMPOTENCY_UNAVAILABLE',
         'The idempotency store is unavailable, and nothing was sent.',

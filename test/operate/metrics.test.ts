@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { RESETS, slow, tooMany, fails } from '../support/pet-api/fault.ts';
@@ -5,6 +6,7 @@ import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
+import { codesOf } from '../support/transports.ts';
 
 /** Samples by their name and labels: `name{a="b"}`. */
 async function scrape({ adminOrigin }: TestGateway): Promise<ReadonlyMap<string, number>> {
@@ -126,6 +128,27 @@ test.skipIf(!redisIsHere)('updates in Redis are counted by their result, and tak
     await expect.poll(() => count('failed')).toBeGreaterThan(0);
     const total = (await scrape(gateway)).get('petql_store_update_seconds_sum{result="won"}');
     expect(total).toBeGreaterThan(0);
+  } finally {
+    await redis.close();
+  }
+});
+
+test.skipIf(!redisIsHere)('creates that Redis cannot have heard of leave it no work', async () => {
+  const redis = await startRedis();
+  try {
+    await using gateway = await startGateway({ gateway: { admin: true, redisUrl: redis.url } });
+    const failed = async () => (await scrape(gateway)).get('petql_store_update_seconds_count{result="failed"}') ?? 0;
+    const create = (key: number) =>
+      `mutation { createPet(input: { name: "Momo", categoryId: "3", idempotencyKey: "${key}" }) { pet { id } } }`;
+    await gateway.query(create(0));
+    await redis.kill();
+    await expect.poll(failed).toBeGreaterThan(0);
+    const refused = await Promise.all(Array.from({ length: 50 }, (_, index) => gateway.query(create(1 + index))));
+    expect(new Set(refused.flatMap(codesOf))).toEqual(new Set(['IDEMPOTENCY_UNAVAILABLE']));
+    const before = await failed();
+    await setTimeout(1_000);
+    // Heartbeats alone go on.
+    expect((await failed()) - before).toBeLessThan(20);
   } finally {
     await redis.close();
   }
