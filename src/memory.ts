@@ -12,6 +12,8 @@ interface Bound {
  *
  * - Requests that run: a result of 4 MiB, and a waiter for each read. Connections bound their number, and not that of `execute`.
  * - What a caller's own calls leave with it: 1,000 idempotency keys and failed calls, and 10,000 visitors, some 6 MB.
+ * - Lists of 1,000 names: the keys that are being refused, and the documents of keys that are not proven.
+ * - With a store, what it has not taken yet: settlements and outcomes of the calls under way.
  * - Without a store, 2.5 KB for each proven key of a day: to evict its account would exceed its plan.
  * - Without a store, idempotency records, which only the plan bounds: 0.6 KB for each keyed create of a day, so 60 MB for 100,000
  *   and 0.6 GB for a million.

@@ -79,7 +79,7 @@ export class CurrentPlan {
     const own = reads.filter(({ key }) => key === call);
     const others = reads.filter(({ key }) => key !== call);
     const waiters = [...own, ...others].flatMap((read) => [...read.waiters]);
-    const claims = waiters.filter((waiter) => this.#pending.isInNeed(waiter));
+    const claims = waiters.filter((waiter) => !this.#pending.isCovered(waiter));
     return new ReadCall(this.#sender, { key: call, claims, waitingSinceMs: this.#wantedSinceMs.get(call) as number });
   }
 }

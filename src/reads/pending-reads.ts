@@ -68,14 +68,9 @@ export class PendingReads {
   /** Whether a waiter needs a call. */
   needsCall({ waiters }: PendingRead): boolean {
     for (const waiter of waiters) {
-      if (this.isInNeed(waiter)) return true;
+      if (!this.isCovered(waiter)) return true;
     }
     return false;
-  }
-
-  /** Whether no call in flight may answer it. */
-  isInNeed(waiter: ReadWaiter): boolean {
-    return !this.isCovered(waiter);
   }
 
   /** Whether a call in flight may answer it. */

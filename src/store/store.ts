@@ -4,7 +4,7 @@ export interface Store {
    * Changes one document in one atomic step, and returns what `change` returned with it. Updates of one document are
    * applied in the order in which they were called.
    *
-   * @param change is pure: over Redis it runs again when another replica wrote first.
+   * @param change may run again, over Redis where another replica wrote first: what it does beside must be the same twice.
    * @throws StoreUnavailableError when the store could not be read or written; it says whether the change may be written.
    */
   update<Result>(name: string, change: Change<Result>): Promise<Result>;

@@ -221,7 +221,7 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
   if (claim.isRefresh) {
     const isLookedAt = view.isOld && place.hasSlot && !call.needsBudget;
     if (mayGo || isLookedAt) return undefined;
-    return { kind: 'serve-stale', reason: view.isAfter429 ? 'PAUSED' : 'QUOTA_EXHAUSTED' };
+    return { kind: 'serve-stale', reason: whyNoCall(view) };
   }
 
   const isLate = view.nowMs >= lateAtMs(claim, mayGo);
@@ -230,6 +230,11 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
   if (place.isHeldBack) return { kind: 'refuse', reason: 'background', wait };
   if (wait.waitMs > 0) return { kind: 'refuse', reason: 'plan', wait: place.returnWait() };
   return { kind: 'refuse', reason: 'late', wait };
+}
+
+/** Returns why a refresh cannot go at once. */
+export function whyNoCall({ isAfter429 }: View): ServeStale['reason'] {
+  return isAfter429 ? 'PAUSED' : 'QUOTA_EXHAUSTED';
 }
 
 /** Returns when a claim is refused that still waits. */

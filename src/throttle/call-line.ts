@@ -1,6 +1,6 @@
 import type { KeyLog } from '../log.ts';
 import type { Wait } from './account/wait.ts';
-import { admit, admitAll, lateAtMs, lineOf } from './admission.ts';
+import { admit, admitAll, lateAtMs, lineOf, whyNoCall } from './admission.ts';
 import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.ts';
 import { CallRunner } from './call-runner.ts';
 import { Decisions } from './decisions.ts';
@@ -103,9 +103,10 @@ export class CallLine {
   ): ServeStale['reason'] | undefined {
     const payer = needsBudget ? visitor : undefined;
     const claim: Claim = { ...terms, visitor: payer, deadlineMs: Infinity, isRefresh: true };
-    const { verdict } = admit({ claims: [claim], needsBudget }, this.#view(), this.#behind(more, payer));
+    const view = this.#view();
+    const { verdict } = admit({ claims: [claim], needsBudget }, view, this.#behind(more, payer));
     if (verdict.kind === 'serve-stale') return verdict.reason;
-    return verdict.kind === 'wait' ? 'QUOTA_EXHAUSTED' : undefined;
+    return verdict.kind === 'wait' ? whyNoCall(view) : undefined;
   }
 
   /** Returns how long the last of so many more calls of a request would wait, or be told to wait. */

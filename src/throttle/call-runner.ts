@@ -170,7 +170,8 @@ export class CallRunner {
       if (answer.sent) this.#madeCalls += 1;
 
       const end = callEndOf(permit, answer, times);
-      if (record.end(answer, retryBudget)) this.#line.forget();
+      const isRejected = record.end(answer, retryBudget);
+      if (isRejected) this.#line.forget();
       // The client's next operation is counted after this call.
       const settling = this.#settle(permit, end);
       if (settling) await waitAtMost(settling, MOMENT_MS);
@@ -190,7 +191,11 @@ export class CallRunner {
 
     this.#waitUntilMs = 0;
     const settling = this.#quota.settle(permit, end);
-    if (!settling) return this.#recordSettled(end);
+    if (!settling) {
+      this.#recordSettled(end);
+      return undefined;
+    }
+
     this.#settling += 1;
     return settling.then(() => {
       this.#settling -= 1;
@@ -198,7 +203,7 @@ export class CallRunner {
     });
   }
 
-  #recordSettled(end: CallEnd): undefined {
+  #recordSettled(end: CallEnd): void {
     this.#decisions.warnOfPause(this.#quota.state, end);
     this.#line.change();
   }

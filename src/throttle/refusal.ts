@@ -57,7 +57,7 @@ export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refus
       const retryAfterMs = cause === 'no-contact' ? SOON_MS : Math.ceil(refused.retryAfterMs);
       const again = retryIn(retryAfterMs, nowMs);
 
-      const isBesideProbe = reason === 'late' && quotaState?.isProbing === true;
+      const isBesideProbe = reason === 'late' && quotaState?.isProbingAfter429 === true;
       const isByQuota = reason === 'plan' || isBesideProbe;
       const why = isByQuota ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
       const retry =
@@ -76,7 +76,7 @@ function whyExhausted(window: Refusal['window'], quotaState: QuotaState | undefi
   if (cause === 'no-contact') return 'petql has no contact with Redis yet, and nothing was sent';
   if (!quotaState) return 'The rate plan of this API key allows no call before the deadline of the request';
   if (quotaState.pausedForMs > 0) return 'The pet API answered 429, so petql makes no call with this API key for now';
-  if (quotaState.isProbing) return 'The pet API answered 429, and one call finds out whether it answers again';
+  if (quotaState.isProbingAfter429) return 'The pet API answered 429, and one call finds out whether it answers again';
   if (cause === 'offline-share') return 'Redis is unavailable, and this replica may make no call yet';
   const { plan, day, minute } = quotaState;
   const { limit } = window === 'DAY' ? day : minute;

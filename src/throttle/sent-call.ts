@@ -19,7 +19,7 @@ export class SentCall {
   }
 
   /**
-   * Returns what was charged for a call that was not sent after all; else feeds the retry budget, and judges the key.
+   * Refunds a call that was not sent after all; of any other it feeds the retry budget, and judges the key.
    *
    * @returns whether the upstream rejects the key.
    */

@@ -87,7 +87,8 @@ export class StoredAccounts {
         const isKept = isWorthKeeping(account, end, nowMs);
         // Without room for it this process alone counts the call.
         const hasRoom = this.#count(apiKey, isKept && !account.isProven, nowMs, ttlMs);
-        const text = !isKept ? undefined : hasRoom ? JSON.stringify(account) : found;
+        let text: string | undefined;
+        if (isKept) text = hasRoom ? JSON.stringify(account) : found;
         return { text, ttlMs, result: { result: changed, seen: { account, text, atMs: nowMs } } };
       },
     );

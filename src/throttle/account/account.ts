@@ -189,7 +189,10 @@ export function succeed(account: Account, permit: Permit, response: CallResponse
   const { pause } = account;
   const isSentBeforePause = permit.grantedAtMs <= pause.incidentAtMs;
   if (isSentBeforePause || permit.epoch !== account.epoch) return;
-  Object.assign(pause, { isHalfOpen: false, incidents: 0, isBan: false, probeUntilMs: 0 });
+  pause.isHalfOpen = false;
+  pause.incidents = 0;
+  pause.isBan = false;
+  pause.probeUntilMs = 0;
 }
 
 /** Pauses the key after a 429, or a 401 or 403 that may be a ban. A probe follows the pause. */
@@ -217,7 +220,9 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
   pause.isHalfOpen = true;
   pause.probeUntilMs = 0;
   if (isEcho) return;
-  Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs, isBan: response.mayBeBanned });
+  pause.incidents += 1;
+  pause.incidentAtMs = nowMs;
+  pause.isBan = response.mayBeBanned;
 }
 
 /** Returns the pause for a probable ban. A ban follows a 429, which is the first incident. */
@@ -234,7 +239,8 @@ function pauseAgain(account: Account, permit: Permit, nowMs: number): void {
   const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** pause.incidents + SECOND_MS, MAX_PROBE_PAUSE_MS);
   pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);
   pause.probeUntilMs = 0;
-  Object.assign(pause, { incidents: pause.incidents + 1, incidentAtMs: nowMs });
+  pause.incidents += 1;
+  pause.incidentAtMs = nowMs;
 }
 
 /** Settles a permit of a call that the upstream may have counted. */

@@ -47,11 +47,11 @@ function takeMore(found: WindowCount, seen: WindowCount): void {
   if (seen.reset && (found.reset?.id ?? 0) < seen.reset.id) found.reset = seen.reset;
 }
 
-function takeLaterPause(account: Account, { pause }: Account): void {
-  if (pause.untilMs <= account.pause.untilMs) return;
+function takeLaterPause({ pause: found }: Account, { pause: seen }: Account): void {
+  if (seen.untilMs <= found.untilMs) return;
 
-  const { untilMs, isBan } = pause;
-  const incidents = Math.max(account.pause.incidents, pause.incidents);
-  const incidentAtMs = Math.max(account.pause.incidentAtMs, pause.incidentAtMs);
-  Object.assign(account.pause, { untilMs, incidentAtMs, isBan, incidents });
+  found.untilMs = seen.untilMs;
+  found.isBan = seen.isBan;
+  found.incidents = Math.max(found.incidents, seen.incidents);
+  found.incidentAtMs = Math.max(found.incidentAtMs, seen.incidentAtMs);
 }

@@ -24,7 +24,7 @@ export class QuotaState {
   /** 429s in a row, with probable bans and with probes after them that failed. */
   readonly incidents: number;
   /** Whether the probe after a 429 is in flight. */
-  readonly isProbing: boolean;
+  readonly isProbingAfter429: boolean;
   readonly #account: Account;
   readonly #nowMs: number;
   readonly #rules: AccountRules;
@@ -37,7 +37,7 @@ export class QuotaState {
     const { incidents, isBan, isHalfOpen, probeUntilMs, untilMs } = account.pause;
     this.incidents = incidents;
     this.pausedForMs = incidents > 0 ? Math.max(0, untilMs - nowMs) : 0;
-    this.isProbing = incidents > 0 && isHalfOpen && nowMs < probeUntilMs;
+    this.isProbingAfter429 = incidents > 0 && isHalfOpen && nowMs < probeUntilMs;
     this.mayBeBanned = isBan;
   }
 
