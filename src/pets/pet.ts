@@ -40,16 +40,16 @@ const FIELDS: { readonly [Name in keyof Pet]-?: Field<Pet[Name]> } = {
   categoryId: TEXT,
   status: TEXT,
 };
-const FIELD_NAMES = Object.keys(FIELDS) as readonly (keyof Pet)[];
+export const PET_FIELD_NAMES = Object.keys(FIELDS) as readonly (keyof Pet)[];
 
 /** Whether all fields are equal. The response cache serves a response again while its pets are the same objects. */
 export function isSamePet(one: Pet, other: Pet): boolean {
-  return FIELD_NAMES.every((name) => fieldOf(name).isSame(one[name], other[name]));
+  return PET_FIELD_NAMES.every((name) => fieldOf(name).isSame(one[name], other[name]));
 }
 
 /** Returns the memory that a pet takes, for the bounds of the caches. */
 export function petBytes(pet: Pet): number {
-  return FIELD_NAMES.reduce((sum, name) => sum + fieldOf(name).bytes(pet[name]), PET_BYTES);
+  return PET_FIELD_NAMES.reduce((sum, name) => sum + fieldOf(name).bytes(pet[name]), PET_BYTES);
 }
 
 function fieldOf(name: keyof Pet): Field<unknown> {
