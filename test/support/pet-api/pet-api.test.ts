@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PET_STATUSES } from '../../../src/pets/pet.ts';
+import { PET_FIELD_NAMES, PET_STATUSES } from '../../../src/pets/pet.ts';
 import { createTestPetApi, startEmbedded, startGateway } from '../start-gateway.ts';
 import {
   FORBIDS,
@@ -93,8 +93,16 @@ describe('in this process, petql sees', () => {
   });
 });
 
-test('has the statuses that petql knows, and so have all suites', () => {
+test('has the fields and statuses that petql knows, and so have all suites', () => {
+  const { body } = createTestPetApi().storeOf('any').serve({ method: 'GET', path: '/pets/1', body: '' });
+  expect(Object.keys(JSON.parse(body))).toEqual(PET_FIELD_NAMES);
   expect(STATUSES).toEqual(PET_STATUSES);
+});
+
+test('breaks off a call of an operation or a parameter that it does not know', async () => {
+  await using server = await createTestPetApi().listen();
+  expect(await answerOf(server.url, '/pets?limit=100&species=dog')).toBe('TypeError');
+  expect(await answerOf(server.url, '/pets/1', { method: 'DELETE' })).toBe('TypeError');
 });
 
 describe('a rule', () => {

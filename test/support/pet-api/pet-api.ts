@@ -164,6 +164,7 @@ const KINDS: Readonly<Record<string, CallKind>> = {
   'GET /pets/{petId}': 'get',
   'POST /pets': 'create',
 };
+const PARAMETERS = ['limit', 'status'];
 
 function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   const { method, headers, body } = sent;
@@ -172,9 +173,12 @@ function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   const name = body === '' ? undefined : (JSON.parse(body) as { name: string }).name;
   const [, id, query] = /^\/pets(?:\/(-?\d+))?(?:\?(.*))?$/.exec(path) ?? [];
   const kind = KINDS[`${method} /pets${id === undefined ? '' : '/{petId}'}`];
-  // A fault or a checker that took it for another kind would judge it wrongly.
-  if (!kind) throw new Error(`the double of the pet API has no ${method} ${path}`);
-  const listed = new URLSearchParams(query).get('status') ?? 'all';
+  const search = new URLSearchParams(query);
+  // A fault or a checker that took it for another kind or list would judge it wrongly.
+  if (!kind || ![...search.keys()].every((name) => PARAMETERS.includes(name))) {
+    throw new Error(`the double of the pet API has no ${method} ${path}`);
+  }
+  const listed = search.get('status') ?? 'all';
   const target = (kind === 'create' ? 'create' : (id ?? listed)) as CallTarget;
   return { ...sent, path, key, kind, target, name, atMs };
 }
