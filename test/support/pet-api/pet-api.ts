@@ -164,7 +164,7 @@ const KINDS: Readonly<Record<string, CallKind>> = {
   'GET /pets/{petId}': 'get',
   'POST /pets': 'create',
 };
-const PARAMETERS = ['limit', 'status'];
+const PARAMETERS = new Set(['limit', 'status']);
 
 function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   const { method, headers, body } = sent;
@@ -175,7 +175,7 @@ function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   const kind = KINDS[`${method} /pets${id === undefined ? '' : '/{petId}'}`];
   const search = new URLSearchParams(query);
   // A fault or a checker that took it for another kind or list would judge it wrongly.
-  if (!kind || ![...search.keys()].every((name) => PARAMETERS.includes(name))) {
+  if (!kind || ![...search.keys()].every((each) => PARAMETERS.has(each))) {
     throw new Error(`the double of the pet API has no ${method} ${path}`);
   }
   const listed = search.get('status') ?? 'all';
