@@ -284,7 +284,9 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     // 1. The first call goes within a minute and a lease, where the day is not exhausted and nothing is paused; else within a day.
     const { day, pause } = state.account;
     const counted = state.arrivals.filter((atMs) => atMs > startMs - DAY_MS).length;
-    const isDayLeft = Math.max(day.total, counted) < options.perDay && pause.untilMs <= petqlNow(state);
+    // A call of another client may cost one of petql's, which the upstream refuses and petql counts.
+    const refused = isAlone ? 0 : 1;
+    const isDayLeft = Math.max(day.total, counted) + refused < options.perDay && pause.untilMs <= petqlNow(state);
     const maxMs = isDayLeft ? WINDOWS.minute.lengthMs + rules.leaseMs : DAY_MS + WINDOWS.day.slotMs;
     const saidMs = saidWaits(state).map((waitMs) => startMs + waitMs);
     const firstMs = useNext(state, problems);
