@@ -18,7 +18,7 @@ const EXPIRES_MS = 60_000;
 const MIN_DIVISOR = 2;
 
 /** When each replica had its last heartbeat, by the store's clock. */
-const BEATS = z.record(z.string(), z.number());
+export const BEATS = z.record(z.string(), z.number());
 
 interface ReplicasOptions {
   readonly store: Store;

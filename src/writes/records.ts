@@ -28,7 +28,7 @@ export interface FoundRecord {
   readonly leaseLeftMs: number;
 }
 
-const RECORD = z.object({
+export const RECORD = z.object({
   /** Of the lease. */
   id: z.string(),
   /** The hash of the input. */

@@ -1,11 +1,13 @@
 import { hash, randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { PET_STATUSES } from '../../src/pets/pet.ts';
-import type { EachField } from '../../src/pets/pet.ts';
-import { LIST_NAME } from '../../src/reads/cache/shared-documents.ts';
-import type { RedisConnection } from '../../src/store/redis.ts';
-import { on } from '../support/pet-api/fault.ts';
+import { z } from 'zod';
+import { INDEX, SHARED_LIST } from '../../src/reads/cache/shared-documents.ts';
+import { BEATS } from '../../src/store/replicas.ts';
+import { ACCOUNT } from '../../src/throttle/account/format.ts';
+import { CREATE_OUTCOME } from '../../src/writes/create-outcome.ts';
+import { RECORD } from '../../src/writes/records.ts';
 import { createRedis } from '../support/redis-double.ts';
+import type { Redis } from '../support/redis-double.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import { until } from '../support/until.ts';
@@ -13,53 +15,65 @@ import { until } from '../support/until.ts';
 const CREATE =
   'mutation { createPet(input: { name: "Ada", categoryId: 1, idempotencyKey: "one" }) { pet { id name } } }';
 
-/** A pet with each field, as the pet API sends it: one that is missing here does not compile. */
-const PET: EachField<unknown> = { id: 1, name: 'Ada', categoryId: 1, status: 'sold' };
-
 interface StoredRecord {
   readonly id: string;
   readonly outcome: string;
 }
 
+const FORMATS: Readonly<Record<string, z.ZodType>> = {
+  account: ACCOUNT,
+  record: RECORD,
+  outcome: CREATE_OUTCOME,
+  lists: INDEX,
+  list: SHARED_LIST,
+  replicas: BEATS,
+  'key-secret': z.string(),
+};
+
 /** Another petql, before or after this one, may read these documents: a format that changes needs a new version in its name. */
 test('each kind of document has the format that the version in its name stands for', async () => {
-  const documents = new Map<string, unknown>();
-  const gateway = await startEmbedded({
+  const redis = createRedis({ seed: 1 });
+  await using gateway = await startEmbedded({
     redisUrl: 'redis://redis.test',
-    redisConnection: watched(documents),
+    redisConnection: redis.connect(),
     plan: 'pro',
   });
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
-  gateway.petApi.fault = on('all', { body: JSON.stringify([PET]) });
   for (const document of ['{ pets { id } }', CREATE, '{ pets { id } }']) {
     await gateway.execute({ document, apiKey: 'demo-pro', cacheControl: 'no-cache' });
   }
-  await until(() => [...documents.keys()].some((name) => name.startsWith('petql:lists:')));
+  await until(() => redis.names().some((name) => name.startsWith('petql:list:')));
+  const names = redis.names().map((name) => name.replaceAll(/[\w-]{32}/g, 'HASH'));
+  const formats = [...names, 'outcome in petql:record:2'].map((name) => {
+    const [kind = ''] = name.replace('petql:', '').split(/[: ]/);
+    return [name, formatOf(z.toJSONSchema(FORMATS[kind] ?? z.never(), { io: 'input', unrepresentable: 'any' }))];
+  });
 
   const window = {
-    limit: 'number',
-    slots: ['number'],
-    counts: ['number'],
-    total: 'number',
-    reset: { fromMs: 'number', byMs: 'number', id: 'number' },
+    'limit?': 'integer',
+    slots: ['integer'],
+    counts: ['integer'],
+    total: 'integer',
+    'reset?': { fromMs: 'number', byMs: 'number', id: 'number' },
   };
-  const { reset: _reset, limit: _limit, ...untold } = window;
-  expect(Object.fromEntries(documents)).toEqual({
+  const pet = { id: 'any', name: 'string', categoryId: 'any', 'status?': 'available | pending | sold' };
+  expect(Object.fromEntries(formats)).toEqual({
     'petql:account:3:HASH': {
       epoch: 'string',
       isProven: 'boolean',
-      granted: 'number',
+      granted: 'integer',
       lastGrantAtMs: 'number',
       minute: window,
-      day: untold,
-      configured: { perMinute: 'number', perDay: 'number', startedAtMs: 'number' },
+      day: window,
+      'configured?': { perMinute: 'integer', perDay: 'integer', startedAtMs: 'number' },
       isPlanKnown: 'boolean',
-      successes: { count: 'number', sinceMs: 'number' },
+      'minuteGuess?': { limit: 'integer', resetId: 'number' },
+      successes: { count: 'integer', sinceMs: 'number' },
       pause: {
         isHalfOpen: 'boolean',
         untilMs: 'number',
         probeUntilMs: 'number',
-        incidents: 'number',
+        'lostProbes?': 'integer',
+        incidents: 'integer',
         incidentAtMs: 'number',
         isBan: 'boolean',
       },
@@ -67,18 +81,22 @@ test('each kind of document has the format that the version in its name stands f
     'petql:record:2:HASH:HASH': {
       id: 'string',
       input: 'string',
-      outcome: 'string',
+      'outcome?': 'string',
       openUntilMs: 'number',
       endsAtMs: 'number',
     },
-    'petql:lists:3:HASH': { version: 'string', lists: { all: 'number' }, refreshes: {} },
-    'petql:list:1:HASH:all': {
+    'outcome in petql:record:2': [
+      { pet },
+      { refusal: { code: 'string', message: 'string' } },
+      { unknown: { 'status?': 'integer' } },
+    ],
+    'petql:lists:3:HASH': {
       version: 'string',
-      asOfMs: 'number',
-      complete: 'boolean',
-      pets: [{ id: 'string', name: 'string', categoryId: 'string', status: 'string' }],
+      lists: { '*': 'number' },
+      refreshes: { '*': { by: 'string', untilMs: 'number' } },
     },
-    'petql:replicas:2:HASH': { UUID: 'number' },
+    'petql:list:1:HASH:all': { version: 'string', asOfMs: 'number', complete: 'boolean', pets: [pet] },
+    'petql:replicas:2:HASH': { '*': 'number' },
     'petql:key-secret:2': 'string',
   });
 });
@@ -163,10 +181,6 @@ function nameless({ name: _name, ...pet }: Json): Json {
   return pet;
 }
 
-test('a shared list has the statuses that the version in its name stands for', () => {
-  expect([LIST_NAME, PET_STATUSES]).toEqual(['list:1', ['available', 'pending', 'sold']]);
-});
-
 /** A later version may have sent the create that such a record guards. */
 test.each<[string, string, (record: StoredRecord) => string]>([
   ['a record that cannot be read', 'idempotency record', () => '{'],
@@ -191,15 +205,29 @@ test.each<[string, string, (record: StoredRecord) => string]>([
   });
   const create = () => gateway.execute({ document: CREATE, apiKey: 'demo-pro' });
   expect((await create()).errors).toBeUndefined();
-  for (const [name, { text }] of redis.snapshot()) {
-    if (!name.startsWith('petql:record:')) continue;
-    const changed = `${randomUUID()}${change(JSON.parse(text.slice(36)))}`;
-    await redis.connect().compareAndSet(name, '*', 'set', changed, '60000');
-  }
+  await changeRecords(redis, change);
   for (let retries = 0; retries < 2; retries += 1) expect(codesOf(await create())).toEqual(['OUTCOME_UNKNOWN']);
   expect(gateway.petApi.log).toHaveLength(1);
   const warnings = gateway.logLines.filter(({ level }) => Number(level) >= 40);
   expect(warnings).toMatchObject([{ kind, msg: 'a document in the store cannot be read' }]);
+});
+
+test('an outcome whose pet has a status that only a later version knows is that pet, without a status', async () => {
+  const redis = createRedis({ seed: 1 });
+  await using gateway = await startEmbedded({
+    redisUrl: 'redis://redis.test',
+    redisConnection: redis.connect(),
+    plan: 'pro',
+  });
+  const create = () =>
+    gateway.execute({ document: CREATE.replace('{ id name }', '{ id status }'), apiKey: 'demo-pro' });
+  const { id } = ((await create()).data as Json)['createPet'].pet;
+  await changeRecords(redis, ({ outcome, ...record }) => {
+    const { pet } = JSON.parse(outcome);
+    return JSON.stringify({ ...record, outcome: JSON.stringify({ pet: { ...pet, status: 'fostered' } }) });
+  });
+  expect(await create()).toMatchObject({ data: { createPet: { pet: { id, status: null } } } });
+  expect(gateway.petApi.log).toHaveLength(1);
 });
 
 test.each([
@@ -214,24 +242,23 @@ test.each([
   expect(JSON.parse(record?.slice(36) ?? '')).toMatchObject({ input: expected });
 });
 
-/** A connection that notes the shape of the last text that is written under each name. */
-function watched(documents: Map<string, unknown>): RedisConnection {
-  const connection = createRedis({ seed: 1 }).connect();
-  return {
-    close: () => connection.close(),
-    compareAndSet(key, version, action, ...textAndTtl) {
-      const name = key.replaceAll(/[\w-]{32}/g, 'HASH');
-      const text = textAndTtl[0]?.slice(36) ?? '';
-      if (action === 'set') documents.set(name, shapeOf(text.startsWith('{') ? JSON.parse(text) : text));
-      return connection.compareAndSet(key, version, action, ...textAndTtl);
-    },
-  };
+async function changeRecords(redis: Redis, change: (record: StoredRecord) => string): Promise<void> {
+  for (const [name, { text }] of redis.snapshot()) {
+    if (!name.startsWith('petql:record:')) continue;
+    const changed = `${randomUUID()}${change(JSON.parse(text.slice(36)))}`;
+    await redis.connect().compareAndSet(name, '*', 'set', changed, '60000');
+  }
 }
 
-/** The types in a document; a list is shown by its first entry. */
-function shapeOf(value: unknown): unknown {
-  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf);
-  if (typeof value !== 'object' || value === null) return typeof value;
-  const entries = Object.entries(value).map(([name, each]) => [name.length === 36 ? 'UUID' : name, shapeOf(each)]);
-  return Object.fromEntries(entries);
+/** The JSON Schema of a document in few words: `?` means that a field may be absent, `*` any name. */
+function formatOf({ type = 'any', enum: values, anyOf, items, ...object }: any): unknown {
+  if (anyOf) return anyOf.map(formatOf);
+  if (items) return [formatOf(items)];
+  if (type !== 'object') return values?.join(' | ') ?? type;
+  const { properties, required = [], additionalProperties } = object;
+  if (!properties) return { '*': formatOf(additionalProperties) };
+  const fields = Object.entries(properties);
+  return Object.fromEntries(
+    fields.map(([name, field]) => [required.includes(name) ? name : `${name}?`, formatOf(field)]),
+  );
 }
