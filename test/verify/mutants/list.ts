@@ -119,7 +119,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'any-response-proves',
     rule: 'only a pet or a list of pets proves a key',
-    from: "return kind === 'ok' ? 'accepted' : 'other';",
+    from: "return kind === 'ok' && status !== 204 ? 'accepted' : 'other';",
     to: "return 'accepted';",
   },
   {
@@ -377,7 +377,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-coalescing',
     rule: 'a read that a call in flight may answer makes no call',
-    from: 'return !this.isCovered(waiter);',
+    from: 'if (!this.isCovered(waiter)) return true;',
     to: 'return true;',
   },
   {
