@@ -30,8 +30,8 @@ export type UpstreamFailure =
 export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | UpstreamFailure;
 
 /**
- * What a response says of the API key, whatever the call was for. `accepted`: only a response that keeps the contract proves that the
- * upstream knows the key, since a proxy or a firewall answers strangers too. `failed`: a 5xx.
+ * What a response says of the API key, whatever the call was for. `accepted`: only a body that keeps the contract proves that the
+ * upstream knows the key, since a proxy or a firewall answers strangers too, also with an empty 204. `failed`: a 5xx.
  */
 export type KeyMeaning = 'accepted' | 'failed' | 'forbidden' | 'other' | 'rate-limited' | 'unauthenticated';
 
@@ -66,7 +66,7 @@ const BY_STATUS: Readonly<Record<number, UpstreamFailure>> = {
 export function meaningOf({ kind }: UpstreamOutcome<unknown>, status = 0): KeyMeaning {
   if (kind === 'unauthenticated' || kind === 'forbidden' || kind === 'rate-limited') return kind;
   if (status >= 500) return 'failed';
-  return kind === 'ok' ? 'accepted' : 'other';
+  return kind === 'ok' && status !== 204 ? 'accepted' : 'other';
 }
 
 /** Returns the outcome of a complete response. */
