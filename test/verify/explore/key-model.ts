@@ -285,8 +285,8 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     const { day, pause } = state.account;
     const counted = state.arrivals.filter((atMs) => atMs > startMs - DAY_MS).length;
     // A call of another client may cost one of petql's, which the upstream refuses and petql counts.
-    const refused = isAlone ? 0 : 1;
-    const isDayLeft = Math.max(day.total, counted) + refused < options.perDay && pause.untilMs <= petqlNow(state);
+    const refusedCalls = isAlone ? 0 : 1;
+    const isDayLeft = Math.max(day.total, counted) + refusedCalls < options.perDay && pause.untilMs <= petqlNow(state);
     const maxMs = isDayLeft ? WINDOWS.minute.lengthMs + rules.leaseMs : DAY_MS + WINDOWS.day.slotMs;
     const saidMs = saidWaits(state).map((waitMs) => startMs + waitMs);
     const firstMs = useNext(state, problems);
