@@ -99,14 +99,7 @@ export function createSpans(isRecording = true): Spans {
       if (!isRecording || !hasSdk()) return { trace: parent, end() {} };
 
       const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER }, parent);
-      let inTrace: TraceContext | undefined;
-      return {
-        // Made on first use: an operation that the cache answers needs none.
-        get trace() {
-          return (inTrace ??= trace.setSpan(parent, span));
-        },
-        end: (operation) => endOperation(span, operation),
-      };
+      return { trace: trace.setSpan(parent, span), end: (operation) => endOperation(span, operation) };
     },
 
     waited({ kind, waitedMs, refused }, parent) {
