@@ -1,6 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import type { GatewayOptions } from '../../src/index.ts';
 import { INDEX, SHARED_LIST } from '../../src/reads/cache/shared-documents.ts';
 import { BEATS } from '../../src/store/replicas.ts';
 import { ACCOUNT } from '../../src/throttle/account/format.ts';
@@ -30,14 +31,13 @@ const FORMATS: Readonly<Record<string, z.ZodType>> = {
   'key-secret': z.string(),
 };
 
+const startWith = (redis: Redis, options: Partial<GatewayOptions> = {}) =>
+  startEmbedded({ redisUrl: 'redis://redis.test', redisConnection: redis.connect(), plan: 'pro', ...options });
+
 /** Another petql, before or after this one, may read these documents: a format that changes needs a new version in its name. */
 test('each kind of document has the format that the version in its name stands for', async () => {
   const redis = createRedis({ seed: 1 });
-  await using gateway = await startEmbedded({
-    redisUrl: 'redis://redis.test',
-    redisConnection: redis.connect(),
-    plan: 'pro',
-  });
+  await using gateway = await startWith(redis);
   for (const document of ['{ pets { id } }', CREATE, '{ pets { id } }']) {
     await gateway.execute({ document, apiKey: 'demo-pro', cacheControl: 'no-cache' });
   }
@@ -109,12 +109,7 @@ test.each([
 ])('documents under %s that cannot be read count as absent, and are logged once', async (name, kind) => {
   const redis = createRedis({ seed: 1 });
   const start = async () => {
-    const gateway = await startEmbedded({
-      redisUrl: 'redis://redis.test',
-      redisConnection: redis.connect(),
-      plan: 'pro',
-      maxAgeMs: 60_000,
-    });
+    const gateway = await startWith(redis, { maxAgeMs: 60_000 });
     onTestFinished(() => gateway[Symbol.asyncDispose]());
     return gateway;
   };
@@ -198,11 +193,7 @@ test.each<[string, string, (record: StoredRecord) => string]>([
   ],
 ])('%s is OUTCOME_UNKNOWN, creates no second pet, and is logged once', async (_title, kind, change) => {
   const redis = createRedis({ seed: 1 });
-  await using gateway = await startEmbedded({
-    redisUrl: 'redis://redis.test',
-    redisConnection: redis.connect(),
-    plan: 'pro',
-  });
+  await using gateway = await startWith(redis);
   const create = () => gateway.execute({ document: CREATE, apiKey: 'demo-pro' });
   expect((await create()).errors).toBeUndefined();
   await changeRecords(redis, change);
@@ -214,11 +205,7 @@ test.each<[string, string, (record: StoredRecord) => string]>([
 
 test('an outcome whose pet has a status that only a later version knows is that pet, without a status', async () => {
   const redis = createRedis({ seed: 1 });
-  await using gateway = await startEmbedded({
-    redisUrl: 'redis://redis.test',
-    redisConnection: redis.connect(),
-    plan: 'pro',
-  });
+  await using gateway = await startWith(redis);
   const create = () =>
     gateway.execute({ document: CREATE.replace('{ id name }', '{ id status }'), apiKey: 'demo-pro' });
   const { id } = ((await create()).data as Json)['createPet'].pet;
