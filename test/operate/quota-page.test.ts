@@ -19,7 +19,7 @@ test('in a real browser the page shows each caller as it calls, from petql alone
     await page.goto(`${gateway.adminOrigin}/quota`);
     await page.getByText('No calls yet.').waitFor();
     await gateway.query('{ pets { id } }');
-    await page.getByText('1 of 60 used').waitFor();
+    await page.getByText('1 of 1,000 used').waitFor();
     gateway.petApi.fault = tooMany(30);
     await gateway.query('{ pets { id } }', { headers: { 'cache-control': 'no-cache', prefer: 'wait=1' } });
     await page.getByText(/paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/).waitFor();
@@ -63,9 +63,9 @@ test('axe-core finds nothing, a selection stays, and hashes stand in one line', 
     // The page asks every two seconds, and shows it once nothing is selected.
     await page.waitForTimeout(2_500);
     expect(await page.evaluate(() => String(getSelection()))).toBe('petql: quotas');
-    expect(await page.locator('tbody').innerText()).toContain('1 of 60 used');
+    expect(await page.locator('tbody').innerText()).toContain('1 of 1,000 used');
     await page.evaluate(() => getSelection()?.removeAllRanges());
-    await page.getByText('2 of 60 used').waitFor();
+    await page.getByText('2 of 1,000 used').waitFor();
   } finally {
     await browser.close();
   }
