@@ -10,8 +10,7 @@ export interface Events {
   readonly waited: (event: WaitEvent) => void;
   /** A read is sent again after a failure, beside its `upstreamCall`. */
   readonly retried: (event: { readonly operation: 'getPet' | 'listPets' }) => void;
-  /** A read or a create is refused since its visitor has used its share. */
-  readonly visitorRefused: (event: { readonly kind: 'read' | 'write' }) => void;
+  readonly refused: (event: RefusalEvent) => void;
   readonly storeUpdate: (event: StoreUpdateEvent) => void;
 }
 
@@ -46,6 +45,13 @@ export interface UpstreamCallEvent {
 export interface WaitEvent {
   readonly kind: 'read' | 'write';
   readonly waitedMs: number;
+}
+
+/** A read or a create gets no call. A refused read may still be served cached data. */
+export interface RefusalEvent {
+  readonly kind: 'read' | 'write';
+  /** As in the log. */
+  readonly reason: string;
 }
 
 /** A command to Redis has ended. */

@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 /** Grace beyond a deadline for reading the store. */
 export const MOMENT_MS = 100;
 
-/** What may end at any time is expected to end within this: without Redis nobody is told to wait longer. */
+/** What may end at any time, such as an outage of Redis, is expected to end within this. */
 export const SOON_MS = 1_000;
 
 /** Returns how long from now a request with this deadline may wait for the store: `MOMENT_MS` more than is left. */

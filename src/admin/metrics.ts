@@ -67,11 +67,10 @@ export class Metrics {
     'operation',
   ]);
   readonly #waitSeconds = this.#histogram('petql_wait_seconds', 'Wait of upstream calls for the quota.', ['kind']);
-  readonly #visitorRefusals = this.#counter(
-    'petql_visitor_refusals_total',
-    'Reads and creates over the share of a visitor.',
-    ['kind'],
-  );
+  readonly #refusals = this.#counter('petql_refusals_total', 'Reads and creates that get no call, by reason.', [
+    'kind',
+    'reason',
+  ]);
   readonly #storeSeconds = this.#histogram('petql_store_update_seconds', 'Duration of updates in Redis.', ['result']);
 
   // Each scrape sets these.
@@ -117,7 +116,7 @@ export class Metrics {
     },
     waited: ({ kind, waitedMs }) => this.#waitSeconds.observe({ kind }, waitedMs / 1000),
     retried: ({ operation }) => this.#retries.inc({ operation }),
-    visitorRefused: ({ kind }) => this.#visitorRefusals.inc({ kind }),
+    refused: ({ kind, reason }) => this.#refusals.inc({ kind, reason }),
     storeUpdate: ({ result, tookMs }) => this.#storeSeconds.observe({ result }, tookMs / 1000),
   };
 

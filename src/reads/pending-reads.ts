@@ -200,7 +200,7 @@ export class PendingReads {
     const notBeforeMs = clock.elapsed() - freshness.coalesceWithinMs;
     const waiter = new ReadWaiter(this.#openRead(key, freshness, notBeforeMs), request, notBeforeMs, cache);
     waiter.read.waiters.add(waiter);
-    if (isCrowded) this.refuse(waiter, line.refusal('crowded'));
+    if (isCrowded) this.refuse(waiter, line.refusal('read', 'crowded'));
     return waiter;
   }
 
@@ -235,7 +235,7 @@ export class PendingReads {
   }
 
   #abort(waiters: readonly ReadWaiter[]): void {
-    for (const waiter of waiters) this.settle(waiter, this.#parts.line.refusal('aborted').error());
+    for (const waiter of waiters) this.settle(waiter, this.#parts.line.refusal('read', 'aborted').error());
     this.#parts.line.change();
   }
 

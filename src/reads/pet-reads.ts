@@ -109,7 +109,7 @@ export class PetReads {
     if (!isStale) return { ...entry, staleReason: undefined, hasWaited: false };
     if (!freshness.mayCall) return { ...entry, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
 
-    const staleReason = this.#queue.whyNotRefresh(key, terms, ahead) ?? this.#whyNotHere(key, freshness);
+    const staleReason = this.#queue.whyServeStale(key, terms, ahead) ?? this.#whyNotHere(key, freshness);
     return staleReason && { ...entry, staleReason, hasWaited: false };
   }
 

@@ -53,11 +53,11 @@ export class ReadQueue implements LineReads {
   }
 
   /**
-   * Returns why a stale entry is not refreshed now; undefined where a call for it is in flight, or may be sent at once.
+   * Returns why a stale entry is served as it is; undefined where a call for it is in flight, or may be sent at once.
    *
    * @param more calls that the same request needs before this one.
    */
-  whyNotRefresh(
+  whyServeStale(
     key: ReadKey,
     { freshness, isBackground, visitor }: Pick<RequestTerms, 'freshness' | 'isBackground' | 'visitor'>,
     more: number,

@@ -42,7 +42,7 @@ export const OPTIONS = {
     schema: integer(0, 86_400_000).default(1_000),
     flag: { value: 'MS', help: 'Maximum age of fresh data in ms' },
   },
-  /** Max age of data that is served while the quota is exhausted or calls fail, in milliseconds. Default 600000. */
+  /** Max age of data that is served to save quota, without quota, or when calls fail, in milliseconds. Default 600000. */
   maxStaleMs: {
     schema: integer(0, 86_400_000).default(600_000),
     flag: { value: 'MS', help: 'Maximum age in ms of data served to save quota or on failures' },

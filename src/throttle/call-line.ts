@@ -132,12 +132,14 @@ export class CallLine {
     return this.#runner.isBusy || this.#writes.size > 0 || this.length > 0;
   }
 
-  /** Returns the refusal of a call that never stood in the line. */
-  refusal(reason: GivenReason): Refusal {
+  /** Returns the refusal of a call that does not stand in the line. */
+  refusal(kind: LineCall['kind'], reason: GivenReason): Refusal {
+    const { clock, events } = this.#parts;
     const view = this.#view();
     const wait = view.waitOf(0);
     const retryAfterMs = this.#returns.retryAfterMs(wait.waitMs);
-    return createRefusal({ reason, wait, retryAfterMs, quotaState: view.quotaState, nowMs: this.#parts.clock.now() });
+    events?.refused({ kind, reason });
+    return createRefusal({ reason, wait, retryAfterMs, quotaState: view.quotaState, nowMs: clock.now() });
   }
 
   /** Takes the first call out of the line. What is left keeps its verdicts, as a permit and a slot go with the call. */
@@ -181,14 +183,14 @@ export class CallLine {
 
   /** Returns why a write cannot wait at all. */
   #refusalOf({ signal }: WriteCall): Refusal | undefined {
-    if (this.#stopped) return this.refusal('stopping');
-    if (signal?.aborted) return this.refusal('aborted');
-    return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('crowded');
+    if (this.#stopped) return this.refusal('write', 'stopping');
+    if (signal?.aborted) return this.refusal('write', 'aborted');
+    return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('write', 'crowded');
   }
 
   #abort(write: WaitingWrite): void {
     if (!this.#writes.delete(write)) return;
-    const refusal = this.refusal('aborted');
+    const refusal = this.refusal('write', 'aborted');
     this.#decisions.logRefusal(refusal, write.request.id);
     write.refuse(write, refusal);
     this.change();
@@ -275,7 +277,7 @@ export class CallLine {
       this.#writes.delete(call);
       this.#decisions.logRefusal(refusal, claim.request.id);
     }
-    if (reason === 'visitor-share') events?.visitorRefused({ kind: call.kind });
+    events?.refused({ kind: call.kind, reason: refusal.reason });
     call.refuse(claim, refusal);
   }
 

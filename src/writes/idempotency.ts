@@ -144,8 +144,8 @@ export class Idempotency {
   /** Rejects at the deadline, when the client has left, or when petql stops. */
   async #wait(forMs: number, { deadlineMs, signal }: KeyedCreate): Promise<void> {
     const { clock, line } = this.#parts;
-    if (this.#isClosed) throw line.refusal('stopping').error();
-    if (signal()?.aborted) throw line.refusal('aborted').error();
+    if (this.#isClosed) throw line.refusal('write', 'stopping').error();
+    if (signal()?.aborted) throw line.refusal('write', 'aborted').error();
 
     const leftMs = deadlineMs - clock.elapsed();
     if (leftMs <= 0) {

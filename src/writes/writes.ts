@@ -58,7 +58,7 @@ export class Writes {
   async #run<T>({ deadlineMs }: WriteRequest, write: () => Promise<T>): Promise<T> {
     const { clock, line } = this.#parts;
     // The writes of one operation run one after the other, and the first may have taken all the time.
-    if (graceLeftMs(deadlineMs, clock) < 0) throw line.refusal('late').error();
+    if (graceLeftMs(deadlineMs, clock) < 0) throw line.refusal('write', 'late').error();
 
     const writing = write();
     this.#underWay.add(writing);

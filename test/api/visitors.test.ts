@@ -170,8 +170,8 @@ describe('a visitor that has used its share', () => {
     await using gateway = await useShare({ admin: true, logLevel: 'debug' });
     await create(gateway, 'Ada', 'momo-1');
     const metrics = await (await fetch(`${gateway.adminOrigin}/metrics`)).text();
-    expect(metrics).toMatch(/^petql_visitor_refusals_total\{kind="read"\} 21$/m);
-    expect(metrics).toMatch(/^petql_visitor_refusals_total\{kind="write"\} 1$/m);
+    expect(metrics).toMatch(/^petql_refusals_total\{kind="read",reason="visitor-share"\} 21$/m);
+    expect(metrics).toMatch(/^petql_refusals_total\{kind="write",reason="visitor-share"\} 1$/m);
     const lines = JSON.stringify(gateway.logLines);
     expect(lines).toContain('"reason":"visitor-share"');
     expect(lines + metrics).not.toContain('Ada');
