@@ -1,4 +1,5 @@
 import { MOMENT_MS, waitAtMost } from '../time-limit.ts';
+import { whyNoCall } from '../throttle/admission.ts';
 import type { Refusal } from '../throttle/refusal.ts';
 import { canAnswer } from '../pets/call-planner.ts';
 import type { PlanFacts, PlannedRead } from '../pets/call-planner.ts';
@@ -177,9 +178,8 @@ export class PendingReads {
       'read refused',
     );
 
-    const error = failed ?? refusal.error(request.freshness.isNoCache);
-    if (refusal.reason === 'banned' || quota.isAfter429) return this.fail(waiter, error, 'PAUSED');
-    this.fail(waiter, error, failed ? 'UPSTREAM_FAILED' : 'QUOTA_EXHAUSTED');
+    const reason = failed && !quota.isAfter429 ? 'UPSTREAM_FAILED' : whyNoCall(quota);
+    this.fail(waiter, failed ?? refusal.error(), reason);
   }
 
   /** Ends a wait. The first result counts. */

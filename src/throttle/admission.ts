@@ -233,7 +233,7 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
 }
 
 /** Returns why a refresh cannot go at once. */
-export function whyNoCall({ isAfter429 }: View): ServeStale['reason'] {
+export function whyNoCall({ isAfter429 }: Pick<View, 'isAfter429'>): 'PAUSED' | 'QUOTA_EXHAUSTED' {
   return isAfter429 ? 'PAUSED' : 'QUOTA_EXHAUSTED';
 }
 

@@ -119,7 +119,11 @@ export class CallLine {
 
   /** How many calls wait. */
   get length(): number {
-    return this.#walk().after.calls;
+    let length = 0;
+    for (const { verdict } of this.#walk().admissions.values()) {
+      if (verdict.kind !== 'refuse' && verdict.kind !== 'serve-stale') length += 1;
+    }
+    return length;
   }
 
   /** Calls that were made so far. */
@@ -138,7 +142,8 @@ export class CallLine {
     const view = this.#view();
     const wait = view.waitOf(0);
     const retryAfterMs = this.#returns.retryAfterMs(wait.waitMs);
-    events?.refused({ kind, reason });
+    // Of a client that left, the outcome of its operation says it.
+    if (reason !== 'aborted') events?.refused({ kind, reason });
     return createRefusal({ reason, wait, retryAfterMs, quotaState: view.quotaState, nowMs: clock.now() });
   }
 
@@ -183,7 +188,6 @@ export class CallLine {
 
   /** Returns why a write cannot wait at all. */
   #refusalOf({ signal }: WriteCall): Refusal | undefined {
-    if (this.#stopped) return this.refusal('write', 'stopping');
     if (signal?.aborted) return this.refusal('write', 'aborted');
     return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('write', 'crowded');
   }

@@ -6,15 +6,14 @@ import type { Wait } from './account/wait.ts';
 
 /** A call that petql does not send. */
 export interface Refusal {
-  readonly kind: 'refused';
   /**
    * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: too
    * many wait; `late`: the deadline passed, and not for the plan.
    */
   readonly reason: 'aborted' | 'background' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping' | 'visitor-share';
   readonly window: PlanWindow;
-  /** Returns the client's error, which says when to retry. A request with no-cache has one more way out. */
-  readonly error: (hasNoCache?: boolean) => PetqlError;
+  /** Returns the client's error, which says when to retry. */
+  readonly error: () => PetqlError;
 }
 
 /** Why a call is refused: of `plan`, `createRefusal` makes `banned` where the key may be. */
@@ -49,11 +48,10 @@ export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refus
   const reason = mayBeBanned ? 'banned' : given;
 
   return {
-    kind: 'refused',
     reason,
     window,
     // Built on demand, since most refusals end in cached data.
-    error(hasNoCache = false) {
+    error() {
       const retryAfterMs = cause === 'no-contact' ? SOON_MS : Math.ceil(refused.retryAfterMs);
       const again = retryIn(retryAfterMs, nowMs);
 
@@ -62,10 +60,8 @@ export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refus
       const why = isByQuota ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
       const retry =
         retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${again.retryAt}`;
-      const isQuota = reason === 'plan' || reason === 'visitor-share';
-      const orElse = isQuota && hasNoCache ? ', or drop no-cache to allow cached data' : '';
 
-      return new PetqlError(mayBeBanned ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}${orElse}.`, {
+      return new PetqlError(mayBeBanned ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}.`, {
         details: { ...again, window },
       });
     },

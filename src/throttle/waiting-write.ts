@@ -51,10 +51,6 @@ export class WaitingWrite implements LineCall<WaitingWrite>, LineClaim {
     return this.#call.deadlineMs;
   }
 
-  get signal(): AbortSignal | undefined {
-    return this.#call.signal;
-  }
-
   /** Resolves once the call is settled; with a refusal where it was not sent. */
   get result(): Promise<Refusal | undefined> {
     return this.#result.promise;

@@ -156,9 +156,7 @@ test('without Redis, the refusal of a call says so, and names no quota that is n
     return errors?.map(({ message }) => message);
   };
   expect(await messages()).toBeUndefined();
-  expect(await messages()).toEqual([
-    'Redis is unavailable, and this replica may make no call yet; retry in 2 s, or drop no-cache to allow cached data.',
-  ]);
+  expect(await messages()).toEqual(['Redis is unavailable, and this replica may make no call yet; retry in 2 s.']);
 });
 
 // At once: the others have not heard of it yet.

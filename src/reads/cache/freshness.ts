@@ -2,8 +2,6 @@ import { PetqlError } from '../../errors.ts';
 
 /** How old an entry a request accepts, and whether petql may call for a fresh one. */
 export interface Freshness {
-  /** Whether nothing cached is served. */
-  readonly isNoCache: boolean;
   /** An entry up to this age is served without a call; below 0 none is. */
   readonly maxAgeMs: number;
   /** An entry up to this age is served while the quota is saved or exhausted, or the upstream fails. */
@@ -26,7 +24,6 @@ type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;
 export function readFreshness(cacheControl: string | undefined, defaults: FreshnessDefaults): Freshness {
   const usual = {
     ...defaults,
-    isNoCache: false,
     coalesceWithinMs: Infinity,
     mayCall: true,
     mayServeStaleToSaveCalls: true,
@@ -36,21 +33,13 @@ export function readFreshness(cacheControl: string | undefined, defaults: Freshn
   const directives = directivesOf(cacheControl);
   const mayCall = !directives.has('only-if-cached');
   if (directives.has('no-cache') || directives.has('no-store')) {
-    return {
-      isNoCache: true,
-      maxAgeMs: -1,
-      maxStaleMs: -1,
-      coalesceWithinMs: 0,
-      mayCall,
-      mayServeStaleToSaveCalls: false,
-    };
+    return { maxAgeMs: -1, maxStaleMs: -1, coalesceWithinMs: 0, mayCall, mayServeStaleToSaveCalls: false };
   }
 
   const maxAgeMs = milliseconds(directives.get('max-age'));
   const freshMs = maxAgeMs ?? defaults.maxAgeMs;
   const extraMs = milliseconds(directives.get('max-stale')) ?? Infinity;
   return {
-    isNoCache: false,
     mayCall,
     maxAgeMs: freshMs,
     maxStaleMs: directives.has('max-stale') ? freshMs + extraMs : (maxAgeMs ?? defaults.maxStaleMs),
