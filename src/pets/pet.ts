@@ -16,6 +16,9 @@ export interface Pet {
 /** A value for each field of a pet: one that is missing does not compile. */
 export type EachField<Value> = { readonly [Name in keyof Pet]-?: Value };
 
+/** A pet or a new pet with each field named, also where it may be absent: one that is forgotten does not compile. */
+export type WithEachField<Of> = Of & { readonly [Name in keyof Of]-?: unknown };
+
 /** What petql does with the values of one field. */
 interface Field<Value> {
   readonly isSame: (one: Value, other: Value) => boolean;

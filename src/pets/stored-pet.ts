@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseInt64 } from './int64.ts';
 import type { Int64 } from './int64.ts';
 import { PET_STATUSES } from './pet.ts';
-import type { Pet } from './pet.ts';
+import type { Pet, WithEachField } from './pet.ts';
 
 const int64 = z.custom<Int64>((value) => typeof value === 'string' && parseInt64(value) !== undefined);
 
@@ -17,4 +17,4 @@ const FIELDS = {
 /** A pet in the store. A new field raises the version of the documents with pets, unless pets without it can be read. */
 export const STORED_PET = z
   .object(FIELDS)
-  .transform(({ id, name, categoryId, status }): Pet => ({ id, name, categoryId, status }));
+  .transform(({ id, name, categoryId, status }): WithEachField<Pet> => ({ id, name, categoryId, status }));

@@ -3,7 +3,7 @@ import { ContractBreach, fieldName, fieldsOf, readJson } from '../upstream/json-
 import { int64FromJson } from './int64.ts';
 import type { Int64 } from './int64.ts';
 import { NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from './pet.ts';
-import type { NewPet, Pet } from './pet.ts';
+import type { NewPet, Pet, WithEachField } from './pet.ts';
 import { FILTERS } from './read-key.ts';
 import type { PetFilter } from './read-key.ts';
 
@@ -58,7 +58,7 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void): PetDeco
     },
   };
 
-  function readPet(json: unknown, at: string): Pet {
+  function readPet(json: unknown, at: string): WithEachField<Pet> {
     const { id, name, categoryId, status } = fieldsOf(json, at);
     const petId = readInt64(id, at, 'id');
     if (typeof name !== 'string') throw new ContractBreach(`${fieldName(at, 'name')}: expected a string`);

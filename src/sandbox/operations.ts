@@ -1,7 +1,7 @@
 import { int64FromJson, parseInt64 } from '../pets/int64.ts';
 import { parseLosslessJson, bareNumber } from '../lossless-json.ts';
 import { PET_STATUSES } from '../pets/pet.ts';
-import type { EachField, NewPet, Pet, PetStatus } from '../pets/pet.ts';
+import type { EachField, NewPet, Pet, PetStatus, WithEachField } from '../pets/pet.ts';
 import { MAX_PETS } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
 
@@ -110,7 +110,7 @@ const DEPRECATION = {
 };
 
 /** Returns the pet to add, or a text that says why the body has none. */
-function readNewPet(body: string): NewPet | string {
+function readNewPet(body: string): WithEachField<NewPet> | string {
   let json: unknown;
   try {
     json = parseLosslessJson(body);

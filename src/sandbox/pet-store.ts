@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { Int64 } from '../pets/int64.ts';
 import { PET_STATUSES } from '../pets/pet.ts';
-import type { EachField, Pet, PetStatus } from '../pets/pet.ts';
+import type { EachField, Pet, PetStatus, WithEachField } from '../pets/pet.ts';
 import { seedPets } from './seed.ts';
 import type { SeedPet } from './seed.ts';
 
@@ -96,7 +96,7 @@ export class PetStore {
   }
 }
 
-function petOf(row: Record<string, SQLOutputValue>): EachField<unknown> & Pet {
+function petOf(row: Record<string, SQLOutputValue>): WithEachField<Pet> {
   return {
     id: String(row['id']) as Int64,
     name: String(row['name']),

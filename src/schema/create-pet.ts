@@ -1,4 +1,4 @@
-import type { Pet } from '../pets/pet.ts';
+import type { NewPet, Pet, WithEachField } from '../pets/pet.ts';
 import { idempotencyKeyArgument, int64Argument } from './arguments.ts';
 import { builder } from './builder.ts';
 import { pet, petStatus } from './pet.ts';
@@ -49,7 +49,7 @@ builder.mutationField('createPet', (t) =>
     args: { input: t.arg({ type: createPetInput, required: true, description: 'The pet to add.' }) },
     resolve: async (_root, { input }, { pets }): Promise<CreatePetPayload> => {
       const { name, categoryId, status, idempotencyKey } = input;
-      const newPet = {
+      const newPet: WithEachField<NewPet> = {
         name,
         categoryId: int64Argument('input.categoryId', categoryId),
         status: status ?? undefined,
