@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { post } from '../support/client.ts';
+import { STATUSES } from '../support/pet-api/pet-store.ts';
 import { between, createRandom } from '../support/random.ts';
 import type { Random } from '../support/random.ts';
 import { startPetql } from '../support/run-petql.ts';
@@ -108,10 +109,10 @@ async function judge(
 }
 
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-const STATUSES = ['AVAILABLE', 'PENDING', 'SOLD', null];
+const STATUS_VALUES = [...STATUSES.map((status) => status.toUpperCase()), null];
 
 function randomOperation(random: Random) {
-  const status = STATUSES[Math.floor(random() * STATUSES.length)];
+  const status = STATUS_VALUES[between(random, 0, STATUS_VALUES.length - 1)];
   const id = String(between(random, 1, random() < 0.5 ? 300 : Number.MAX_SAFE_INTEGER));
   const name = String.fromCodePoint(
     ...Array.from({ length: between(random, 1, 40) }, () => between(random, 32, 0xd7ff)),

@@ -105,7 +105,7 @@ function partsOf(field: Field): Parts {
 function nextFields(random: Random, names: Names): Field[] {
   const chance = random();
   const id = () => nextId(random, names);
-  const status = () => (random() < 0.3 ? undefined : STATUSES[between(random, 0, 2)]);
+  const status = () => (random() < 0.3 ? undefined : STATUSES[between(random, 0, STATUSES.length - 1)]);
   const limit = () => (random() < 0.3 ? 100 : between(random, 1, 100));
   const list = (): Field => ({ kind: 'pets', status: status(), limit: limit() });
   const pet = (): Field => ({ kind: 'pet', id: id() });
