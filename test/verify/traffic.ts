@@ -4,7 +4,6 @@ import { PET_API_URL } from '../support/start-gateway.ts';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { fewestCalls } from './oracle/fewest-calls.ts';
-import { runTests } from './run-tests.ts';
 import type { Suite } from './suite.ts';
 import { DEADLINE_MS, drive } from './traffic/drive.ts';
 import type { Outcome } from './traffic/drive.ts';
@@ -12,7 +11,6 @@ import { createLimiter, createRival } from './traffic/rivals.ts';
 import { COLUMNS, createTraffic, oracleTraceOf } from './traffic/trace.ts';
 import type { TrafficRow } from './traffic/trace.ts';
 
-const README = "README's table is what the hour of traffic gives, for the other gateways too";
 /** README shows this one. */
 const SEED = 1;
 const HOUR_MINUTES = 60;
@@ -33,12 +31,6 @@ export const traffic: Suite = {
         print(tableOf(results));
         return results.map((result, index) => rowFor(result, index === 0 ? rows : undefined));
       },
-    },
-    {
-      name: 'readme',
-      goal: README,
-      processes: 1,
-      run: () => runTests(README, 'test/readme/traffic.test.ts', { PETQL_ALL_CASES: '1' }),
     },
   ],
 };
@@ -62,8 +54,7 @@ export async function compareTraffic(rows: readonly TrafficRow[]): Promise<Traff
   ];
 }
 
-/** petql alone. */
-export async function driveThroughPetql(rows: readonly TrafficRow[]): Promise<TrafficResult> {
+async function driveThroughPetql(rows: readonly TrafficRow[]): Promise<TrafficResult> {
   const petql = await drive(rows, (petApi) => {
     const gateway = createGateway({ petApiUrl: PET_API_URL, dispatcher: petApi.connect() });
     return { fetch: (request) => gateway.fetch(request), close: () => gateway.close() };
