@@ -5,7 +5,7 @@ import { startGateway } from '../support/start-gateway.ts';
 /** What the security audit graphql-cop sends and takes as a finding. It is a Python program, so its checks are repeated here. */
 interface Finding {
   readonly title: string;
-  readonly severity: 'HIGH' | 'LOW' | 'MEDIUM';
+  readonly severity: 'HIGH' | 'INFO' | 'LOW' | 'MEDIUM';
   readonly isFound: (endpoint: string) => Promise<boolean>;
 }
 
@@ -40,6 +40,15 @@ const FINDINGS: readonly Finding[] = [
     },
   },
   {
+    title: 'circular fragments',
+    severity: 'HIGH',
+    isFound: async (endpoint) => {
+      const fragments = 'fragment A on __Schema { __typename ...B } fragment B on __Schema { ...A }';
+      const answer = await sendJson(endpoint, { query: `query cop { __schema { ...A } } ${fragments}` });
+      return (answer as Partial<Answer>).errors === undefined;
+    },
+  },
+  {
     title: 'queries by GET',
     severity: 'MEDIUM',
     isFound: (endpoint) => runsByGet(endpoint, 'query cop { __typename }'),
@@ -70,6 +79,8 @@ const FINDINGS: readonly Finding[] = [
       return (await response.text()).includes('GraphiQL');
     },
   },
+  { title: 'trace mode', severity: 'INFO', isFound: (endpoint) => shows(endpoint, /"tracing"|stacktrace/i) },
+  { title: 'unhandled errors', severity: 'INFO', isFound: (endpoint) => shows(endpoint, /"exception"/i) },
 ];
 
 interface Answer {
@@ -93,6 +104,13 @@ async function runsByGet(endpoint: string, query: string): Promise<boolean> {
 async function sendJson(endpoint: string, body: object): Promise<unknown> {
   const headers = { 'content-type': 'application/json' };
   return (await fetch(endpoint, { method: 'POST', headers, body: JSON.stringify(body) })).json();
+}
+
+/** Looks for debugging details in results of a valid and of an unparsable document. */
+async function shows(endpoint: string, details: RegExp): Promise<boolean> {
+  const queries = ['query cop { __typename }', 'qwerty cop { abc }'];
+  const answers = await Promise.all(queries.map((query) => sendJson(endpoint, { query })));
+  return details.test(JSON.stringify(answers));
 }
 
 function hasRun(answer: unknown): boolean {
