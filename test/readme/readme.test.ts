@@ -167,6 +167,7 @@ describe('what the text names exists:', () => {
     'README.md',
     'CHANGELOG.md',
     '.github/CONTRIBUTING.md',
+    '.github/SECURITY.md',
     'src/README.md',
     'src/TROUBLESHOOTING.md',
     'src/admin/README.md',
