@@ -12,7 +12,6 @@ import { ReadWaiter } from './read-waiter.ts';
 import type { Flight, PendingRead } from './read-waiter.ts';
 import { answerFrom } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
-import { StoreFacts } from './store-facts.ts';
 
 /** Different reads that may wait at a time. */
 const MAX_PENDING = 1_000;
@@ -29,7 +28,15 @@ export class PendingReads {
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
-    this.facts = new StoreFacts(parts.cache, parts.getRoute, this.#flights);
+    const { cache, getRoute } = parts;
+    this.facts = {
+      get mayGet() {
+        return getRoute.mayGet;
+      },
+      sizeOf: (list) => cache.sizeOf(list),
+      hasShown: (list, id) => cache.hasShown(list, id),
+      hasCalledOther: (call) => cache.hasOther(call) || [...this.#flights].some(({ key }) => key !== call),
+    };
   }
 
   /** Adds the reads of one request as one batch, with one abort listener. Resolves once all are settled. */
