@@ -80,6 +80,7 @@ export class CurrentPlan {
     const others = reads.filter(({ key }) => key !== call);
     const waiters = [...own, ...others].flatMap((read) => [...read.waiters]);
     const claims = waiters.filter((waiter) => !this.#pending.isCovered(waiter));
-    return new ReadCall(this.#sender, { key: call, claims, waitingSinceMs: this.#wantedSinceMs.get(call) as number });
+    const waitingSinceMs = this.#wantedSinceMs.get(call) as number;
+    return new ReadCall(this.#sender, this.#pending, { key: call, claims, waitingSinceMs });
   }
 }

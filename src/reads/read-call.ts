@@ -4,6 +4,7 @@ import type { Refusal } from '../throttle/refusal.ts';
 import type { UpstreamAnswer } from '../upstream/outcome.ts';
 import type { CallKey } from '../pets/read-key.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
+import type { PendingReads } from './pending-reads.ts';
 import type { ReadSender } from './read-sender.ts';
 import type { Flight, ReadWaiter } from './read-waiter.ts';
 
@@ -15,14 +16,17 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   readonly waitingSinceMs: number;
   readonly isRetry: boolean;
   readonly #sender: ReadSender;
+  readonly #pending: PendingReads;
   /** Set once it is sent. */
   #flight: Flight | undefined;
 
   constructor(
     sender: ReadSender,
+    pending: PendingReads,
     { key, claims, waitingSinceMs }: Pick<ReadCall, 'claims' | 'key' | 'waitingSinceMs'>,
   ) {
     this.#sender = sender;
+    this.#pending = pending;
     this.key = key;
     this.claims = claims;
     this.waitingSinceMs = waitingSinceMs;
@@ -34,11 +38,11 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   }
 
   refuse(waiter: ReadWaiter, refusal: Refusal): void {
-    this.#sender.refuse(waiter, refusal);
+    this.#pending.refuse(waiter, refusal);
   }
 
   serveStale(waiter: ReadWaiter, reason: ServeStale['reason']): void {
-    this.#sender.serveStale(waiter, reason);
+    this.#pending.serveStale(waiter, waiter.failed ? 'UPSTREAM_FAILED' : reason);
   }
 
   send(payer: ReadWaiter): Promise<UpstreamAnswer<Snapshot>> {

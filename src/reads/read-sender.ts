@@ -1,5 +1,3 @@
-import type { ServeStale } from '../throttle/admission.ts';
-import type { Refusal } from '../throttle/refusal.ts';
 import type { UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import type { CallerParts } from './caller-parts.ts';
@@ -36,15 +34,6 @@ export class ReadSender {
   /** Whether the call would be an early retry. */
   isRetry(key: CallKey): boolean {
     return this.#parts.failedCalls.find(key)?.isRetriedEarly ?? false;
-  }
-
-  /** Ends a wait for which no call is sent: by stale data, or else by the refusal. */
-  refuse(waiter: ReadWaiter, refusal: Refusal): void {
-    this.#pending.refuse(waiter, refusal);
-  }
-
-  serveStale(waiter: ReadWaiter, reason: ServeStale['reason']): void {
-    this.#pending.serveStale(waiter, waiter.failed ? 'UPSTREAM_FAILED' : reason);
   }
 
   /** Records a call that is sent at once. */
