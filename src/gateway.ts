@@ -130,7 +130,6 @@ function assemble(
     idempotency: { records, sendingMs: 2 * upstreamTimeoutMs + STORING_OUTCOME_MS },
     nameOf,
     idleMs: maxStaleMs,
-    isDemo: checked.demo,
     clock,
     log,
     events,

@@ -58,7 +58,8 @@ export function openStores(options: CheckedOptions, opened: DisposableStack, eve
     redis &&
     replicas &&
     new SharedLists({
-      store: sharedStoreOf(redis, store),
+      store,
+      redis,
       nameOf,
       log,
       replica,
@@ -109,17 +110,6 @@ function accountRules(
     // A call may wait for its connection as long as for its response.
     leaseMs: 2 * upstreamTimeoutMs + LATE_COUNT_MS,
     probeMs: 2 * upstreamTimeoutMs,
-  };
-}
-
-/** Returns the shared store, whose updates check the key secret. Whole documents need no check, since updates lead to them. */
-function sharedStoreOf(redis: SharedStore, checked: Store): SharedStore {
-  return {
-    update: (name, change) => checked.update(name, change),
-    read: (name) => redis.read(name),
-    write: (name, text, ttlMs) => redis.write(name, text, ttlMs),
-    nowMs: () => redis.nowMs(),
-    close: () => redis.close(),
   };
 }
 

@@ -38,8 +38,6 @@ export interface SharedParts extends ThrottleParts {
   readonly idempotency: IdempotencySettings;
   /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */
   readonly idleMs: number;
-  /** Whether the keys are the demo keys of the sandbox. */
-  readonly isDemo: boolean;
   /** Names callers where they are shown and stored. */
   readonly nameOf: NameOf;
   readonly log: Log;
@@ -80,7 +78,7 @@ export class Caller {
   #savedCalls = 0;
   readonly #consumers: ConsumerCounts;
   #hasUsedQuota = false;
-  /** Undefined before the first read or write, and for the demo keys of the sandbox. */
+  /** Undefined before the first read or write. */
   #dayWarning: DayWarning | undefined;
   #isClosing = false;
 
@@ -213,9 +211,9 @@ export class Caller {
   }
 
   #createAccess(): PetAccess {
-    const { clock, idempotency, isDemo, memory, nameOf, sharedLists } = this.#shared;
+    const { clock, idempotency, memory, nameOf, sharedLists } = this.#shared;
     const log = keyLog(this.#shared.log, () => nameOf(this.apiKey));
-    this.#dayWarning = isDemo ? undefined : new DayWarning(log);
+    this.#dayWarning = new DayWarning(log);
     const line = new CallLine(this.#quota, this.#shared, log);
     const cache = new PetCache(memory, clock);
     const failedCalls = new FailedCalls(clock);

@@ -41,7 +41,6 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
     admin: isAdmin,
     log,
     graphiqlKey: demoKey,
-    demo: sandbox !== undefined,
   });
   const listener = await openListener(gateway, config);
   const admin = await openAdmin(gateway, config);

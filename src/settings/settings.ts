@@ -157,8 +157,6 @@ export const OPTIONS = {
   endpoint: { schema: path.default('/graphql') },
   /** The API key that GraphiQL starts with; only one that is no secret. Default: a placeholder. */
   graphiqlKey: { schema: key.optional() },
-  /** Whether the API keys are demo keys: that their day is used is not logged. Default false. */
-  demo: { schema: boolean(false) },
   /** Whether metrics are counted, and `admin` serves them. Default false. */
   admin: { schema: boolean(false) },
   /** Gets petql's log lines. Default: none. */

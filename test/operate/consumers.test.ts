@@ -113,14 +113,3 @@ test('80 % and all of a day are one line each, with who used most, and when it e
   expect(lines().map(({ msg }) => msg)).toEqual(['80 % of the day is used', 'all of the day is used']);
   expect(lines()[1]?.['resetsAt']).toBeTypeOf('string');
 });
-
-test('the demo keys of the sandbox get no such line', async () => {
-  await using gateway = await startEmbedded(
-    { petApiKey: 'tiny', plan: '100/1', demo: true },
-    {
-      keys: { tiny: { perMinute: 100, perDay: 1 } },
-    },
-  );
-  await gateway.execute({ document: LIST });
-  expect(gateway.logLines.filter(({ msg }) => String(msg).includes('of the day'))).toEqual([]);
-});

@@ -114,11 +114,11 @@ export class CallerLists {
    * @param snapshot of the current generation, and so of the current version.
    */
   async share({ key, pets, isComplete, asOfMs: sentAtMs }: Snapshot): Promise<void> {
-    const { store, clock, replicas } = this.#shared.options;
+    const { store, redis, clock, replicas } = this.#shared.options;
     if (!isList(key) || !replicas.isRedisWorking) return;
     const asOfMs = store.nowMs() - Math.ceil(clock.elapsed() - sentAtMs);
     const text = JSON.stringify({ version: this.#version, asOfMs, complete: isComplete, pets });
-    const writing = this.#attempt(() => store.write(this.#listName(key), text, this.#ttlMs));
+    const writing = this.#attempt(() => redis.write(this.#listName(key), text, this.#ttlMs));
     // The index is sent after the list, on the same connection.
     await this.sync((index) => withList(index, key, asOfMs));
     await writing;
@@ -203,7 +203,7 @@ export class CallerLists {
 
   async #fetchList(list: ListName): Promise<void> {
     const { readList, options } = this.#shared;
-    const shared = readList(await options.store.read(this.#listName(list)));
+    const shared = readList(await options.redis.read(this.#listName(list)));
     // It may be from before a write.
     if (shared?.version !== this.#version || !this.#isNews(list, shared.asOfMs)) return;
     const sentAtMs = this.#sentAtMs(shared.asOfMs);

@@ -4,12 +4,15 @@ import type { NameOf } from '../../store/names.ts';
 import { createDocumentReader } from '../../store/read-document.ts';
 import type { ReadDocument } from '../../store/read-document.ts';
 import type { Replicas } from '../../store/replicas.ts';
-import type { SharedStore } from '../../store/store.ts';
+import type { SharedStore, Store } from '../../store/store.ts';
 import { INDEX, SHARED_LIST } from './shared-documents.ts';
 import type { Index, SharedList } from './shared-documents.ts';
 
 interface SharedListsOptions {
-  readonly store: SharedStore;
+  /** Holds the index of each key. */
+  readonly store: Store;
+  /** Holds the lists, without a check of the key secret: only the index leads to them. */
+  readonly redis: Pick<SharedStore, 'read' | 'write'>;
   /** The processes that share the store, and whether it works: no read waits for one that does not. */
   readonly replicas: Pick<Replicas, 'count' | 'isRedisWorking'>;
   /** Names this process. */
