@@ -15,7 +15,7 @@ import type { NameOf } from '../store/names.ts';
 import { CallLine } from '../throttle/call-line.ts';
 import { KeyQuota } from '../throttle/key-quota.ts';
 import type { ThrottleParts } from '../throttle/key-quota.ts';
-import type { ShownQuota, Visitor } from '../throttle/visitor-calls.ts';
+import type { ShownQuota, Visitor } from '../throttle/visitors.ts';
 import type { RequestWait, Spans, TraceContext } from '../tracing.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
 import { Writes } from '../writes/writes.ts';

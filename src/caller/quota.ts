@@ -1,6 +1,6 @@
 import type { PlanWindow } from '../plan.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
-import type { ShownQuota } from '../throttle/visitor-calls.ts';
+import type { ShownQuota } from '../throttle/visitors.ts';
 
 export type { ShownQuota };
 

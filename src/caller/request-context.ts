@@ -10,7 +10,7 @@ import type { PetReads } from '../reads/pet-reads.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { Wait } from '../throttle/account/wait.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
-import type { ShownQuota } from '../throttle/visitor-calls.ts';
+import type { ShownQuota } from '../throttle/visitors.ts';
 import type { RequestWait } from '../tracing.ts';
 import type { WriteRequest } from '../writes/write-sender.ts';
 import type { Writes } from '../writes/writes.ts';

@@ -1,4 +1,4 @@
-import type { Visitor } from '../throttle/visitor-calls.ts';
+import type { Visitor } from '../throttle/visitors.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import type { TraceContext } from '../tracing.ts';
 import type { Freshness } from './cache/freshness.ts';

@@ -1,7 +1,7 @@
 import type { PetqlError } from '../errors.ts';
 import { MAX_LATE_MS } from '../throttle/admission.ts';
 import type { LineClaim } from '../throttle/line-call.ts';
-import type { Visitor } from '../throttle/visitor-calls.ts';
+import type { Visitor } from '../throttle/visitors.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from '../pets/read-key.ts';

@@ -1,6 +1,6 @@
 import type { Wait } from './account/wait.ts';
 import { MOMENT_MS } from '../time-limit.ts';
-import type { Visitor } from './visitor-calls.ts';
+import type { Visitor } from './visitors.ts';
 
 /** Who waits for a call: a read of one request, or a write. */
 export interface Claim {

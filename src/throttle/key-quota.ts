@@ -11,8 +11,8 @@ import type { Accounts } from './accounts.ts';
 import { RefreshBudget } from './refresh-budget.ts';
 import type { RejectedKeys } from './rejected-keys.ts';
 import type { RetryBudget } from './retry-budget.ts';
-import { VisitorCalls } from './visitor-calls.ts';
-import type { Visitor } from './visitor-calls.ts';
+import { Visitors } from './visitors.ts';
+import type { Visitor } from './visitors.ts';
 
 /** What the quotas and lines of all API keys share. */
 export interface ThrottleParts {
@@ -28,7 +28,7 @@ export interface ThrottleParts {
 /** What one API key may use: its account, the shares of its visitors and its refresh budget. */
 export class KeyQuota {
   readonly apiKey: string;
-  readonly visitors: VisitorCalls;
+  readonly visitors: Visitors;
   readonly #accounts: Accounts;
   readonly #rejectedKeys: RejectedKeys;
   readonly #replicas: ReplicaCount;
@@ -36,7 +36,7 @@ export class KeyQuota {
 
   constructor(apiKey: string, { accounts, clock, rejectedKeys, replicas }: ThrottleParts) {
     this.apiKey = apiKey;
-    this.visitors = new VisitorCalls(clock, replicas);
+    this.visitors = new Visitors(clock, replicas);
     this.#accounts = accounts;
     this.#rejectedKeys = rejectedKeys;
     this.#replicas = replicas;

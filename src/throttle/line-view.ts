@@ -3,7 +3,7 @@ import { longerWait } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
 import type { View } from './admission.ts';
 import type { KeyQuota } from './key-quota.ts';
-import type { Visitor } from './visitor-calls.ts';
+import type { Visitor } from './visitors.ts';
 
 /** Background calls leave these parts of the windows to others. */
 const MINUTE_RESERVE = 0.5;

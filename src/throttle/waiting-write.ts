@@ -1,6 +1,6 @@
 import type { LineAnswer, LineCall, LineClaim, LineRequest } from './line-call.ts';
 import type { Refusal } from './refusal.ts';
-import type { Visitor } from './visitor-calls.ts';
+import type { Visitor } from './visitors.ts';
 
 /** A write that is to get a permit. */
 export interface WriteCall {

@@ -2,11 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   allowance,
-  charge,
+  countCalls,
   dropFree,
-  hasShare,
+  isWithinShare,
   newVisitorCalls,
-  refund,
   shareWaitMs,
 } from '../../src/throttle/account/visitor-share.ts';
 import type { VisitorCalls } from '../../src/throttle/account/visitor-share.ts';
@@ -55,11 +54,11 @@ class SharedKey {
     const calls = this.callsOf(visitor, replica);
     const isAllowed = NAMES.every((name) => {
       const remaining = this.remaining(name);
-      return remaining > 0 && hasShare(calls[name].total, { remaining, replicas: this.#replicas });
+      return remaining > 0 && isWithinShare(calls[name].total, { remaining, replicas: this.#replicas });
     });
     if (!isAllowed) return false;
-    charge(calls, this.nowMs);
-    charge(this.#all, this.nowMs);
+    countCalls(calls, this.nowMs);
+    countCalls(this.#all, this.nowMs);
     this.#history.push({ atMs: this.nowMs, visitor, replica });
     return true;
   }
@@ -170,9 +169,9 @@ describe('a visitor', () => {
 
   test('has what it had where a call was not sent', () => {
     const calls = newVisitorCalls();
-    charge(calls, 5_000);
-    charge(calls, 70_000);
-    refund(calls, 5_000);
+    countCalls(calls, 5_000);
+    countCalls(calls, 70_000);
+    countCalls(calls, 5_000, -1);
     dropFree(calls, 66_000);
     expect([calls.minute.total, calls.day.total]).toEqual([1, 1]);
   });

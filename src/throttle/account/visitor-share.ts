@@ -26,17 +26,13 @@ export function newVisitorCalls(): VisitorCalls {
   return { minute: newWindow(), day: newWindow() };
 }
 
-export function charge(calls: VisitorCalls, atMs: number, count = 1): void {
+/** Counts calls of this time, or takes back calls that were counted so: a negative `count`. */
+export function countCalls(calls: VisitorCalls, atMs: number, count = 1): void {
   for (const name of WINDOW_NAMES) add(calls[name], slotFor(name, atMs), count);
 }
 
-/** Takes back a call that was charged at this time. */
-export function refund(calls: VisitorCalls, atMs: number): void {
-  charge(calls, atMs, -1);
-}
-
 /** Returns how many calls were used in the last hour, or a slot more. */
-export function usedLately({ day: { slots, counts } }: VisitorCalls, nowMs: number): number {
+export function usedInLastHour({ day: { slots, counts } }: VisitorCalls, nowMs: number): number {
   const since = slotFor('day', nowMs - HOUR_MS);
   return counts.reduce((sum, count, index) => sum + ((slots[index] ?? 0) >= since ? count : 0), 0);
 }
@@ -47,7 +43,7 @@ export function dropFree(calls: VisitorCalls, nowMs: number): void {
 }
 
 /** Whether a visitor that has used so many calls may make one more. The first one waits for the quota as all do. */
-export function hasShare(used: number, { remaining, replicas }: SharedWindow): boolean {
+export function isWithinShare(used: number, { remaining, replicas }: SharedWindow): boolean {
   return used === 0 || used * replicas < remaining;
 }
 

@@ -3,7 +3,7 @@ import { applyEnd, callEndOf } from '../../../src/throttle/account/call-end.ts';
 import type { Account, Permit, WindowName } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { QuotaState } from '../../../src/throttle/account/quota-state.ts';
-import { charge, dropFree, hasShare, newVisitorCalls } from '../../../src/throttle/account/visitor-share.ts';
+import { countCalls, dropFree, isWithinShare, newVisitorCalls } from '../../../src/throttle/account/visitor-share.ts';
 import type { VisitorCalls } from '../../../src/throttle/account/visitor-share.ts';
 import { waitOf } from '../../../src/throttle/account/wait.ts';
 import { WINDOWS, WINDOW_NAMES, passTime } from '../../../src/throttle/account/windows.ts';
@@ -248,7 +248,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     const { visitor } = waiter.claims[0];
     if (visitor === undefined) return problems;
     const calls = (visitors[visitor] ??= newVisitorCalls());
-    charge(calls, nowMs);
+    countCalls(calls, nowMs);
     state.sent.push({ visitor, atMs: nowMs });
     const own = state.sent.filter((call) => call.visitor === visitor).map(({ atMs }) => atMs);
     for (const name of WINDOW_NAMES) {
@@ -282,7 +282,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       hasShare: (visitor, own, ahead) =>
         visitor === undefined ||
         WINDOW_NAMES.every((name) =>
-          hasShare(usedBy(visitor, name) + own, { remaining: state.countedLeft(name) - ahead, replicas: 1 }),
+          isWithinShare(usedBy(visitor, name) + own, { remaining: state.countedLeft(name) - ahead, replicas: 1 }),
         ),
       shareWaitOf: () => ({ waitMs: WINDOWS.minute.lengthMs, window: 'MINUTE' }),
       hasRefreshToken: () => true,

@@ -4,7 +4,16 @@ import { maxEntries } from '../memory.ts';
 import type { ReplicaCount } from '../store/replicas.ts';
 import type { WindowName } from './account/format.ts';
 import type { QuotaState } from './account/quota-state.ts';
-import * as share from './account/visitor-share.ts';
+import {
+  allowance,
+  countCalls,
+  dropFree,
+  isWithinShare,
+  newVisitorCalls,
+  shareWaitMs,
+  usedInLastHour,
+} from './account/visitor-share.ts';
+import type { VisitorCalls } from './account/visitor-share.ts';
 import { longerWait } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
 import { WINDOW_NAMES } from './account/windows.ts';
@@ -25,13 +34,13 @@ interface Standing {
 const MAX_VISITORS = 10_000;
 const ALONE: Standing = { own: 0, ahead: 0 };
 
-/** The calls that each visitor of one key has used in this process, and what its share leaves it (account/visitor-share.ts). */
-export class VisitorCalls {
+/** The visitors of one key: the calls that each has used in this process, and what its share leaves it. */
+export class Visitors {
   readonly #clock: Clock;
   /** The processes that share the key. */
   readonly #replicas: ReplicaCount;
   /** The calls of each visitor; the least recently used goes first. Undefined before the first. */
-  #visitors: LRUCache<string, share.VisitorCalls> | undefined;
+  #visitors: LRUCache<string, VisitorCalls> | undefined;
 
   constructor(clock: Clock, replicas: ReplicaCount) {
     this.#clock = clock;
@@ -47,21 +56,21 @@ export class VisitorCalls {
   charge(visitor: Visitor, atMs: number): void {
     if (visitor === undefined) return;
     this.#visitors ??= new LRUCache(maxEntries(MAX_VISITORS));
-    const calls = this.#visitors.get(visitor) ?? share.newVisitorCalls();
+    const calls = this.#visitors.get(visitor) ?? newVisitorCalls();
     this.#visitors.set(visitor, calls);
-    share.charge(calls, atMs);
+    countCalls(calls, atMs);
   }
 
   /** Takes back a call that was charged at this time, and not sent. */
   refund(visitor: Visitor, atMs: number): void {
     const calls = this.#callsOf(visitor);
-    if (calls) share.refund(calls, atMs);
+    if (calls) countCalls(calls, atMs, -1);
   }
 
   /** Returns how many calls the visitor has used in the last hour: it may use as much of the refresh budget as it leaves. */
   usedLately(visitor: Visitor): number {
     const calls = this.#callsOf(visitor);
-    return calls ? share.usedLately(calls, this.#clock.elapsed()) : 0;
+    return calls ? usedInLastHour(calls, this.#clock.elapsed()) : 0;
   }
 
   /** Whether the visitor may pay for one more call. */
@@ -70,7 +79,7 @@ export class VisitorCalls {
     const replicas = this.#replicas.count;
     return WINDOW_NAMES.every((name) => {
       const remaining = state.countedLeft(name) - ahead;
-      return share.hasShare(this.#used(visitor, name) + own, { remaining, replicas });
+      return isWithinShare(this.#used(visitor, name) + own, { remaining, replicas });
     });
   }
 
@@ -90,7 +99,7 @@ export class VisitorCalls {
     const shareOf = (name: WindowName) => {
       const window = state[name];
       const used = this.#used(visitor, name);
-      const remaining = share.allowance(used, { remaining: state.countedLeft(name), replicas });
+      const remaining = allowance(used, { remaining: state.countedLeft(name), replicas });
       const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, state, ALONE);
       return { ...window, limit: used + remaining, used, remaining, resetInMs };
     };
@@ -99,9 +108,9 @@ export class VisitorCalls {
 
   #waitMs(visitor: Visitor, name: WindowName, state: QuotaState, { own, ahead }: Standing): number {
     const nowMs = this.#clock.elapsed();
-    const calls = structuredClone(this.#callsOf(visitor) ?? share.newVisitorCalls());
-    share.charge(calls, nowMs, own);
-    return share.shareWaitMs(calls, name, nowMs, {
+    const calls = structuredClone(this.#callsOf(visitor) ?? newVisitorCalls());
+    countCalls(calls, nowMs, own);
+    return shareWaitMs(calls, name, nowMs, {
       more: 1,
       replicas: this.#replicas.count,
       keyWaitMs: (needed) => state.countedWaitMs(name, needed + ahead),
@@ -112,9 +121,9 @@ export class VisitorCalls {
     return this.#callsOf(visitor)?.[name].total ?? 0;
   }
 
-  #callsOf(visitor: Visitor): share.VisitorCalls | undefined {
+  #callsOf(visitor: Visitor): VisitorCalls | undefined {
     const calls = visitor === undefined ? undefined : this.#visitors?.get(visitor);
-    if (calls) share.dropFree(calls, this.#clock.elapsed());
+    if (calls) dropFree(calls, this.#clock.elapsed());
     return calls;
   }
 }
