@@ -1,4 +1,4 @@
-import type { CallAnswer } from './account/call-end.ts';
+import type { CallAnswer } from '../call-answer.ts';
 import type { Claim, ServeStale, WantedCall } from './admission.ts';
 import type { Refusal } from './refusal.ts';
 

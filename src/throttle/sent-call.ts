@@ -1,4 +1,4 @@
-import type { CallAnswer } from './account/call-end.ts';
+import type { CallAnswer } from '../call-answer.ts';
 import type { KeyQuota } from './key-quota.ts';
 import type { LineCall, LineClaim } from './line-call.ts';
 import type { RetryBudget } from './retry-budget.ts';

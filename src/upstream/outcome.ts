@@ -1,5 +1,5 @@
+import type { CallAnswer, KeyMeaning } from '../call-answer.ts';
 import type { TransportFailure, TransportResponse } from './http-transport.ts';
-import type { RateLimitHeaders } from './rate-limit-headers.ts';
 import { ContractBreach, decodeError } from './json-body.ts';
 import type { WireError } from './json-body.ts';
 
@@ -29,23 +29,12 @@ export type UpstreamFailure =
 
 export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | UpstreamFailure;
 
-/**
- * What a response says of the API key, whatever the call was for. `accepted`: only a body that keeps the contract proves that the
- * upstream knows the key, since a proxy or a firewall answers strangers too, also with an empty 204. `failed`: a 5xx.
- */
-export type KeyMeaning = 'accepted' | 'failed' | 'forbidden' | 'other' | 'rate-limited' | 'unauthenticated';
-
-export interface UpstreamAnswer<T> {
+export interface UpstreamAnswer<T> extends CallAnswer {
   readonly outcome: UpstreamOutcome<T>;
-  /** Whether the upstream may have received the call, and so may have counted it. */
-  readonly sent: boolean;
-  readonly meaning: KeyMeaning;
   /** Why it failed, for the log; undefined for a success. */
   readonly failure: object | undefined;
   /** The status of the response, even if it broke off; undefined without a response. */
   readonly status?: number | undefined;
-  /** The numbers of every response, even of an error or one that broke off; undefined without a response. */
-  readonly rateLimit: RateLimitHeaders | undefined;
 }
 
 /** What a call expects of its response. */

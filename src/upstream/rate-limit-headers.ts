@@ -1,18 +1,5 @@
+import type { RateLimitHeaders } from '../call-answer.ts';
 import type { ResponseHeaders } from './http-transport.ts';
-
-/** The numbers of a response as the upstream sent them; undefined for a header that is missing or malformed. */
-export interface RateLimitHeaders {
-  /** Calls that the window allows. */
-  readonly limit: number | undefined;
-  /** Calls that are left in the window. */
-  readonly remaining: number | undefined;
-  /** When the window resets: a Unix timestamp, in seconds by the contract. */
-  readonly reset: number | undefined;
-  /** Minimum wait after a 429, by the upstream's clock where the header is a date. */
-  readonly retryAfterMs: number | undefined;
-  /** The upstream's clock at the response, in milliseconds since the Unix epoch. */
-  readonly dateMs: number | undefined;
-}
 
 /**
  * Reads the rate-limit headers (pet-api.md, "Rate-limit headers" and "Exceeding the limit"). The throttle decides what the

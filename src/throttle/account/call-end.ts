@@ -1,10 +1,10 @@
+import type { CallAnswer } from '../../call-answer.ts';
 import { fail, lose, pauseKey, refund, settle, succeed } from './account.ts';
 import type { CallResponse, Moment, RateLimited } from './account.ts';
 import type { Permit } from './format.ts';
 import type { Account } from './format.ts';
 import { inFlight } from './windows.ts';
 import { headerLimits } from './header-limits.ts';
-import type { RateLimitNumbers } from './header-limits.ts';
 
 export type CallEnd =
   /** The call was not sent. */
@@ -18,16 +18,6 @@ export type CallEnd =
   /** Any other status; `isProof`: the upstream accepts the key. */
   | ({ readonly kind: 'succeeded'; readonly isProof: boolean } & CallResponse)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
-
-/** What the account has to know of a call that has ended. */
-export interface CallAnswer {
-  /** Whether the upstream may have received the call, and so may have counted it. */
-  readonly sent: boolean;
-  /** What its response says of the key; `accepted` proves it. */
-  readonly meaning: 'accepted' | 'failed' | 'forbidden' | 'other' | 'rate-limited' | 'unauthenticated';
-  /** Undefined without a response. */
-  readonly rateLimit: RateLimitNumbers | undefined;
-}
 
 /** Returns how the call of a permit ended, from its response. */
 export function callEndOf(

@@ -1,15 +1,5 @@
+import type { RateLimitHeaders } from '../../call-answer.ts';
 import { DAY_MS } from '../../plan.ts';
-
-/** The numbers of a response as the upstream sent them; undefined for a header that is missing or malformed. */
-export interface RateLimitNumbers {
-  readonly limit: number | undefined;
-  readonly remaining: number | undefined;
-  /** When the window resets: a Unix timestamp, in seconds by the contract. */
-  readonly reset: number | undefined;
-  readonly retryAfterMs: number | undefined;
-  /** The upstream's clock at the response, in milliseconds since the Unix epoch. */
-  readonly dateMs: number | undefined;
-}
 
 export type HeaderLimits = NonNullable<ReturnType<typeof headerLimits>>;
 
@@ -23,7 +13,7 @@ const MIN_TIMESTAMP_MS = 100_000_000_000;
  *
  * @param nowMs our wall clock, used where the response has no Date.
  */
-export function headerLimits({ limit, remaining, reset, dateMs }: RateLimitNumbers, nowMs: number) {
+export function headerLimits({ limit, remaining, reset, dateMs }: RateLimitHeaders, nowMs: number) {
   if (limit === undefined || remaining === undefined || limit < 1 || remaining > limit) return undefined;
   return { limit, remaining, reset: reset === undefined ? undefined : headerReset(reset, dateMs ?? nowMs) };
 }

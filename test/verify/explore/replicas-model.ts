@@ -1,7 +1,7 @@
 import type { AssumedPlan } from '../../../src/plan.ts';
 import { newAccount } from '../../../src/throttle/account/account.ts';
 import { callEndOf } from '../../../src/throttle/account/call-end.ts';
-import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
+import type { CallAnswer } from '../../../src/call-answer.ts';
 import type { Account, Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { WINDOWS } from '../../../src/throttle/account/windows.ts';

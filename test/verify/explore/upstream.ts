@@ -1,6 +1,6 @@
 import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/windows.ts';
 import type { Account } from '../../../src/throttle/account/format.ts';
-import type { CallAnswer } from '../../../src/throttle/account/call-end.ts';
+import type { CallAnswer } from '../../../src/call-answer.ts';
 import { createStrictPlan } from '../../support/pet-api/strict-plan.ts';
 import type { Arrival, StrictPlanOptions, Tells, ToldHeaders } from '../../support/pet-api/strict-plan.ts';
 
