@@ -69,6 +69,18 @@ export function maxEntries(count: number) {
   return { maxSize: count, sizeCalculation: () => 1 };
 }
 
+/** Sets the newest entry of a map that holds so many at most. For each caller: an lru-cache would take 1.4 KB. */
+export function setNewest<Key extends string, Value>(
+  map: Map<Key, Value>,
+  [key, value]: [Key, Value],
+  max: number,
+): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (oldest !== undefined && map.size > max) map.delete(oldest);
+}
+
 /** Returns the heap that petql needs with all parts full. */
 export function neededHeap(heapBytes: number): number {
   const parts = Object.keys(ON_HEAP) as (keyof typeof ON_HEAP)[];

@@ -1,9 +1,9 @@
 import type { Log } from '../log.ts';
+import { HOUR_MS } from '../plan.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
 import type { Consumers } from './consumers.ts';
 
 const EARLY_SHARE = 0.8;
-const HOUR_MS = 3_600_000;
 
 /** Logs once a day that most of a key's calls are used, and once that all are. Each replica does so. */
 export class DayWarning {

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { PetqlError } from '../errors.ts';
+import { setNewest } from '../memory.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { answerFrom } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
@@ -110,7 +111,7 @@ export class FailedCalls {
       failedAtMs,
       retryAtMs: failedAtMs + pauseMs,
     };
-    this.#add(call, failed);
+    setNewest(this.#calls, [call, failed], MAX_CALLS);
     return failed;
   }
 
@@ -127,14 +128,6 @@ export class FailedCalls {
     for (const failed of this.#calls.values()) {
       if (failed.retryAtMs <= untilMs) failed.retryAtMs = -Infinity;
     }
-  }
-
-  /** Adds it as the latest one. An lru-cache would take 1.4 KB for each caller. */
-  #add(call: CallKey, failed: FailedCall): void {
-    this.#calls.delete(call);
-    this.#calls.set(call, failed);
-    const [oldest] = this.#calls.keys();
-    if (oldest !== undefined && this.#calls.size > MAX_CALLS) this.#calls.delete(oldest);
   }
 }
 

@@ -4,6 +4,7 @@ import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import { silentLog } from '../log.ts';
 import type { Log } from '../log.ts';
+import { DAY_MS } from '../plan.ts';
 import { boolean, file, functions, headerName, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
 import { path, plan, proxyUrl, redisUrl, secret, serverKey, url } from './setting-shapes.ts';
 // oxlint-disable-next-line no-restricted-imports -- types, of options that tests and simulate use
@@ -39,12 +40,12 @@ export const OPTIONS = {
   },
   /** Max age of fresh data, in milliseconds. Default 1000. */
   maxAgeMs: {
-    schema: integer(0, 86_400_000).default(1_000),
+    schema: integer(0, DAY_MS).default(1_000),
     flag: { value: 'MS', help: 'Maximum age of fresh data in ms' },
   },
   /** Max age of data that is served to save quota, without quota, or when calls fail, in milliseconds. Default 600000. */
   maxStaleMs: {
-    schema: integer(0, 86_400_000).default(600_000),
+    schema: integer(0, DAY_MS).default(600_000),
     flag: { value: 'MS', help: 'Maximum age in ms of data served to save quota or on failures' },
   },
   /**

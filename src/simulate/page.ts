@@ -1,4 +1,5 @@
 import { figure } from '../figure.ts';
+import { HOUR_MS, MINUTE_MS } from '../plan.ts';
 import type { Day } from './day.ts';
 import { percentile } from './percentile.ts';
 import { rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
@@ -30,9 +31,9 @@ export function simulationPage(days: readonly Day[], durationMs: number, load: s
   const ages = days.map((day, index) => ({ name: names[index] ?? '', values: agesOf(day) }));
   const calls = days.map((day, index) => ({ name: names[index] ?? '', values: callsOf(day, durationMs) }));
 
-  const hours = durationMs / 3_600_000;
-  const sliceMinutes = durationMs / POINTS / 60_000;
-  const slice = sliceMinutes < 2 ? seconds(sliceMinutes * 60_000) : `${figure(Math.round(sliceMinutes))} min`;
+  const hours = durationMs / HOUR_MS;
+  const sliceMinutes = durationMs / POINTS / MINUTE_MS;
+  const slice = sliceMinutes < 2 ? seconds(sliceMinutes * MINUTE_MS) : `${figure(Math.round(sliceMinutes))} min`;
   return `<!doctype html>
 <html lang="en">
   <head>

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { figure } from '../figure.ts';
-import { parsePlan, planName } from '../plan.ts';
+import { HOUR_MS, parsePlan, planName } from '../plan.ts';
 import type { Plan } from '../plan.ts';
 import type { DayWorkerData, DayWorkerMessage } from './day-worker.ts';
 import type { Day } from './day.ts';
@@ -40,7 +40,6 @@ ${Object.entries<{ default?: string; meaning: string }>(FLAGS)
   .map(([name, { default: value, meaning }]) => `  --${name.padEnd(14)} ${meaning}${value ? ` (${value})` : ''}`)
   .join('\n')}`;
 
-const HOUR_MS = 3_600_000;
 const PROGRESS_EVERY_MS = 1_000;
 /** The interval where standard error is no terminal, so that each progress is a new line. */
 const LOG_PROGRESS_EVERY_MS = 15_000;

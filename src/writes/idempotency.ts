@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { PetqlError, retryIn } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
+import { setNewest } from '../memory.ts';
 import type { NewPet } from '../pets/pet.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import { waitAtMost, graceLeftMs, pause } from '../time-limit.ts';
+import { SOON_MS, graceLeftMs, pause, waitAtMost } from '../time-limit.ts';
 import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
 import type { FoundRecord, IdempotencyRecords, Lease } from './records.ts';
@@ -30,8 +31,6 @@ const FIRST_POLL_MS = 20;
 const MAX_POLL_MS = 100;
 /** Max wait of a response for the storing of its outcome. */
 const STORING_MS = 500;
-/** A retry before this finds nothing changed. */
-const RETRY_AFTER_MS = 1_000;
 /** Idempotency keys that are remembered for a caller. */
 const MAX_SEEN = 1_000;
 
@@ -113,7 +112,7 @@ export class Idempotency {
     try {
       const outcome = await send();
       const isProven = 'pet' in outcome || quota.isProven;
-      if ('pet' in outcome) this.#remember(key, 'pet');
+      if ('pet' in outcome) setNewest(this.#seen, [key, 'pet'], MAX_SEEN);
       const stored = records.storeOutcome(name, lease, outcome, isProven);
       await waitAtMost(stored, STORING_MS);
       return outcome;
@@ -130,15 +129,9 @@ export class Idempotency {
     const kind = 'pet' in outcome ? 'pet' : 'unknown';
     if (this.#seen.get(key) === kind) return outcome;
 
-    this.#remember(key, kind);
+    setNewest(this.#seen, [key, kind], MAX_SEEN);
     void this.#reads.invalidate(kind === 'pet' || this.#parts.quota.isProven);
     return outcome;
-  }
-
-  #remember(key: string, kind: 'pet' | 'unknown'): void {
-    this.#seen.set(key, kind);
-    const [oldest] = this.#seen.keys();
-    if (oldest !== undefined && this.#seen.size > MAX_SEEN) this.#seen.delete(oldest);
   }
 
   /** Rejects at the deadline, when the client has left, or when petql stops. */
@@ -157,7 +150,7 @@ export class Idempotency {
 
   #retryableError(code: ErrorCode, why: string): PetqlError {
     return new PetqlError(code, `${why} Retry with the same idempotencyKey.`, {
-      details: retryIn(RETRY_AFTER_MS, this.#parts.clock.now()),
+      details: retryIn(SOON_MS, this.#parts.clock.now()),
     });
   }
 }

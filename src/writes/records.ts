@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Log } from '../log.ts';
+import { DAY_MS } from '../plan.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
 import type { NameOf } from '../store/names.ts';
 import { createDocumentReader } from '../store/read-document.ts';
@@ -42,7 +43,6 @@ type StoredRecord = z.infer<typeof RECORD>;
 
 /** The version in a document's name is raised with its format. */
 const NAME = 'record:2';
-const RECORDS_LIVE_MS = 86_400_000;
 const RETRY_MS = 250;
 /** How long petql tries to store an outcome while the store is unavailable. */
 const MAX_STORING_MS = 600_000;
@@ -87,7 +87,7 @@ export class IdempotencyRecords {
   async lease(name: string, lease: Lease, isProven: boolean): Promise<FoundRecord | 'full' | undefined> {
     const [document, input] = this.#hashesOf(name, lease.input);
     const nowMs = this.#store.nowMs();
-    const hasRoom = isProven || this.#unproven.add(lease.id, nowMs + RECORDS_LIVE_MS, nowMs);
+    const hasRoom = isProven || this.#unproven.add(lease.id, nowMs + DAY_MS, nowMs);
     const found = await this.#store.update(document, this.#leaseChange(lease, input, hasRoom));
     if (found !== undefined) this.#unproven.delete(lease.id);
     return found;
@@ -146,7 +146,7 @@ export class IdempotencyRecords {
       if (record) return unchanged(found, this.#foundRecord(record, input, nowMs));
       if (found !== undefined) return unchanged(found, UNREADABLE);
       if (!hasRoom) return unchanged(found, 'full');
-      return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
+      return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + DAY_MS }, nowMs);
     };
   }
 
@@ -165,7 +165,7 @@ export class IdempotencyRecords {
       const isOther = found !== undefined && record?.id !== id;
       if (isOther) return unchanged(found, undefined);
       if (outcome === undefined) return unchanged(undefined, undefined);
-      const endsAtMs = record?.endsAtMs ?? nowMs + RECORDS_LIVE_MS;
+      const endsAtMs = record?.endsAtMs ?? nowMs + DAY_MS;
       return changedTo({ id, input, outcome, openUntilMs: 0, endsAtMs }, nowMs);
     };
   }

@@ -1,5 +1,5 @@
 import type { RateLimitHeaders } from '../../call-answer.ts';
-import { DAY_MS } from '../../plan.ts';
+import { DAY_MS, HOUR_MS } from '../../plan.ts';
 
 export type HeaderLimits = NonNullable<ReturnType<typeof headerLimits>>;
 
@@ -21,7 +21,7 @@ export function headerLimits({ limit, remaining, reset, dateMs }: RateLimitHeade
 /** Returns undefined for an impossible reset. */
 function headerReset(reset: number, atMs: number): { readonly inMs: number; readonly id: number } | undefined {
   const inMs = resetAtMs(reset, atMs) - atMs;
-  if (inMs <= 0 || inMs > DAY_MS + 3_600_000) return undefined;
+  if (inMs <= 0 || inMs > DAY_MS + HOUR_MS) return undefined;
   return { inMs, id: Math.round((atMs + inMs) / 1_000) };
 }
 

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../plan.ts';
 import { WINDOW_NAMES, WINDOWS, add, dropEnded, slotFor, newWindow } from './windows.ts';
 import type { WindowCount, WindowName } from './format.ts';
 
@@ -19,8 +20,6 @@ interface SharedWindow {
   /** Processes that share it: each counts the visitors that it sees, and expects the others to see as much of them. */
   readonly replicas: number;
 }
-
-const HOUR_MS = 3_600_000;
 
 export function newVisitorCalls(): VisitorCalls {
   return { minute: newWindow(), day: newWindow() };

@@ -19,7 +19,7 @@ function describeRun(headers, { errors, extensions }) {
   const retryAt = errors?.find((error) => error.extensions?.retryAt)?.extensions.retryAt;
   const parts = dryRun
     ? ['dry run', costOf(dryRun), dryRun.fits ? 'fits now' : `fits at ${time(new Date(dryRun.fitsAt))}`]
-    : [calls(upstreamCalls), `${savedCalls.toLocaleString('en')} saved`];
+    : [calls(upstreamCalls), `${figure(savedCalls)} saved`];
   if (staleReason) parts.push(`${span(oldestAgeMs ?? 0)} old: ${staleReason.toLowerCase().replaceAll('_', ' ')}`);
   else if (oldestAgeMs !== undefined) parts.push('fresh');
   if (retryAt) parts.push(`retry at ${time(new Date(retryAt))}`);
@@ -44,7 +44,7 @@ function describeDryRun(dryRun) {
  */
 function costOf({ upstreamCalls, writes }) {
   const min = writes + (upstreamCalls > writes ? 1 : 0);
-  return (min < upstreamCalls ? `${min.toLocaleString('en')} to ` : '') + calls(upstreamCalls);
+  return (min < upstreamCalls ? `${figure(min)} to ` : '') + calls(upstreamCalls);
 }
 
 /**
@@ -57,7 +57,7 @@ function usedQuota(headers) {
   return figuresOf(headers, 'ratelimit')
     .map(([name, remaining], index) => {
       const limit = limits.get(name) ?? NaN;
-      const used = `${(limit - remaining).toLocaleString('en')} of ${limit.toLocaleString('en')}`;
+      const used = `${figure(limit - remaining)} of ${figure(limit)}`;
       return used + (index === 0 ? ' used' : '') + SPANS[name];
     })
     .join(', ');
@@ -70,12 +70,17 @@ function usedQuota(headers) {
  */
 function figuresOf(headers, header) {
   const figures = (headers.get(header) ?? '').matchAll(/"(\w+)";[rq]=(\d+)/g);
-  return Array.from(figures, ([, name = '', figure]) => [name, Number(figure)]);
+  return Array.from(figures, ([, name = '', count]) => [name, Number(count)]);
 }
 
 /** @param {number} count */
 function calls(count) {
-  return count.toLocaleString('en') + (count === 1 ? ' call' : ' calls');
+  return figure(count) + (count === 1 ? ' call' : ' calls');
+}
+
+/** @param {number} value */
+function figure(value) {
+  return value.toLocaleString('en');
 }
 
 /** @param {number} ms */
