@@ -138,7 +138,7 @@ function assemble(
   opened.defer(() => void callers.close());
 
   const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events, spans });
-  const bodies = new RequestBodies(checked.maxBodyBytes);
+  const bodies = new RequestBodies(checked.maxBodyBytes, clock);
   return {
     fetch: createFetchHandler(respond, bodies),
     handle: createNodeHandler(respond, bodies),

@@ -20,7 +20,10 @@ const PAUSE_MS = 5;
 const NAMED = '{ __typename }';
 /** A query that is as long as a body may be. */
 const LARGE = `{ __typename } #${'x'.repeat(60_000)}`;
-const BUSY = { status: 503, errors: [{ extensions: { code: 'RATE_LIMITED', retryAfterMs: 1_000 } }] };
+const BUSY = {
+  status: 503,
+  errors: [{ extensions: { code: 'RATE_LIMITED', retryAfterMs: 1_000, retryAt: expect.any(String) } }],
+};
 
 let petql: PetqlProcess;
 const slow: SlowBody[] = [];

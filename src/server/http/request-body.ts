@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
-import { PetqlError } from '../../errors.ts';
+import type { Clock } from '../../clock.ts';
+import { PetqlError, retryIn } from '../../errors.ts';
 import { bytesFor } from '../../memory.ts';
+import { SOON_MS } from '../../time-limit.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { limitExceeded } from '../plugins/limit-exceeded.ts';
 
@@ -14,17 +16,17 @@ const SMALL_BYTES = 8_192;
 /** Memory of a chunk beside its bytes; measured. */
 const CHUNK_BYTES = 200;
 
-const RETRY_AFTER_SECONDS = 1;
-
 /** The bodies of all requests to a gateway, and the memory that large ones take together until their requests are over. */
 export class RequestBodies {
   readonly maxBytes: number;
+  readonly clock: Clock;
   readonly #maxLargeBytes = bytesFor('largeBodies');
   /** Beyond the first bytes of each body, which are not counted. */
   #largeBytes = 0;
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, clock: Clock) {
     this.maxBytes = maxBytes;
+    this.clock = clock;
   }
 
   /** Starts to read a body. */
@@ -64,7 +66,7 @@ export class BodyReader {
     this.#bytes += chunk.length;
     this.#chunks.push(chunk);
     if (this.#bytes > this.#bodies.maxBytes) this.#reject(bodyTooLong(this.#bodies.maxBytes));
-    else if (!this.#holdChunks()) this.#reject(tooManyBodies());
+    else if (!this.#holdChunks()) this.#reject(tooManyBodies(this.#bodies.clock.now()));
     return this.#problem === undefined;
   }
 
@@ -110,12 +112,12 @@ export function bodyTooLong(maxBytes: number): GraphQLError {
   return graphqlError(limitExceeded('bodyBytes', maxBytes, undefined, 413));
 }
 
-function tooManyBodies(): GraphQLError {
+function tooManyBodies(nowMs: number): GraphQLError {
   return graphqlError(
     new PetqlError('RATE_LIMITED', TOO_MANY_BODIES, {
-      details: { retryAfterMs: RETRY_AFTER_SECONDS * 1_000 },
+      details: retryIn(SOON_MS, nowMs),
       httpStatus: 503,
-      httpHeaders: { 'retry-after': String(RETRY_AFTER_SECONDS), connection: 'close' },
+      httpHeaders: { 'retry-after': String(SOON_MS / 1_000), connection: 'close' },
     }),
   );
 }
