@@ -43,6 +43,7 @@ type StoredRecord = z.infer<typeof RECORD>;
 
 /** The version in a document's name is raised with its format. */
 const NAME = 'record:2';
+const RECORDS_LIVE_MS = DAY_MS;
 const RETRY_MS = 250;
 /** How long petql tries to store an outcome while the store is unavailable. */
 const MAX_STORING_MS = 600_000;
@@ -87,7 +88,7 @@ export class IdempotencyRecords {
   async lease(name: string, lease: Lease, isProven: boolean): Promise<FoundRecord | 'full' | undefined> {
     const [document, input] = this.#hashesOf(name, lease.input);
     const nowMs = this.#store.nowMs();
-    const hasRoom = isProven || this.#unproven.add(lease.id, nowMs + DAY_MS, nowMs);
+    const hasRoom = isProven || this.#unproven.add(lease.id, nowMs + RECORDS_LIVE_MS, nowMs);
     const found = await this.#store.update(document, this.#leaseChange(lease, input, hasRoom));
     if (found !== undefined) this.#unproven.delete(lease.id);
     return found;
@@ -146,7 +147,7 @@ export class IdempotencyRecords {
       if (record) return unchanged(found, this.#foundRecord(record, input, nowMs));
       if (found !== undefined) return unchanged(found, UNREADABLE);
       if (!hasRoom) return unchanged(found, 'full');
-      return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + DAY_MS }, nowMs);
+      return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
     };
   }
 
@@ -165,7 +166,7 @@ export class IdempotencyRecords {
       const isOther = found !== undefined && record?.id !== id;
       if (isOther) return unchanged(found, undefined);
       if (outcome === undefined) return unchanged(undefined, undefined);
-      const endsAtMs = record?.endsAtMs ?? nowMs + DAY_MS;
+      const endsAtMs = record?.endsAtMs ?? nowMs + RECORDS_LIVE_MS;
       return changedTo({ id, input, outcome, openUntilMs: 0, endsAtMs }, nowMs);
     };
   }

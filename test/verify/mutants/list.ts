@@ -514,7 +514,7 @@ const writes: readonly Mutant[] = [
   {
     name: 'records-for-an-hour',
     rule: 'idempotency records live for a day',
-    from: 'const RECORDS_LIVE_MS = 86_400_000;',
+    from: 'const RECORDS_LIVE_MS = DAY_MS;',
     to: 'const RECORDS_LIVE_MS = 3_600_000;',
   },
 ];
