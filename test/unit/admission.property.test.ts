@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Wait } from '../../src/throttle/account/wait.ts';
 import { admitAll, lineOf } from '../../src/throttle/admission.ts';
 import type { Admission, Before, Claim, Ending, Verdict, View, WantedCall } from '../../src/throttle/admission.ts';
-import type { Visitor } from '../../src/throttle/visitor-calls.ts';
+import type { Visitor } from '../../src/throttle/visitors.ts';
 import { chooseSeed } from '../support/seed.ts';
 
 const NOW_MS = 1_000_000;
