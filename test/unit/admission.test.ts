@@ -36,6 +36,7 @@ const waiting = (waitMs: number): Claim => ({
 });
 const READ = waiting(10_000);
 const PATIENT = waiting(90_000);
+const CREATE = waiting(40_000);
 const BACKGROUND: Claim = { ...READ, isBackground: true };
 const RESERVED: Partial<View> = { reserveWaitOf: () => ({ waitMs: 5_000, window: 'MINUTE' }) };
 const REFRESH: Claim = { ...READ, isRefresh: true };
@@ -51,35 +52,63 @@ interface Situation {
   /** Calls before it in the line. */
   readonly before?: number;
   readonly refusedBefore?: number;
-  /** `go`, `look`, or the verdict with its reason or wait. */
+  /**
+   * The verdict, with its reason, the window and the wait; and the visitor that pays. A client sees `refuse` as RATE_LIMITED, and the
+   * reason of `serve-stale` as `staleReason`.
+   */
   readonly verdict: string;
 }
 
+// Where 1,000 wait already (`crowded`), another one does not stand in the line: plan/waiting shows it.
 test.each<Situation>([
   { what: 'a read while there is quota', claims: [READ], verdict: 'go' },
   {
-    what: 'a read that has a permit, at the end of the quota',
+    what: 'a read that has the last permit',
     claims: [READ],
     view: { ...MINUTE_EXHAUSTED, permits: 1 },
     verdict: 'go',
   },
-  { what: 'a read behind 50 calls in flight', claims: [READ], view: { slots: 0 }, verdict: 'wait 0 s' },
+  { what: 'a read behind 50 calls in flight', claims: [READ], view: { slots: 0 }, verdict: 'wait - 0 s' },
   {
-    what: 'a read that the reset comes too late for',
+    what: 'a read on an exhausted minute',
     claims: [READ],
     view: MINUTE_EXHAUSTED,
     verdict: 'refuse plan MINUTE 30 s',
   },
-  { what: 'a read that can wait for the reset', claims: [PATIENT], view: MINUTE_EXHAUSTED, verdict: 'wait 30 s' },
   {
-    what: 'a read behind 60 that fill the next minute',
+    what: 'a read that can wait for the reset',
+    claims: [PATIENT],
+    view: MINUTE_EXHAUSTED,
+    verdict: 'wait MINUTE 30 s',
+  },
+  {
+    what: 'a create that can wait for the reset',
+    claims: [CREATE],
+    view: MINUTE_EXHAUSTED,
+    verdict: 'wait MINUTE 30 s',
+  },
+  {
+    what: 'a create behind 60 of the next minute',
+    claims: [CREATE],
+    view: MINUTE_EXHAUSTED,
+    before: 60,
+    verdict: 'refuse plan MINUTE 90 s',
+  },
+  {
+    what: 'a create on an exhausted day',
+    claims: [CREATE],
+    view: DAY_EXHAUSTED,
+    verdict: 'refuse plan DAY 3600 s',
+  },
+  {
+    what: 'a read behind 60 of the next minute',
     claims: [waiting(60_000)],
     view: MINUTE_EXHAUSTED,
     before: 60,
     verdict: 'refuse plan MINUTE 90 s',
   },
   {
-    what: 'a read after 60 that were told to return in the next minute',
+    what: 'a read after 60 that are told to return',
     claims: [READ],
     view: { ...MINUTE_EXHAUSTED, promised: 60 },
     verdict: 'refuse plan MINUTE 90 s',
@@ -92,39 +121,39 @@ test.each<Situation>([
     verdict: 'refuse plan MINUTE 90 s',
   },
   {
-    what: 'a read after thousands that were told to return',
+    what: 'a read after 6,000 that are to return',
     claims: [READ],
     view: { ...MINUTE_EXHAUSTED, promised: 6_000 },
     verdict: 'refuse plan MINUTE 630 s',
   },
-  { what: 'a read on a used-up day', claims: [PATIENT], view: DAY_EXHAUSTED, verdict: 'refuse plan DAY 3600 s' },
+  { what: 'a read on an exhausted day', claims: [PATIENT], view: DAY_EXHAUSTED, verdict: 'refuse plan DAY 3600 s' },
   { what: 'a read in a pause', claims: [READ], view: PAUSED, verdict: 'refuse plan MINUTE 20 s' },
   {
     what: 'a read beside the probe of a pause',
     claims: [READ],
     view: { isAfter429: true, slots: 0 },
-    verdict: 'wait 0 s',
+    verdict: 'wait - 0 s',
   },
   {
     what: 'a read on a view that is old',
     claims: [READ],
     view: { ...MINUTE_EXHAUSTED, isOld: true },
-    verdict: 'wait 30 s',
+    verdict: 'wait MINUTE 30 s',
   },
   {
-    what: 'a read past its deadline, in a crowd',
+    what: 'a late read behind 50 calls in flight',
     claims: [waiting(-200)],
     view: { slots: 0 },
     verdict: 'refuse late - 0 s',
   },
   {
-    what: 'a read past its deadline, on a view that is old',
+    what: 'a late read on a view that is old',
     claims: [waiting(-200)],
     view: { ...MINUTE_EXHAUSTED, isOld: true },
     verdict: 'refuse plan MINUTE 30 s',
   },
-  { what: 'a read past its deadline that may go now', claims: [waiting(-200)], verdict: 'go' },
-  { what: 'a read of a second ago that might go now', claims: [waiting(-1_200)], verdict: 'refuse late - 0 s' },
+  { what: 'a late read that may go now', claims: [waiting(-200)], verdict: 'go' },
+  { what: 'a read 1.2 s late that might go now', claims: [waiting(-1_200)], verdict: 'refuse late - 0 s' },
   {
     what: 'a read while petql stops',
     claims: [PATIENT],
@@ -133,14 +162,14 @@ test.each<Situation>([
   },
   { what: 'a stale list while there is quota', claims: [REFRESH], needsBudget: true, verdict: 'go' },
   {
-    what: 'a stale list without a token of the refresh budget',
+    what: 'a stale list without a refresh token',
     claims: [REFRESH],
     needsBudget: true,
     view: { hasRefreshToken: () => false },
     verdict: 'serve-stale SAVING_QUOTA',
   },
   {
-    what: 'a stale list that a waiting read pays for',
+    what: 'a stale list whose call is in the line',
     claims: [REFRESH],
     view: { hasRefreshToken: () => false },
     verdict: 'go',
@@ -174,14 +203,14 @@ test.each<Situation>([
     verdict: 'serve-stale PAUSED',
   },
   {
-    what: 'a stale list of a visitor without a share',
+    what: 'a stale list of a visitor at its share',
     claims: [{ ...GREEDY, isRefresh: true }],
     needsBudget: true,
     view: { hasShare: () => false },
     verdict: 'serve-stale QUOTA_EXHAUSTED',
   },
   {
-    what: 'a read of a visitor without a share',
+    what: 'a read of a visitor at its share',
     claims: [GREEDY],
     view: { hasShare: () => false },
     verdict: 'refuse visitor-share MINUTE 40 s',
@@ -192,38 +221,37 @@ test.each<Situation>([
     view: { hasShare: () => false, isOld: true },
     verdict: 'look',
   },
-  { what: 'background work while there is more than the reserve', claims: [BACKGROUND], verdict: 'go' },
-  { what: 'background work at the reserve', claims: [BACKGROUND], view: RESERVED, verdict: 'wait 5 s' },
+  { what: 'background work above the reserve', claims: [BACKGROUND], verdict: 'go' },
+  { what: 'background work at the reserve', claims: [BACKGROUND], view: RESERVED, verdict: 'wait MINUTE 5 s' },
   {
     what: 'the same, though a permit is left over',
     claims: [BACKGROUND],
     view: { ...RESERVED, permits: 1 },
-    verdict: 'wait 5 s',
+    verdict: 'wait MINUTE 5 s',
   },
   {
-    what: 'background work that cannot wait for the reserve',
+    what: 'background work that cannot wait so long',
     claims: [{ ...BACKGROUND, deadlineMs: NOW_MS + 1_000 }],
     view: RESERVED,
     verdict: 'refuse background MINUTE 5 s',
   },
   {
-    what: 'background work that a read of somebody else needs too',
+    what: 'background work that others need too',
     claims: [BACKGROUND, READ],
     view: RESERVED,
     verdict: 'go',
   },
   {
-    what: 'a read of two visitors, of whom one has a share',
+    what: 'a read of two visitors, one at its share',
     claims: [GREEDY, HONEST],
     view: { hasShare: (visitor) => visitor === 'honest' },
-    verdict: 'go',
+    verdict: 'go, honest pays',
   },
 ])('$what: $verdict', ({ claims, needsBudget = false, view, before = 0, refusedBefore = 0, verdict: expected }) => {
   const standing: Before = { ...NOTHING_BEFORE, calls: before, refused: refusedBefore };
-  const { verdict } = admit({ claims, needsBudget }, { ...VIEW, ...view }, standing);
+  const { verdict, payer } = admit({ claims, needsBudget }, { ...VIEW, ...view }, standing);
   const parts: unknown[] = [verdict.kind];
   if ('reason' in verdict) parts.push(verdict.reason);
-  if (verdict.kind === 'refuse') parts.push(verdict.wait.window ?? '-');
-  if ('wait' in verdict) parts.push(`${verdict.wait.waitMs / 1_000} s`);
-  expect(parts.join(' ')).toBe(expected);
+  if ('wait' in verdict) parts.push(verdict.wait.window ?? '-', `${verdict.wait.waitMs / 1_000} s`);
+  expect(parts.join(' ') + (payer?.visitor === undefined ? '' : `, ${payer.visitor} pays`)).toBe(expected);
 });
