@@ -32,7 +32,7 @@ export interface CallPlan<Read extends PlannedRead> {
 }
 
 /**
- * Rule 5: whether this call may answer the read, by what petql has seen of the store. A wider list answers the others unless
+ * Rule 3: whether this call may answer the read, by what petql has seen of the store. A wider list answers the others unless
  * it is large. A list answers the pets that it has shown, and may answer any pet while it was never called for
  * or there is no get. The planner, the reads that wait, failures and refreshes all go by it.
  */

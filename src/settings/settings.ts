@@ -164,7 +164,7 @@ export const OPTIONS = {
   log: { schema: functions<Log>('info', 'warn', 'error').default(() => silentLog) },
   /** The time, for tests. Default: the machine's. */
   clock: { schema: functions<Clock>('now', 'elapsed').default(() => systemClock) },
-  /** Takes the calls instead of real connections, for tests. */
+  /** Takes the calls instead of real connections, for tests, `petql simulate` and the warm-up. */
   dispatcher: { schema: functions<UpstreamDispatcher>('dispatch', 'destroy').optional() },
   /** Replaces the connection to `redisUrl`, for tests. */
   redisConnection: { schema: functions<RedisConnection>('compareAndSet', 'close').optional() },

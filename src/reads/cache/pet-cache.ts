@@ -41,7 +41,7 @@ export class PetCache implements EarlierData {
     this.#elapsed = elapsed;
   }
 
-  /** Rule 1: each write raises this number. A snapshot of an earlier generation is never served. */
+  /** Each write raises this number (rule 1 of reads/README.md). A snapshot of an earlier generation is never served. */
   get generation(): number {
     return this.#generation;
   }
