@@ -27,19 +27,42 @@ test('each stop of the tour is in the source', () => {
 test('each name in a document is a name in the code', () => {
   const code = FILES.map(textOf).join('\n');
   const gone = DOCUMENTS.flatMap((file) => {
-    const prose = textOf(file).replaceAll(/^```.*?^```$/gms, '');
-    const names = [...prose.matchAll(/`([#\w-]+(?:\.\w+)*(?:\(\))?)`/g)].map(([, name = '']) => name.replace('()', ''));
-    const isOfCode = (name: string) => /[a-z][A-Z]/.test(name) || /\.(?:js|ts|yaml|json)$/.test(name);
-    const isThere = (name: string) =>
-      code.includes(name) ||
-      FILES.some((path) => path.endsWith(name)) ||
-      name.split('.').every((part) => code.includes(part));
-    return names
-      .filter((name) => isOfCode(name) && !FOREIGN.has(name) && !isThere(name))
+    const isOfCode = (name: string) =>
+      /^#?[a-z][\w.-]*$/.test(name) && (file.startsWith('src/') || /[a-z][A-Z]/.test(name));
+    const isFile = (name: string) => FILES.some((path) => `/${path}`.endsWith(`/${name}`));
+    return namesIn(textOf(file))
+      .filter((name) => isOfCode(name) && !FOREIGN.has(name) && !isFile(name) && !stands(name, code))
       .map((name) => `${file}: ${name}`);
   });
   expect(gone).toEqual([]);
 });
+
+test('each name in a line about a file is in that file', () => {
+  const lines = globSync('src/**/*.md', { cwd: ROOT }).flatMap((document) =>
+    [...textOf(document).matchAll(/^(?:-|\|) `[\w/.-]+\.(?:js|ts)`.*$/gm)].map(([line]) => ({ document, line })),
+  );
+  expect(lines.length).toBeGreaterThan(70);
+  const gone = lines.flatMap(({ document, line }) => {
+    const names = namesIn(line);
+    const files = FILES.filter((path) => names.some((name) => `/${path}`.endsWith(`/${name}`)));
+    const code = files.map(textOf).join('\n');
+    return names
+      .filter((name) => /^#?[a-z]/.test(name) && !/\.(?:js|ts)$/.test(name) && !stands(name, code))
+      .map((name) => `${document}: ${name} in ${files.join()}`);
+  });
+  expect(gone).toEqual([]);
+});
+
+/** The names in backticks, without the arguments of calls: those of code begin with a small letter. */
+function namesIn(document: string): string[] {
+  const prose = document.replaceAll(/^```.*?^```$/gms, '');
+  return [...prose.matchAll(/`([#\w][\w/.-]*)(?:\([^`]*\))?`/g)].map(([, name = '']) => name);
+}
+
+/** Whether the name is in the code as a whole; `a.b` may be `a?.b` or `a['b']` there. */
+function stands(name: string, code: string): boolean {
+  return new RegExp(`(?<![\\w.])${name.replaceAll('.', String.raw`(?:\??\.|\[')`)}(?!\\w)`).test(code);
+}
 
 test('each path in a document is a file', () => {
   const gone = DOCUMENTS.flatMap((file) => {
