@@ -16,13 +16,13 @@ const COMMANDS = RIGHTS.filter((right) => right.startsWith('+'));
 /** Heartbeats are a second apart, so the tests wait together. */
 const test = oneTest.concurrent;
 
-/** Two replicas of one pet API over a Redis whose user has these rights. */
-async function startReplicas(resources: AsyncDisposableStack, rights: readonly string[]) {
+/** Two replicas of one pet API over a Redis whose user has these rights; `maxWaitMs` ends what lacks one. */
+async function startReplicas(resources: AsyncDisposableStack, rights: readonly string[], maxWaitMs?: number) {
   const redis = await startRedis();
   resources.defer(() => redis.close());
   await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${PASSWORD}`, ...rights);
   const redisUrl = `${redis.url.replace('//', `//petql:${PASSWORD}@`)}/3`;
-  const options = { redisUrl, admin: true, maxWaitMs: 500 };
+  const options = { redisUrl, admin: true, ...(maxWaitMs !== undefined && { maxWaitMs }) };
   const one = resources.use(await startGateway({ gateway: options }));
   const other = resources.use(
     await startGateway({ gateway: { ...options, petApiUrl: PET_API_URL, dispatcher: one.petApi.connect() } }),
@@ -69,7 +69,7 @@ describe.skipIf(!redisIsHere)("the rights that README gives to Redis's user", ()
 
   test.each(COMMANDS)('are the least: without %s Redis denies petql something', async (right) => {
     await using resources = new AsyncDisposableStack();
-    const { redis, replicas } = await startReplicas(resources, [...RIGHTS, right.replace('+', '-')]);
+    const { redis, replicas } = await startReplicas(resources, [...RIGHTS, right.replace('+', '-')], 500);
     await until(async () => {
       await useAll(replicas);
       return (await deniedBy(redis)).includes(right.slice(1));
