@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import { describeConfig, readConfig } from '../../src/program/config.ts';
+import { anchorsOf } from '../support/anchors.ts';
 import { fails, tooMany } from '../support/pet-api/fault.ts';
 import { startGateway } from '../support/start-gateway.ts';
 
@@ -124,6 +125,16 @@ describe('alerts.yaml', () => {
     const names = rules.flatMap(({ labels, annotations }) => Object.keys({ ...labels, ...annotations }));
     for (const name of names) expect(name).toMatch(/^[a-zA-Z_]\w*$/);
     expect(rules.filter(({ annotations }) => !/^\S.*\.$/.test(annotations['summary'] ?? ''))).toEqual([]);
+  });
+
+  test('leads each alert to what an operator does then', () => {
+    const repository = packageJson.repository.url.replace(/^git\+(.+)\.git$/, '$1');
+    const astray = rules.filter(({ annotations }) => {
+      const { pathname, hash, origin } = new URL(annotations['runbook_url'] ?? '');
+      const [root, path = ''] = `${origin}${pathname}`.split('/blob/main/');
+      return root !== repository || !anchorsOf(textOf(`../../${path}`)).includes(hash.slice(1));
+    });
+    expect(astray).toEqual([]);
   });
 
   test('has rules by series that petql has from its start or once the first one matters', async () => {
