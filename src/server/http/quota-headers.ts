@@ -1,5 +1,6 @@
 import { quotaViewOf, tightestWindow } from '../../caller/quota.ts';
 import type { QuotaWindow, ShownQuota } from '../../caller/quota.ts';
+import { DAY_MS, MINUTE_MS } from '../../plan.ts';
 
 type QuotaHeaders = Readonly<Record<string, string>>;
 
@@ -30,16 +31,15 @@ function quotaHeaders(quota: ShownQuota, nowMs: number): QuotaHeaders {
   };
 }
 
-const NAMES = { MINUTE: 'minute', DAY: 'day' };
-const WINDOW_SECONDS = { MINUTE: 60, DAY: 86_400 };
+const WINDOW_SECONDS = { MINUTE: MINUTE_MS / 1_000, DAY: DAY_MS / 1_000 };
 
 function policyItem({ window, limit }: QuotaWindow): string {
-  return `"${NAMES[window]}";q=${limit};w=${WINDOW_SECONDS[window]}`;
+  return `"${window.toLowerCase()}";q=${limit};w=${WINDOW_SECONDS[window]}`;
 }
 
 /** A slot of time may end after its window, which no client expects. */
 function quotaItem({ window, remaining, resetAt }: QuotaWindow, nowMs: number): string {
   const seconds = Math.ceil(((resetAt?.getTime() ?? 0) - nowMs) / 1000);
   const reset = resetAt ? `;t=${Math.max(0, Math.min(seconds, WINDOW_SECONDS[window]))}` : '';
-  return `"${NAMES[window]}";r=${remaining}${reset}`;
+  return `"${window.toLowerCase()}";r=${remaining}${reset}`;
 }
