@@ -8,7 +8,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-const [start = '', curl = ''] = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text.trim());
+const [shown = '', curl = ''] = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text.trim());
+/** The clone is this one, as it stands. */
+const start = shown.split('\n').at(-1) ?? '';
 const [, answer = ''] = /^```json\n(.*?)^```$/ms.exec(readme) ?? [];
 
 /** What a clean clone holds, and nothing that was installed or built. */
