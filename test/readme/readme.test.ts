@@ -95,7 +95,7 @@ describe('the blocks of code', () => {
     vi.stubEnv('PET_API_KEY', undefined);
     vi.stubEnv('PET_API_URL', undefined);
     expect(words).toContain('npx petql sandbox --port 4010');
-    const print = vi.fn();
+    const print = vi.fn<(names: string[]) => void>();
     vi.stubGlobal('petql', { createGateway, print });
     const code = stripTypeScriptTypes(ofKind('ts')[0] ?? '')
       .replace("import { createGateway } from 'petql';", 'const { createGateway } = petql;')
