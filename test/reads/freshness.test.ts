@@ -81,6 +81,20 @@ test('a list that is read every two seconds spends an eighth of the day, and is 
   expect(calls()).toBeLessThan(135);
 });
 
+test('refreshes that are not sent use nothing of what refreshes may use', async () => {
+  await restart({ keys: { [KEY]: { perMinute: 60, perDay: 100 } } }, { plan: '60/100', maxStaleMs: 3_600_000 });
+  await ask(ALL);
+  gateway.petApi.fault = { connection: 'refused' };
+  // Refreshes may use twelve calls at once.
+  for (let refresh = 0; refresh < 20; refresh += 1) {
+    aheadMs += 31_000;
+    expect(usage(await ask(ALL))).toMatchObject({ upstreamCalls: 0, staleReason: 'UPSTREAM_FAILED' });
+  }
+  gateway.petApi.fault = undefined;
+  aheadMs += 31_000;
+  expect(usage(await ask(ALL))).toMatchObject({ upstreamCalls: 1 });
+});
+
 test('the last calls that others leave of a day are for first reads', async () => {
   await restart({ keys: { [KEY]: { perMinute: 60, perDay: 100 } } }, { plan: '60/100' });
   for (let minute = 0; minute < 2; minute += 1) {

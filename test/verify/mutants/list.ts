@@ -7,7 +7,7 @@ export interface Mutant {
   /** It has to be in `src` exactly once. */
   readonly from: string;
   readonly to: string;
-  /** A test file that starts processes, where no other finds the defect. */
+  /** A test file of another folder, or one that starts processes, where no other finds the defect. */
   readonly alsoRun?: string;
 }
 
@@ -195,10 +195,47 @@ const throttle: readonly Mutant[] = [
     to: 'Math.max(0, ahead)',
   },
   {
+    name: 'told-without-spread',
+    rule: 'refused calls of one moment do not return in one moment',
+    from: 'Math.max(MIN_RETRY_AFTER_MS, waitMs) + Math.random() * SECOND_MS',
+    to: 'Math.max(MIN_RETRY_AFTER_MS, waitMs)',
+  },
+  {
+    name: 'each-read-told',
+    rule: 'all reads of a request are told one time',
+    from: 'if (told.atMs > nowMs) return told.atMs - nowMs;',
+    to: '',
+  },
+  {
     name: 'old-view-refuses',
     rule: 'nobody is refused by an old view',
     from: 'const isHopeless = !view.isOld && wait.waitMs > 0',
     to: 'const isHopeless = wait.waitMs > 0',
+  },
+  {
+    name: 'old-view-refuses-visitors',
+    rule: 'no visitor is refused by an old view',
+    from: 'if (view.isOld && !call.needsBudget) return { verdict: LOOK, payer, ended };',
+    to: '',
+  },
+  {
+    name: 'visitors-not-charged',
+    rule: 'a visitor uses no more calls than it leaves',
+    from: 'this.visitors.charge(visitor, atMs);',
+    to: '',
+  },
+  {
+    name: 'visitors-not-refunded',
+    rule: 'a call that was not sent is not charged to its visitor',
+    from: 'this.visitors.refund(visitor, atMs);',
+    to: '',
+    alsoRun: 'api/visitors',
+  },
+  {
+    name: 'share-of-one-replica',
+    rule: 'a visitor has one share over all replicas',
+    from: 'used * replicas < remaining',
+    to: 'used < remaining',
   },
   {
     name: 'late-though-it-may-go',
@@ -393,6 +430,12 @@ const reads: readonly Mutant[] = [
     to: 'remaining',
   },
   {
+    name: 'refreshes-not-refunded',
+    rule: 'a refresh that was not sent costs the refresh budget nothing',
+    from: 'this.#refreshBudget.refund();',
+    to: '',
+  },
+  {
     name: 'no-backoff',
     rule: 'tries of a call that fails get rarer',
     from: 'return Math.min(Math.max(retryAfterMs, FIRST_BACKOFF_MS), MAX_BACKOFF_MS);',
@@ -409,6 +452,12 @@ const reads: readonly Mutant[] = [
     rule: 'retries are at most a tenth of the calls',
     from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
     to: 'const isRetriedEarly = earlyPauseMs !== undefined;',
+  },
+  {
+    name: 'calls-earn-no-retry',
+    rule: 'ten calls earn a retry',
+    from: 'if (!this.#call.isRetry) retryBudget.recordCall();',
+    to: '',
   },
   {
     name: 'no-early-retry',
