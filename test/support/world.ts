@@ -74,6 +74,7 @@ export interface OperationOptions {
   readonly visitor?: string;
   /** Whether it yields to all others. */
   readonly background?: boolean;
+  readonly dryRun?: boolean;
   readonly cacheControl?: string;
   readonly variables?: Record<string, unknown>;
 }
