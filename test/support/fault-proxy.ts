@@ -204,6 +204,6 @@ function createPacedWriter(socket: Socket) {
     if (delayMs <= 0 && waiting.length === 0) return void act();
     waiting.push(act);
     // The first in the queue, since timers of nearly the same moment may change places.
-    setTimeout(() => waiting.shift()?.(), delayMs).unref();
+    setTimeout(() => waiting.shift()?.(), Math.max(0, delayMs)).unref();
   }
 }
