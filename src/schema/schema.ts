@@ -5,7 +5,7 @@ import './query.ts';
 
 const DESCRIPTION = `
 petql reads and adds pets of a pet API whose rate plan limits the calls per minute and per day. It answers as many reads as
-possible from each call, never exceeds the plan, and serves cached data when the plan is exhausted.
+possible from each call, keeps within the plan, and serves cached data when the plan is exhausted.
 
 Send the API key as \`Authorization: Bearer <API_KEY>\`. Each response says in \`extensions.petql\` what it cost:
 
