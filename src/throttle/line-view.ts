@@ -81,7 +81,8 @@ export class LineView implements View {
   }
 
   hasRefreshToken(visitor: Visitor, own: number, calls: number): boolean {
-    const usedLately = this.#quota.visitors.usedLately(visitor) + own;
+    // Where visitors are not told apart, nobody leaves a part to others.
+    const usedLately = visitor === undefined ? 0 : this.#quota.visitors.usedLately(visitor) + own;
     return this.#quota.refreshTokens(this.quotaState) - calls >= Math.max(1, usedLately);
   }
 }

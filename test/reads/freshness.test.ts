@@ -81,6 +81,19 @@ test('a list that is read every two seconds spends an eighth of the day, and is 
   expect(calls()).toBeLessThan(135);
 });
 
+test('one operation may use all that is left for refreshes', async () => {
+  await restart({ keys: { [KEY]: { perMinute: 60, perDay: 100 } } }, { plan: '60/100' });
+  const lists =
+    '{ pets { id } a: pets(status: AVAILABLE) { id } b: pets(status: PENDING) { id } c: pets(status: SOLD) { id } }';
+  await ask(lists);
+  // Of twelve calls, four are left.
+  while (calls() < 8) await ask(ALL, 'no-cache');
+  aheadMs = 2_000;
+  expect(usage(await ask(lists))).toMatchObject({ upstreamCalls: 4 });
+  aheadMs = 4_000;
+  expect(usage(await ask(lists))).toMatchObject({ upstreamCalls: 0, staleReason: 'SAVING_QUOTA' });
+});
+
 test('refreshes that are not sent use nothing of what refreshes may use', async () => {
   await restart({ keys: { [KEY]: { perMinute: 60, perDay: 100 } } }, { plan: '60/100', maxStaleMs: 3_600_000 });
   await ask(ALL);
