@@ -6,8 +6,19 @@ import type { TestSpecification } from 'vitest/node';
 
 const ROOT = dirname(import.meta.dirname);
 
-/** They fetch from npm's registry, which takes too long for `npm test`. */
-const SMOKE = ['test/readme/clean-start.test.ts', 'test/package/consumer.test.ts', 'test/container/dockerfile.test.ts'];
+/** Too long for `npm test`: `verify smoke` runs them. */
+const SMOKE = [
+  // They fetch from npm's registry.
+  'test/readme/clean-start.test.ts',
+  'test/package/consumer.test.ts',
+  'test/container/dockerfile.test.ts',
+  // They take a processor for 5 to 20 seconds.
+  'test/graphiql/cost-line.test.ts',
+  'test/package/package.test.ts',
+  'test/readme/traffic.test.ts',
+  'test/security/{caller-memory,made-up-keys,slow-bodies,small-redis}.test.ts',
+  'test/simulate/simulate.test.ts',
+];
 
 /**
  * Processes, sockets and Redis on real clocks: a busy machine looks to them like a fault. In the order in which they run:

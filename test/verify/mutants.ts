@@ -177,16 +177,7 @@ function filesIn(root: string, folders: readonly string[]): string[] {
 /** @param bail ends the run after so many failures; 0 never does. */
 async function runTests(folder: string, files: readonly string[], bail: number): Promise<Report> {
   const report = join(folder, 'report.json');
-  const options = [
-    '--config',
-    'test/vitest.config.ts',
-    '--project',
-    'all',
-    '--reporter',
-    'json',
-    '--outputFile',
-    report,
-  ];
+  const options = ['--config', 'test/vitest.config.ts', '--reporter', 'json', '--outputFile', report];
   const limits = ['--bail', String(bail), '--testTimeout', String(TEST_TIMEOUT_MS)];
   // One seed, so that each mutant meets the same cases.
   const env = { ...process.env, CI: '1' };

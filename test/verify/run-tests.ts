@@ -7,9 +7,13 @@ import type { Row } from '../support/tally.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs');
 
-/** Runs the tests of a file or folder. */
-export async function runTests(promise: string, path: string, env: NodeJS.ProcessEnv = {}): Promise<readonly Row[]> {
-  const child = spawn(process.execPath, [VITEST, '--config', 'test/vitest.config.ts', 'run', path], {
+/**
+ * Runs tests.
+ *
+ * @param which a file, a folder, or `--project=NAME`.
+ */
+export async function runTests(promise: string, which: string, env: NodeJS.ProcessEnv = {}): Promise<readonly Row[]> {
+  const child = spawn(process.execPath, [VITEST, '--config', 'test/vitest.config.ts', 'run', which], {
     cwd: ROOT,
     env: { ...process.env, NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

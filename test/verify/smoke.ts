@@ -16,12 +16,7 @@ import { aheadForMinuteIn, judge, scenario, startTrial } from './throttle/scenar
 
 const SIEGE = 'a good client is answered while petql is attacked from all sides';
 const MUTANTS = 'each defect of the mutants can still be planted';
-/** Test files that fetch from npm's registry, which `npm test` does not. */
-const REGISTRY = [
-  ['start', "README's first commands work in a clean folder", 'test/readme/clean-start.test.ts'],
-  ['package', 'a project that installs petql can run, mount, bundle and compile it', 'test/package/consumer.test.ts'],
-  ['image', 'what the Dockerfile builds answers, and stops cleanly', 'test/container/dockerfile.test.ts'],
-] as const;
+const TESTS = 'the tests that are too long for `npm test` pass';
 
 /** What the soak checks without a tolerance for how busy the machine is. */
 const TIMELESS = [
@@ -101,6 +96,6 @@ export const smoke: Suite = {
     ),
     { name: 'bench', goal: 'petql and its rivals answer the same operations', run: benchBriefly },
     { name: 'mutants', goal: MUTANTS, run: () => findStaleMutants(MUTANTS) },
-    ...REGISTRY.map(([name, goal, file]) => ({ name, goal, processes: 1, run: () => runTests(goal, file) })),
+    { name: 'tests', goal: TESTS, processes: 1, run: () => runTests(TESTS, '--project=smoke') },
   ],
 };
