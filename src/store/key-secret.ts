@@ -52,4 +52,5 @@ export function withKeySecret(store: Store, secret: string | undefined, log: Log
   }
 }
 
-const OTHER_SECRET = 'the store has another key secret; start with that one, or rotate it as src/program/README.md says';
+const OTHER_SECRET =
+  'the store has another key secret; start with that one, or rotate it as src/program/README.md says';

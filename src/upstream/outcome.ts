@@ -3,9 +3,15 @@ import type { TransportFailure, TransportResponse } from './http-transport.ts';
 import { ContractBreach, decodeError } from './json-body.ts';
 import type { WireError } from './json-body.ts';
 
-/** Why a call failed. `code` is that of the Error body, or of the transport. */
-export type UpstreamFailure =
-  | { readonly kind: 'unauthenticated' | 'forbidden' | 'rate-limited' }
+/** Why a call failed. */
+export type UpstreamFailure = { readonly kind: 'rate-limited' } | OwnFailure;
+
+/**
+ * A failure that the client hears of. A 429 is none: who needed the call waits for another one. `code` is that of the Error body, or of
+ * the transport.
+ */
+export type OwnFailure =
+  | { readonly kind: 'unauthenticated' | 'forbidden' }
   /** 404 with the Error body: there is no such pet. */
   | { readonly kind: 'not-found' }
   /** 410, or a 404 or 405 without the Error body: the upstream no longer has this route. */

@@ -1,12 +1,12 @@
 import { MAY_BE_BANNED, PetqlError } from '../errors.ts';
-import type { UpstreamFailure } from './outcome.ts';
+import type { OwnFailure } from './outcome.ts';
 
 /**
  * Returns the error of a call that failed.
  *
  * @param mayBeBanned whether the key may be banned: a 429 came a short while ago.
  */
-export function readError(failure: UpstreamFailure, mayBeBanned: boolean): PetqlError {
+export function readError(failure: OwnFailure, mayBeBanned: boolean): PetqlError {
   switch (failure.kind) {
     case 'unauthenticated':
       return new PetqlError(
@@ -19,8 +19,6 @@ export function readError(failure: UpstreamFailure, mayBeBanned: boolean): Petql
         mayBeBanned ? `${MAY_BE_BANNED}.` : 'The pet API does not allow this call with this API key.',
         { details: { upstream: { status: 403 } } },
       );
-    case 'rate-limited':
-      return new PetqlError('RATE_LIMITED', 'The pet API answered 429 for this API key. Retry later.');
     case 'no-answer':
       return failure.reason === 'timeout'
         ? new PetqlError('GATEWAY_TIMEOUT', 'The pet API took too long to respond. Try again.')

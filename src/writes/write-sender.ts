@@ -6,7 +6,7 @@ import type { Snapshot } from '../pets/snapshot.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
 import { failureDetails } from '../upstream/outcome.ts';
-import type { UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
+import type { OwnFailure, UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../pets/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
 
@@ -23,7 +23,7 @@ export interface Write<T> {
 type WriteOutcome<T> =
   | { readonly kind: 'ok'; readonly value: T }
   /** It surely did not happen. */
-  | UpstreamFailure
+  | OwnFailure
   /** It may have happened; with the status of the response that was not clear, if there was one. */
   | { readonly kind: 'unknown'; readonly status: number | undefined };
 
