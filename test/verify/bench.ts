@@ -120,7 +120,8 @@ function checkOfKeys(): Check {
       const start = petqlOf(ROOT, SOURCES.cached);
       const own = { name: '1,000 keys', start, requests };
       const rival = { name: 'one key', start, requests: requests.slice(0, 1) };
-      return compare({ pairs: [{ own, rival, maxRatio: 1.11 }], connections: USUAL_CONNECTIONS }, minutes);
+      // Hits of one key in one millisecond share a view of its quota, which those of many keys cannot.
+      return compare({ pairs: [{ own, rival, maxRatio: 1.8 }], connections: USUAL_CONNECTIONS }, minutes);
     },
   };
 }
