@@ -3,6 +3,7 @@ import { PLANS } from '../../src/plan.ts';
 import { CLIENTS, runSnippet } from '../clients/snippets.ts';
 import { brokenPromises } from '../support/check.ts';
 import type { Answer } from '../support/operation.ts';
+import { tooMany } from '../support/pet-api/fault.ts';
 import { chooseCases } from '../support/seed.ts';
 import { MINUTE_MS, createWorld } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
@@ -71,6 +72,21 @@ test.each(chooseCases(cases, 4))(
     expect(brokenPromises(world.history())).toEqual([]);
   },
 );
+
+test.each(CLIENTS)('no %s client waits for hours, as after a 429 that says so', async (client) => {
+  const key = { ...PLANS.free, ...KINDS[0] };
+  await using world = await createWorld({ seed: 52, startsAt: '2026-11-21T09:41:20Z', keys: { [KEY]: key } });
+  const petql = await world.start({ plan: 'free' });
+  const toldMs = stubFetch(petql.fetch);
+  const readPet = await world.until(runSnippet(client, { origin: 'http://localhost', print() {} }));
+
+  world.petApi.fault = tooMany(5 * 3_600);
+  const startMs = world.nowMs;
+  // Apollo Client rejects, others return the error.
+  await world.until(Promise.allSettled([readPet('900000')]));
+  expect(world.nowMs - startMs).toBeLessThan(MINUTE_MS);
+  expect(toldMs.get('900000')).toHaveLength(1);
+});
 
 describe('on a used-up minute', () => {
   async function createUsedUpWorld(): Promise<{ world: World; petql: Petql }> {
