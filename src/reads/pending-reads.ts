@@ -242,8 +242,10 @@ export class PendingReads {
   }
 
   #abort(waiters: readonly ReadWaiter[]): void {
-    for (const waiter of waiters) this.settle(waiter, this.#parts.line.refusal('read', 'aborted').error());
-    this.#parts.line.change();
+    const { line } = this.#parts;
+    const error = line.refusal('read', 'aborted').error();
+    for (const waiter of waiters) this.settle(waiter, error);
+    line.change();
   }
 
   /** Returns the reads that a call may concern: its own, or for a list, all of them. */

@@ -8,7 +8,7 @@ import type { KeyQuota, ThrottleParts } from './key-quota.ts';
 import type { LineCall, LineClaim, LineReads } from './line-call.ts';
 import { LineView } from './line-view.ts';
 import { createRefusal } from './refusal.ts';
-import type { GivenReason, Refusal } from './refusal.ts';
+import type { GivenReason, Refusal, Refused } from './refusal.ts';
 import { ReturnTimes } from './return-times.ts';
 import { WaitingWrite } from './waiting-write.ts';
 import type { WriteCall } from './waiting-write.ts';
@@ -138,13 +138,10 @@ export class CallLine {
 
   /** Returns the refusal of a call that does not stand in the line. */
   refusal(kind: LineCall['kind'], reason: GivenReason): Refusal {
-    const { clock, events } = this.#parts;
     const view = this.#view();
     const wait = view.waitOf(0);
     const retryAfterMs = this.#returns.retryAfterMs(wait.waitMs);
-    // Of a client that left, the outcome of its operation says it.
-    if (reason !== 'aborted') events?.refused({ kind, reason });
-    return createRefusal({ reason, wait, retryAfterMs, quotaState: view.quotaState, nowMs: clock.now() });
+    return this.#createRefusal(kind, { reason, wait, retryAfterMs, quotaState: view.quotaState });
   }
 
   /** Takes the first call out of the line. What is left keeps its verdicts, as a permit and a slot go with the call. */
@@ -268,21 +265,27 @@ export class CallLine {
   }
 
   #refuse(call: LineCall, claim: LineClaim, { reason, wait }: Refuse, { nowMs, quotaState }: LineView): void {
-    const { clock, events } = this.#parts;
     // One call answers all of its claims, so that the first one counts for them.
     const isCounted = claim === call.claims[0];
     const retryAfterMs =
       reason === 'plan'
         ? this.#returns.tell(claim.request.told, wait.waitMs, { nowMs, isCounted })
         : this.#returns.retryAfterMs(wait.waitMs);
-    const refusal = createRefusal({ reason, wait, retryAfterMs, quotaState, nowMs: clock.now() });
+    const refusal = this.#createRefusal(call.kind, { reason, wait, retryAfterMs, quotaState });
 
     if (call instanceof WaitingWrite) {
       this.#writes.delete(call);
       this.#decisions.logRefusal(refusal, claim.request.id);
     }
-    events?.refused({ kind: call.kind, reason: refusal.reason });
     call.refuse(claim, refusal);
+  }
+
+  /** Makes a refusal, and counts it: but not that of a client that left, since the outcome of its operation says so. */
+  #createRefusal(kind: LineCall['kind'], refused: Omit<Refused, 'nowMs'>): Refusal {
+    const { clock, events } = this.#parts;
+    const refusal = createRefusal({ ...refused, nowMs: clock.now() });
+    if (refusal.reason !== 'aborted') events?.refused({ kind, reason: refusal.reason });
+    return refusal;
   }
 
   /** Reads the account, which another replica may have changed, before anybody is refused by it. */

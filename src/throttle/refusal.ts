@@ -30,7 +30,7 @@ const WHY_REFUSED = {
 } as const;
 
 /** What a refusal is made of. */
-interface Refused {
+export interface Refused {
   readonly reason: GivenReason;
   /** Why it would wait. */
   readonly wait: Wait;
