@@ -36,8 +36,8 @@ export interface Accounts {
   waitOf(apiKey: string, ahead: number): Wait;
   /** Whether this process knows that the upstream has accepted the key. */
   isProven(apiKey: string): boolean;
-  /** Whether this process knows of a probe in flight: no other call is sent before its response. */
-  isProbing(apiKey: string): boolean;
+  /** Returns how many calls may go before the next success proves more, as far as this process knows; Infinity with full trust. */
+  trialsLeft(apiKey: string): number;
   /** Whether another replica may have changed the account since this process saw it, and reading it from Redis is fast. */
   isViewOld(apiKey: string): boolean;
   /** Returns how many of the keys that this process has used are paused after a 429. */

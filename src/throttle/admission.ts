@@ -57,7 +57,7 @@ export interface View {
   readonly isAfter429: boolean;
   /** Permits that are granted and unused: the first calls of the line have them. */
   readonly permits: number;
-  /** How many more calls may be in flight: none beside a probe. */
+  /** How many more calls may be in flight: as many as trust allows after a 429, and none where its calls are under way. */
   readonly slots: number;
   /** Refused requests that were told to return, and have not had the time yet. */
   readonly promised: number;

@@ -45,7 +45,7 @@ export class CallRunner {
   #waitUntilMs = 0;
   /** Ends the wait for permits. */
   #waitTimer: NodeJS.Timeout | undefined;
-  /** How often in a row the account had a probe in flight. */
+  /** How often in a row the account had to wait for the success of a call of another replica. */
   #polls = 0;
   /** Whether a 429 came while permits were taken. */
   #hasMet429 = false;
@@ -113,7 +113,7 @@ export class CallRunner {
     try {
       const taken = await this.#quota.take(wanted);
       this.#decisions.logTaken(wanted, taken);
-      this.#polls = taken.wait?.by === 'probe' ? this.#polls + 1 : 0;
+      this.#polls = taken.wait?.by === 'probe' && taken.permits.length === 0 ? this.#polls + 1 : 0;
       this.#waitUntilMs = taken.wait ? clock.elapsed() + this.#boundedMs(taken.wait.waitMs) : 0;
       this.#receive(taken.permits);
     } catch (error) {

@@ -25,7 +25,7 @@ export class Decisions {
   logTaken(wanted: number, { permits, wait }: Taken): void {
     const [permit] = permits;
     if (wait) this.#log.debug?.({ wanted, granted: permits.length, ...wait }, 'calls wait');
-    if (permit?.isProbe) this.#log.debug?.({ isAfter429: permit.isAfter429 }, 'probe');
+    if (permit?.isTrial) this.#log.debug?.({ isAfter429: permit.isAfter429 }, 'probe');
   }
 
   logCall({ name, isRetry }: LineCall, { id, operation }: LineRequest, waitedMs: number): void {

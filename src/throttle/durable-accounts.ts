@@ -5,10 +5,11 @@ import { take } from './account/account.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { Permit } from './account/format.ts';
-import { QuotaState, isPaused, isProbing, quotaOfUnused } from './account/quota-state.ts';
+import { QuotaState, isPaused, quotaOfUnused } from './account/quota-state.ts';
+import { trialsLeft } from './account/trust.ts';
 import { waitOf } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
-import { passTime } from './account/windows.ts';
+import { passTime } from './account/pass-time.ts';
 import type { Accounts, AccountsOptions } from './accounts.ts';
 import { OfflineAccounts } from './offline-accounts.ts';
 import { logCorrection, settlementOf } from './settlement.ts';
@@ -59,7 +60,7 @@ export class DurableAccounts implements Accounts {
 
     const seen = this.#stored.seen(apiKey);
     if (!seen) return undefined;
-    passTime(seen, nowMs, rules);
+    passTime(seen, { nowMs, rules });
     return new QuotaState(seen, nowMs, rules);
   }
 
@@ -93,15 +94,15 @@ export class DurableAccounts implements Accounts {
     const { store, replicas } = this.#options;
     const nowMs = store.nowMs();
     const rules = own?.rules ?? this.#options.rules;
-    passTime(account, nowMs, rules);
-    const wait = waitOf(account, ahead, nowMs, rules);
+    passTime(account, { nowMs, rules });
+    const wait = waitOf(account, ahead, { nowMs, rules });
     if (!own) return wait;
     return { ...wait, waitMs: Math.min(wait.waitMs, SOON_MS), cause: replicas && 'offline-share' };
   }
 
-  isProbing(apiKey: string): boolean {
+  trialsLeft(apiKey: string): number {
     const account = this.#offline.get(apiKey)?.account ?? this.#stored.seen(apiKey);
-    return isProbing(account, this.#options.store.nowMs());
+    return account ? trialsLeft(account, this.#options.store.nowMs()) : Infinity;
   }
 
   isViewOld(apiKey: string): boolean {

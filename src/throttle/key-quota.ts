@@ -63,9 +63,9 @@ export class KeyQuota {
     return (this.state?.incidents ?? 0) > 0;
   }
 
-  /** Whether this process knows of a probe in flight: no other call is sent before its response. */
-  get isProbing(): boolean {
-    return this.#accounts.isProbing(this.apiKey);
+  /** How many calls may go before the next success proves more, as far as this process knows; Infinity with full trust. */
+  get trialsLeft(): number {
+    return this.#accounts.trialsLeft(this.apiKey);
   }
 
   /** Whether another replica may have changed the account since this process saw it, and reading it from Redis is fast. */

@@ -48,9 +48,11 @@ export class LineView implements View {
     return (this.quotaState?.incidents ?? 0) > 0;
   }
 
-  /** While permits are taken, one of them may be the probe. */
+  /** While permits are taken, some of the calls that trust allows are theirs. */
   get slots(): number {
-    return (this.#slots ??= !this.#isTaking && this.#quota.isProbing ? 0 : this.#freeSlots);
+    const trials = this.#isTaking ? Infinity : this.permits + this.#quota.trialsLeft;
+    const isLimited = trials === 0 || this.isAfter429;
+    return (this.#slots ??= isLimited ? Math.min(this.#freeSlots, trials) : this.#freeSlots);
   }
 
   /** The key's quota as this process saw it last; undefined before the first call. */

@@ -5,10 +5,11 @@ import { newAccount, take } from './account/account.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { Account, Permit } from './account/format.ts';
-import { QuotaState, isPaused, isProbing, quotaOfUnused } from './account/quota-state.ts';
+import { QuotaState, isPaused, quotaOfUnused } from './account/quota-state.ts';
+import { trialsLeft } from './account/trust.ts';
 import { waitOf } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
-import { passTime } from './account/windows.ts';
+import { passTime } from './account/pass-time.ts';
 import type { Accounts, AccountsOptions } from './accounts.ts';
 import { logCorrection, settlementOf } from './settlement.ts';
 import { ACCOUNT_BYTES, ACCOUNT_TTL_MS } from './stored-accounts.ts';
@@ -37,14 +38,14 @@ export class MemoryAccounts implements Accounts {
     this.#viewed = undefined;
 
     let account = this.#find(apiKey);
-    if (!account) this.#unproven.set(apiKey, (account = newAccount(randomUUID(), true)));
+    if (!account) this.#unproven.set(apiKey, (account = newAccount(randomUUID())));
     return take(account, wanted, { nowMs, rules });
   }
 
   settle(apiKey: string, permit: Permit, end: CallEnd): undefined {
     this.#viewed = undefined;
     // An evicted account is a new one: its epoch tells that it has not granted the permit.
-    const account = this.#find(apiKey) ?? newAccount(randomUUID(), true);
+    const account = this.#find(apiKey) ?? newAccount(randomUUID());
     const correction = settlementOf(permit, end, this.#options)(
       account,
       this.#options.store.nowMs(),
@@ -64,7 +65,7 @@ export class MemoryAccounts implements Accounts {
     const nowMs = this.#options.store.nowMs();
     if (this.#viewed?.account === account && this.#viewed.nowMs === nowMs) return this.#viewed.state;
 
-    passTime(account, nowMs, rules);
+    passTime(account, { nowMs, rules });
     const state = new QuotaState(account, nowMs, rules);
     this.#viewed = { account, nowMs, state };
     return state;
@@ -79,16 +80,17 @@ export class MemoryAccounts implements Accounts {
     const account = this.#find(apiKey);
     if (!account) return { waitMs: 0, window: undefined };
     const nowMs = this.#options.store.nowMs();
-    passTime(account, nowMs, rules);
-    return waitOf(account, ahead, nowMs, rules);
+    passTime(account, { nowMs, rules });
+    return waitOf(account, ahead, { nowMs, rules });
   }
 
   isProven(apiKey: string): boolean {
     return this.#proven.has(apiKey);
   }
 
-  isProbing(apiKey: string): boolean {
-    return isProbing(this.#find(apiKey), this.#options.store.nowMs());
+  trialsLeft(apiKey: string): number {
+    const account = this.#find(apiKey);
+    return account ? trialsLeft(account, this.#options.store.nowMs()) : Infinity;
   }
 
   isViewOld(): boolean {

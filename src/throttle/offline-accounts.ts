@@ -47,7 +47,7 @@ export class OfflineAccounts {
   combined(apiKey: string): Account | undefined {
     const own = this.#accounts.get(apiKey)?.account;
     if (!own) return undefined;
-    const account = structuredClone(this.#stored.seen(apiKey) ?? newAccount('', true));
+    const account = structuredClone(this.#stored.seen(apiKey) ?? newAccount(''));
     this.#absorb(account, own);
     return { ...account, pause: own.pause };
   }
@@ -118,5 +118,5 @@ export class OfflineAccounts {
 
 /** Continues from what this process saw last, since no other process uses the plan. */
 function openWhole(seen: Account | undefined, rules: AccountRules): OfflineAccount {
-  return { account: seen ? structuredClone(seen) : newAccount(randomUUID(), true), rules };
+  return { account: seen ? structuredClone(seen) : newAccount(randomUUID()), rules };
 }

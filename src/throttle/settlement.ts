@@ -4,7 +4,7 @@ import { applyEnd } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { Account, Permit } from './account/format.ts';
 import type { AccountRules } from './account/limits.ts';
-import { passTime } from './account/windows.ts';
+import { passTime } from './account/pass-time.ts';
 
 /** Changes an account in place. Over Redis it runs again when another replica wrote first. */
 export type AccountChange<Result> = (account: Account, nowMs: number, rules: AccountRules) => Result;
@@ -29,7 +29,7 @@ export function settlementOf(
       return undefined;
     }
 
-    passTime(account, nowMs, rules);
+    passTime(account, { nowMs, rules });
     const before = countsOf(account);
     applyEnd(account, permit, end, { nowMs, rules });
     return { headers: end.headers, before, after: countsOf(account) };

@@ -11,7 +11,7 @@ import { ACCOUNT } from './account/format.ts';
 import type { Account } from './account/format.ts';
 import type { AccountRules } from './account/limits.ts';
 import { hasLost, restore } from './account/merge.ts';
-import { passTime } from './account/windows.ts';
+import { passTime } from './account/pass-time.ts';
 import type { AccountsOptions } from './accounts.ts';
 import { ProvenFirst } from './proven-first.ts';
 import type { AccountChange } from './settlement.ts';
@@ -28,7 +28,7 @@ interface SeenAccount {
 /** Memory of an account and its text. */
 export const ACCOUNT_BYTES = 2_500;
 /** The version in a document's name is raised with its format. */
-const NAME = 'account:3';
+const NAME = 'account:4';
 /** All permits of an account are free again after this. */
 export const ACCOUNT_TTL_MS = 93_600_000;
 /** Another replica may have got permits back since. */
@@ -118,7 +118,7 @@ export class StoredAccounts {
     const { store, rules } = this.#options;
     for (const [apiKey, { account }] of this.#seen.entries()) {
       const nowMs = store.nowMs();
-      passTime(account, nowMs, rules);
+      passTime(account, { nowMs, rules });
       // Opening the document restores it.
       if (account.day.total > 0 || account.pause.untilMs > nowMs) await this.update(apiKey, () => {});
     }
@@ -145,7 +145,7 @@ export class StoredAccounts {
       this.#seen.set(apiKey, { account: structuredClone(stored), text: JSON.stringify(stored), atMs: nowMs });
     }
 
-    const account = stored ?? newAccount(randomUUID(), true);
+    const account = stored ?? newAccount(randomUUID());
     if (seen && hasLost(account, seen.account)) restore(account, seen.account);
     return account;
   }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { maxEntries } from '../memory.ts';
 import type { ReplicaCount } from '../store/replicas.ts';
-import type { WindowName } from './account/format.ts';
+import type { WindowName } from './account/slots.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import {
   allowance,
@@ -16,7 +16,7 @@ import {
 import type { VisitorCalls } from './account/visitor-share.ts';
 import { longerWait } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
-import { WINDOW_NAMES } from './account/windows.ts';
+import { WINDOW_NAMES } from './account/slots.ts';
 
 /** An end user behind the key, by a hash; undefined where the operators do not tell them apart. */
 export type Visitor = string | undefined;

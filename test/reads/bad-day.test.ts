@@ -283,6 +283,10 @@ describe('a refresh waits for nothing before its call', () => {
   test('not for a place among fifty calls', async () => {
     const { petApi, ask, send } = await over(LARGE);
     await ask(EVERYTHING);
+    // Calls that prove the key: a new one's go by trust.
+    await ask(page(idsFrom(301, 30)));
+    await pass(70_000);
+    await ask(EVERYTHING);
     await pass(1_100);
     petApi.fault = on('get', slow(3_000));
     const pages = send(page(idsFrom(331, 60)));

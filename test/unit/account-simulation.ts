@@ -36,7 +36,7 @@ export function simulate(options: SimulationOptions): StrictPlan {
   const { isWanted = () => true, minLatencyMs, maxLatencyMs } = options;
   const endMs = startMs + options.lengthMs;
   const plan = createStrictPlan(options.upstream);
-  const account = newAccount('e', true);
+  const account = newAccount('e');
   const rules: AccountRules = {
     plan: options.plan,
     startedAtMs: startMs,

@@ -107,7 +107,7 @@ describe('an account', () => {
   const rules = { plan: parsePlan('free') as AssumedPlan, startedAtMs: 0, leaseMs: 65_000, probeMs: 5_000 };
 
   test('counts a call that was not sent as unused', () => {
-    const account = newAccount('a', false);
+    const account = newAccount('a', true);
     const { permits } = take(account, 60, { nowMs: 1_000_000, rules });
     for (const permit of permits.slice(0, 10)) refund(account, permit);
     expect([account.minute.total, account.day.total]).toEqual([50, 50]);
@@ -115,7 +115,7 @@ describe('an account', () => {
   });
 
   test('counts a call for a window after its response: until then the upstream may count it', () => {
-    const account = newAccount('a', false);
+    const account = newAccount('a', true);
     const { permits } = take(account, 60, { nowMs: 1_000_000, rules });
     const response = { headers: undefined, tookMs: 5_000 };
     for (const permit of permits) succeed(account, permit, response, { nowMs: 1_005_000, rules });
@@ -124,20 +124,20 @@ describe('an account', () => {
   });
 
   test('absorbs what another account used, and probes', () => {
-    const shared = newAccount('a', false);
-    const own = newAccount('b', false);
+    const shared = newAccount('a', true);
+    const own = newAccount('b', true);
     take(shared, 10, { nowMs: 1_000_000, rules });
     take(own, 5, { nowMs: 1_000_500, rules });
     absorb(shared, own);
     expect([shared.minute.total, shared.day.total, shared.granted]).toEqual([15, 15, 15]);
-    expect(take(shared, 50, { nowMs: 1_001_000, rules }).permits).toMatchObject([{ isProbe: true }]);
+    expect(take(shared, 50, { nowMs: 1_001_000, rules }).permits).toMatchObject([{ isTrial: true }]);
   });
 
   test('restores what an older copy has lost, its pause too', () => {
-    const seen = newAccount('a', false);
+    const seen = newAccount('a', true);
     take(seen, 30, { nowMs: 1_000_000, rules });
     seen.pause.untilMs = 1_100_000;
-    const found = newAccount('b', false);
+    const found = newAccount('b', true);
     take(found, 4, { nowMs: 1_000_000, rules });
     restore(found, seen);
     expect([found.minute.total, found.granted, found.pause.untilMs]).toEqual([30, 30, 1_100_000]);

@@ -11,7 +11,7 @@ const SILENT = { headers: undefined, tookMs: 10 };
 const at = (ms: number) => ({ nowMs: NOW_MS + ms, rules: RULES });
 
 test('a call counts until half a second after its minute, since the upstream may count it after it responds', () => {
-  const account = newAccount('e', false);
+  const account = newAccount('e', true);
   const { permits } = take(account, PLANS.free.perMinute, at(-10));
   for (const permit of permits) succeed(account, permit, SILENT, at(0));
 
@@ -20,7 +20,7 @@ test('a call counts until half a second after its minute, since the upstream may
 });
 
 test('429s of calls that were in flight together are one incident, so the backoff does not grow', () => {
-  const account = newAccount('e', false);
+  const account = newAccount('e', true);
   const { permits } = take(account, 20, at(0));
   const rateLimited = { ...SILENT, retryAfterMs: 0, mayBeBanned: false };
   for (const [index, permit] of permits.entries()) pauseKey(account, permit, rateLimited, at(100 + index));

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
 import { newAccount, succeed, take } from '../../src/throttle/account/account.ts';
+import { limitsOf } from '../../src/throttle/account/limits.ts';
 import type { AccountRules } from '../../src/throttle/account/limits.ts';
 import type { HeaderLimits } from '../../src/throttle/account/header-limits.ts';
 
@@ -30,13 +31,13 @@ describe('shortly before midnight, a limit of 1,000 is the day of a Free key', (
       leaseMs: 65_000,
       probeMs: 5_000,
     };
-    const account = newAccount('e', false);
+    const account = newAccount('e', true);
     const moment = { nowMs: LATE_MS, rules };
     for (const headers of [...before, day(1)]) {
       const [permit] = take(account, 1, moment).permits;
       if (permit) succeed(account, permit, { headers, tookMs: 10 }, moment);
     }
     expect(account.minute.limit).toBeUndefined();
-    expect(account.day.limit).toBe(PLANS.free.perDay);
+    expect(limitsOf(account, rules.plan).day).toBe(PLANS.free.perDay);
   });
 });

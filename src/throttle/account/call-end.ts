@@ -1,10 +1,10 @@
 import type { CallAnswer } from '../../call-answer.ts';
-import { fail, lose, pauseKey, refund, settle, succeed } from './account.ts';
-import type { CallResponse, Moment, RateLimited } from './account.ts';
-import type { Permit } from './format.ts';
-import type { Account } from './format.ts';
-import { inFlight } from './windows.ts';
+import { fail, lose, pauseKey, refund, reject, succeed } from './account.ts';
+import type { CallResponse, RateLimited } from './call-response.ts';
+import type { Account, Permit } from './format.ts';
 import { headerLimits } from './header-limits.ts';
+import { inFlight } from './window.ts';
+import type { Moment } from './window.ts';
 
 export type CallEnd =
   /** The call was not sent. */
@@ -56,7 +56,7 @@ export function applyEnd(account: Account, permit: Permit, end: CallEnd, moment:
 
   if (end.kind === 'unused') refund(account, permit);
   else if (end.kind === 'lost') lose(account, permit, moment);
-  else if (end.kind === 'rejected') settle(account, permit, end, moment);
+  else if (end.kind === 'rejected') reject(account, permit, end, moment);
   else if (end.kind === 'failed') fail(account, permit, end, moment);
   else if (end.kind === 'succeeded') succeed(account, permit, end, moment);
   else pauseKey(account, permit, end, moment);

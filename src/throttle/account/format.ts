@@ -1,27 +1,54 @@
 import { z } from 'zod';
+import type { Slots } from './slots.ts';
 
 const count = z.int().nonnegative();
 const time = z.number();
-const WINDOW = z.object({
-  /** The limit in a header. */
-  limit: count.optional(),
-  /** Used permits by the slot in which they are free again, ascending. */
+
+/** Own permits, by the slot of time in which they are free again, ascending. */
+const SLOTS = {
   slots: z.array(count),
   counts: z.array(z.int().positive()),
   /** The sum of the counts. */
   total: count,
+};
+
+/** What petql counts by in one window. */
+const WINDOW = z.object({
+  ...SLOTS,
+  /** The limit in a header. */
+  limit: count.optional(),
+  /** Whether it is this window's for sure: published or configured, or no other window fits what headers say. */
+  isSure: z.boolean().optional(),
+  /** When a header described the window last, or may have. */
+  toldAtMs: time.optional(),
+  /** Calls of other clients, which only a header knows: void at `untilMs`. */
+  foreign: z.object({ calls: z.int().positive(), untilMs: time }).optional(),
   /**
    * The reset in a header. It is a whole second there, so it lies between two moments. The id is the upstream's timestamp in
    * seconds, which differs from window to window.
    */
   reset: z.object({ fromMs: time, byMs: time, id: z.number() }).optional(),
+  /** Own permits from before a reset that is over, which count until a response or trust shows that it has freed them. */
+  doubted: z.object({ ...SLOTS, fromMs: time, id: z.number() }).optional(),
+  /** Until then a reset that is over casts no doubt: one has freed a part only. */
+  slidesUntilMs: time.optional(),
+  /** Since when calls go beyond the count, by trust: a reset may have freed it, or its limit is not known. */
+  beyondSinceMs: time.optional(),
+  /** What a 429 has taught: the limit to count by until `untilMs`, and a little more from then on. */
+  lowered: z.object({ to: count, sinceMs: time, untilMs: time }).optional(),
 });
 const CONSISTENT_WINDOW = WINDOW.refine(
-  ({ slots, counts, total }) =>
+  (window) => isConsistent(window) && (!window.doubted || isConsistent(window.doubted)),
+);
+
+function isConsistent({ slots, counts, total }: Slots): boolean {
+  return (
     slots.length === counts.length &&
     slots.every((slot, index) => slot > (slots[index - 1] ?? -1)) &&
-    counts.reduce((sum, each) => sum + each, 0) === total,
-);
+    counts.reduce((sum, each) => sum + each, 0) === total
+  );
+}
+
 export const ACCOUNT = z.object({
   /** A new one after a loss; a permit of another epoch lowers no count. */
   epoch: z.string(),
@@ -32,26 +59,30 @@ export const ACCOUNT = z.object({
   isProven: z.boolean(),
   /** Permits ever granted. */
   granted: count,
-  /** When the last permit was granted that was no probe, or the last probe that was answered. */
+  /** When the last permit was granted. */
   lastGrantAtMs: time,
   minute: CONSISTENT_WINDOW,
   day: CONSISTENT_WINDOW,
   /** The plan that the process which started last was configured with. */
   configured: z.object({ perMinute: count, perDay: count, startedAtMs: time }).optional(),
-  /** Whether a header has named the plan, rather than a guess. */
-  isPlanKnown: z.boolean(),
-  /** A limit that one call's headers made look like a minute's, and their reset; until another reset proves it. */
-  minuteGuess: z.object({ limit: count, resetId: z.number() }).optional(),
-  /** Successes with rate-limit headers since some time in the last twelve hours: a day cannot have counted fewer. */
-  successes: z.object({ count, sinceMs: time }),
+  /** How many calls may go before the next success proves more; undefined with full trust. */
+  trust: z
+    .object({
+      sinceMs: time,
+      /** Calls that may go now. */
+      calls: count,
+      /** Successes since then. */
+      successes: count,
+      /** Calls in a row that got no response. */
+      lost: count,
+      /** When one call may go although no success has proved it. */
+      againAtMs: time,
+    })
+    .optional(),
+  /** Calls a second, after a 429 that neither minute nor day explains; they grow from then on. */
+  pace: z.object({ perSecond: z.number().positive(), sinceMs: time }).optional(),
   pause: z.object({
-    /** Whether only a probe may be sent, once the pause is over. */
-    isHalfOpen: z.boolean(),
     untilMs: time,
-    /** Until when a probe is under way. */
-    probeUntilMs: time,
-    /** Probes in a row that got no response. */
-    lostProbes: count.optional(),
     /** 429s in a row, with probable bans and with probes after them that failed. */
     incidents: count,
     /** When the last of them came. */
@@ -65,18 +96,16 @@ export const ACCOUNT = z.object({
 export type Account = z.infer<typeof ACCOUNT>;
 export type WindowCount = z.infer<typeof WINDOW>;
 
-export type WindowName = 'day' | 'minute';
-
 /** The right to make one call, and what the account knew when it was granted. */
 export interface Permit {
   readonly epoch: string;
   readonly grantedAtMs: number;
   /** How many permits were settled by then: the upstream had counted their calls, or they were never sent. */
   readonly settledBefore: number;
-  readonly successesBefore: number;
   readonly minuteSlot: number;
   readonly daySlot: number;
-  readonly isProbe: boolean;
+  /** Whether it was granted by trust, so that its success proves more. */
+  readonly isTrial: boolean;
   /** Whether it is the probe after a 429: a 401 or 403 to it may be a ban. */
   readonly isAfter429: boolean;
 }

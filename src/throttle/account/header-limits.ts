@@ -9,13 +9,14 @@ const MIN_TIMESTAMP_MS = 100_000_000_000;
 
 /**
  * Reads which window the headers of one response describe (pet-api.md, "Rate-limit headers"). The reset counts from the Date
- * of the same response, so that no clock of ours matters.
+ * of the same response, so that no clock of ours matters. What remains is held to the limit, which may have gone down.
  *
  * @param nowMs our wall clock, used where the response has no Date.
  */
 export function headerLimits({ limit, remaining, reset, dateMs }: RateLimitHeaders, nowMs: number) {
-  if (limit === undefined || remaining === undefined || limit < 1 || remaining > limit) return undefined;
-  return { limit, remaining, reset: reset === undefined ? undefined : headerReset(reset, dateMs ?? nowMs) };
+  if (limit === undefined || remaining === undefined || limit < 1) return undefined;
+  const bounded = Math.min(limit, Math.max(0, remaining));
+  return { limit, remaining: bounded, reset: reset === undefined ? undefined : headerReset(reset, dateMs ?? nowMs) };
 }
 
 /** Returns undefined for an impossible reset. */

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Account, WindowCount } from './format.ts';
-import { WINDOW_NAMES, add, countIn } from './windows.ts';
+import { WINDOW_NAMES, add, addAll, countIn } from './slots.ts';
+import { beginTrust } from './trust.ts';
 
 /** Adds what this replica used without Redis. Slots have absolute times, so each permit stays in its window. */
 export function absorb(account: Account, own: Account): void {
   for (const name of WINDOW_NAMES) {
-    for (const slot of own[name].slots) add(account[name], slot, countIn(own[name], slot));
+    addAll(account[name], own[name]);
   }
 
   account.isProven ||= own.isProven;
@@ -14,7 +15,7 @@ export function absorb(account: Account, own: Account): void {
 
   // A pause of an offline share without a 429 ends that share only.
   if (own.pause.incidents > 0) takeLaterPause(account, own);
-  account.pause.isHalfOpen = true;
+  beginTrust(account, account.lastGrantAtMs);
 }
 
 /** Whether the stored account is older than the seen one: Redis lost a write or all data, or another replica restored less. */
@@ -35,16 +36,22 @@ export function restore(found: Account, seen: Account): void {
   found.lastGrantAtMs = Math.max(found.lastGrantAtMs, seen.lastGrantAtMs);
   found.configured ??= seen.configured;
   found.isProven ||= seen.isProven;
-  found.isPlanKnown ||= seen.isPlanKnown;
 
   takeLaterPause(found, seen);
-  found.pause.isHalfOpen = true;
+  beginTrust(found, found.lastGrantAtMs);
 }
 
 function takeMore(found: WindowCount, seen: WindowCount): void {
+  for (const window of [found, seen]) {
+    if (window.doubted) addAll(window, window.doubted);
+    window.doubted = undefined;
+  }
   for (const slot of seen.slots) add(found, slot, Math.max(0, countIn(seen, slot) - countIn(found, slot)));
-  found.limit ??= seen.limit;
-  if (seen.reset && (found.reset?.id ?? 0) < seen.reset.id) found.reset = seen.reset;
+  if (found.limit === undefined) Object.assign(found, { limit: seen.limit, isSure: seen.isSure });
+  if ((found.toldAtMs ?? 0) < (seen.toldAtMs ?? 0)) {
+    Object.assign(found, { foreign: seen.foreign, reset: seen.reset, toldAtMs: seen.toldAtMs });
+  }
+  if ((found.lowered?.sinceMs ?? 0) < (seen.lowered?.sinceMs ?? 0)) found.lowered = seen.lowered;
 }
 
 function takeLaterPause({ pause: found }: Account, { pause: seen }: Account): void {

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { newAccount } from './account.ts';
 import type { Account } from './format.ts';
-import { limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
-import { leftOf, passTime } from './windows.ts';
+import { passTime } from './pass-time.ts';
+import { WINDOW_NAMES } from './slots.ts';
+import { WindowAt } from './window.ts';
 
 /** The account of a key that is used while the store is unavailable. */
 export interface OfflineAccount {
@@ -27,22 +28,23 @@ export function openOfflineShare(
   rules: AccountRules,
   divisor: number,
 ): OfflineAccount {
-  const account = newAccount(randomUUID(), true);
+  const account = newAccount(randomUUID());
+  const moment = { nowMs, rules };
   if (seen) {
-    passTime(seen, nowMs, rules);
+    passTime(seen, moment);
     continueFrom(seen, account, nowMs);
   }
 
   const share = (calls: number) => Math.max(0, Math.floor(calls / divisor));
-  const limits = limitsOf(seen ?? account, rules.plan);
-  const left = seen ? leftOf(seen, rules) : limits;
+  const minute = new WindowAt(seen ?? account, 'minute', moment);
+  const day = new WindowAt(seen ?? account, 'day', moment);
   return {
     account,
     rules: {
       ...rules,
       offlineShare: {
         divisor,
-        limits: { minute: Math.max(1, share(limits.minute)), day: share(left.day) },
+        limits: { minute: Math.max(1, share(minute.limit)), day: share(day.left) },
         maxInFlight: MAX_IN_FLIGHT,
       },
     },
@@ -51,13 +53,15 @@ export function openOfflineShare(
 
 /** Copies limits, plan and pause, without the used permits: the stored account still counts them. */
 function continueFrom(seen: Account, account: Account, nowMs: number): void {
-  account.minute.limit = seen.minute.limit;
-  account.day.limit = seen.day.limit;
+  for (const name of WINDOW_NAMES) {
+    const { isSure, limit } = seen[name];
+    Object.assign(account[name], { isSure, limit });
+  }
   account.isProven = seen.isProven;
-  account.isPlanKnown = seen.isPlanKnown;
+  account.pace = seen.pace;
   account.configured = seen.configured;
 
   const { pause } = account;
-  Object.assign(pause, seen.pause, { isHalfOpen: true, probeUntilMs: 0 });
+  Object.assign(pause, seen.pause);
   if (seen.minute.total > 0) pause.untilMs = Math.max(pause.untilMs, nowMs + WHOLE_MINUTE_MS);
 }

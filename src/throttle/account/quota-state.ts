@@ -1,9 +1,12 @@
 import { newAccount } from './account.ts';
 import type { Account } from './format.ts';
-import { dayBeginsInMs, freeBySlotInMs, freeInMs, hasReset, inFlight, leftOf, passTime, resetInMs } from './windows.ts';
-import type { WindowName } from './format.ts';
-import { knownPlanName, knownWindows, limitsOf } from './limits.ts';
+import { knownPlanName } from './limits.ts';
 import type { AccountRules } from './limits.ts';
+import { passTime } from './pass-time.ts';
+import type { WindowName } from './slots.ts';
+import { trialsLeft } from './trust.ts';
+import { WindowAt } from './window.ts';
+import type { Moment } from './window.ts';
 
 interface WindowState {
   /** Whether the limit is known rather than assumed. */
@@ -26,24 +29,22 @@ export class QuotaState {
   /** Whether the probe after a 429 is in flight. */
   readonly isProbingAfter429: boolean;
   readonly #account: Account;
-  readonly #nowMs: number;
-  readonly #rules: AccountRules;
+  readonly #moment: Moment;
 
   constructor(account: Account, nowMs: number, rules: AccountRules) {
     this.#account = account;
-    this.#nowMs = nowMs;
-    this.#rules = rules;
+    this.#moment = { nowMs, rules };
 
-    const { incidents, isBan, isHalfOpen, probeUntilMs, untilMs } = account.pause;
+    const { incidents, isBan, untilMs } = account.pause;
     this.incidents = incidents;
     this.pausedForMs = incidents > 0 ? Math.max(0, untilMs - nowMs) : 0;
-    this.isProbingAfter429 = incidents > 0 && isHalfOpen && nowMs < probeUntilMs;
+    this.isProbingAfter429 = incidents > 0 && nowMs >= untilMs && trialsLeft(account, nowMs) === 0;
     this.mayBeBanned = isBan;
   }
 
   /** The plan's name; undefined while the plan is a guess. */
   get plan(): string | undefined {
-    return knownPlanName(this.#account, this.#rules.plan);
+    return knownPlanName(this.#account, this.#moment.rules.plan);
   }
 
   get minute(): WindowState {
@@ -54,44 +55,34 @@ export class QuotaState {
     return this.#windowState('day');
   }
 
-  /** Returns how many calls of a window are left by the count alone: a reset that no response has confirmed frees none. */
+  /** Returns how many calls of a window are left for what one client of many may use; below 0 where its limit went down. */
   countedLeft(name: WindowName): number {
-    return leftOf(this.#account, this.#rules)[name];
+    return this.#windowAt(name).shareable;
   }
 
-  /** Returns the minimum time until more than `needed` calls of a window are left by the count alone. */
+  /** Returns the minimum time until more than `needed` are. */
   countedWaitMs(name: WindowName, needed: number): number {
-    const [account, nowMs] = [this.#account, this.#nowMs];
-    const left = this.countedLeft(name);
-    if (left > needed) return 0;
-    const bySlotMs = freeBySlotInMs(account[name], name, nowMs, needed - left);
-    const isLeftNextDay = name === 'day' && needed < left + account.day.total;
-    return isLeftNextDay ? Math.min(bySlotMs, dayBeginsInMs(account, nowMs)) : bySlotMs;
+    return this.#windowAt(name).shareableIn(needed + 1);
+  }
+
+  #windowAt(name: WindowName): WindowAt {
+    return new WindowAt(this.#account, name, this.#moment);
   }
 
   #windowState(name: WindowName): WindowState {
-    const [account, nowMs] = [this.#account, this.#nowMs];
-    const limit = limitsOf(account, this.#rules.plan)[name];
-    const total = hasReset(account, name, nowMs) ? inFlight(account, nowMs) : account[name].total;
-    const used = Math.min(limit, total);
-    const resetMs = resetInMs(account, name, nowMs) || (used > 0 ? freeInMs(account, name, nowMs, 0) : 0);
-    return { isKnown: knownWindows(account)[name], limit, used, remaining: limit - used, resetInMs: resetMs };
+    const { isKnown, limit, used, resetInMs } = this.#windowAt(name);
+    return { isKnown, limit, used, remaining: limit - used, resetInMs };
   }
 }
 
 /** Returns the quota of a key that this process has not used. */
 export function quotaOfUnused(nowMs: number, rules: AccountRules): QuotaState {
-  const account = newAccount('', true);
-  passTime(account, nowMs, rules);
+  const account = newAccount('');
+  passTime(account, { nowMs, rules });
   return new QuotaState(account, nowMs, rules);
 }
 
 /** Whether a key is paused after a 429. */
 export function isPaused(account: Account | undefined, nowMs: number): boolean {
   return account !== undefined && account.pause.incidents > 0 && nowMs < account.pause.untilMs;
-}
-
-/** Whether a probe is in flight. */
-export function isProbing(account: Account | undefined, nowMs: number): boolean {
-  return account !== undefined && account.pause.isHalfOpen && nowMs < account.pause.probeUntilMs;
 }

@@ -1,6 +1,6 @@
 import { HOUR_MS } from '../../plan.ts';
-import { WINDOW_NAMES, WINDOWS, add, dropEnded, slotFor, newWindow } from './windows.ts';
-import type { WindowCount, WindowName } from './format.ts';
+import { WINDOW_NAMES, WINDOWS, add, dropEnded, newSlots, slotFor } from './slots.ts';
+import type { Slots, WindowName } from './slots.ts';
 
 /**
  * The share of one visitor in the quota of a key: it may use as many calls of a window as it leaves in it. So n greedy visitors
@@ -11,7 +11,7 @@ import type { WindowCount, WindowName } from './format.ts';
  */
 
 /** The calls that a visitor has used in this process, by the slot of time in which they are free again. */
-export type VisitorCalls = Readonly<Record<WindowName, WindowCount>>;
+export type VisitorCalls = Readonly<Record<WindowName, Slots>>;
 
 /** What a visitor shares a window with. */
 interface SharedWindow {
@@ -22,7 +22,7 @@ interface SharedWindow {
 }
 
 export function newVisitorCalls(): VisitorCalls {
-  return { minute: newWindow(), day: newWindow() };
+  return { minute: newSlots(), day: newSlots() };
 }
 
 /** Counts calls of this time, or takes back calls that were counted so: a negative `count`. */

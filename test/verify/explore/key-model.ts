@@ -5,7 +5,9 @@ import type { CallAnswer } from '../../../src/call-answer.ts';
 import type { Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { waitOf } from '../../../src/throttle/account/wait.ts';
-import { WINDOWS, inFlight, passTime } from '../../../src/throttle/account/windows.ts';
+import { passTime } from '../../../src/throttle/account/pass-time.ts';
+import { WINDOWS } from '../../../src/throttle/account/slots.ts';
+import { MAX_TOLD_MS, inFlight } from '../../../src/throttle/account/window.ts';
 import { isOlder, isSameIncident, permitProblem } from '../../support/plan-rules.ts';
 import { grantProblems, isAfter, pauseFrom } from './grants.ts';
 import { NO_FAULTS } from './key-state.ts';
@@ -43,7 +45,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     initial: () => ({
       nowMs: options.startMs,
       behindMs: 0,
-      account: newAccount('e', false),
+      account: newAccount('e', true),
       calls: [],
       arrivals: [],
       faults: { ...NO_FAULTS, ...options.faults },
@@ -188,8 +190,9 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     if (status === 429) return refused(state, permit, headers.retryAfterMs ?? 0);
     const { pause, refusals } = state;
     if (headers.remaining === 0 && headers.reset !== undefined) {
-      // A reset is a whole second.
-      state.emptyUntilMs = Math.max(state.emptyUntilMs ?? 0, (headers.reset - 1) * 1_000);
+      // A reset is a whole second, and a header alone holds a key for ten minutes at most.
+      const emptyUntilMs = Math.min((headers.reset - 1) * 1_000, state.nowMs + MAX_TOLD_MS);
+      state.emptyUntilMs = Math.max(state.emptyUntilMs ?? 0, emptyUntilMs);
     }
     if (status === 503) return failed(state, permit);
     if (status === 200 && permit.grantedAtMs > refusals.atMs) refusals.count = 0;
@@ -324,8 +327,8 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     const { account, behindMs } = state;
     const nowMs = petqlNow(state);
     if (options.tells !== 'nothing' || behindMs > 0 || inFlight(account, nowMs) > 0) return [];
-    passTime(account, nowMs, rules);
-    return [0, 1, 2].map((ahead) => waitOf(account, ahead, nowMs, rules).waitMs);
+    passTime(account, { nowMs, rules });
+    return [0, 1, 2].map((ahead) => waitOf(account, ahead, { nowMs, rules }).waitMs);
   }
 
   /** Makes a call as soon as petql may. Returns when, by the upstream's clock; Infinity after a hundred looks. */

@@ -1,6 +1,6 @@
-import type { Account, Permit, WindowCount, WindowName } from '../../../src/throttle/account/format.ts';
-import { isOnTheHour } from '../../../src/throttle/account/limits.ts';
-import { WINDOWS } from '../../../src/throttle/account/windows.ts';
+import type { Account, Permit, WindowCount } from '../../../src/throttle/account/format.ts';
+import { WINDOWS } from '../../../src/throttle/account/slots.ts';
+import type { WindowName } from '../../../src/throttle/account/slots.ts';
 import { endOfPause } from '../../support/plan-rules.ts';
 import type { Pause } from '../../support/plan-rules.ts';
 import type { Call, KeyOptions, KeyState } from './key-state.ts';
@@ -35,34 +35,42 @@ export function pauseText(pause: Pause | undefined, nowMs: number): number | und
 
 /** Returns what an account says, with all times from now. */
 export function accountFrom(account: Account, nowMs: number) {
-  const { day, isPlanKnown, isProven, lastGrantAtMs, minute, minuteGuess, pause, successes } = account;
+  const { day, isProven, lastGrantAtMs, minute, pace, pause, trust } = account;
+  const sinceNow = (ms: number) => Math.max(-DAY_MS, ms - nowMs);
   return [
     isProven,
-    isPlanKnown,
-    Math.max(-DAY_MS, lastGrantAtMs - nowMs),
+    sinceNow(lastGrantAtMs),
     windowFrom(minute, 'minute', nowMs),
     windowFrom(day, 'day', nowMs),
-    minuteGuess && [minuteGuess.limit, minuteGuess.resetId - Math.floor(nowMs / 1_000)],
-    successes.count,
-    Math.max(-DAY_MS, successes.sinceMs - nowMs),
-    pause.isHalfOpen,
+    trust && [sinceNow(trust.sinceMs), trust.calls, trust.successes, trust.lost, Math.max(0, trust.againAtMs - nowMs)],
+    pace && [pace.perSecond, sinceNow(pace.sinceMs)],
     Math.max(0, pause.untilMs - nowMs),
-    Math.max(0, pause.probeUntilMs - nowMs),
-    pause.lostProbes,
     pause.incidents,
-    Math.max(-DAY_MS, pause.incidentAtMs - nowMs),
+    sinceNow(pause.incidentAtMs),
     pause.isBan,
   ];
 }
 
-function windowFrom({ counts, limit, reset, slots }: WindowCount, name: WindowName, nowMs: number) {
+function windowFrom(window: WindowCount, name: WindowName, nowMs: number) {
+  const { beyondSinceMs, counts, doubted, foreign, isSure, limit, lowered, reset, slidesUntilMs, slots, toldAtMs } =
+    window;
   const { slotMs } = WINDOWS[name];
+  const sinceNow = (ms: number | undefined) => ms && Math.max(-DAY_MS, ms - nowMs);
   return [
-    limit,
+    [limit, isSure, sinceNow(toldAtMs)],
     counts,
     slots.map((slot) => slot * slotMs - nowMs),
-    // A reset that is over frees what was granted before it, until another one is known.
-    reset && [reset.fromMs - nowMs, reset.byMs - nowMs, isOnTheHour(reset.id), reset.id - Math.floor(nowMs / 1_000)],
+    // A reset that is over may free what was granted before it, until another one is known.
+    reset && [reset.fromMs - nowMs, reset.byMs - nowMs, reset.id - Math.floor(nowMs / 1_000)],
+    doubted && [
+      doubted.counts,
+      doubted.slots.map((slot) => slot * slotMs - nowMs),
+      doubted.fromMs - nowMs,
+      doubted.id - Math.floor(nowMs / 1_000),
+    ],
+    foreign && [foreign.calls, foreign.untilMs - nowMs],
+    lowered && [lowered.to, sinceNow(lowered.sinceMs), sinceNow(lowered.untilMs)],
+    [Math.max(0, (slidesUntilMs ?? 0) - nowMs), sinceNow(beyondSinceMs)],
   ];
 }
 
@@ -80,15 +88,14 @@ function callFrom({ permit, phase, response, sentAtMs }: Call, account: Account,
   ];
 }
 
-function permitFrom(permit: Permit, { epoch, granted, successes }: Account, nowMs: number) {
+function permitFrom(permit: Permit, { epoch, granted }: Account, nowMs: number) {
   return [
     permit.epoch === epoch,
     permit.grantedAtMs - nowMs,
     permit.settledBefore - granted,
-    permit.successesBefore - successes.count,
     permit.minuteSlot * WINDOWS.minute.slotMs - nowMs,
     permit.daySlot * WINDOWS.day.slotMs - nowMs,
-    permit.isProbe,
+    permit.isTrial,
     permit.isAfter429,
   ];
 }

@@ -1,12 +1,15 @@
 import { newAccount, take } from '../../../src/throttle/account/account.ts';
 import { applyEnd, callEndOf } from '../../../src/throttle/account/call-end.ts';
-import type { Account, Permit, WindowName } from '../../../src/throttle/account/format.ts';
+import type { Account, Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { QuotaState } from '../../../src/throttle/account/quota-state.ts';
 import { countCalls, dropFree, isWithinShare, newVisitorCalls } from '../../../src/throttle/account/visitor-share.ts';
 import type { VisitorCalls } from '../../../src/throttle/account/visitor-share.ts';
 import { waitOf } from '../../../src/throttle/account/wait.ts';
-import { WINDOWS, WINDOW_NAMES, passTime } from '../../../src/throttle/account/windows.ts';
+import { trialsLeft } from '../../../src/throttle/account/trust.ts';
+import type { WindowName } from '../../../src/throttle/account/slots.ts';
+import { passTime } from '../../../src/throttle/account/pass-time.ts';
+import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/slots.ts';
 import { MAX_LATE_MS, admitAll, lineOf } from '../../../src/throttle/admission.ts';
 import type { Claim, View, WantedCall } from '../../../src/throttle/admission.ts';
 import { maxOfVisitor } from '../../support/plan-rules.ts';
@@ -79,7 +82,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   return {
     initial: () => ({
       nowMs: startMs,
-      account: newAccount('e', false),
+      account: newAccount('e', true),
       waiters: [],
       flying: [],
       visitors: {},
@@ -169,7 +172,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   function review(state: LineState): string[] {
     const problems: string[] = [];
     for (;;) {
-      passTime(state.account, state.nowMs, rules);
+      passTime(state.account, { nowMs: state.nowMs, rules });
       for (const calls of Object.values(state.visitors)) dropFree(calls, state.nowMs);
       const line = lineOf(
         state.waiters.filter(({ kind }) => kind === 'write'),
@@ -263,16 +266,15 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   function viewOf({ account, flying, isStopping, nowMs, visitors }: LineState): View {
     const state = new QuotaState(account, nowMs, rules);
     const usedBy = (visitor: string, name: WindowName) => visitors[visitor]?.[name].total ?? 0;
-    const isProbing = account.pause.isHalfOpen && nowMs < account.pause.probeUntilMs;
     return {
       nowMs,
       isStopping,
       isOld: false,
       isAfter429: state.incidents > 0,
       permits: 0,
-      slots: isProbing ? 0 : SLOTS - flying.length,
+      slots: trialsLeft(account, nowMs) > 0 ? SLOTS - flying.length : 0,
       promised: 0,
-      waitOf: (ahead) => waitOf(account, ahead, nowMs, rules),
+      waitOf: (ahead) => waitOf(account, ahead, { nowMs, rules }),
       reserveWaitOf(ahead) {
         const waits = WINDOW_NAMES.map((name) =>
           state.countedWaitMs(name, Math.floor(state[name].limit * RESERVES[name]) + ahead),

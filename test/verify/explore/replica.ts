@@ -7,7 +7,7 @@ import type { Account, Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
 import { absorb, hasLost, restore } from '../../../src/throttle/account/merge.ts';
 import { openOfflineShare } from '../../../src/throttle/account/offline-share.ts';
-import { passTime } from '../../../src/throttle/account/windows.ts';
+import { passTime } from '../../../src/throttle/account/pass-time.ts';
 import type { Replica, ReplicasState } from './replicas-state.ts';
 import { copyOf } from './search.ts';
 
@@ -49,7 +49,7 @@ export function replicaSteps({ nowMs, redis, replicas }: ReplicasState, rules: A
       replica.hasContact = true;
       endOffline(replica);
       if (replica.hasLostBeats && replica.seen) {
-        passTime(replica.seen, nowMs, rules);
+        passTime(replica.seen, { nowMs, rules });
         const isUsed = replica.seen.day.total > 0 || replica.seen.pause.untilMs > nowMs;
         if (isUsed) updateStored(replica, () => true);
       }
@@ -75,7 +75,7 @@ export function replicaSteps({ nowMs, redis, replicas }: ReplicasState, rules: A
   }
 
   function openStored({ seen }: Replica): Account {
-    const account = redis.account ? copyOf(redis.account) : newAccount(randomUUID(), true);
+    const account = redis.account ? copyOf(redis.account) : newAccount(randomUUID());
     if (seen && hasLost(account, seen)) restore(account, seen);
     return account;
   }

@@ -4,7 +4,7 @@ import { callEndOf } from '../../../src/throttle/account/call-end.ts';
 import type { CallAnswer } from '../../../src/call-answer.ts';
 import type { Account, Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
-import { WINDOWS } from '../../../src/throttle/account/windows.ts';
+import { WINDOWS } from '../../../src/throttle/account/slots.ts';
 import { isInPause, isOlder, isSameIncident, permitProblem } from '../../support/plan-rules.ts';
 import { grantProblems, isAfter, pauseFrom } from './grants.ts';
 import { accountFrom, pauseText } from './key-text.ts';
@@ -355,8 +355,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
   /** Returns the state as text with all times from now; replicas with the same memory are the same. */
   function keyOf(state: ReplicasState): string {
     const { arrivals, calls, faults, isHarmed, nowMs, redis, refusesUntilMs, replicas } = state;
-    const textOf = (account: Account | undefined) =>
-      account && [account.granted, account.successes.count, accountFrom(account, nowMs)];
+    const textOf = (account: Account | undefined) => account && [account.granted, accountFrom(account, nowMs)];
     const owners = replicas.map((replica, index) => {
       const { hasContact, hasLostBeats, isAlone, isCut, offline, pause, refused, seen } = replica;
       const namesOf = (epoch: string | undefined) =>

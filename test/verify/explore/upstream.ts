@@ -1,4 +1,4 @@
-import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/windows.ts';
+import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/slots.ts';
 import type { Account } from '../../../src/throttle/account/format.ts';
 import type { CallAnswer } from '../../../src/call-answer.ts';
 import { createStrictPlan } from '../../support/pet-api/strict-plan.ts';
@@ -43,10 +43,12 @@ export function upstreamEdges(arrivals: readonly number[], { windows, stampsLate
 
 /** Returns when something changes in an account by itself. */
 export function accountEdges(account: Account): number[] {
-  const { pause } = account;
+  const { pause, trust } = account;
   const slots = WINDOW_NAMES.flatMap((name) => account[name].slots.map((slot) => slot * WINDOWS[name].slotMs));
-  const resets = WINDOW_NAMES.flatMap((name) => account[name].reset?.byMs ?? []);
-  return [pause.untilMs, pause.probeUntilMs, ...slots, ...resets];
+  const told = WINDOW_NAMES.flatMap((name) =>
+    [account[name].reset?.byMs ?? [], account[name].foreign?.untilMs ?? []].flat(),
+  );
+  return [pause.untilMs, trust?.againAtMs ?? 0, ...slots, ...told];
 }
 
 /** Returns what petql makes of a response. */

@@ -1,0 +1,145 @@
+import type { CallResponse } from './call-response.ts';
+import { doubt, endDoubt } from './doubt.ts';
+import type { Account, Permit, WindowCount } from './format.ts';
+import type { HeaderLimits } from './header-limits.ts';
+import { OTHER_WINDOW, contradicts, windowOfHeaders } from './limits.ts';
+import { WINDOWS } from './slots.ts';
+import type { WindowName } from './slots.ts';
+import { MAX_TOLD_MS } from './window.ts';
+import type { Moment } from './window.ts';
+
+interface ToldResponse extends CallResponse {
+  readonly headers: HeaderLimits;
+}
+
+interface ToldReset {
+  readonly inMs: number;
+  readonly id: number;
+}
+
+/** What a response shows of a window. */
+interface Evidence {
+  /** Calls that its header counts. */
+  readonly used: number;
+  /** When the window began, in seconds; NaN where no reset says so. */
+  readonly beginsAtS: number;
+  readonly permit: Permit;
+  readonly nowMs: number;
+}
+
+/** Resets and Dates are whole seconds. */
+const SECOND_MS = 1_000;
+/** A reset is at most a window ahead: and by the seconds of its reset and Date, and once a year by the hour of a local day. */
+const MAX_AHEAD_MS = { minute: 62 * SECOND_MS, day: 25 * 3_600 * SECOND_MS };
+/**
+ * Corrects an account by the headers of a response: what the limit is, when the window ends, and how many calls are foreign.
+ *
+ * @returns the window that they describe; undefined where that is not clear.
+ */
+export function correct(
+  account: Account,
+  permit: Permit,
+  { headers, tookMs }: ToldResponse,
+  moment: Moment,
+): WindowName | undefined {
+  const { nowMs, rules } = moment;
+  // The upstream had surely counted what was settled before the call was sent.
+  const later = permit.epoch === account.epoch ? account.granted - permit.settledBefore : Infinity;
+  const own = { minute: Math.max(0, account.minute.total - later), day: Math.max(0, account.day.total - later) };
+  const described = windowOfHeaders(headers, own, account, rules.plan);
+  if (!described) {
+    account.minute.toldAtMs = nowMs;
+    account.day.toldAtMs = nowMs;
+    return undefined;
+  }
+  const { name } = described;
+  const reset = believedReset(headers, name);
+
+  // 1. Headers count the calls of all replicas, so they correct no offline share.
+  if (rules.offlineShare) {
+    if (headers.remaining < 2 * rules.offlineShare.divisor) endShare(account, reset?.inMs ?? MAX_TOLD_MS, nowMs);
+    return name;
+  }
+
+  // 2. A response of an earlier window is too old.
+  const window = account[name];
+  const before = window.reset;
+  if (reset && before && reset.id < before.id - 1) return name;
+
+  // 3. The limit, the window and the calls of others.
+  setLimit(account, { ...described, limit: headers.limit });
+  const used = headers.limit - headers.remaining;
+  // By the upstream's clock, which no latency disturbs.
+  const beginsAtS = reset ? reset.id - WINDOWS[name].lengthMs / SECOND_MS : NaN;
+  judgeDoubted(account, name, { used, beginsAtS, permit, nowMs });
+  if (reset) seeReset(window, reset, tookMs, nowMs);
+  window.toldAtMs = nowMs;
+  seeForeign(window, name, { used, isAlone: later === 1, nowMs });
+  return name;
+}
+
+/** A reset is believed as far as its window goes: a minute's is at most a minute ahead. */
+function believedReset({ reset }: HeaderLimits, name: WindowName): ToldReset | undefined {
+  return reset && reset.inMs <= MAX_AHEAD_MS[name] ? reset : undefined;
+}
+
+/** Ends an offline share when little is left: without Redis, other replicas may take the rest. */
+function endShare({ pause }: Account, inMs: number, nowMs: number): void {
+  pause.untilMs = Math.max(pause.untilMs, nowMs + Math.min(inMs + SECOND_MS, MAX_TOLD_MS));
+}
+
+function setLimit(
+  account: Account,
+  { name, limit, isSure }: { readonly name: WindowName; readonly limit: number; readonly isSure: boolean },
+): void {
+  const other = account[OTHER_WINDOW[name]];
+  const isMistaken = other.limit === limit && other.isSure !== true;
+  if (isMistaken || contradicts(name, limit, other.limit)) {
+    Object.assign(other, { limit: undefined, isSure: undefined, foreign: undefined, reset: undefined });
+  }
+
+  const window = account[name];
+  if (window.limit === limit) {
+    window.isSure ||= isSure;
+    return;
+  }
+  Object.assign(window, { limit, isSure, lowered: undefined, beyondSinceMs: undefined });
+}
+
+function seeReset(window: WindowCount, { inMs, id }: ToldReset, tookMs: number, nowMs: number): void {
+  if (window.reset && id <= window.reset.id) return;
+  window.reset = { fromMs: nowMs + inMs - tookMs - SECOND_MS, byMs: nowMs + inMs + SECOND_MS, id };
+}
+
+/**
+ * Judges what was counted before a reset that is over, by a call that was sent after it: all of it was freed if this window begins
+ * there, or where no reset says when it ends, if the header counts no more than what came since.
+ */
+function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, permit, nowMs }: Evidence): void {
+  const window = account[name];
+  if (window.reset && beginsAtS >= window.reset.id) doubt(account, name, window.reset, nowMs);
+
+  const { doubted } = window;
+  if (!doubted || permit.grantedAtMs < doubted.fromMs) return;
+  const isFreed = Number.isNaN(beginsAtS) ? used <= window.total : beginsAtS >= doubted.id;
+  if (isFreed) window.doubted = undefined;
+  else endDoubt(window, nowMs);
+  window.beyondSinceMs = undefined;
+}
+
+/**
+ * What a header counts above the own permits, some of which it may lack, are at least so many foreign calls. Without other calls in
+ * flight it is exact, and lowers the number too.
+ */
+function seeForeign(
+  window: WindowCount,
+  name: WindowName,
+  { used, isAlone, nowMs }: { readonly used: number; readonly isAlone: boolean; readonly nowMs: number },
+): void {
+  const calls = Math.max(0, used - window.total - (window.doubted?.total ?? 0));
+  const known = window.foreign?.calls ?? 0;
+  if (calls < known && !isAlone) return;
+
+  const untilMs = Math.min(window.reset?.byMs ?? Infinity, nowMs + WINDOWS[name].lengthMs);
+  window.foreign = calls > 0 ? { calls, untilMs } : undefined;
+}

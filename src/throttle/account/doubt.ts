@@ -1,0 +1,32 @@
+import type { Account, WindowCount } from './format.ts';
+import { addAll, countSince, takeOldest } from './slots.ts';
+import type { WindowName } from './slots.ts';
+
+/*
+ * A told reset that is over may have freed all that was counted before it, as where windows are fixed, or a part only, as where they
+ * slide. What was counted before stays in doubt: it counts until a response or trust shows which.
+ */
+
+type Reset = Pick<NonNullable<WindowCount['reset']>, 'fromMs' | 'id'>;
+
+/** After a reset that has freed a part only, the next ones cast no doubt for so long. */
+const SLIDES_MS = 21_600_000;
+
+/** The reset is over. The slots of a minute tell to the second which calls were counted since. */
+export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset, nowMs: number): void {
+  const window = account[name];
+  window.reset = undefined;
+  if ((window.slidesUntilMs ?? 0) > nowMs) return;
+
+  const since = countSince(account.minute, 'minute', fromMs);
+  const before = takeOldest(window, Math.max(0, window.total - since));
+  if (window.doubted) addAll(before, window.doubted);
+  if (before.total > 0) Object.assign(window, { doubted: { ...before, fromMs, id }, beyondSinceMs: undefined });
+}
+
+/** What was counted before the reset counts as ever. */
+export function endDoubt(window: WindowCount, nowMs: number): void {
+  if (window.doubted) addAll(window, window.doubted);
+  window.doubted = undefined;
+  window.slidesUntilMs = nowMs + SLIDES_MS;
+}

@@ -1,0 +1,114 @@
+import type { RateLimited } from './call-response.ts';
+import { endDoubt } from './doubt.ts';
+import type { Account, Permit, WindowCount } from './format.ts';
+import { OTHER_WINDOW } from './limits.ts';
+import { WINDOW_NAMES, countAfter, slotFor } from './slots.ts';
+import type { WindowName } from './slots.ts';
+import { WindowAt } from './window.ts';
+import type { Moment } from './window.ts';
+
+/** A limit that a 429 has lowered holds for so long: a wrong one costs four 429s a day. */
+const LOWERED_MS = 21_600_000;
+/** What calls beyond a limit that nobody has said have found out holds for a week. */
+const FOUND_MS = 604_800_000;
+/** A longer Retry-After is a minute's, and a far longer one is a day's. */
+const BRIEF_MS = 5_000;
+const FAR_MS = 120_000;
+
+/** In so long the pace doubles: half of what a hidden limit allows becomes all of it. */
+const PACE_DOUBLES_MS = 120_000;
+/** Fewer calls a second meet no such limit, and no more than these can start. */
+const MIN_CALLS = 4;
+const MAX_PACE = 50;
+const SECOND_MS = 1_000;
+
+interface Lesson extends Pick<RateLimited, 'headers' | 'retryAfterMs'> {
+  /** The window that the headers describe. */
+  readonly told: WindowName | undefined;
+  /** Whether the call was granted before the last incident. */
+  readonly isEcho: boolean;
+}
+
+/**
+ * Learns from a 429 where petql's count had room: the limit of the window whose count is near is lowered, else the pace. Where a call
+ * went beyond the count, that ends; where a header shows the calls of others or a smaller limit, nothing is to learn.
+ */
+export function learn(account: Account, permit: Permit, lesson: Lesson, moment: Moment): void {
+  if (moment.rules.offlineShare || permit.epoch !== account.epoch) return;
+  if (lesson.isEcho) return lowerAgain(account);
+  if (account.pause.incidents > 0) return;
+
+  const beyond = WINDOW_NAMES.filter((name) => permit.grantedAtMs >= (account[name].beyondSinceMs ?? Infinity));
+  for (const name of beyond) endBeyond(account, name, moment);
+  if (beyond.length > 0 || isExplained(account, lesson, moment)) return;
+
+  const near = suspects(lesson).find((name) => isNear(account, name, lesson, moment));
+  if (near) lower(account[near], new WindowAt(account, near, moment), LOWERED_MS, moment.nowMs);
+  else slowDown(account, moment.nowMs);
+}
+
+/** Calls that went beyond the count found its end: the reset freed a part only, or the limit is what they found. */
+function endBeyond(account: Account, name: WindowName, moment: Moment): void {
+  const window = account[name];
+  const at = new WindowAt(account, name, moment);
+  if (at.hasReset) endDoubt(window, moment.nowMs);
+  else lower(window, at, FOUND_MS, moment.nowMs);
+  window.beyondSinceMs = undefined;
+}
+
+function isExplained(account: Account, { headers, told }: Lesson, moment: Moment): boolean {
+  if (WINDOW_NAMES.some((name) => new WindowAt(account, name, moment).left < 0)) return true;
+  return told !== undefined && headers?.remaining === 0 && account[told].foreign !== undefined;
+}
+
+/** Returns the windows that may have caused it, the likeliest first. */
+function suspects({ headers, retryAfterMs, told }: Lesson): readonly WindowName[] {
+  const byWait = retryAfterMs > FAR_MS ? 'day' : 'minute';
+  const first = headers?.remaining === 0 && told ? told : byWait;
+  return [first, OTHER_WINDOW[first]];
+}
+
+/** Whether so much of the window is used that it may be the cause; of an unknown limit any 429 that is not brief may be. */
+function isNear(account: Account, name: WindowName, { retryAfterMs }: Lesson, moment: Moment): boolean {
+  const { foreign, isKnown, limit, own } = new WindowAt(account, name, moment);
+  return 2 * (own + foreign) >= limit || (!isKnown && name === 'minute' && retryAfterMs > BRIEF_MS);
+}
+
+/** The call was refused, so the limit is below what is counted. */
+function lower(window: WindowCount, { foreign, limit, own }: WindowAt, lastsMs: number, nowMs: number): void {
+  const counted = window.beyondSinceMs === undefined ? Math.min(limit, own + foreign) : own + foreign;
+  window.lowered = { to: Math.max(1, counted - 1), sinceMs: nowMs, untilMs: nowMs + lastsMs };
+}
+
+/** Another call of the same incident was refused too. */
+function lowerAgain(account: Account): void {
+  for (const name of WINDOW_NAMES) {
+    const { lowered } = account[name];
+    if (lowered && lowered.sinceMs === account.pause.incidentAtMs) lowered.to = Math.max(1, lowered.to - 1);
+  }
+}
+
+/** The cause is below the minute, such as a limit of a second or of calls at a time: half as many a second go from now on. */
+function slowDown(account: Account, nowMs: number): void {
+  const lately = countAfter(account.minute, slotFor('minute', nowMs - SECOND_MS));
+  if (lately >= MIN_CALLS) account.pace = { perSecond: lately / 2, sinceMs: nowMs };
+}
+
+/** Returns the time between two calls; 0 where no pace is kept. */
+export function paceIntervalMs({ pace }: Account, nowMs: number): number {
+  if (!pace) return 0;
+  const perSecond = pace.perSecond * 2 ** (Math.max(0, nowMs - pace.sinceMs) / PACE_DOUBLES_MS);
+  return perSecond < MAX_PACE ? SECOND_MS / perSecond : 0;
+}
+
+/** Returns how long the next call waits for the pace. */
+export function paceWaitMs(account: Account, nowMs: number): number {
+  const intervalMs = paceIntervalMs(account, nowMs);
+  return intervalMs === 0 ? 0 : Math.max(0, account.lastGrantAtMs + intervalMs - nowMs);
+}
+
+/** Returns how many calls the pace allows now. */
+export function paceLeft(account: Account, nowMs: number): number {
+  if (paceIntervalMs(account, nowMs) === 0) return Infinity;
+  return paceWaitMs(account, nowMs) === 0 ? 1 : 0;
+}

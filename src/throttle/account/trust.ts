@@ -1,0 +1,58 @@
+import type { Account, Permit } from './format.ts';
+import type { Moment } from './window.ts';
+
+/*
+ * Trust: how many calls may go before the next success proves more. It begins with one call where petql does not know how much the
+ * upstream allows, and doubles with each round of successes: one, two, four, eight. A 429 ends it.
+ */
+
+/** So many successes prove that the upstream serves the key as petql counts. */
+const FULL_TRUST = 31;
+const FIRST_LOST_MS = 1_000;
+const MAX_LOST_MS = 60_000;
+
+export function beginTrust(account: Account, nowMs: number): void {
+  account.trust = { sinceMs: nowMs, calls: 1, successes: 0, lost: 0, againAtMs: 0 };
+}
+
+/** Returns how many calls may go now: where all are under way or lost, another one after a while. */
+export function trialsLeft({ trust }: Account, nowMs: number): number {
+  if (!trust) return Infinity;
+  return trust.calls > 0 ? trust.calls : Number(nowMs >= trust.againAtMs);
+}
+
+/** Takes so many calls from what may go now. */
+export function takeTrials({ trust }: Account, count: number, { nowMs, rules }: Moment): void {
+  if (!trust || count === 0) return;
+  trust.calls = Math.max(0, trust.calls - count);
+  trust.againAtMs = nowMs + rules.probeMs;
+}
+
+/** Another call may go in place of one that was not sent, or whose response proves nothing. */
+export function returnTrial(account: Account, permit: Permit): void {
+  if (account.trust && isTrialOf(account, permit)) account.trust.calls += 1;
+}
+
+/** A call got no response: the next one goes after a pause that grows. */
+export function loseTrial(account: Account, permit: Permit, { nowMs, rules }: Moment): void {
+  const { trust } = account;
+  if (!trust || !isTrialOf(account, permit)) return;
+  trust.againAtMs = nowMs + Math.min(FIRST_LOST_MS * 2 ** trust.lost, MAX_LOST_MS, rules.probeMs * 2 ** trust.lost);
+  trust.lost += 1;
+}
+
+/** @returns whether trust is full now. */
+export function proveTrial(account: Account, permit: Permit): boolean {
+  const { trust } = account;
+  if (!trust || !isTrialOf(account, permit)) return false;
+  trust.calls += 2;
+  trust.successes += 1;
+  trust.lost = 0;
+  if (trust.successes < FULL_TRUST) return false;
+  account.trust = undefined;
+  return true;
+}
+
+function isTrialOf({ epoch, trust }: Account, permit: Permit): boolean {
+  return permit.isTrial && permit.epoch === epoch && trust !== undefined && permit.grantedAtMs >= trust.sinceMs;
+}
