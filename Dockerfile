@@ -1,10 +1,10 @@
-# Node 24 runs the TypeScript sources.
-FROM node:24-slim AS dependencies
+# Node 26 runs the TypeScript sources. Dependabot raises tag and digest, in both stages.
+FROM node:26.10.0-trixie-slim@sha256:930557a230abacbc3f4fd9b8648abf8f4bee1e17cb72195dcdfb2f709bc85b33 AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts
 
-FROM node:24-slim
+FROM node:26.10.0-trixie-slim@sha256:930557a230abacbc3f4fd9b8648abf8f4bee1e17cb72195dcdfb2f709bc85b33
 ENV NODE_ENV=production
 ENV HOST=0.0.0.0
 ENV PORT=4000

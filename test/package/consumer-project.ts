@@ -16,7 +16,7 @@ const BESIDE_PETQL = [
   '@graphql-typed-document-node/core@3.2.0',
   '@hono/node-server@2.1.8',
   '@types/express@5.0.6',
-  '@types/node@24.19.2',
+  '@types/node@26.6.6',
   'esbuild@0.28.2',
   'express@5.3.0',
   'fastify@5.12.8',
