@@ -46,13 +46,14 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
   const admin = await openAdmin(gateway, config);
 
   const endpoint = `${listener.origin}/graphql`;
-  log.info({ version, endpoint, admin: admin?.origin, proxy: proxy?.host }, 'listening');
+  // With its sandbox first in log and banner, so that nobody takes it for the real pet API.
+  log.info({ version, endpoint, sandbox: sandbox?.url, admin: admin?.origin, proxy: proxy?.host }, 'listening');
   const isForgetful = !sandbox && config.redisUrl === undefined && config.stateFile === undefined;
   if (isForgetful) log.info({}, FORGETFUL);
 
   return {
     banner: [
-      `petql ${version}: GraphQL gateway over the pet API`,
+      `petql ${version}: GraphQL gateway over ${sandbox ? 'a sandbox, not the real' : 'the'} pet API`,
       '',
       servesGraphiql(config) ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
       sandbox ? describeSandbox(sandbox) : `Upstream   ${petApiUrl.href}`,

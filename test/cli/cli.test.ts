@@ -60,9 +60,10 @@ async function statusUnder(host: string, { address }: PetqlProcess, path = '/gra
   return response.statusCode;
 }
 
-test('with nothing configured it says where GraphiQL is, which demo keys there are, and a curl line to paste', async () => {
+test('with nothing configured it says first that it is a sandbox, then where GraphiQL is, the demo keys and a curl line', async () => {
   const petql = await start();
   const { stdout, stderr } = petql.output;
+  expect(stdout).toMatch(/^petql \S+: GraphQL gateway over a sandbox, not the real pet API\n/);
   expect(stdout).toContain(`GraphiQL   ${petql.address}`);
   for (const key of ['demo-free', 'demo-pro', 'demo-business', 'demo-enterprise']) {
     expect(stdout).toMatch(new RegExp(`^ +${key} .*calls per minute`, 'm'));
@@ -70,7 +71,7 @@ test('with nothing configured it says where GraphiQL is, which demo keys there a
   expect(await paste(petql)).toMatchObject({
     data: { pets: expect.arrayContaining([{ id: '1', name: 'Ada', status: 'AVAILABLE' }]) },
   });
-  expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('"msg":"listening"')]);
+  expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(/"sandbox":"http:.*"msg":"listening"/)]);
   // No page has the keys of its callers.
   expect(await statusUnder('pets.example', petql)).toBe(200);
 });
@@ -90,7 +91,7 @@ test('with a key for all callers it needs and shows none, and answers no page of
   const page = await (await fetch(petql.address, { headers: { accept: 'text/html' } })).text();
   expect(page).toContain('GraphiQL');
   expect(page).not.toMatch(/Authorization|YOUR_API_KEY/);
-  expect(stdout + stderr).not.toContain('demo-pro');
+  expect(stdout + stderr).not.toMatch(/demo-pro|sandbox/);
 
   const { port } = new URL(petql.address);
   const local = [`localhost:${port}`, 'dev.localhost', 'petql', 'petql.default.svc.cluster.local', 'a.internal.'];

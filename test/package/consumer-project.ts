@@ -44,7 +44,8 @@ export async function packPetql(): Promise<Buffer> {
   }
 }
 
-async function packInto(folder: string): Promise<string> {
+/** Writes what `npm publish` would send into the folder, and returns the file. */
+export async function packInto(folder: string): Promise<string> {
   await npm(ROOT, 'pack', '--pack-destination', folder);
   return join(folder, `petql-${packageJson.version}.tgz`);
 }
@@ -95,8 +96,11 @@ export async function installConsumer(): Promise<ConsumerProject> {
   };
 }
 
-/** With npm's own settings alone: what it hands to its scripts would make these commands part of `npm test`. */
 async function npm(cwd: string, ...args: string[]): Promise<void> {
-  const env = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
-  await run('npm', ['--loglevel=error', ...args], { cwd, env: Object.fromEntries(env) });
+  await run('npm', ['--loglevel=error', ...args], { cwd, env: npmEnvironment() });
+}
+
+/** With npm's own settings alone: what it hands to its scripts would make these commands part of `npm test`. */
+export function npmEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
 }

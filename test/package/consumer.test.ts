@@ -24,13 +24,6 @@ afterAll(async () => {
 });
 
 describe('petql from node_modules', () => {
-  test('starts with plain Node, and answers GraphQL and GraphiQL', async () => {
-    const output = await consumer.start(/^curl .*$/m, {}, 'node_modules/.bin/petql', '--port', '0');
-    const endpoint = /^curl -s (\S+)/m.exec(output)?.[1] ?? '';
-    expect(await query(endpoint, 'demo-free')).toMatchObject(ANSWER);
-    expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
-  });
-
   test('simulates a plan, in a thread of the compiled files', async () => {
     const load = ['--hours', '0.01', '--every-ms', '30000', '--plan', 'free'];
     const { code, output } = await consumer.run('node_modules/.bin/petql', 'simulate', ...load);
