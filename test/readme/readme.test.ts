@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stripTypeScriptTypes } from 'node:module';
@@ -20,6 +20,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const run = promisify(execFile);
 const readText = (path: string) => readFile(join(ROOT, path), 'utf8');
 
+const documents = globSync(['*.md', '.github/*.md', '{schema,src,test}/**/*.md'], { cwd: ROOT });
 const readme = await readText('README.md');
 const reference = await readText('schema/README.md');
 const library = await readText('src/README.md');
@@ -67,12 +68,14 @@ test('is short: 200 lines, and prose of 100 characters a line', () => {
 
 describe('the blocks of code', () => {
   test('are all of a kind that a test or continuous integration runs', async () => {
-    // js in test/clients; ts in test/package/consumer.test.ts, too; the first sh in clean-start.test.ts
+    // js in test/clients; ts in test/package/consumer.test.ts, too; the first sh in package/npx.test.ts and clean-start.test.ts
     expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'js', 'ts', 'graphql']));
     const [start] = ofKind('sh');
-    expect(start).toContain(`git clone ${packageJson.repository.url.replace(/^git\+/, '')} && cd petql\nnpm ci`);
+    const clone = `git clone ${packageJson.repository.url.replace(/^git\+/, '')} && cd petql`;
+    expect(start).toMatch(/^npx petql\n/);
+    expect(start).toContain(`${clone}\nnpm ci`);
     expect(words).toContain('npm ci && npm test');
-    expect(await readText('.ci/run')).toContain('npm ci && npm test');
+    expect(await readText('.ci/run')).toMatch(/^npm ci\n.*^npm test /ms);
   });
 
   test('curl prints the result that is shown', async () => {
@@ -168,20 +171,7 @@ describe('what the text names exists:', () => {
     for (const name of named) expect(metrics).toContain(`# TYPE ${name} `);
   });
 
-  test.each([
-    'README.md',
-    'CHANGELOG.md',
-    '.github/CONTRIBUTING.md',
-    '.github/SECURITY.md',
-    'src/README.md',
-    'src/TROUBLESHOOTING.md',
-    'src/admin/README.md',
-    'src/program/README.md',
-    'src/sandbox/README.md',
-    'src/throttle/README.md',
-    'schema/README.md',
-    'test/README.md',
-  ])('links of %s', async (file) => {
+  test.each(['llms.txt', ...documents])('links of %s', async (file) => {
     const text = await readText(file);
     const links = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g)].map(([, link = '']) => link);
     const broken: string[] = [];
@@ -193,6 +183,11 @@ describe('what the text names exists:', () => {
       if (!isThere) broken.push(link);
     }
     expect(broken).toEqual([]);
+  });
+
+  test('all documents, in llms.txt', async () => {
+    const index = await readText('llms.txt');
+    for (const document of documents) expect(index).toContain(`](${document})`);
   });
 
   test('as many packages as are said to be installed', () => {
