@@ -32,7 +32,9 @@ test('the image answers, is healthy while it runs, and stops cleanly, where it m
   const [program = '', ...args] = image.entrypoint;
   const cwd = join(image.root, image.workdir);
   // Much as `docker run --read-only` has it: nothing opens a file to write, starts a process or loads an addon.
-  const locked = { NODE_OPTIONS: '--permission --allow-fs-read=*' };
+  // Node.js 24 has no such permission, and leaves the network open.
+  const network = process.allowedNodeEnvironmentFlags.has('--allow-net') ? ' --allow-net' : '';
+  const locked = { NODE_OPTIONS: `--permission --allow-fs-read=*${network}` };
   const env = { ...image.env, ...locked, PATH: process.env['PATH'] ?? '', PORT: String(await freePort()) };
   const isHealthy = () => {
     const [command = '', ...rest] = image.healthcheck;
