@@ -51,6 +51,8 @@ export async function listen(
   const server = createServer(OPTIONS, handler);
   server.timeout = idleMs;
   server.maxConnections = MAX_CONNECTIONS;
+  // Node.js before 24.18.1 drops those after the thousandth, and would hide the second of two API keys. All have 16 KB.
+  server.maxHeadersCount = 0;
 
   const pending = new Set<ServerResponse>();
   let isStopping = false;
