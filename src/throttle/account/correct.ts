@@ -99,11 +99,12 @@ function setLimit(
   }
 
   const window = account[name];
-  if (window.limit === limit) {
-    window.isSure ||= isSure;
-    return;
+  if (window.limit !== limit) {
+    Object.assign(window, { limit, isSure, lowered: undefined, beyondSinceMs: undefined });
   }
-  Object.assign(window, { limit, isSure, lowered: undefined, beyondSinceMs: undefined });
+  // Headers that tell two limits tell both windows.
+  if (isSure || other.limit !== undefined) window.isSure = true;
+  if (other.limit !== undefined) other.isSure = true;
 }
 
 function seeReset(window: WindowCount, { inMs, id }: ToldReset, tookMs: number, nowMs: number): void {

@@ -9,7 +9,7 @@ import { WindowAt } from './window.ts';
 import type { Moment } from './window.ts';
 
 interface WindowState {
-  /** Whether the limit is known rather than assumed. */
+  /** Whether anybody has said the limit: a header, or the configuration. */
   readonly isKnown: boolean;
   readonly limit: number;
   readonly used: number;
@@ -70,8 +70,9 @@ export class QuotaState {
   }
 
   #windowState(name: WindowName): WindowState {
-    const { isKnown, limit, used, resetInMs } = this.#windowAt(name);
-    return { isKnown, limit, used, remaining: limit - used, resetInMs };
+    const { limit: countedLimit, resetInMs, shownLimit, used } = this.#windowAt(name);
+    const limit = shownLimit ?? countedLimit;
+    return { isKnown: shownLimit !== undefined, limit, used, remaining: limit - used, resetInMs };
   }
 }
 

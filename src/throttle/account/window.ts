@@ -98,6 +98,13 @@ export class WindowAt {
     return this.name === 'day' ? this.remaining : this.left;
   }
 
+  /** The limit as clients see it: that of a header, also where calls still prove it; undefined where none is known. */
+  get shownLimit(): number | undefined {
+    const isLowered = this.limit < this.#toldLimit && this.#window.lowered !== undefined;
+    if (this.isKnown || isLowered) return this.limit;
+    return this.#window.limit;
+  }
+
   /** Used calls, as clients see them. */
   get used(): number {
     return Math.max(0, this.limit - Math.max(0, this.remaining));
@@ -144,12 +151,10 @@ export class WindowAt {
 
   /** Returns when the foreign calls are void, and enough of the own ones are free. */
   #withoutForeignMs(calls: number): number {
-    const { foreign, toldAtMs = 0 } = this.#window;
+    const { foreign } = this.#window;
     if (!foreign) return Infinity;
-    const isFull = this.own < this.limit && this.left <= 0;
-    const voidAtMs = isFull ? Math.min(foreign.untilMs, toldAtMs + MAX_TOLD_MS) : foreign.untilMs;
     const missing = calls - (this.#ownLimit - this.own);
-    return Math.max(voidAtMs - this.#nowMs, missing > 0 ? this.#freeBySlotMs(missing) : 0);
+    return Math.max(foreign.untilMs - this.#nowMs, missing > 0 ? this.#freeBySlotMs(missing) : 0);
   }
 
   /** Returns the time until a reset frees all that is used; Infinity where none is known. */
