@@ -1,6 +1,6 @@
 import type { GatewayOptions } from './settings/settings.ts';
 
-type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
+export type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
 type Handler = Parameters<Dispatcher['dispatch']>[1];
 
 interface GivenResponse {
@@ -41,10 +41,15 @@ export class DispatchedCall {
     this.#handler.onResponseEnd?.(this.#controller, {});
   }
 
-  #abort(reason: Error): void {
+  /** Lets the connection break before a response. */
+  break(error: Error): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#handler.onResponseError?.(this.#controller, error);
+  }
+
+  #abort(reason: Error): void {
     Object.assign(this.#controller, { aborted: true, reason });
-    this.#handler.onResponseError?.(this.#controller, reason);
+    this.break(reason);
   }
 }

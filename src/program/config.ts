@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { STORY_NAMES } from '../sandbox/stories.ts';
 import { checkSettings } from '../settings/check-settings.ts';
 import type { Outputs, SettingTable } from '../settings/check-settings.ts';
 import { OPTIONS } from '../settings/settings.ts';
@@ -57,7 +58,13 @@ const COMMANDS = {
     ...OTHER_OPTIONS,
     logLevel: { ...OPTIONS.logLevel, schema: logLevel.default('info') },
   },
-  sandbox: LISTENER,
+  sandbox: {
+    ...LISTENER,
+    story: {
+      schema: z.enum(STORY_NAMES, `must be one of ${STORY_NAMES.join(', ')}`).optional(),
+      flag: { value: 'NAME', help: 'Bad day that every API key has, such as flaky (none)' },
+    },
+  },
   hashKey: { petApiUrl, petApiKey, keySecret },
 } satisfies Record<string, SettingTable>;
 

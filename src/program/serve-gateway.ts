@@ -2,7 +2,7 @@ import { SettingError } from '../errors.ts';
 import { openGateway } from '../gateway.ts';
 import type { Gateway } from '../gateway.ts';
 import { createLog, takeWarnings } from '../log.ts';
-import { DEMO_KEYS } from '../sandbox/usage-limits.ts';
+import { DEMO_KEYS } from '../sandbox/demo-keys.ts';
 import { withHostCheck } from '../server/http/host-check.ts';
 import { servesGraphiql } from '../server/http/pages.ts';
 import { listen } from '../server/listener.ts';
@@ -56,7 +56,7 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
       `petql ${version}: GraphQL gateway over ${sandbox ? 'a sandbox, not the real' : 'the'} pet API`,
       '',
       servesGraphiql(config) ? `GraphiQL   ${endpoint}  (in a browser)` : `GraphQL    ${endpoint}`,
-      sandbox ? describeSandbox(sandbox) : `Upstream   ${petApiUrl.href}`,
+      sandbox ? describeSandbox(sandbox.url) : `Upstream   ${petApiUrl.href}`,
       ...(proxy ? [`Proxy      ${proxy.host}`] : []),
       ...(admin ? [`Admin      ${admin.origin}/metrics  ${admin.origin}/quota`] : []),
       '',

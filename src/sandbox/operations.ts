@@ -11,7 +11,7 @@ const DEPRECATED_AT_MS = Date.UTC(2025, 11, 5);
 const SUNSET_AT_MS = Date.UTC(2030, 11, 5);
 
 /** A request that passed authentication and limits. */
-interface OperationRequest {
+export interface OperationRequest {
   readonly method: string;
   /** The path below `/v1`. */
   readonly path: string;

@@ -5,7 +5,7 @@ import type { Int64 } from '../pets/int64.ts';
 import { PET_STATUSES } from '../pets/pet.ts';
 import type { EachField, Pet, PetStatus, WithEachField } from '../pets/pet.ts';
 import { seedPets } from './seed.ts';
-import type { SeedPet } from './seed.ts';
+import type { SandboxPet } from './seed.ts';
 
 /** Bounds the ids that the store gives, not those of seeds. Pets with the longest names take 90 MB. */
 export const MAX_PETS = 50_000;
@@ -34,7 +34,7 @@ export class PetStore {
    * @param file default: in memory.
    * @throws Error of node:sqlite when the file cannot be opened or is no database.
    */
-  constructor(file?: string, seeds: readonly SeedPet[] = seedPets()) {
+  constructor(file?: string, seeds: readonly SandboxPet[] = seedPets()) {
     // Resolved: SQLite gives some names, and all that begin with `file:`, another meaning.
     const path = file === undefined ? ':memory:' : resolve(file);
     this.#database = new DatabaseSync(path, { readBigInts: true });
@@ -66,7 +66,7 @@ export class PetStore {
    *
    * @throws Error of node:sqlite when the pet cannot be written.
    */
-  add({ id, name, categoryId, status }: SeedPet): Pet | undefined {
+  add({ id, name, categoryId = 1, status }: SandboxPet): Pet | undefined {
     const newId = BigInt(id ?? 1 + Number(this.#max.get(MAX_PETS)?.['id'] ?? 0));
     if (id === undefined && newId > MAX_PETS) return undefined;
     const row: EachField<SQLInputValue> = {

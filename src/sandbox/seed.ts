@@ -1,8 +1,18 @@
 import type { Int64 } from '../pets/int64.ts';
 import type { NewPet, PetStatus } from '../pets/pet.ts';
 
-/** A pet of a new store. Without an id it gets the next one. */
-export interface SeedPet extends NewPet {
+/** A pet of a new store. */
+export interface SandboxPet {
+  /** An int64. Default: the next one. */
+  readonly id?: bigint | number | string;
+  readonly name: string;
+  /** An int64. Default 1. */
+  readonly categoryId?: bigint | number | string;
+  /** Default: none. */
+  readonly status?: PetStatus | undefined;
+}
+
+interface SeedPet extends NewPet {
   readonly id?: Int64;
 }
 

@@ -1,22 +1,10 @@
+import type { Plan } from '../plan.ts';
+
 /** A plan's two windows (pet-api.md, "Rate limits by plan"). */
-interface SandboxPlan {
-  readonly name: string;
-  readonly perMinute: number;
-  readonly perDay: number;
+export interface SandboxPlan extends Plan {
   /** Whether every tenth response describes the day, from the second one on: the limit of a custom minute does not show it. */
   readonly isDayShown?: boolean;
 }
-
-/** API keys and their plans. */
-export type SandboxKeys = Readonly<Record<string, SandboxPlan>>;
-
-/** One key for each plan. Enterprise is custom: these are one customer's figures. */
-export const DEMO_KEYS: SandboxKeys = {
-  'demo-free': { name: 'Free', perMinute: 60, perDay: 1_000 },
-  'demo-pro': { name: 'Pro', perMinute: 300, perDay: 10_000 },
-  'demo-business': { name: 'Business', perMinute: 1_000, perDay: 100_000 },
-  'demo-enterprise': { name: 'Enterprise', perMinute: 5_000, perDay: 1_000_000, isDayShown: true },
-};
 
 /** Rejections in one window until a ban: nine calls too many may still be in flight. */
 const REJECTIONS_BEFORE_BAN = 10;
@@ -33,6 +21,8 @@ export interface Admission {
 interface Window {
   readonly limit: number;
   readonly lengthMs: number;
+  /** Calls that others use as it begins. */
+  readonly usedByOthers: number;
   used: number;
   startMs: number;
 }
@@ -48,9 +38,10 @@ export class UsageLimits {
   #rejectedUntilMs = 0;
   #bannedUntilMs = 0;
 
-  constructor({ perMinute, perDay, isDayShown = false }: SandboxPlan) {
-    this.#minute = { limit: perMinute, lengthMs: 60_000, used: 0, startMs: 0 };
-    this.#day = { limit: perDay, lengthMs: 86_400_000, used: 0, startMs: 0 };
+  /** @param leaves calls of each window that others leave. Default: all. */
+  constructor({ perMinute, perDay, isDayShown = false }: SandboxPlan, leaves: Partial<Plan> = {}) {
+    this.#minute = newWindow(perMinute, 60_000, leaves.perMinute);
+    this.#day = newWindow(perDay, 86_400_000, leaves.perDay);
     this.#isDayShown = isDayShown;
   }
 
@@ -60,21 +51,26 @@ export class UsageLimits {
     if (nowMs < this.#bannedUntilMs) return rejected('banned', this.#tightest().limit, this.#bannedUntilMs);
 
     const full = [this.#day, this.#minute].find(({ used, limit }) => used >= limit);
-    if (full) return this.#reject(nowMs, full);
+    if (full) return this.#rejectBy(full, nowMs);
 
     this.#minute.used += 1;
     this.#day.used += 1;
     return this.#admitted();
   }
 
+  /** Rejects a request without counting, although the plan may allow it. */
+  reject(kind: 'banned' | 'limited', untilMs: number): Admission {
+    return rejected(kind, this.#tightest().limit, untilMs);
+  }
+
   #startWindows(nowMs: number): void {
     for (const window of [this.#minute, this.#day]) {
       const startMs = nowMs - (nowMs % window.lengthMs);
-      if (startMs !== window.startMs) Object.assign(window, { startMs, used: 0 });
+      if (startMs !== window.startMs) Object.assign(window, { startMs, used: window.usedByOthers });
     }
   }
 
-  #reject(nowMs: number, { limit, startMs, lengthMs }: Window): Admission {
+  #rejectBy({ limit, startMs, lengthMs }: Window, nowMs: number): Admission {
     const endMs = startMs + lengthMs;
     this.#rejections = nowMs < this.#rejectedUntilMs ? this.#rejections + 1 : 1;
     this.#rejectedUntilMs = endMs;
@@ -96,6 +92,10 @@ export class UsageLimits {
     const [minute, day] = [this.#minute, this.#day];
     return day.limit - day.used < minute.limit - minute.used ? day : minute;
   }
+}
+
+function newWindow(limit: number, lengthMs: number, left = limit): Window {
+  return { limit, lengthMs, usedByOthers: Math.max(0, limit - left), used: 0, startMs: 0 };
 }
 
 function rejected(kind: 'banned' | 'limited', limit: number, resetAtMs: number): Admission {

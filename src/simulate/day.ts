@@ -1,8 +1,9 @@
 import { createGateway } from '../gateway.ts';
 import type { Plan } from '../plan.ts';
+import { PET_STATUSES } from '../pets/pet.ts';
+import { createSandbox } from '../sandbox/sandbox.ts';
 import { queriesOf } from './load.ts';
 import type { Load } from './load.ts';
-import { createSandboxDispatcher } from './sandbox-dispatcher.ts';
 import { startVirtualTime } from './virtual-time.ts';
 
 /** How one plan served a load. */
@@ -18,7 +19,8 @@ export interface Day {
 
 /** Midnight, since 24 hours from another moment would touch two days, and use both. */
 const START_MS = Date.UTC(2026, 10, 21);
-const PET_API_URL = 'http://pet-api.invalid/v1';
+/** Travel time of a call, and of its response. */
+const LATENCY_MS = 20;
 const API_KEY = 'simulated';
 
 /**
@@ -27,27 +29,16 @@ const API_KEY = 'simulated';
  * @param onProgress gets the share of the day that is over, a hundred times.
  */
 export async function simulateDay(plan: Plan, load: Load, onProgress: (share: number) => void): Promise<Day> {
-  const { everyMs, durationMs, maxAgeMs, maxStaleMs, pets } = load;
+  const { everyMs, durationMs, maxAgeMs, maxStaleMs } = load;
   const queries = queriesOf(load);
   const betweenMs = everyMs / queries.length;
   const ages = new Float64Array(Math.ceil(durationMs / betweenMs)).fill(NaN);
-  const callsAtMs: number[] = [];
-  let refusedCalls = 0;
 
   using time = await startVirtualTime(START_MS);
-  const dispatcher = createSandboxDispatcher({
-    plan,
-    apiKey: API_KEY,
-    pets,
-    onCall({ atMs, status }) {
-      callsAtMs.push(atMs - START_MS);
-      if (status === 429) refusedCalls += 1;
-    },
-  });
+  const sandbox = createSandbox({ keys: { [API_KEY]: plan }, pets: petsOf(load), latencyMs: LATENCY_MS });
   const gateway = createGateway({
-    petApiUrl: PET_API_URL,
+    ...sandbox.gatewayOptions,
     plan: `${plan.perMinute}/${plan.perDay}`,
-    dispatcher,
     maxAgeMs,
     maxStaleMs,
   });
@@ -62,6 +53,10 @@ export async function simulateDay(plan: Plan, load: Load, onProgress: (share: nu
   const closing = gateway.close();
   await time.run(() => true);
   await closing;
+  await sandbox.close();
+
+  const callsAtMs = sandbox.calls.map(({ atMs }) => atMs - START_MS);
+  const refusedCalls = sandbox.calls.filter(({ status }) => status === 429).length;
   return { plan, ages, callsAtMs, refusedCalls };
 
   /** Sends the queries in turn, at a steady rate. */
@@ -81,4 +76,12 @@ export async function simulateDay(plan: Plan, load: Load, onProgress: (share: nu
     pending -= 1;
     if (!errors) ages[index] = extensions?.petql.oldestAgeMs ?? 0;
   }
+}
+
+/** As many of each status. */
+function petsOf({ pets }: Load) {
+  return Array.from({ length: pets }, (_, index) => ({
+    name: `Pet ${index + 1}`,
+    status: PET_STATUSES[index % PET_STATUSES.length],
+  }));
 }

@@ -1,4 +1,4 @@
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Answer, Operation } from './open-api.ts';
 
 /** The pet API that is held against the contract. */
@@ -34,11 +34,8 @@ export interface Call {
 export async function openTestedApi({ PET_API_URL: url, PET_API_KEY: key }: NodeJS.ProcessEnv): Promise<TestedApi> {
   if (Boolean(url) !== Boolean(key)) throw new Error('PET_API_URL and PET_API_KEY must both be set, or neither');
   if (url && key) return apiAt(url.replace(/\/+$/, ''), key, async () => {});
-  const sandbox = await startSandbox();
-  return Object.assign(
-    apiAt(sandbox.url, 'demo-free', () => sandbox.close()),
-    { isForeign: false },
-  );
+  const { listen, close } = createSandbox();
+  return Object.assign(apiAt(await listen(), 'demo-free', close), { isForeign: false });
 }
 
 function apiAt(baseUrl: string, apiKey: string, close: () => Promise<void>): TestedApi {

@@ -71,19 +71,20 @@ test('a gateway with a state file may be closed again, and is closed once', asyn
 test('after ready() the first operation takes no longer than later ones, and counts, calls and logs nothing before it', async () => {
   const program = `
     import { createGateway } from ${JSON.stringify(INDEX)};
-    import { startSandbox } from ${JSON.stringify(new URL('../../src/sandbox/sandbox.ts', import.meta.url).href)};
-    const lines = [], calls = [];
-    const sandbox = await startSandbox({ onCall: (call) => calls.push(call) });
-    await (await fetch(sandbox.url + '/pets', { headers: { authorization: 'Bearer demo-pro' } })).text();
+    import { createSandbox } from ${JSON.stringify(new URL('../../src/sandbox/sandbox.ts', import.meta.url).href)};
+    const lines = [];
+    const { listen, calls, close } = createSandbox();
+    const petApiUrl = await listen();
+    await (await fetch(petApiUrl + '/pets', { headers: { authorization: 'Bearer demo-pro' } })).text();
     const log = { info: (...line) => lines.push(line), warn() {}, error() {}, debug: (...line) => lines.push(line) };
-    const gateway = createGateway({ petApiUrl: sandbox.url, log });
+    const gateway = createGateway({ petApiUrl, log });
     if (process.argv.includes('ready')) await gateway.ready();
     const before = [lines.length, calls.length];
     const started = process.cpuUsage();
     await gateway.execute({ document: '{ pets { id name } }', apiKey: 'demo-free' });
     const { user, system } = process.cpuUsage(started);
     await gateway.close();
-    await sandbox.close();
+    await close();
     console.log(JSON.stringify({ before, tookUs: user + system }));
   `;
   const run = async (...words: string[]) => {

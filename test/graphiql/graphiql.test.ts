@@ -4,9 +4,7 @@ import { isObjectType } from 'graphql';
 import type { Browser, Locator, Route } from 'playwright-core';
 import { afterAll, afterEach, assert, beforeAll, beforeEach, expect, test } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { SandboxCall } from '../../src/sandbox/responder.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import { violationsOf } from '../support/axe.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -58,8 +56,8 @@ const LINES: readonly (readonly [string, object, Record<string, string>?])[] = [
 ];
 const WIDE = { width: 1280, height: 800 };
 
-let sandbox: Sandbox;
-const calls: SandboxCall[] = [];
+const sandbox = createSandbox();
+const { calls } = sandbox;
 let gateway: TestGateway;
 /** Its GraphiQL knows no key. */
 let keyless: TestGateway;
@@ -69,8 +67,7 @@ let page: WatchedPage['page'];
 let complaints: readonly string[] | undefined;
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ onCall: (call) => calls.push(call) });
-  gateway = await startGateway({ gateway: { petApiUrl: sandbox.url, graphiqlKey: 'demo-free' } });
+  gateway = await startGateway({ gateway: { ...sandbox.gatewayOptions, graphiqlKey: 'demo-free' } });
   keyless = await startGateway();
   browser = await startBrowser();
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test as oneTest } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { slow } from '../support/pet-api/fault.ts';
 import { MAIN, startPetql } from '../support/run-petql.ts';
@@ -76,10 +76,11 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
   '%s under load loses nothing that was answered, creates nothing twice, and the next process goes on from there',
   async (signal) => {
     const pets = join(root, `${signal}-pets.db`);
-    const sandbox = await startSandbox({ file: pets });
-    closing.defer(() => sandbox.close());
+    const { listen, close } = createSandbox({ file: pets });
+    closing.defer(close);
+    const sandboxUrl = await listen();
     const stateFile = join(root, `${signal}-state.db`);
-    const startOverFile = () => start('--pet-api-url', sandbox.url, '--state-file', stateFile, '--max-wait-ms', '1000');
+    const startOverFile = () => start('--pet-api-url', sandboxUrl, '--state-file', stateFile, '--max-wait-ms', '1000');
     const first = await startOverFile();
     const { created, answered, sent } = await createMany(first, () => first.kill(signal));
     expect(await first.exited).toBe(signal === 'SIGKILL' ? 'SIGKILL' : 0);

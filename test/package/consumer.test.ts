@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import { installConsumer } from './consumer-project.ts';
 import type { ConsumerProject } from './consumer-project.ts';
 
@@ -14,10 +13,11 @@ const ANSWER = { data: { pets: [{ id: '1' }] } };
 const FIRST = JSON.stringify({ query: '{ pets(limit: 1) { id } }' });
 
 let consumer: ConsumerProject;
-let sandbox: Sandbox;
+const sandbox = createSandbox();
+let petApiUrl: string;
 
 beforeAll(async () => {
-  [consumer, sandbox] = await Promise.all([installConsumer(), startSandbox()]);
+  [consumer, petApiUrl] = await Promise.all([installConsumer(), sandbox.listen()]);
 }, 120_000);
 afterAll(async () => {
   await Promise.all([consumer.remove(), sandbox.close()]);
@@ -52,7 +52,7 @@ describe('petql from node_modules', () => {
   test('can be required too, and does not keep a program alive that forgot to close it', async () => {
     const program = `
       const { createGateway } = require('petql');
-      const gateway = createGateway({ petApiUrl: '${sandbox.url}' });
+      const gateway = createGateway({ petApiUrl: '${petApiUrl}' });
       gateway.execute({ document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free' })
         .then(({ data }) => console.log(JSON.stringify(data)));`;
     expect(await consumer.run(process.execPath, '--input-type=commonjs', '--eval', program)).toEqual({
@@ -111,7 +111,7 @@ describe('petql mounted', () => {
   let origins: Record<string, string>;
 
   beforeAll(async () => {
-    const output = await consumer.start(/^ready$/m, { PET_API_URL: sandbox.url }, process.execPath, 'mounts.ts');
+    const output = await consumer.start(/^ready$/m, { PET_API_URL: petApiUrl }, process.execPath, 'mounts.ts');
     origins = Object.fromEntries([...output.matchAll(/^(.+)=(http.+)$/gm)].map(([, name, origin]) => [name, origin]));
   });
 

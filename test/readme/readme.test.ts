@@ -9,9 +9,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import packageLock from '../../package-lock.json' with { type: 'json' };
 import { createGateway } from '../../src/index.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { DEMO_KEYS } from '../../src/sandbox/usage-limits.ts';
+import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import { DEMO_KEYS } from '../../src/sandbox/demo-keys.ts';
 import { anchorsOf } from '../support/anchors.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
@@ -40,14 +39,15 @@ const ofKind = (kind: string) => blocks.filter((block) => block.kind === kind).m
 /** Inline code. */
 const words = [...pages.join('\n').matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text);
 
-let sandbox: Sandbox;
+const sandbox = createSandbox();
+let sandboxUrl: string;
 let gateway: TestGateway;
 /** Those of `petql --help`. */
 let settings: Awaited<ReturnType<typeof readHelp>>;
 
 beforeAll(async () => {
-  sandbox = await startSandbox();
-  const options = { petApiUrl: sandbox.url, admin: true };
+  sandboxUrl = await sandbox.listen();
+  const options = { petApiUrl: sandboxUrl, admin: true };
   [gateway, settings] = await Promise.all([startGateway({ gateway: options }), readHelp()]);
 });
 afterAll(async () => {
@@ -102,7 +102,7 @@ describe('the blocks of code', () => {
     vi.stubGlobal('petql', { createGateway, print });
     const code = stripTypeScriptTypes(ofKind('ts')[0] ?? '')
       .replace("import { createGateway } from 'petql';", 'const { createGateway } = petql;')
-      .replace('http://127.0.0.1:4010/v1', sandbox.url)
+      .replace('http://127.0.0.1:4010/v1', sandboxUrl)
       .replace('console.log', 'petql.print');
     const backend = await import(`data:text/javascript,${encodeURIComponent(`${code}\nexport { gateway };`)}`);
     expect(print.mock.lastCall).toEqual([expect.arrayContaining(['Ada', 'Balu'])]);

@@ -47,7 +47,7 @@ test('a list with a wrong limit or status is a 400 that says what was expected',
 
 describe('a create', () => {
   test('without a status leaves the pet without one, and ignores an id and unknown fields', async () => {
-    await using sandbox = await startTestSandbox({ seeds: [] });
+    await using sandbox = await startTestSandbox({ pets: [] });
     const { status, body } = await sandbox.call('POST /pets', { body: `{"id":77,"tag":"x",${ADA.slice(1)}` });
     expect([status, body]).toEqual([201, { id: 1, name: 'Ada', categoryId: 1 }]);
     expect((await sandbox.call('GET /pets/1')).body).toEqual(body);
@@ -56,7 +56,7 @@ describe('a create', () => {
   });
 
   test('keeps every digit of a category and every character of a name', async () => {
-    await using sandbox = await startTestSandbox({ seeds: [] });
+    await using sandbox = await startTestSandbox({ pets: [] });
     const names = ['猫 🐈', 'a "quoted" \\ name', ' padded ', 'x'.repeat(255), '🐈'.repeat(255)];
     const categories = ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1'];
     for (const [index, name] of names.entries()) {
@@ -68,7 +68,7 @@ describe('a create', () => {
   });
 
   test('that is wrong is a 400 that says what was expected, and adds nothing', async () => {
-    await using sandbox = await startTestSandbox({ seeds: [] });
+    await using sandbox = await startTestSandbox({ pets: [] });
     for (const [body, message] of [
       ['', 'The body: expected JSON.'],
       ['{"name":"Ada"', 'The body: expected JSON.'],
@@ -91,8 +91,8 @@ describe('a create', () => {
   });
 
   test('in a full store is a 409', async () => {
-    const seeds = Array.from({ length: 49_999 }, () => ({ name: 'Seed', categoryId: '1' as Int64, status: undefined }));
-    await using sandbox = await startTestSandbox({ seeds });
+    const pets = Array.from({ length: 49_999 }, () => ({ name: 'Seed', categoryId: '1' as Int64, status: undefined }));
+    await using sandbox = await startTestSandbox({ pets });
     expect((await sandbox.call('POST /pets', { body: ADA })).body.id).toBe(50_000);
     const { status, body } = await sandbox.call('POST /pets', { body: ADA });
     expect([status, body.code]).toEqual([409, 'store_full']);

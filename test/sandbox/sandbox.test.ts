@@ -8,8 +8,8 @@ import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 
 const ADA = '{"name":"Ada","categoryId":1}';
 
-test('onCall gets every call in order: its time, key, body and status', async () => {
-  await using sandbox = await startTestSandbox({ keys: { 'demo-free': { name: 'small', perMinute: 2, perDay: 2 } } });
+test('the log of calls has every call in order: its time, key, body and status', async () => {
+  await using sandbox = await startTestSandbox({ keys: { 'demo-free': { perMinute: 2, perDay: 2 } } });
   await sandbox.call('GET /pets?status=sold&limit=3');
   sandbox.clock.nowMs += 1_500;
   await sandbox.call('POST /pets', { body: ADA });

@@ -1,15 +1,14 @@
 import { parseLosslessJson } from '../../src/lossless-json.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { SandboxCall } from '../../src/sandbox/responder.ts';
+import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
 
 /** In the middle of a minute and of a day. */
 export const START_MS = Date.UTC(2026, 0, 5, 10, 30, 15);
 
 /** A sandbox whose clock stands still until a test moves it. */
-export interface TestSandbox extends Sandbox, AsyncDisposable {
-  /** Every call received, in their order. */
-  readonly calls: readonly SandboxCall[];
+export interface TestSandbox extends Sandbox {
+  /** Where it listens. */
+  readonly url: string;
   readonly clock: { nowMs: number };
   /** Sends one request, such as "GET /pets", by default with the Free demo key. */
   readonly call: (request: string, options?: CallOptions) => Promise<SandboxAnswer>;
@@ -30,22 +29,20 @@ export interface SandboxAnswer {
 
 export async function startTestSandbox(options: SandboxOptions = {}): Promise<TestSandbox> {
   const clock = { nowMs: START_MS };
-  const calls: SandboxCall[] = [];
-  const onCall = (call: SandboxCall) => void calls.push(call);
-  const sandbox = await startSandbox({ clock: { now: () => clock.nowMs }, onCall, ...options });
+  const sandbox = createSandbox({ clock: { now: () => clock.nowMs }, ...options });
+  const url = await sandbox.listen();
   return {
     ...sandbox,
-    calls,
+    url,
     clock,
     async call(request, { key = 'demo-free', body } = {}) {
       const [method = '', path = ''] = request.split(' ');
-      const response = await fetch(sandbox.url + path, {
+      const response = await fetch(url + path, {
         method,
         headers: key === null ? {} : { authorization: `Bearer ${key}` },
         ...(body === undefined ? {} : { body }),
       });
       return { status: response.status, headers: response.headers, body: parseLosslessJson(await response.text()) };
     },
-    [Symbol.asyncDispose]: () => sandbox.close(),
   };
 }

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
-import { DEMO_KEYS, UsageLimits } from '../../src/sandbox/usage-limits.ts';
+import { PLAN_KEYS } from '../../src/sandbox/demo-keys.ts';
+import { UsageLimits } from '../../src/sandbox/usage-limits.ts';
 import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 import type { SandboxAnswer, TestSandbox } from './start-test-sandbox.ts';
 
@@ -14,10 +15,10 @@ const MIDNIGHT = Date.UTC(2026, 0, 6) / 1000;
 const REJECTED = Array.from({ length: 9 }, () => 429);
 
 test('the demo keys have the published plans', () => {
-  expect(Object.values(DEMO_KEYS).slice(0, 3)).toEqual([
-    { name: 'Free', perMinute: 60, perDay: 1_000 },
-    { name: 'Pro', perMinute: 300, perDay: 10_000 },
-    { name: 'Business', perMinute: 1_000, perDay: 100_000 },
+  expect(Object.values(PLAN_KEYS).slice(0, 3)).toEqual([
+    { perMinute: 60, perDay: 1_000 },
+    { perMinute: 300, perDay: 10_000 },
+    { perMinute: 1_000, perDay: 100_000 },
   ]);
 });
 
@@ -26,7 +27,7 @@ test('no window holds more than the plan, and no call is rejected before one is 
   const pause = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 90_000 }), fc.integer({ min: 1, max: DAY_MS }));
   fc.assert(
     fc.property(fc.array(pause, { maxLength: 60 }), (pauses) => {
-      const limits = new UsageLimits({ name: 'small', perMinute, perDay });
+      const limits = new UsageLimits({ perMinute, perDay });
       const used = new Map<string, number>();
       let nowMs = START_MS;
       for (const pauseMs of pauses) {
@@ -97,7 +98,7 @@ describe('the rate-limit headers', () => {
 });
 
 test('a call over the minute is a 429 with the seconds until the next one; it counts nowhere and adds nothing', async () => {
-  await using sandbox = await startTestSandbox({ ...small(2, 4), seeds: [] });
+  await using sandbox = await startTestSandbox({ ...small(2, 4), pets: [] });
   await callTimes(sandbox, 2);
   const answer = await sandbox.call('POST /pets', { body: '{"name":"Ada","categoryId":1}' });
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '45']);
@@ -143,7 +144,7 @@ describe('a key that keeps calling after a 429', () => {
 });
 
 function small(perMinute: number, perDay: number) {
-  return { keys: { 'demo-free': { name: 'small', perMinute, perDay } } };
+  return { keys: { 'demo-free': { perMinute, perDay } } };
 }
 
 async function callTimes(sandbox: TestSandbox, times: number): Promise<(readonly number[])[]> {
