@@ -41,6 +41,7 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
     admin: isAdmin,
     log,
     graphiqlKey: demoKey,
+    graphiqlBadDays: sandbox !== undefined,
   });
   const listener = await openListener(gateway, config);
   const admin = await openAdmin(gateway, config);

@@ -68,7 +68,7 @@ export const STORIES: Readonly<Record<StoryName, Story>> = {
     failureOf: ({ number }) => (number > 10 ? { status: 401 } : undefined),
   },
   banned: {
-    about: 'the second of each three calls is a 429, the third one a ban of a minute',
+    about: 'a 429 at the second call, a ban of a minute at the third, and so on',
     failureOf: ({ number }) => [{ status: 403, retryAfter: 60 }, undefined, { status: 429, retryAfter: 5 }][number % 3],
   },
 };

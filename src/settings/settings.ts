@@ -158,6 +158,8 @@ export const OPTIONS = {
   endpoint: { schema: path.default('/graphql') },
   /** The API key that GraphiQL starts with; only one that is no secret. Default: a placeholder. */
   graphiqlKey: { schema: key.optional() },
+  /** Whether GraphiQL leads to tabs with the demo keys of the sandbox, one for each bad day. Default false. */
+  graphiqlBadDays: { schema: boolean(false) },
   /** Whether metrics are counted, and `admin` serves them. Default false. */
   admin: { schema: boolean(false) },
   /** Gets petql's log lines. Default: none. */

@@ -55,10 +55,10 @@ export async function openTab(page: Page, name: string): Promise<void> {
 }
 
 /** GraphiQL writes it down a moment later. */
-export async function openTabIsStored(page: Page, index: number): Promise<void> {
+export async function openTabIsStored(page: Page, index: number, name = 'graphiql:tabState'): Promise<void> {
   await page.waitForFunction(
-    (end) => globalThis.sessionStorage.getItem('graphiql:tabState')?.endsWith(end),
-    `"activeTabIndex":${index}}`,
+    ([item = '', end = '']) => globalThis.sessionStorage.getItem(item)?.endsWith(end),
+    [name, `"activeTabIndex":${index}}`],
   );
 }
 

@@ -5,6 +5,7 @@ import type { Browser, Locator, Route } from 'playwright-core';
 import { afterAll, afterEach, assert, beforeAll, beforeEach, expect, test } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import { BAD_DAYS } from '../../src/server/graphiql/bad-days.ts';
 import { violationsOf } from '../support/axe.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -30,6 +31,7 @@ import type { WatchedPage } from './graphiql-page.ts';
 /** GraphiQL's script, style and editor workers. */
 const ASSETS = ['editorWorkerService.js', 'graphiql.css', 'graphiql.js', 'graphql.js', 'json.js'];
 const TABS = ['ListPets', 'ThirtyPets', 'CompareStatuses', 'CreatePet', 'Quota', 'DryRun'];
+const BAD_TABS = BAD_DAYS.map(({ query }) => /^(?:query|mutation) (\w+)/m.exec(query)?.[1] ?? '');
 const figures = (petql: object) => ({ data: {}, extensions: { petql } });
 /** On the same day, wherever the test runs. */
 const SOON = new Date(new Date().setHours(23, 59, 58, 0));
@@ -67,7 +69,9 @@ let page: WatchedPage['page'];
 let complaints: readonly string[] | undefined;
 
 beforeAll(async () => {
-  gateway = await startGateway({ gateway: { ...sandbox.gatewayOptions, graphiqlKey: 'demo-free' } });
+  gateway = await startGateway({
+    gateway: { ...sandbox.gatewayOptions, graphiqlKey: 'demo-free', graphiqlBadDays: true },
+  });
   keyless = await startGateway();
   browser = await startBrowser();
 });
@@ -102,7 +106,7 @@ test('the first load takes less than 3 MB, and is called petql', async () => {
   expect(Math.min(...bytes)).toBeGreaterThan(0);
   expect(bytes.reduce((sum, one) => sum + one)).toBeLessThan(3_000_000);
   expect(await page.title()).toBe('petql');
-  await page.getByText('petql', { exact: true }).waitFor();
+  await page.locator('.graphiql-logo').getByText('petql').waitFor();
   expect(await page.locator('body').innerText()).not.toContain('Yoga');
 });
 
@@ -207,6 +211,30 @@ test('the line under the result says what the response says', async ({ onTestFin
   await shows(page, 'Result Window', 'Expected a GraphQL response, got HTTP 200.');
 });
 
+test('behind "bad days" each story has a tab with its key, and "petql" leads back to the tabs of before', async () => {
+  await openTab(page, 'Quota');
+  await openTabIsStored(page, 4);
+  await page.getByRole('link', { name: 'bad days' }).click();
+  await shows(page, 'Operation Editor', 'SavingQuota');
+  expect(await tabNames(page)).toEqual(BAD_TABS);
+
+  await openTab(page, 'Paused');
+  await shows(page, 'Headers', '"Authorization": "Bearer demo-paused"');
+  await execute(page);
+  await expectCost(page, '1 call · 0 saved · fresh');
+  await page.waitForTimeout(1_100);
+  await execute(page);
+  await expectCost(page, /^1 call · 0 saved · \d s old: paused/);
+
+  await openTabIsStored(page, BAD_TABS.indexOf('Paused'), 'bad-days:graphiql:tabState');
+  await page.reload();
+  await shows(page, 'Operation Editor', 'Paused');
+  expect(await tabNames(page)).toEqual(BAD_TABS);
+  await page.getByRole('link', { name: 'petql' }).click();
+  await shows(page, 'Operation Editor', 'Quota');
+  expect(await tabNames(page)).toEqual(TABS);
+});
+
 test('each tab keeps the line of its last run', async () => {
   await openTab(page, 'ListPets');
   await execute(page);
@@ -276,6 +304,8 @@ test("the editor completes the schema's fields, with the gateway's workers", asy
 test('a typed key holds for all tabs of the page and for a reload, and in no other storage', async () => {
   await page.goto(keyless.endpoint);
   await shows(page, 'Headers', 'YOUR_API_KEY');
+  // The bad days have demo keys, and no other API knows them.
+  expect(await page.getByRole('link', { name: 'bad days' }).count()).toBe(0);
   await editor(page, 'Headers').getByRole('textbox').filter({ visible: true }).focus();
   await page.keyboard.press('ControlOrMeta+a');
   // The editor closes the bracket.

@@ -10,7 +10,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import packageLock from '../../package-lock.json' with { type: 'json' };
 import { createGateway } from '../../src/index.ts';
 import { createSandbox } from '../../src/sandbox/sandbox.ts';
-import { DEMO_KEYS } from '../../src/sandbox/demo-keys.ts';
+import { PLAN_KEYS } from '../../src/sandbox/demo-keys.ts';
 import { anchorsOf } from '../support/anchors.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
@@ -137,9 +137,9 @@ describe('the tables', () => {
     for (const code of codes) expect(reference).toMatch(new RegExp(`^\\| .*\`${code}\`.* \\| .+ \\| .+ \\|$`, 'm'));
   });
 
-  test('name every demo key with its limits', () => {
+  test('name the demo key of every plan with its limits', () => {
     const figures = (calls: number) => calls.toLocaleString('en');
-    for (const [key, { perMinute, perDay }] of Object.entries(DEMO_KEYS)) {
+    for (const [key, { perMinute, perDay }] of Object.entries(PLAN_KEYS)) {
       expect(sandboxPage).toContain(`| \`${key}\` | ${figures(perMinute)} | ${figures(perDay)} |`);
     }
   });

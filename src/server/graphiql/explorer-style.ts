@@ -4,7 +4,8 @@ export const EXPLORER_STYLE = `
 .graphiql-tab { transform: none !important; }
 
 /* GraphiQL's own colour has a contrast of 4.3; WCAG asks for 4.5. */
-.graphiql-container .graphiql-logo { color: hsl(var(--color-neutral)); }
+.graphiql-container .graphiql-logo { color: hsl(var(--color-neutral)); white-space: nowrap; }
+.graphiql-container .graphiql-logo a { color: inherit; }
 
 #cost {
   margin: 0;

@@ -3,6 +3,8 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { pathOf } from '../http/http-message.ts';
 import type { HttpRequest, HttpResponse } from '../http/http-message.ts';
+import { BAD_DAYS } from './bad-days.ts';
+import type { BadDay } from './bad-days.ts';
 import { EXAMPLE_OPERATIONS } from './example-operations.ts';
 import type { ExampleOperation } from './example-operations.ts';
 import { EXPLORER_STYLE } from './explorer-style.ts';
@@ -13,6 +15,8 @@ export interface GraphiqlOptions {
   readonly endpoint: string;
   /** The key in the headers editor at the start; only one that is not secret. Empty where requests need none. */
   readonly apiKey: string | undefined;
+  /** Whether the page leads to tabs with the demo keys of the sandbox. */
+  readonly hasBadDays: boolean;
   readonly maxWaitMs: number;
 }
 
@@ -79,19 +83,23 @@ async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, 
   return files;
 }
 
-function pageHtml(assetsPath: string, { apiKey, maxWaitMs }: GraphiqlOptions): string {
-  const authorization = apiKey === '' ? {} : { Authorization: `Bearer ${apiKey ?? 'YOUR_API_KEY'}` };
-  const headersOf = ({ headers }: Pick<ExampleOperation, 'headers'>) =>
-    JSON.stringify({ ...authorization, ...headers }, null, 2);
+function pageHtml(assetsPath: string, { apiKey: keyOfAll = 'YOUR_API_KEY', ...rest }: GraphiqlOptions): string {
+  const { hasBadDays, maxWaitMs } = rest;
+  const needsKey = keyOfAll !== '';
+  const headersOf = ({ apiKey = keyOfAll, headers }: Partial<BadDay>) =>
+    JSON.stringify({ ...(needsKey && { Authorization: `Bearer ${apiKey}` }), ...headers }, null, 2);
+  const tabsOf = (examples: readonly (BadDay | ExampleOperation)[]) =>
+    examples.map(({ query, variables, ...example }) => ({ query, variables, headers: headersOf(example) }));
   const options = {
     title: 'petql',
     logo: PAW,
     defaultHeaders: headersOf({}),
-    defaultTabs: EXAMPLE_OPERATIONS.map((example) => ({ ...example, headers: headersOf(example) })),
+    defaultTabs: tabsOf(EXAMPLE_OPERATIONS),
+    badDays: hasBadDays && needsKey ? tabsOf(BAD_DAYS) : undefined,
     defaultEditorToolsVisibility: 'headers',
     shouldPersistHeaders: true,
     showPersistHeadersSettings: false,
-    needsKey: apiKey !== '',
+    needsKey,
     maxWaitMs,
   };
   return `<!doctype html>

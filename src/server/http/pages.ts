@@ -7,10 +7,10 @@ import type { HttpRequest, HttpResponse } from './http-message.ts';
 
 /** Returns the responses that are no GraphQL: health checks, GraphiQL and its files, the redirect to it from `/`, and 404. */
 export function createPages(settings: CheckedOptions, health: () => Health) {
-  const { endpoint, graphiqlKey, petApiKey, maxWaitMs } = settings;
+  const { endpoint, graphiqlKey, graphiqlBadDays: hasBadDays, petApiKey, maxWaitMs } = settings;
   // The server's key needs no header.
   const apiKey = petApiKey === undefined ? graphiqlKey : '';
-  const explorer = servesGraphiql(settings) ? createGraphiql({ endpoint, apiKey, maxWaitMs }) : undefined;
+  const explorer = servesGraphiql(settings) ? createGraphiql({ endpoint, apiKey, hasBadDays, maxWaitMs }) : undefined;
   return async (request: HttpRequest): Promise<HttpResponse | undefined> => {
     const path = pathOf(request);
     const page = healthResponse(path, health) ?? (await explorer?.(request));

@@ -1,3 +1,5 @@
+import { STORIES } from '../../../src/sandbox/stories.ts';
+import type { StoryName } from '../../../src/sandbox/stories.ts';
 import { createRandom } from '../random.ts';
 import type { Status } from './pet-store.ts';
 
@@ -105,6 +107,24 @@ export type Which = CallKind | CallTarget;
 
 export function forKey(key: string, rule: FaultRule): FaultRule {
   return (call) => (call.key === key ? rule : undefined);
+}
+
+/** What a story of the sandbox does to the calls of each key. What others use of its plan is `countOthers` here. */
+export function story(name: StoryName): FaultRule {
+  const keys = new Map<string, { readonly firstAtMs: number; calls: number }>();
+  return ({ key, method, atMs }) => {
+    const seen = keys.get(key) ?? { firstAtMs: atMs, calls: 0 };
+    keys.set(key, seen);
+    seen.calls += 1;
+    const call = { number: seen.calls, elapsedMs: atMs - seen.firstAtMs, method };
+    const { status, retryAfter, delayMs, isLost } = STORIES[name].failureOf?.(call) ?? {};
+    return {
+      ...(status !== undefined && { status }),
+      ...(retryAfter !== undefined && { headers: { 'retry-after': String(retryAfter) } }),
+      ...(delayMs !== undefined && { delayMs }),
+      ...(isLost && RESETS),
+    };
+  };
 }
 
 /** Meets calls that arrive in this time, by the clock of the pet API; the end is not in it. */

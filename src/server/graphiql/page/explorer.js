@@ -17,6 +17,7 @@
  *
  * @typedef PageOptions
  * @property {GraphiqlTab[]} defaultTabs
+ * @property {GraphiqlTab[]} [badDays]
  * @property {boolean} needsKey
  * @property {number} maxWaitMs
  *
@@ -34,7 +35,10 @@ Object.assign(globalThis, {
     getWorkerUrl: (/** @type {string} */ _id, /** @type {string} */ label) => new URL(`${label}.js`, base).href,
   },
 });
-const options = withNewKeys(JSON.parse(document.getElementById('graphiql-options')?.textContent ?? ''));
+/** The bad days are a page of the same address with tabs of its own. */
+const isBadDay = new URLSearchParams(location.search).has('bad-days');
+const options = withNewKeys(withBadDays(JSON.parse(document.getElementById('graphiql-options')?.textContent ?? '')));
+const storage = isBadDay ? storageBelow('bad-days:') : sessionStorage;
 const costLine = new CostLine({ dryRun, maxWaitMs: options.maxWaitMs });
 /**
  * What GraphiQL says of the document that was edited last.
@@ -58,12 +62,39 @@ async function start() {
     ...options,
     ...(isOfTab && initial),
     // What is typed, API keys too, stays in this browser tab.
-    storage: sessionStorage,
+    storage,
     fetcher,
     onEditQuery,
     onTabChange,
   });
   costLine.update(undefined, operationOf({ query: linkedQuery, variables, headers }));
+}
+
+/**
+ * @param {PageOptions} given
+ * @returns {PageOptions & { title?: string }}
+ */
+function withBadDays({ badDays, ...given }) {
+  if (!badDays) return given;
+  if (isBadDay) return { ...given, defaultTabs: badDays, title: '<a href="?">petql</a> · bad days' };
+  return { ...given, title: 'petql · <a href="?bad-days">bad days</a>' };
+}
+
+/**
+ * Keeps what GraphiQL stores apart from the other page in this browser tab.
+ *
+ * @param {string} prefix
+ */
+function storageBelow(prefix) {
+  return {
+    getItem: (/** @type {string} */ name) => sessionStorage.getItem(prefix + name),
+    setItem: (/** @type {string} */ name, /** @type {string} */ value) => sessionStorage.setItem(prefix + name, value),
+    removeItem: (/** @type {string} */ name) => sessionStorage.removeItem(prefix + name),
+    clear: () => sessionStorage.clear(),
+    get length() {
+      return sessionStorage.length;
+    },
+  };
 }
 
 /**
@@ -80,7 +111,7 @@ function withNewKeys(given) {
 /** @returns {GraphiqlTab | undefined} */
 function storedTab() {
   try {
-    const { tabs, activeTabIndex } = JSON.parse(sessionStorage.getItem('graphiql:tabState') ?? '');
+    const { tabs, activeTabIndex } = JSON.parse(storage.getItem('graphiql:tabState') ?? '');
     return tabs[activeTabIndex];
   } catch {
     return undefined;
