@@ -3,6 +3,8 @@ import { readFile } from 'node:fs/promises';
 interface Surroundings {
   /** In place of the origin in the snippet. */
   readonly origin: string;
+  /** In place of its API key. Default: the snippet's. */
+  readonly apiKey?: string;
   readonly print: (...values: unknown[]) => void;
 }
 
@@ -21,7 +23,10 @@ const READ = "const READ = 'query ($id: ID!) { pet(id: $id) { id } }';";
 export const CLIENTS = Object.keys(READ_PET);
 
 /** Runs the snippet of a client as a module, and returns how the app reads on with it. */
-export async function runSnippet(client: string, { origin, print }: Surroundings): Promise<ReadPet> {
+export async function runSnippet(
+  client: string,
+  { origin, apiKey = 'demo-free', print }: Surroundings,
+): Promise<ReadPet> {
   const snippets = (await Promise.all(['README.md', 'schema/README.md'].map(snippetsOf))).flat();
   const code = snippets.find((snippet) => (/from '(.+)'/.exec(snippet)?.[1] ?? 'fetch') === client);
   if (code === undefined || snippets.length !== CLIENTS.length)
@@ -30,9 +35,11 @@ export async function runSnippet(client: string, { origin, print }: Surroundings
   Object.assign(globalThis, { print });
   const resolved = code
     .replaceAll('http://127.0.0.1:4000', origin)
+    .replaceAll('demo-free', apiKey)
     .replaceAll('console.log', 'globalThis.print')
     .replaceAll(/ from '(.+)'/g, (_all, specifier: string) => ` from '${import.meta.resolve(specifier)}'`);
-  const going = `${resolved}\n${READ}\nexport const readPet = (id) => ${READ_PET[client]}; // ${runs++}`;
+  const [noticeOf = ''] = client === 'fetch' ? [] : (/^function noticeOf.*?^}$/ms.exec(snippets.join('\n')) ?? []);
+  const going = `${noticeOf}\n${resolved}\n${READ}\nexport const readPet = (id) => ${READ_PET[client]}; // ${runs++}`;
   const { readPet } = (await import(`data:text/javascript,${encodeURIComponent(going)}`)) as { readPet: ReadPet };
   return readPet;
 }

@@ -21,6 +21,7 @@ const BESIDE_PETQL = [
   'express@5.3.0',
   'fastify@5.12.8',
   'hono@4.13.19',
+  `vitest@${packageJson.devDependencies.vitest}`,
 ];
 
 /** A project of somebody else, with petql installed from what `npm publish` would send. */

@@ -96,6 +96,18 @@ describe('petql from node_modules', () => {
   });
 });
 
+test("the tests of a backend, as the library's page has them, compile and pass", async () => {
+  const library = await readFile(join(ROOT, 'src/README.md'), 'utf8');
+  const [, code = ''] = /^```ts\n(.*?)^```$/ms.exec(library) ?? [];
+  await writeFile(join(consumer.folder, 'bff.test.ts'), code);
+  expect(await consumer.run(join(ROOT, 'node_modules/.bin/tsc'), '-p', '.', '--singleThreaded')).toEqual({
+    code: 0,
+    output: '',
+  });
+  const { code: exitCode, output } = await consumer.run('node_modules/.bin/vitest', 'run');
+  expect([exitCode, output]).toEqual([0, expect.stringMatching(/Tests .*3 passed/)]);
+});
+
 describe('petql mounted', () => {
   test("is mounted here as the library's table says", async () => {
     const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8');

@@ -24,10 +24,10 @@ test('the package has types that every way of resolving modules finds, where it 
   const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(tarball)));
   const problems = analysis.types ? analysis.problems : ['there are no types'];
   // Without `exports` nothing is found, and CommonJS gets the ES module, which Node's require loads.
-  const expected = [
-    { kind: 'NoResolution', resolutionKind: 'node10' },
-    { kind: 'CJSResolvesToESM', resolutionKind: 'node16-cjs' },
-  ];
+  const expected = ['.', './sandbox'].flatMap((entrypoint) => [
+    { kind: 'NoResolution', entrypoint, resolutionKind: 'node10' },
+    { kind: 'CJSResolvesToESM', entrypoint, resolutionKind: 'node16-cjs' },
+  ]);
   expect(problems).toEqual(expected.map((problem) => expect.objectContaining(problem)));
 });
 

@@ -36,6 +36,11 @@ const blocks = [...(readme + reference).matchAll(/^```(\w+)\n(.*?)^```$/gms)].ma
   text,
 }));
 const ofKind = (kind: string) => blocks.filter((block) => block.kind === kind).map(({ text }) => text.trim());
+/** What a package exports, and the file that it is here. */
+const SOURCES: Readonly<Record<string, string>> = {
+  petql: '../../src/index.ts',
+  'petql/sandbox': '../../src/sandbox/sandbox.ts',
+};
 /** Inline code. */
 const words = [...pages.join('\n').matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text);
 
@@ -109,6 +114,29 @@ describe('the blocks of code', () => {
     await backend.gateway.close();
     vi.unstubAllGlobals();
     vi.unstubAllEnvs();
+  });
+
+  test('the tests of a backend pass', async () => {
+    const hook = () => vi.fn<(body: () => void) => void>();
+    const declared = vi.fn<(name: string, body: () => Promise<void>) => void>();
+    const stub = { beforeEach: hook(), afterEach: hook(), test: declared, expect, vi };
+    vi.stubGlobal('vitest', stub);
+    const [, block = ''] = /^```ts\n(.*?)^```$/ms.exec(library) ?? [];
+    const code = stripTypeScriptTypes(block)
+      .replace(/import (\{.+\}) from 'vitest';/, 'const $1 = vitest;')
+      .replaceAll(
+        / from '(petql.*)'/g,
+        (_all, name: string) => ` from '${import.meta.resolve(SOURCES[name] ?? name)}'`,
+      );
+    await import(`data:text/javascript,${encodeURIComponent(code)}`);
+
+    expect(declared.mock.calls.length).toBeGreaterThan(2);
+    for (const [, body] of declared.mock.calls) {
+      stub.beforeEach.mock.lastCall?.[0]();
+      await body();
+      stub.afterEach.mock.lastCall?.[0]();
+    }
+    vi.unstubAllGlobals();
   });
 });
 
