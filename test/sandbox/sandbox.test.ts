@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { startPetql } from '../support/run-petql.ts';
+import { STORIES, STORY_NAMES } from '../../src/sandbox/stories.ts';
+import { runPetql, startPetql } from '../support/run-petql.ts';
 import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 
 const ADA = '{"name":"Ada","categoryId":1}';
@@ -66,6 +67,29 @@ test('created pets outlive kill -9 in --sandbox-file, and no id comes twice', as
   expect([...created.keys()]).not.toContain(`/v1/pets/${(await create(second.address, 'after')).id}`);
   second.kill('SIGKILL');
   await rm(folder, { recursive: true });
+});
+
+test('petql sandbox --story gives every key that story, and says which ones there are', async () => {
+  const petql = await startPetql(['sandbox', '--port', '0', '--story', 'flaky']);
+  expect(petql.output.stdout).toContain('Any key    every third call fails with 500');
+  const headers = { authorization: 'Bearer any-key-of-mine' };
+  const statuses: number[] = [];
+  for (let turn = 0; turn < 3; turn += 1) statuses.push((await fetch(`${petql.address}/pets`, { headers })).status);
+  expect(statuses).toEqual([200, 200, 500]);
+  petql.kill('SIGKILL');
+
+  const { code, stderr } = await runPetql(['sandbox', '--story', 'flakey']);
+  expect([code, stderr]).toEqual([1, `petql: --story must be one of ${STORY_NAMES.join(', ')}, got "flakey"\n`]);
+});
+
+test('petql over a sandbox, and the sandbox alone, name each story with its key', async () => {
+  for (const command of [[], ['sandbox']]) {
+    const petql = await startPetql([...command, '--port', '0']);
+    for (const [name, { about }] of Object.entries(STORIES)) {
+      expect(petql.output.stdout).toMatch(new RegExp(`^ +demo-${name} +${about}$`, 'm'));
+    }
+    petql.kill('SIGKILL');
+  }
 });
 
 async function create(origin: string, name: string): Promise<{ id: number }> {

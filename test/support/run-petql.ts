@@ -37,7 +37,7 @@ export async function startPetql(args: readonly string[], options: RunOptions = 
     child.stdout.on('data', () => {
       // Its last line, so that everything before it is there too.
       const gateway = /^curl -s (\S+) /m.exec(output.stdout)?.[1];
-      const sandbox = /demo-enterprise/.test(output.stdout) && /^Sandbox +(\S+)/m.exec(output.stdout)?.[1];
+      const sandbox = /demo-banned|^Any key/m.test(output.stdout) && /^Sandbox +(\S+)/m.exec(output.stdout)?.[1];
       const found = gateway ?? (args[0] === 'sandbox' ? sandbox : undefined);
       if (found) resolve(found);
     });
