@@ -57,7 +57,7 @@ export const STORIES: Readonly<Record<StoryName, Story>> = {
   },
   down: {
     about: '503 for a minute in each three, from 15 s after the first call',
-    failureOf: ({ elapsedMs }) => (isBetween(15_000, elapsedMs % 180_000, 75_000) ? { status: 503 } : undefined),
+    failureOf: ({ elapsedMs }) => (isWithin(15_000, elapsedMs % 180_000, 75_000) ? { status: 503 } : undefined),
   },
   lost: {
     about: 'creates happen, and their responses are lost',
@@ -69,12 +69,15 @@ export const STORIES: Readonly<Record<StoryName, Story>> = {
   },
   banned: {
     about: 'a 429 at the second call, a ban of a minute at the third, and so on',
-    failureOf: ({ number }) => [{ status: 403, retryAfter: 60 }, undefined, { status: 429, retryAfter: 5 }][number % 3],
+    failureOf({ number }) {
+      if (number % 3 === 2) return { status: 429, retryAfter: 5 };
+      return number % 3 === 0 ? { status: 403, retryAfter: 60 } : undefined;
+    },
   },
 };
 
 export const STORY_NAMES = Object.keys(STORIES) as StoryName[];
 
-function isBetween(from: number, value: number, before: number): boolean {
-  return value >= from && value < before;
+function isWithin(from: number, value: number, until: number): boolean {
+  return value >= from && value < until;
 }

@@ -1,7 +1,7 @@
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
 import { seedPets } from '../../src/sandbox/seed.ts';
-import { DEMO_KEYS } from '../../src/sandbox/demo-keys.ts';
+import { PLAN_KEYS } from '../../src/sandbox/demo-keys.ts';
 import { listen } from '../../src/server/listener.ts';
 import { post } from './client.ts';
 import type { QueryAnswer, QueryOptions } from './client.ts';
@@ -29,7 +29,7 @@ const SHOWN = { windows: 'fixed', tells: 'changing' } as const;
 
 /** A double of the pet API with the sandbox's pets and keys. */
 export function createTestPetApi(options: TestPetApiOptions = {}): PetApi {
-  const { pets = seedPets(), keys = DEMO_KEYS, now = awayFromTheHour(), ...rest } = options;
+  const { pets = seedPets(), keys = PLAN_KEYS, now = awayFromTheHour(), ...rest } = options;
   const store = createPetStore({ pets, now });
   const plans = new Map(Object.entries(keys).map(([key, plan]) => [key, { ...plan, ...SHOWN }]));
   return createPetApi({
