@@ -14,14 +14,15 @@ declare global {
 }
 
 /**
- * Parses JSON. An integer that a double cannot hold exactly becomes a bigint, up to the 20 characters of an int64. A number
- * that only a double's rounding makes an integer, such as 9007199254740992.6, becomes NaN.
+ * Parses JSON. An integer that a double cannot hold exactly becomes a bigint, up to the 19 digits of an int64, also where it is
+ * written with a point or an exponent. A number that only a double's rounding makes an integer, such as 9007199254740992.6 or
+ * 1e-400, becomes NaN.
  *
  * @throws SyntaxError when the text is not JSON.
  */
 export function parseLosslessJson(text: string): unknown {
-  // A reviver makes the parser several times slower, and numbers of fewer digits are exact.
-  return /\d[\d.]{15}/.test(text) ? JSON.parse(text, keepDigits) : (JSON.parse(text) as unknown);
+  // A reviver makes the parser several times slower, and numbers of fewer digits without an exponent are exact.
+  return /\d[\d.]{15}|\d[eE]/.test(text) ? JSON.parse(text, keepDigits) : (JSON.parse(text) as unknown);
 }
 
 /** Returns a bare JSON number with exactly these digits, for use inside JSON.stringify. */
@@ -29,20 +30,29 @@ export function bareNumber(digits: string): object {
   return JSON.rawJSON(digits);
 }
 
-const keepDigits: Reviver = (_key, value, { source = '' }) => {
-  if (typeof value !== 'number' || source.length < 16) return value;
+const NUMBER = /^(?<sign>-?)(?<whole>\d+)(?:\.(?<fraction>\d+))?(?:[eE](?<exponent>[+-]?\d+))?$/;
+/** That of an int64. */
+const MAX_DIGITS = 19;
 
-  if (/^-?\d+$/.test(source)) {
-    const isDouble = Number.isSafeInteger(value) || source.length > 20;
-    return isDouble ? value : BigInt(source);
-  }
-  return Number.isInteger(value) && !isInteger(source) ? NaN : value;
+const keepDigits: Reviver = (_key, value, { source = '' }) => {
+  if (typeof value !== 'number' || /^-?\d{1,15}$/.test(source)) return value;
+
+  const { sign = '', whole = '', fraction = '', exponent = '0' } = NUMBER.exec(source)?.groups ?? {};
+  const digits = whole + fraction;
+  const [from, to] = significantPart(digits);
+  if (from === to) return value;
+
+  const zeros = digits.length - to + Number(exponent) - fraction.length;
+  if (zeros < 0) return Number.isInteger(value) ? NaN : value;
+  if (to - from + zeros > MAX_DIGITS || Number.isSafeInteger(value)) return value;
+  return BigInt(sign + digits.slice(from, to) + '0'.repeat(zeros));
 };
 
-/** Whether a number with a point or an exponent is an integer. */
-function isInteger(source: string): boolean {
-  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e');
-  const [whole = '', fraction = ''] = mantissa.split('.');
-  const trailingZeros = /0*$/.exec(whole + fraction)?.[0].length ?? 0;
-  return trailingZeros + Number(exponent) >= fraction.length;
+/** Returns where the digits begin and end without the zeros around them. A loop, since `/0*$/` tries again at each zero. */
+function significantPart(digits: string): readonly [from: number, to: number] {
+  let from = 0;
+  let to = digits.length;
+  while (to > 0 && digits[to - 1] === '0') to -= 1;
+  while (from < to && digits[from] === '0') from += 1;
+  return [from, to];
 }

@@ -49,7 +49,11 @@ describe('parseLosslessJson', () => {
     ['1.5', 1.5],
     ['-0', -0],
     ['1E+20', 1e20],
-    ['9007199254740993.0', 9007199254740992],
+    ['9007199254740993.0', 9007199254740993n],
+    ['1e16', 10n ** 16n],
+    ['-9.223372036854775808E18', -(2n ** 63n)],
+    ['9007199254740993000e-3', 9007199254740993n],
+    ['1e19', 1e19],
     ['123456789012345678901234567890', 1.2345678901234568e29],
     ['1e400', Infinity],
     ['"9007199254740993"', '9007199254740993'],
@@ -57,7 +61,12 @@ describe('parseLosslessJson', () => {
     ['4503599627370497.6', Number.NaN],
     ['1.00000000000000000001', Number.NaN],
     ['45035996273704976e-1', Number.NaN],
+    ['1e-400', Number.NaN],
+    ['-0.1E-330', Number.NaN],
     // And these are integers.
+    ['1e3', 1000],
+    ['0e-400', 0],
+    ['-0.0', -0],
     ['1.0000000000000000000', 1],
     ['1.2340000000000000000e3', 1234],
     ['100000000000000000e-2', 1e15],
@@ -75,6 +84,18 @@ describe('parseLosslessJson', () => {
       }),
     );
     expect(parseLosslessJson('{"id":9007199254740993,"id":9007199254740995}')).toEqual({ id: 9007199254740995n });
+  });
+
+  test.for([
+    ['zeros in a fraction', `0.${'0'.repeat(500_000)}1`],
+    ['zeros around a digit', `1${'0'.repeat(250_000)}.${'0'.repeat(250_000)}1`],
+    ['nines', '9'.repeat(500_000)],
+    ['digits of an exponent', `1e-${'0'.repeat(250_000)}${'9'.repeat(250_000)}`],
+  ])('takes no longer for half a million %s than for other text', ([, number]) => {
+    const startedMs = performance.now();
+    parseLosslessJson(`[${number},9007199254740993]`);
+    // A pattern that starts again at each digit took minutes.
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
   });
 
   test('reads any other JSON as JSON.parse does', () => {
