@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { parseLosslessJson } from '../lossless-json.ts';
 
 /** A body breaks the contract. The message says which field, and what was expected: never a part of the body. */
@@ -30,13 +29,24 @@ export function decodeError(body: Buffer): (WireError & { readonly status: unkno
   }
 }
 
+/** It leaves out a byte order mark, which some servers send (RFC 8259, section 8.1). */
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
 /** @throws ContractBreach */
 export function readJson(body: Buffer): unknown {
-  if (!isUtf8(body)) throw new ContractBreach('the body: expected UTF-8', true);
+  const text = readText(body);
   try {
-    return parseLosslessJson(body.toString('utf8'));
+    return parseLosslessJson(text);
   } catch {
     throw new ContractBreach('the body: expected JSON', true);
+  }
+}
+
+function readText(body: Buffer): string {
+  try {
+    return UTF8.decode(body);
+  } catch {
+    throw new ContractBreach('the body: expected UTF-8', true);
   }
 }
 
