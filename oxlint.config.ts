@@ -26,7 +26,7 @@ const A_PET = ['!../pets/pet.ts', '!../pets/int64.ts', '!../settings/http-origin
 /** One file imports each of these, so that it can be replaced. */
 const ONE_FILE_LIBRARIES: Record<string, string> = {
   '@opentelemetry/api': 'src/tracing.ts',
-  undici: 'src/upstream/http-transport.ts',
+  undici: 'src/upstream/connections.ts',
   dataloader: 'src/caller/request-context.ts',
   bottleneck: 'src/throttle/call-queue.ts',
   ioredis: 'src/store/redis.ts',

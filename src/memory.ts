@@ -30,6 +30,7 @@ export const ON_HEAP = {
   offlineAccounts: { share: 0.04, maxBytes: 50_000_000 },
   unprovenOfflineAccounts: { share: 0.01, maxBytes: 2_500_000 },
   consumers: { share: 0.01, maxBytes: 10_000_000 },
+  connections: { share: 0.02, maxBytes: 12_500_000 },
   rejectedKeys: { share: 0.016, maxBytes: 5_000_000 },
 } satisfies Record<string, Bound>;
 

@@ -128,13 +128,14 @@ export class PetApi {
       headers: {
         authorization: `Bearer ${apiKey}`,
         accept: 'application/json',
-        // Without this any coding is acceptable (RFC 9110, section 12.5.3), and petql decodes none.
+        // Without this any coding is acceptable (RFC 9110, section 12.5.3), and each costs time to decode.
         'accept-encoding': 'identity',
         'user-agent': 'petql',
         ...(trace && traceHeaders(trace)),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),
+      caller: apiKey,
       onSent,
     });
 

@@ -1,5 +1,6 @@
 import type { CallAnswer, KeyMeaning } from '../call-answer.ts';
-import type { TransportFailure, TransportResponse } from './http-transport.ts';
+import type { Explanation } from './connections.ts';
+import type { TransportFailure, TransportResponse } from './exchange.ts';
 import { ContractBreach, decodeError } from './json-body.ts';
 import type { WireError } from './json-body.ts';
 
@@ -31,7 +32,7 @@ export type OwnFailure =
       readonly isForeign: boolean;
     }
   /** No response, or a 2xx that broke off. */
-  | { readonly kind: 'no-answer'; readonly reason: TransportFailure['reason']; readonly code?: string };
+  | ({ readonly kind: 'no-answer'; readonly reason: TransportFailure['reason'] } & Explanation);
 
 export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | UpstreamFailure;
 
@@ -81,15 +82,15 @@ export function outcomeOf<T>(response: TransportResponse, { success, decode }: E
 }
 
 /** Returns the outcome of a response that broke off, or never came. An error status counts without its body. */
-export function failureOf({ head, reason, code }: TransportFailure): UpstreamFailure {
+export function failureOf({ head, reason, code, problem }: TransportFailure): UpstreamFailure {
   const isError = head && (head.status < 200 || head.status >= 300);
-  if (!isError) return { kind: 'no-answer', reason, ...(code && { code }) };
+  if (!isError) return { kind: 'no-answer', reason, ...(code && { code }), ...(problem && { problem }) };
   return BY_STATUS[head.status] ?? { kind: 'failed', status: head.status, code: undefined };
 }
 
 /** Returns why a call failed, for the log: the words of petql, Node and undici, and none of the response. */
 export function failureDetails(failure: UpstreamFailure): object {
-  if (failure.kind === 'no-answer') return { reason: failure.reason, code: failure.code };
+  if (failure.kind === 'no-answer') return { reason: failure.reason, code: failure.code, problem: failure.problem };
   return { reason: failure.kind, ...(failure.kind === 'unreadable' && { problem: failure.problem }) };
 }
 

@@ -1,5 +1,5 @@
 import type { RateLimitHeaders } from '../call-answer.ts';
-import type { ResponseHeaders } from './http-transport.ts';
+import type { ResponseHeaders } from './exchange.ts';
 
 /**
  * Reads the rate-limit headers (pet-api.md, "Rate-limit headers" and "Exceeding the limit"). The throttle decides what the

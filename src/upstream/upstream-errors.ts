@@ -43,6 +43,7 @@ export function readError(failure: OwnFailure, mayBeBanned: boolean): PetqlError
 
 const NO_RESPONSE = {
   broken: 'The connection to the pet API broke before the response was complete. Try again.',
+  malformed: 'The response of the pet API is not HTTP/1.1. The operator of petql finds the details in its log.',
   'too-large': 'The response of the pet API is larger than petql reads.',
   unreachable: 'petql could not reach the pet API; nothing was sent. Try again later.',
 } as const;

@@ -49,7 +49,9 @@ const WRONG: [name: string, fault: Fault][] = [
   ['another status than asked', { body: JSON.stringify([PET, { ...PET, id: 4, status: 'pending' }]) }],
   ['101 pets', { body: JSON.stringify(Array.from({ length: 101 }, (_, id) => ({ ...PET, id }))) }],
   ['340,000 objects', { body: `[${Array.from({ length: 340_000 }, () => '{}').join(',')}]` }],
-  ['a content coding', { body: gzipSync('[]'), headers: { 'content-encoding': 'gzip' } }],
+  ['20 MB in gzip', { body: gzipSync(Buffer.alloc(20_000_000, ' ')), headers: { 'content-encoding': 'gzip' } }],
+  ['gzip that is none', { body: '[]', headers: { 'content-encoding': 'gzip' } }],
+  ['gzip that breaks off', { body: gzipSync('[]').subarray(0, 15), headers: { 'content-encoding': 'gzip' } }],
   ['a body of 20 MB', { body: Buffer.alloc(20_000_000, ' ') }],
   ['a header of 1 MB', { headers: { 'x-large': 'x'.repeat(1_000_000) } }],
 ];

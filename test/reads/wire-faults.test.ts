@@ -165,9 +165,30 @@ test('a kept connection ends after some idle seconds, whatever the upstream prom
     response.writeHead(200, { 'content-type': 'application/json', 'keep-alive': 'timeout=600' }).end('[]');
   });
   const idle = createGateway({ petApiUrl: `${server.origin}/v1` });
-  await idle.execute({ document: '{ pets { id } }', apiKey: 'key' });
+  for (let call = 0; call < 2; call += 1) {
+    await idle.execute({ document: '{ pets { id } }', apiKey: 'key', cacheControl: 'no-cache' });
+  }
   await expect.poll(() => closedAfterMs, { timeout: 8_000 }).toBeGreaterThan(1_000);
   await idle.close();
+});
+
+test('a create goes out on no connection that has been idle for a second', async () => {
+  const sockets: unknown[] = [];
+  await using server = await serve((request, response) => {
+    sockets.push(request.socket);
+    request.resume().on('end', () => {
+      response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":1,"name":"Ada","categoryId":1}');
+    });
+  });
+  const creating = createGateway({ petApiUrl: `${server.origin}/v1` });
+  const create = 'mutation { createPet(input: { name: "Ada", categoryId: 1 }) { pet { id } } }';
+  for (const idleMs of [0, 0, 0, 1_000]) {
+    await new Promise((resolve) => setTimeout(resolve, idleMs));
+    expect((await creating.execute({ document: create, apiKey: 'key' })).errors).toBeUndefined();
+  }
+  await creating.close();
+  // The first call of a key has a connection of its own.
+  expect(sockets.map((socket) => sockets.indexOf(socket))).toEqual([0, 1, 1, 3]);
 });
 
 test('a call asks for a body without coding', async () => {
@@ -194,8 +215,12 @@ test('a kept connection that ends under a call: a read is retried, a create is O
   });
   const { errors, extensions } = await ask(key, '{ pet(id: "1") { id } }');
   expect([errors, ended, extensions?.['petql'].upstreamCalls]).toEqual([undefined, 1, 2]);
+  const create = 'mutation { createPet(input: { name: "Only one", categoryId: 1 }) { pet { id } } }';
+  // Creates keep a connection of their own, for half a second.
+  ended = 1;
+  for (let call = 0; call < 2; call += 1) expect((await ask(key, create)).errors).toBeUndefined();
   ended = 0;
-  const creation = await ask(key, 'mutation { createPet(input: { name: "Only one", categoryId: 1 }) { pet { id } } }');
+  const creation = await ask(key, create);
   proxy.setFault(undefined);
   expect([ended, codesOf(creation)]).toEqual([1, ['OUTCOME_UNKNOWN']]);
 });

@@ -1,0 +1,177 @@
+import { LRUCache } from 'lru-cache';
+import { Pool, ProxyAgent, buildConnector, errors } from 'undici';
+import type { Dispatcher } from 'undici';
+import { entriesFor, maxEntries } from '../memory.ts';
+import { dropContinue } from './drop-continue.ts';
+import { connectTcp } from './tcp-connect.ts';
+
+export interface ConnectionsOptions {
+  /** Scheme, host and port of the upstream. */
+  readonly origin: string;
+  /** Max wait for a connection, in milliseconds. */
+  readonly timeoutMs: number;
+  /** The HTTP proxy for the calls, with its credentials. Default: none. */
+  readonly proxy?: URL | undefined;
+  /** Takes the calls in place of pools of connections. Default: none. */
+  readonly dispatcher?: UpstreamDispatcher | undefined;
+}
+
+/** What petql uses of undici's `Dispatcher`. */
+export type UpstreamDispatcher = Pick<Dispatcher, 'destroy' | 'dispatch'>;
+export type CallHandler = Dispatcher.DispatchHandler;
+export type CallController = Dispatcher.DispatchController;
+
+/** A call, for the choice of its connection. */
+interface Departing {
+  readonly method: 'GET' | 'POST';
+  /** Whose call it is: callers share no connection. */
+  readonly caller: string;
+}
+
+/** Of one caller, and of all that the upstream has not accepted yet. */
+const MAX_CONNECTIONS = 1_000;
+/** Of a pool whose connections have ended; measured. */
+const POOL_BYTES = 25_000;
+/** Shorter than `Keep-Alive` headers say: a firewall may drop an idle connection in silence. */
+const KEEP_ALIVE_MS = 4_000;
+/** A server may close an idle connection while a create is on its way, whose outcome is unknown then. Few do so within a second. */
+const KEEP_ALIVE_FOR_CREATES_MS = 500;
+
+const CONNECTIONS = {
+  connections: MAX_CONNECTIONS,
+  // undici's own timeouts watch one phase each and are coarse; the exchange has one for the whole call.
+  headersTimeout: 0,
+  bodyTimeout: 0,
+  // One call a connection, so that a broken connection fails one call only.
+  pipelining: 1,
+  allowH2: false,
+};
+
+/**
+ * The HTTP/1.1 connections to one origin. Each caller has its own: a second response that comes late, while the next call is under
+ * way, would be the response to that call, and no client can tell.
+ */
+export class Connections {
+  readonly #options: ConnectionsOptions;
+  readonly #connect: buildConnector.connector;
+  /** One connection for each call, so that made-up API keys hold none, and take none of those below. */
+  readonly #unaccepted: Dispatcher;
+  /** By method and caller. A caller that is evicted has a connection for each call until it is accepted again. */
+  readonly #pools = new LRUCache<string, Dispatcher>({
+    ...maxEntries(entriesFor('connections', POOL_BYTES)),
+    dispose: (pool) => void pool.close(),
+  });
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+    this.#connect = createConnect(options.timeoutMs);
+    this.#unaccepted = this.#open(KEEP_ALIVE_MS);
+  }
+
+  dispatch(call: Departing, request: Dispatcher.DispatchOptions, handler: CallHandler): void {
+    const kept = this.#options.dispatcher ?? this.#pools.get(poolName(call));
+    if (kept) kept.dispatch(request, handler);
+    else this.#unaccepted.dispatch({ ...request, reset: true }, handler);
+  }
+
+  /** Lets the caller keep connections: the upstream has accepted a call of it. */
+  accept(call: Departing): void {
+    const name = poolName(call);
+    if (this.#options.dispatcher || this.#pools.has(name)) return;
+    this.#pools.set(name, this.#open(call.method === 'POST' ? KEEP_ALIVE_FOR_CREATES_MS : KEEP_ALIVE_MS));
+  }
+
+  /** Closes every connection and aborts the calls in flight. */
+  async close(): Promise<void> {
+    await this.#options.dispatcher?.destroy();
+    await Promise.all([this.#unaccepted, ...this.#pools.values()].map((pool) => pool.destroy()));
+  }
+
+  #open(keepAliveMs: number): Dispatcher {
+    const { origin, timeoutMs, proxy } = this.#options;
+    const options = { ...CONNECTIONS, keepAliveTimeout: keepAliveMs, keepAliveMaxTimeout: keepAliveMs };
+    if (!proxy) return new Pool(origin, { ...options, connect: readingOn(this.#connect) });
+    return new ProxyAgent({
+      uri: proxy.href,
+      connectTimeout: timeoutMs,
+      proxyTls: { allowH2: false },
+      // A proxy gets calls to an https origin through a tunnel (CONNECT), and other calls themselves.
+      factory: (to, given: PoolOptions) => new Pool(to, { ...given, ...options, connect: readingOn(given.connect) }),
+      // A tunnel that hangs would hold its connection for minutes.
+      clientFactory: (to, given) => new Pool(to, { ...given, headersTimeout: timeoutMs }),
+    });
+  }
+}
+
+interface PoolOptions extends Pool.Options {
+  readonly connect: buildConnector.connector;
+}
+
+function poolName({ method, caller }: Departing): string {
+  return `${method} ${caller}`;
+}
+
+function createConnect(timeoutMs: number): buildConnector.connector {
+  const startTls = buildConnector({ allowH2: false, timeout: timeoutMs });
+  return (options, callback) => {
+    const { hostname, port, protocol } = options;
+    const isTls = protocol === 'https:';
+    connectTcp({ hostname, port: Number(port || (isTls ? 443 : 80)), timeoutMs }, (...[error, socket]) => {
+      if (error) callback(error, null);
+      else if (isTls) startTls({ ...options, httpSocket: socket }, callback);
+      else callback(null, socket);
+    });
+  };
+}
+
+function readingOn(connect: buildConnector.connector): buildConnector.connector {
+  return (options, callback) =>
+    connect(options, (...[error, socket]) => {
+      if (error) return callback(error, null);
+      dropContinue(socket);
+      callback(null, socket);
+    });
+}
+
+/** What undici, Node or petql itself says of a call that failed: its code, or else its words. */
+export interface Explanation {
+  /** Such as `ENOTFOUND`, or `PROXY_403` with a proxy's status; never an address. */
+  readonly code?: string;
+  readonly problem?: string;
+}
+
+/** Returns why a call that was written to a connection failed. */
+export function reasonOfBreak(error: Error): 'broken' | 'malformed' | 'too-large' {
+  if (error instanceof errors.HeadersOverflowError) return 'too-large';
+  const isMalformed =
+    error instanceof errors.HTTPParserError || codeOf(error) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH';
+  return isMalformed ? 'malformed' : 'broken';
+}
+
+/** Returns why a call has no connection. */
+export function reasonWithoutConnection(error: Error): 'broken' | 'timeout' | 'unreachable' {
+  if (error instanceof errors.ClientDestroyedError) return 'broken';
+  return TIMEOUTS.has(codeOf(error) ?? '') ? 'timeout' : 'unreachable';
+}
+
+const TIMEOUTS: ReadonlySet<string> = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
+
+/** Returns the status with which a proxy rejected a call: undici has it in its messages alone. */
+export function proxyStatusOf({ message }: Error): string | undefined {
+  return /^Proxy .*\((\d{3})\)/.exec(message)?.[1];
+}
+
+export function explanationOf(error: Error): Explanation {
+  const proxyStatus = proxyStatusOf(error);
+  if (proxyStatus) return { code: `PROXY_${proxyStatus}` };
+  const code = codeOf(error);
+  if (code) return { code };
+  // The words of the parser, which are of its own source and none of the response.
+  return { problem: error instanceof errors.HTTPParserError ? error.message : error.name };
+}
+
+/** undici's own errors may have a cause that says more. */
+function codeOf(error: Error): string | undefined {
+  const codes = [error.cause, error].map((each) => (each as NodeJS.ErrnoException | undefined)?.code);
+  return codes.find((code) => typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code));
+}
