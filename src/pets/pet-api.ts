@@ -8,6 +8,7 @@ import { FILTERS } from './read-key.ts';
 import type { PetFilter } from './read-key.ts';
 import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
+import type { TransportResponse } from '../upstream/exchange.ts';
 import type { Transport, TransportRequest } from '../upstream/http-transport.ts';
 import { failureOf, outcomeOf, failureDetails, meaningOf } from '../upstream/outcome.ts';
 import type { Expected, UpstreamAnswer, UpstreamOutcome } from '../upstream/outcome.ts';
@@ -51,18 +52,21 @@ export class PetApi {
   readonly #onceLog: OnceLog;
   readonly #basePath: string;
   readonly #decoders: PetDecoders;
-  /** Whether the base URL may lack its version segment: there is none in it, and no call has succeeded. */
-  #mayMissVersion: boolean;
+  #hasWorked = false;
 
   constructor(options: PetApiOptions) {
     this.#options = options;
     this.#log = new UpstreamLog(options.log, options.clock);
     this.#onceLog = new OnceLog(options.log);
     this.#basePath = options.baseUrl.pathname.replace(/\/+$/, '');
-    this.#mayMissVersion = !/\/v\d+$/.test(this.#basePath);
     this.#decoders = createPetDecoders((petId) => {
       this.#onceLog.warn({ petId }, 'the pet API sends an unknown status; such pets have the status null');
     });
+  }
+
+  /** Whether any call has succeeded: until then the base URL may be wrong, and a 404 proves nothing. */
+  get hasWorked(): boolean {
+    return this.#hasWorked;
   }
 
   /** `GET /pets`, always with the highest limit: it costs the same and shows more. */
@@ -72,6 +76,7 @@ export class PetApi {
       operation: 'listPets',
       method: 'GET',
       path: `/pets?limit=${LIST_LIMIT}${query.join('')}`,
+      isOfOne: false,
       success: 200,
       decode: ({ body, headers }) => {
         const pets = this.#decoders.pets(body, filter);
@@ -86,6 +91,7 @@ export class PetApi {
       operation: 'getPet',
       method: 'GET',
       path: `/pets/${id}`,
+      isOfOne: true,
       success: 200,
       decode: ({ body }) => this.#decoders.pet(body, id),
     });
@@ -98,6 +104,7 @@ export class PetApi {
       method: 'POST',
       path: '/pets',
       body: encodeNewPet(pet),
+      isOfOne: false,
       success: 201,
       decode: ({ body }) => this.#decoders.pet(body),
     });
@@ -141,7 +148,7 @@ export class PetApi {
 
     const isFailure = result.kind === 'failure';
     const head = isFailure ? result.head : result;
-    const outcome = isFailure ? failureOf(result) : this.#checkBasePath(result.status, outcomeOf(result, exchange));
+    const outcome = isFailure ? failureOf(result) : this.#checkBasePath(result, exchange);
     return {
       outcome,
       sent: !isFailure || result.sent,
@@ -152,13 +159,15 @@ export class PetApi {
     };
   }
 
-  /** Before any success, a 404 below a base URL without a version segment is about the URL, whatever its body says. */
-  #checkBasePath<T>(status: number, outcome: UpstreamOutcome<T>): UpstreamOutcome<T> {
-    if (outcome.kind === 'ok') this.#mayMissVersion = false;
-    if (!this.#mayMissVersion || status !== 404) return outcome;
+  /** Before any success, a 404 is about the base URL: whatever its body says where it has no version, or names no single pet. */
+  #checkBasePath<T>(response: TransportResponse, expected: Expected<T>): UpstreamOutcome<T> {
+    const outcome = outcomeOf(response, expected);
+    if (outcome.kind === 'ok') this.#hasWorked = true;
+    const isAboutPet = expected.isOfOne && /\/v\d+$/.test(this.#basePath);
+    if (this.#hasWorked || response.status !== 404 || isAboutPet) return outcome;
 
     const path = this.#options.baseUrl.pathname;
-    this.#onceLog.warn({ path }, 'the pet API responds with 404 below this path; is /v1 missing from the base URL?');
+    this.#onceLog.warn({ path }, 'the pet API responds with 404 below this path; check the base URL and its /v1');
     return { kind: 'wrong-base-path' };
   }
 }

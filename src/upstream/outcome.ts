@@ -13,16 +13,16 @@ export type UpstreamFailure = { readonly kind: 'rate-limited' } | OwnFailure;
  */
 export type OwnFailure =
   | { readonly kind: 'unauthenticated' | 'forbidden' }
-  /** 404 with the Error body: there is no such pet. */
+  /** 404 with the Error body, of an operation that names one resource: there is none. */
   | { readonly kind: 'not-found' }
-  /** 410, or a 404 or 405 without the Error body: the upstream no longer has this route. */
+  /** 410 or 405, or a 404 without the Error body, of such an operation: perhaps the upstream no longer has its route. */
   | { readonly kind: 'route-gone'; readonly status: number }
-  /** 404 before any success, where the base URL has no version segment: every call would fail alike. */
+  /** 404 before any call has worked: perhaps every call would fail alike. */
   | { readonly kind: 'wrong-base-path' }
   /** 400 with the Error body. */
   | { readonly kind: 'invalid'; readonly error: WireError }
-  /** Any other status. */
-  | { readonly kind: 'failed'; readonly status: number; readonly code: string | undefined }
+  /** Any other status, with the Error body if there was one. */
+  | { readonly kind: 'failed'; readonly status: number; readonly error: WireError | undefined }
   /** A 2xx that breaks the contract; `problem` says which field. */
   | {
       readonly kind: 'unreadable';
@@ -48,6 +48,8 @@ export interface UpstreamAnswer<T> extends CallAnswer {
 export interface Expected<T> {
   /** The status of a success. */
   readonly success: 200 | 201;
+  /** Whether the operation names one resource, which may be missing: only then a 404 is no failure of the upstream. */
+  readonly isOfOne: boolean;
   /** @throws ContractBreach */
   readonly decode: (response: TransportResponse) => T;
 }
@@ -66,9 +68,10 @@ export function meaningOf({ kind }: UpstreamOutcome<unknown>, status = 0): KeyMe
 }
 
 /** Returns the outcome of a complete response. */
-export function outcomeOf<T>(response: TransportResponse, { success, decode }: Expected<T>): UpstreamOutcome<T> {
+export function outcomeOf<T>(response: TransportResponse, expected: Expected<T>): UpstreamOutcome<T> {
+  const { success, decode, isOfOne } = expected;
   const { status } = response;
-  if (status < 200 || status >= 300) return errorOf(response);
+  if (status < 200 || status >= 300) return errorOf(response, isOfOne);
   if (status !== success) {
     return { kind: 'unreadable', status, problem: `the status: expected ${success}`, isForeign: true };
   }
@@ -85,22 +88,35 @@ export function outcomeOf<T>(response: TransportResponse, { success, decode }: E
 export function failureOf({ head, reason, code, problem }: TransportFailure): UpstreamFailure {
   const isError = head && (head.status < 200 || head.status >= 300);
   if (!isError) return { kind: 'no-answer', reason, ...(code && { code }), ...(problem && { problem }) };
-  return BY_STATUS[head.status] ?? { kind: 'failed', status: head.status, code: undefined };
+  return BY_STATUS[head.status] ?? { kind: 'failed', status: head.status, error: undefined };
 }
 
 /** Returns why a call failed, for the log: the words of petql, Node and undici, and none of the response. */
 export function failureDetails(failure: UpstreamFailure): object {
   if (failure.kind === 'no-answer') return { reason: failure.reason, code: failure.code, problem: failure.problem };
-  return { reason: failure.kind, ...(failure.kind === 'unreadable' && { problem: failure.problem }) };
+  if (failure.kind === 'unreadable') return { reason: failure.kind, problem: failure.problem };
+  if (failure.kind === 'failed') return { reason: failure.kind, ...problemOf(failure.status) };
+  return { reason: failure.kind };
 }
 
-function errorOf({ status, body }: TransportResponse): UpstreamFailure {
+/** Says of a redirect what the operator has to change. */
+function problemOf(status: number): { readonly problem: string } | undefined {
+  return isRedirect(status)
+    ? { problem: 'a redirect, which petql does not follow: the base URL needs a change' }
+    : undefined;
+}
+
+export function isRedirect(status: number): boolean {
+  return [301, 302, 303, 307, 308].includes(status);
+}
+
+function errorOf({ status, body }: TransportResponse, isOfOne: boolean): UpstreamFailure {
   const known = BY_STATUS[status];
   if (known) return known;
 
   const error = decodeError(body);
   if (status === 400 && error) return { kind: 'invalid', error };
-  if (status === 404 && error?.status === 404) return { kind: 'not-found' };
-  if (status === 404 || status === 405 || status === 410) return { kind: 'route-gone', status };
-  return { kind: 'failed', status, code: error?.code };
+  if (isOfOne && status === 404 && error?.status === 404) return { kind: 'not-found' };
+  if (isOfOne && [404, 405, 410].includes(status)) return { kind: 'route-gone', status };
+  return { kind: 'failed', status, error };
 }

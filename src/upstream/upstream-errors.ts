@@ -1,4 +1,5 @@
 import { MAY_BE_BANNED, PetqlError } from '../errors.ts';
+import { isRedirect } from './outcome.ts';
 import type { OwnFailure } from './outcome.ts';
 
 /**
@@ -26,11 +27,15 @@ export function readError(failure: OwnFailure, mayBeBanned: boolean): PetqlError
     case 'unreadable':
       return downstream(`The response of the pet API breaks its contract: ${failure.problem}.`, failure);
     case 'failed':
-      return downstream(`The pet API responded with status ${failure.status}. Try again later.`, failure);
+      return downstream(`The pet API ${adviceOn(failure)}`, { status: failure.status, code: failure.error?.code });
     case 'route-gone':
-      return downstream('The pet API no longer supports this operation.', failure);
+      return downstream(
+        `The pet API responded with status ${failure.status} as if it had no lookup by id, so petql cannot tell whether this ` +
+          'pet exists. Try again later, or query by status.',
+        failure,
+      );
     case 'wrong-base-path':
-      return downstream('The pet API responds with 404; is /v1 missing from its base URL?', { status: 404 });
+      return downstream('The pet API responds with 404; is its base URL right, with its /v1?', { status: 404 });
     case 'not-found':
       return downstream('The pet API responded with an unexpected 404.', { status: 404 });
     case 'invalid':
@@ -47,6 +52,20 @@ const NO_RESPONSE = {
   'too-large': 'The response of the pet API is larger than petql reads.',
   unreachable: 'petql could not reach the pet API; nothing was sent. Try again later.',
 } as const;
+
+/** Returns what a status means for another try. */
+function adviceOn({ status, error }: OwnFailure & { readonly kind: 'failed' }): string {
+  if (isRedirect(status)) {
+    return `redirects with status ${status}, which petql does not follow. The operator of petql has to change its base URL.`;
+  }
+  const isForGood = (status >= 400 && status < 500 && !MAY_CHANGE.has(status)) || status === 501;
+  if (!isForGood) return `responded with status ${status}. Try again later.`;
+  if (error && status !== 501) return `rejected the request with status ${status}: ${error.message}`;
+  return `responded with status ${status}. The same request will fail again.`;
+}
+
+/** 404, 405 and 410 here are those of a list or a create, which come and go with the routes of a proxy. */
+const MAY_CHANGE: ReadonlySet<number> = new Set([404, 405, 408, 410, 423, 425]);
 
 /** Returns what a proxy says that rejects calls; undefined for any other failure. */
 function proxyProblem(code = ''): string | undefined {

@@ -27,7 +27,7 @@ export class UpstreamLog {
     if (sentAtMs < this.#changedAtMs) return;
 
     if (WORKS.has(outcome.kind)) this.#recordSuccess();
-    else if (outcome.kind !== 'ok' && isFault(operation, outcome)) this.#recordFault(operation, outcome, status);
+    else if (outcome.kind !== 'ok' && FAULTS.has(outcome.kind)) this.#recordFault(operation, outcome, status);
   }
 
   #recordFault(operation: UpstreamOperation, failure: UpstreamFailure, status: number | undefined): void {
@@ -50,10 +50,5 @@ export class UpstreamLog {
 /** What only an upstream that works answers. */
 const WORKS: ReadonlySet<string> = new Set(['ok', 'invalid', 'not-found']);
 
+/** The upstream failed, rather than the API key or the route of single pets, which have lines of their own. */
 const FAULTS: ReadonlySet<string> = new Set(['failed', 'no-answer', 'unreadable']);
-
-/** Whether the upstream failed, rather than the API key or the route of single pets, which have lines of their own. */
-function isFault(operation: UpstreamOperation, failure: UpstreamFailure): boolean {
-  if (failure.kind === 'route-gone') return operation !== 'getPet';
-  return FAULTS.has(failure.kind);
-}

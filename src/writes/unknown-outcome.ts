@@ -1,11 +1,18 @@
 import { PetqlError } from '../errors.ts';
 import type { UpstreamFailure } from '../upstream/outcome.ts';
 
-/** Whether a write that failed may have happened. A status in the 400s is clear, except 408: the upstream may have read it. */
+/**
+ * Whether a write that failed may have happened. A status in the 400s is clear, except 408: the upstream may have read it. So are 307
+ * and 308, which have the client send the same request elsewhere (RFC 9110, sections 15.4.8 and 15.4.9); 303 comes after a success.
+ */
 export function mayHaveHappened(failure: UpstreamFailure, sent: boolean): boolean {
   if (failure.kind === 'no-answer') return sent;
   if (failure.kind === 'unreadable') return true;
-  return failure.kind === 'failed' && (failure.status < 400 || failure.status === 408 || failure.status >= 500);
+  return failure.kind === 'failed' && !isClear(failure.status);
+}
+
+function isClear(status: number): boolean {
+  return (status >= 400 && status < 500 && status !== 408) || status === 307 || status === 308;
 }
 
 /**

@@ -32,7 +32,7 @@ const PAGE = '<html>a page of a proxy</html>';
 const KINDS: [string, FaultRule, object][] = [
   ['500', fails(500), { status: 500, reason: 'failed' }],
   ['a redirect', fails(302, { headers: { location: 'http://secret.test/' } }), { status: 302, reason: 'failed' }],
-  ['404 without an Error body', fails(404, { body: PAGE }), { status: 404, reason: 'route-gone' }],
+  ['308', fails(308), { status: 308, reason: 'failed', problem: expect.stringContaining('base URL') }],
   ['a page', { body: PAGE }, { status: 200, reason: 'unreadable', problem: 'the body: expected JSON' }],
   ['a part of its JSON', { body: '[{"id":1,"name":"Ada"' }, { status: 200, reason: 'unreadable' }],
   ['2 MB', { body: Buffer.alloc(2_097_152, ' ') }, { status: 200, reason: 'too-large' }],
@@ -58,6 +58,34 @@ describe.each(KINDS)('a pet API that answers with %s', (_name, fault, details) =
     expect(linesOf(petql)).toMatchObject([WARNING, END]);
     expect(JSON.stringify(linesOf(petql))).not.toMatch(/-key|pet-api\.test|secret\.test|html|Ada/);
   });
+});
+
+test.each([
+  ['with an Error body', fails(404)],
+  ['without one', fails(404, { body: PAGE })],
+])(
+  'a list that is answered 404 %s has failed, and no get or create shows that it works again',
+  async (_what, fault) => {
+    await using world = await createPetWorld();
+    const petql = await world.start({ plan: 'pro' });
+    await readFor(world, petql, 3_000);
+    world.petApi.fault = on('list', fails(500));
+    await readFor(world, petql, 5_000);
+    world.petApi.fault = on('list', fault);
+    await readFor(world, petql, 5_000);
+    expect(linesOf(petql)).toMatchObject([{ ...WARNING, operation: 'listPets', status: 500 }]);
+  },
+);
+
+test('a list that is answered 404 is a warning of its own', async () => {
+  await using world = await createPetWorld();
+  const petql = await world.start({ plan: 'pro' });
+  await readFor(world, petql, 3_000);
+  world.petApi.fault = on('list', fails(404));
+  await readFor(world, petql, 5_000);
+  world.petApi.fault = undefined;
+  await readFor(world, petql, MINUTE_MS);
+  expect(linesOf(petql)).toMatchObject([{ ...WARNING, status: 404, reason: 'failed' }, END]);
 });
 
 test('a pet API that fails every second call fills no log: one pair of lines a minute', async () => {

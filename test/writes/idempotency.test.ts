@@ -57,6 +57,7 @@ describe('creates with one idempotency key', () => {
     ['OUTCOME_UNKNOWN after a timeout', {}, slow(400)],
     ['OUTCOME_UNKNOWN after a 503', {}, fails()],
     ['OUTCOME_UNKNOWN after half a body', {}, { body: '{' }],
+    ...[301, 302, 303].map((status): [string, {}, Fault] => [`OUTCOME_UNKNOWN after a ${status}`, {}, fails(status)]),
   ])('get the outcome of the first: %s', async (_name, input, fault) => {
     failBy(fault);
     const first = await create(input);
@@ -82,13 +83,26 @@ describe('creates with one idempotency key', () => {
     expect(gateway.petApi.log.filter(({ kind }) => kind === 'list')).toHaveLength(calls);
   });
 
-  test.each<[string, Fault, string]>([
-    ['a 403', FORBIDS, 'FORBIDDEN'],
-    ['a 404 without a body', fails(404, { body: '' }), 'DOWNSTREAM_SERVICE_ERROR'],
-    ['a 422', fails(422), 'DOWNSTREAM_SERVICE_ERROR'],
-  ])('may be sent again after %s', async (_name, fault, code) => {
+  const DOWN = 'DOWNSTREAM_SERVICE_ERROR';
+  const FULL = JSON.stringify({ code: 'store_full', message: 'no room for Momo', status: 409 });
+  test.each<[string, Fault, string, RegExp]>([
+    ['a 403', FORBIDS, 'FORBIDDEN', /does not allow/],
+    ['a 404 without a body', fails(404, { body: '' }), DOWN, /base URL/],
+    [
+      'a 307',
+      fails(307, { headers: { location: 'https://secret.test/' } }),
+      DOWN,
+      /redirects with status 307, .*base URL/,
+    ],
+    ['a 308', fails(308, { body: '' }), DOWN, /redirects with status 308, .*base URL/],
+    ['a 409 with the Error body', fails(409, { body: FULL }), DOWN, /with status 409: no room for Momo$/],
+    ['a 413', fails(413, { body: '<html>secret</html>' }), DOWN, /status 413\. The same request will fail again\.$/],
+    ['a 422', fails(422, { body: '' }), DOWN, /status 422\. The same request will fail again\.$/],
+  ])('may be sent again after %s, whose message says what to do', async (_name, fault, code, message) => {
     failBy(fault);
-    expect(await create()).toMatchObject({ errors: [{ extensions: { code } }] });
+    const failed = await create();
+    expect(failed).toMatchObject({ errors: [{ message: expect.stringMatching(message), extensions: { code } }] });
+    expect(JSON.stringify(failed)).not.toMatch(/secret|Try again later/);
     failBy(undefined);
     expect((await create()).errors).toBeUndefined();
     expect(posts()).toBe(2);
