@@ -116,9 +116,10 @@ function assemble(
   const transport = createTransport({ origin: petApiUrl.origin, timeoutMs: upstreamTimeoutMs, proxy, dispatcher });
   opened.defer(() => void transport.close());
 
-  const getRoute = new GetRoute(clock, log);
+  const petApi = new PetApi({ baseUrl: petApiUrl, transport, clock, events, spans, log });
+  const getRoute = new GetRoute(clock, log, petApi);
   const callers = new Callers({
-    petApi: new PetApi({ baseUrl: petApiUrl, transport, clock, events, spans, log }),
+    petApi,
     getRoute,
     accounts,
     rejectedKeys: new RejectedKeys(clock, nameOf),

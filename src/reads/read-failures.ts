@@ -3,8 +3,8 @@ import type { UpstreamFailure } from '../upstream/outcome.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads } from './pending-reads.ts';
-import { isList } from '../pets/read-key.ts';
-import type { CallKey } from '../pets/read-key.ts';
+import { ALL_PETS, LISTS } from '../pets/read-key.ts';
+import type { CallKey, ListName } from '../pets/read-key.ts';
 import { waitersOf } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadWaiter } from './read-waiter.ts';
 
@@ -38,10 +38,10 @@ export class ReadFailures {
     const { failure } = received;
     const { key } = flight;
     const waiting = this.#pending.waitersFor(flight);
-    if (failure.kind === 'route-gone' && !isList(key)) {
-      for (const { read } of waiting) read.tried.add(key);
-      return;
-    }
+    // No call has worked yet: a list shows whether the base URL is right, and then the pet is called for again.
+    if (failure.kind === 'not-found') return;
+
+    if (failure.kind === 'route-gone') return this.#tryLists(flight, received, waiting);
 
     const failed = this.#record(flight, received, waiting);
     if (failure.kind === 'forbidden') this.#parts.cache.drop(key);
@@ -93,6 +93,18 @@ export class ReadFailures {
       const { failed } = waiter;
       if (failed && !this.#pending.isCovered(waiter)) this.#pending.fail(waiter, failed, 'UPSTREAM_FAILED');
     }
+  }
+
+  /** A get found no route. Where that may concern this id alone, only a list that may show all pets is tried for it. */
+  #tryLists(flight: Flight, received: ReceivedFailure, waiting: readonly ReadWaiter[]): void {
+    const { cache, getRoute } = this.#parts;
+    const isUseful = (list: ListName) => !getRoute.isHealthy || (list === ALL_PETS && cache.sizeOf(list) !== 'large');
+    const useless = LISTS.filter((list) => !isUseful(list));
+    for (const { read } of waiting) for (const call of [flight.key, ...useless]) read.tried.add(call);
+    if (!getRoute.isHealthy) return;
+
+    this.#record(flight, received, waiting);
+    for (const waiter of waiting) waiter.failed = received.error;
   }
 
   #record({ key, sentAtMs }: Flight, received: ReceivedFailure, waiting: readonly ReadWaiter[]): FailedCall {
@@ -173,8 +185,8 @@ function isForeign(failure: UpstreamFailure): boolean {
 export function unprovableError(): PetqlError {
   return new PetqlError(
     'DOWNSTREAM_SERVICE_ERROR',
-    'petql cannot determine whether this pet exists: the API no longer supports lookup by id, and its lists of at most 100 ' +
-      'pets do not show this one. Query by status instead.',
+    'petql cannot tell whether this pet exists: the pet API has no lookup by id now, and its lists of at most 100 pets do not ' +
+      'show this one. Query by status instead.',
     { details: { upstream: {} } },
   );
 }

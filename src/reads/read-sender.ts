@@ -5,6 +5,7 @@ import type { PendingReads } from './pending-reads.ts';
 import type { ReadFailures } from './read-failures.ts';
 import { isList, filterOf } from '../pets/read-key.ts';
 import type { CallKey } from '../pets/read-key.ts';
+import type { Int64 } from '../pets/int64.ts';
 import type { Flight, ReadWaiter } from './read-waiter.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
 import { listSnapshot, petSnapshot } from '../pets/snapshot.ts';
@@ -15,6 +16,9 @@ interface DepartingCall {
   readonly claims: readonly ReadWaiter[];
   readonly isRetry: boolean;
 }
+
+/** A pet that was there so lately is hardly gone. */
+const MOMENT_AGO_MS = 10_000;
 
 /** Sends the calls of one caller's reads, and brings each response to the cache and to the reads that it answers. */
 export class ReadSender {
@@ -74,13 +78,20 @@ export class ReadSender {
 
     getRoute.recordGet();
     const response = await petApi.getPet(key, call);
-    const outcome = getRoute.judge(response.outcome, key);
+    const outcome = getRoute.judge(response.outcome, { id: key, sentAtMs, isKnown: this.#isKnown(key) });
     return {
       ...response,
       // That there is no such pet is an answer.
       failure: outcome.kind === 'ok' ? undefined : response.failure,
       outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, cache)),
     };
+  }
+
+  /** Whether a response has shown this pet a moment ago. */
+  #isKnown(id: Int64): boolean {
+    const { cache, clock } = this.#parts;
+    const entry = cache.find(id);
+    return Boolean(entry?.found) && clock.elapsed() - (entry?.asOfMs ?? -Infinity) < MOMENT_AGO_MS;
   }
 
   receive(flight: Flight, { outcome, status, rateLimit }: UpstreamAnswer<Snapshot>): void {

@@ -192,7 +192,9 @@ test('no visitor is refused by what this replica saw before the minute ended, as
     keys: { key: { ...PLANS.free, windows: 'fixed', tells: 'changing' } },
   });
   const [one, other] = await startReplicas(world, createRedis({ seed: 36 }), 2, { plan: 'free' });
-  await world.until(Promise.all([readNew(one, 1, 'first'), readNew(other as Petql, 1, 'first')]));
+  // A list, since the first pet that is not there costs more: before any call has worked, its 404 proves nothing.
+  const list = (petql: Petql) => petql.ask('{ pets { id } }', { visitor: 'first' });
+  await world.until(Promise.all([list(one), list(other as Petql)]));
   await world.pass(SECOND_MS);
   await world.until(readNew(one, 12, 'honest'));
   for (let turn = 0; turn < 40; turn += 1) await world.until(readNew(one, 1, `visitor ${turn}`));

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { fails, on } from '../support/pet-api/fault.ts';
+import type { Fault } from '../support/pet-api/fault.ts';
 import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
@@ -105,73 +106,163 @@ test.each([
   expect(gets(gateway)).toHaveLength(2);
 });
 
-test.each([
+const ODD: [what: string, fault: Fault][] = [
   ['410', fails(410)],
   ['404 without the Error body', { status: 404, body: '<html>' }],
   ['404 with half of the Error body', { status: 404, body: '{"code":"not_found","message":"no backend"}' }],
   ['405', { status: 405, body: '' }],
-])('a route that answers %s is not called again at once, and its pet is found in a list', async (_what, fault) => {
-  await using gateway = await at(Date.now(), 150);
-  await look(gateway);
-  gateway.petApi.fault = on('get', fault);
-  expect((await gateway.query(byId('149'), { headers })).data).toEqual({ pet: { id: '149' } });
-  expect((await gateway.query(byId('148'), { headers })).data).toEqual({ pet: { id: '148' } });
-  expect(gets(gateway)).toHaveLength(1);
+];
+
+describe.each(ODD)('a get that is answered %s', (_what, fault) => {
+  test('fails alone, with the status, and costs one list at most', async () => {
+    await using gateway = await at(Date.now(), 350);
+    gateway.petApi.fault = [on('list', {}), on('2147483648', fault)];
+    await look(gateway);
+    const before = gateway.petApi.log.length;
+    const { data, errors } = await gateway.query(byId('2147483648'), { headers });
+    expect(data).toEqual({ pet: null });
+    expect(errors).toMatchObject([
+      {
+        message: expect.stringMatching(/status 4\d\d as if it had no lookup by id/),
+        extensions: { code: 'DOWNSTREAM_SERVICE_ERROR', upstream: { status: fault.status } },
+      },
+    ]);
+    expect(gateway.petApi.log.length - before).toBeLessThanOrEqual(2);
+    for (const id of ['348', '349', '350'])
+      expect((await gateway.query(byId(id), { headers })).data).toEqual({ pet: { id } });
+    expect((await gateway.query(byId('404404'), { headers })).errors).toBeUndefined();
+    expect(await singleReads(gateway)).toBe(true);
+  });
+
+  test('ends single reads where its pet was there a moment ago', async () => {
+    await using gateway = await at(Date.now(), 150);
+    await look(gateway);
+    await gateway.query(byId('140'), { headers });
+    gateway.petApi.fault = on('get', fault);
+    const fresh = { ...headers, 'cache-control': 'no-cache' };
+    expect((await gateway.query(byId('140'), { headers: fresh })).data).toEqual({ pet: { id: '140' } });
+    expect(await singleReads(gateway)).toBe(false);
+    expect((await gateway.query(byId('149'), { headers })).data).toEqual({ pet: { id: '149' } });
+    expect(gets(gateway)).toHaveLength(2);
+  });
+
+  test('ends them where it is so for three different pets, which then are found in lists', async () => {
+    await using gateway = await at(Date.now(), 150);
+    await look(gateway);
+    gateway.petApi.fault = on('get', fault);
+    for (const id of ['140', '140', '141', '142']) await gateway.query(byId(id), { headers });
+    expect(await singleReads(gateway)).toBe(false);
+    for (const id of ['149', '148']) expect((await gateway.query(byId(id), { headers })).data).toEqual({ pet: { id } });
+    expect(gets(gateway).map(({ target }) => target)).toEqual(['140', '141', '142']);
+    const { errors } = await gateway.query(byId('404404'), { headers });
+    expect(errors?.[0]?.message).toMatch(/no lookup by id now/);
+  });
 });
 
 /** The next `reads` single reads get what a proxy without backends sends. */
-function missNext({ petApi }: TestGateway, reads: number, status = 404): void {
+function missNext({ petApi }: TestGateway, reads: number): void {
   let left = reads;
   petApi.fault = ({ path }) => {
     if (left === 0 || !/^\/pets\/\d/.test(path)) return undefined;
     left -= 1;
-    return { status, body: '<html>' };
+    return { status: 404, body: '<html>' };
   };
 }
 
-const minuteIsOver = () => {
-  passedMs += 60_001;
-};
 const singleReads = async ({ endpoint }: TestGateway) => {
   const ready = await fetch(new URL('/health/ready', endpoint));
   return ((await ready.json()) as { upstream: { getRoute: boolean } }).upstream.getRoute;
 };
 
-test('a router that rejects a negative id costs no other read the route', async () => {
+test('a hiccup of a proxy is over a second after it, for one probe of many reads', async () => {
   await using gateway = await at(Date.now(), 350);
   await look(gateway);
-  gateway.petApi.fault = ({ path }) => (path.startsWith('/pets/-') ? { status: 404, body: '<html>' } : undefined);
-  await gateway.query(byId('-1'), { headers });
-  expect((await gateway.query(byId('349'), { headers })).data).toEqual({ pet: { id: '349' } });
-  expect(gets(gateway)).toHaveLength(1);
-});
-
-test.each([404, 405, 410])('one %i without the Error body stops single reads for a minute', async (status) => {
-  await using gateway = await at(Date.now(), 350);
-  await look(gateway);
-  missNext(gateway, 1, status);
-  await gateway.query(byId('349'), { headers });
+  missNext(gateway, 4);
+  for (const id of ['340', '341', '342']) await gateway.query(byId(id), { headers });
   expect(await singleReads(gateway)).toBe(false);
-  minuteIsOver();
-  const { data, errors } = await gateway.query(byId('349'), { headers });
-  expect([data, errors]).toEqual([{ pet: { id: '349' } }, undefined]);
-  expect(await singleReads(gateway)).toBe(true);
-  expect((await gateway.query(byId('404404'), { headers })).errors).toBeUndefined();
-});
 
-test('after the minute one of many reads is the probe, and after a good one all use the route', async () => {
-  await using gateway = await at(Date.now(), 350);
-  await look(gateway);
-  missNext(gateway, 2);
-  await gateway.query(byId('348'), { headers });
-  minuteIsOver();
-  const before = gets(gateway).length;
+  passedMs += 1_001;
   const many = '{ petsById(ids: ["343", "344", "345", "346"]) { id } }';
   await gateway.query(many, { headers });
-  // It was not there.
-  expect(gets(gateway)).toHaveLength(before + 1);
-  minuteIsOver();
+  // The probe finds no route, so the next one waits for 2 s.
+  expect(gets(gateway)).toHaveLength(4);
+  passedMs += 1_001;
+  await gateway.query(byId('347'), { headers });
+  expect(gets(gateway)).toHaveLength(4);
+
+  passedMs += 1_000;
   const { data, errors } = await gateway.query(many, { headers });
   expect([data?.['petsById'].length, errors]).toEqual([4, undefined]);
-  expect(gets(gateway)).toHaveLength(before + 5);
+  expect(await singleReads(gateway)).toBe(true);
+});
+
+test('many gets that meet a hiccup at once are one reason to wait for a second', async () => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  gateway.petApi.fault = on('get', { status: 404, body: '<html>', delayMs: 50 });
+  const ids = Array.from({ length: 40 }, (_, index) => String(index + 301));
+  await gateway.query(`{ petsById(ids: ${JSON.stringify(ids)}) { id } }`, { headers });
+  expect(gets(gateway).length).toBeGreaterThan(10);
+
+  gateway.petApi.fault = undefined;
+  passedMs += 1_001;
+  expect((await gateway.query(byId('345'), { headers })).data).toEqual({ pet: { id: '345' } });
+  expect(await singleReads(gateway)).toBe(true);
+});
+
+test('a route that stays away is probed once a minute', async () => {
+  await using gateway = await at(Date.now(), 350);
+  await look(gateway);
+  gateway.petApi.fault = on('get', fails(410));
+  for (let second = 0; second < 600; second += 1) {
+    passedMs += 1_000;
+    await gateway.query(byId(String(101 + (second % 200))), { headers });
+  }
+  expect(gets(gateway).length).toBeLessThanOrEqual(20);
+  const lines = gateway.logLines.filter(({ route }) => route !== undefined);
+  expect(lines).toMatchObject([{ level: 40, status: 410 }]);
+});
+
+test.each(['-1', '9223372036854775807', '2147483648'])(
+  'a router that does not take %s costs no other read the route',
+  async (id) => {
+    await using gateway = await at(Date.now(), 350);
+    await look(gateway);
+    gateway.petApi.fault = ({ path }) => (path === `/pets/${id}` ? { status: 404, body: '<html>' } : undefined);
+    for (const other of ['347', '348', '349']) {
+      await gateway.query(byId(id), { headers });
+      expect((await gateway.query(byId(other), { headers })).data).toEqual({ pet: { id: other } });
+    }
+  },
+);
+
+describe('before any call has worked', () => {
+  test('a 404 of a pet is checked by a list, and is null where that works', async () => {
+    await using gateway = await at(Date.now(), 350);
+    const { data, errors } = await gateway.query(byId('404404'), { headers });
+    expect([data, errors]).toEqual([{ pet: null }, undefined]);
+    expect(gateway.petApi.log.map(({ target }) => target)).toEqual(['404404', 'all', '404404']);
+    await gateway.query(byId('404405'), { headers });
+    expect(gateway.petApi.log).toHaveLength(4);
+  });
+
+  test.each([
+    ['with the Error body', fails(404)],
+    ['without it', { status: 404, body: '<html>' }],
+  ])('404s %s prove no absence, and are a warning', async (_what, fault) => {
+    await using gateway = await at(Date.now(), 350);
+    gateway.petApi.fault = fault;
+    const adopt = 'mutation { createPet(input: { name: "Ada", categoryId: 1 }) { pet { id } } }';
+    for (const document of [byId('7'), '{ petsById(ids: ["1", "2"]) { id } }', '{ pets { id } }', adopt]) {
+      const before = gateway.petApi.log.length;
+      const { errors } = await gateway.query(document, { headers: { ...headers, 'cache-control': 'no-cache' } });
+      expect(errors?.[0]).toMatchObject({
+        message: expect.stringContaining('base URL'),
+        extensions: { code: 'DOWNSTREAM_SERVICE_ERROR', upstream: { status: 404 } },
+      });
+      expect(gateway.petApi.log.length - before).toBeLessThanOrEqual(2);
+    }
+    const lines = gateway.logLines.filter(({ level }) => level >= 40);
+    expect(lines).toMatchObject([{ path: '/v1', msg: expect.stringContaining('base URL') }]);
+  });
 });
