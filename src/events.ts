@@ -11,6 +11,8 @@ export interface Events {
   /** A read is sent again after a failure, beside its `upstreamCall`. */
   readonly retried: (event: { readonly operation: 'getPet' | 'listPets' }) => void;
   readonly refused: (event: RefusalEvent) => void;
+  /** A pet of a list breaks the contract, and the list goes without it. */
+  readonly leftOut: () => void;
   readonly storeUpdate: (event: StoreUpdateEvent) => void;
 }
 

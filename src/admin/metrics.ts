@@ -71,6 +71,11 @@ export class Metrics {
     'kind',
     'reason',
   ]);
+  readonly #leftOut = this.#counter(
+    'petql_pets_left_out_total',
+    'Pets that lists go without, since they break the contract.',
+    [],
+  );
   readonly #storeSeconds = this.#histogram('petql_store_update_seconds', 'Duration of updates in Redis.', ['result']);
 
   // Each scrape sets these.
@@ -117,6 +122,7 @@ export class Metrics {
     waited: ({ kind, waitedMs }) => this.#waitSeconds.observe({ kind }, waitedMs / 1000),
     retried: ({ operation }) => this.#retries.inc({ operation }),
     refused: ({ kind, reason }) => this.#refusals.inc({ kind, reason }),
+    leftOut: () => this.#leftOut.inc(),
     storeUpdate: ({ result, tookMs }) => this.#storeSeconds.observe({ result }, tookMs / 1000),
   };
 

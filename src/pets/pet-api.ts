@@ -15,14 +15,7 @@ import type { Expected, UpstreamAnswer, UpstreamOutcome } from '../upstream/outc
 import { readRateLimitHeaders } from '../upstream/rate-limit-headers.ts';
 import { UpstreamLog } from '../upstream/upstream-log.ts';
 import { LIST_LIMIT, createPetDecoders, encodeNewPet } from './wire.ts';
-import type { PetDecoders } from './wire.ts';
-
-/** The response to one `GET /pets`. */
-interface PetList {
-  readonly pets: readonly Pet[];
-  /** Whether these are all pets of the filter: fewer than the upstream can list, and no next page. */
-  readonly complete: boolean;
-}
+import type { DecodedList, PetDecoders } from './wire.ts';
 
 export interface UpstreamCall extends Pick<TransportRequest, 'onSent'> {
   readonly apiKey: string;
@@ -59,8 +52,10 @@ export class PetApi {
     this.#log = new UpstreamLog(options.log, options.clock);
     this.#onceLog = new OnceLog(options.log);
     this.#basePath = options.baseUrl.pathname.replace(/\/+$/, '');
-    this.#decoders = createPetDecoders((petId) => {
-      this.#onceLog.warn({ petId }, 'the pet API sends an unknown status; such pets have the status null');
+    this.#decoders = createPetDecoders({
+      onUnknownStatus: (petId) =>
+        this.#onceLog.warn({ petId }, 'the pet API sends an unknown status; such pets have the status null'),
+      onLeftOut: (problem) => this.#recordLeftOut(problem),
     });
   }
 
@@ -70,7 +65,7 @@ export class PetApi {
   }
 
   /** `GET /pets`, always with the highest limit: it costs the same and shows more. */
-  listPets(filter: PetFilter, call: UpstreamCall): Promise<UpstreamAnswer<PetList>> {
+  listPets(filter: PetFilter, call: UpstreamCall): Promise<UpstreamAnswer<DecodedList>> {
     const query = FILTERS.map((name) => (filter[name] === undefined ? '' : `&${name}=${filter[name]}`));
     return this.#exchange(call, {
       operation: 'listPets',
@@ -79,8 +74,8 @@ export class PetApi {
       isOfOne: false,
       success: 200,
       decode: ({ body, headers }) => {
-        const pets = this.#decoders.pets(body, filter);
-        return { pets, complete: pets.length < LIST_LIMIT && !hasNextPage(headers['link']) };
+        const list = this.#decoders.pets(body, filter);
+        return { ...list, complete: list.complete && !hasNextPage(headers['link']) };
       },
     });
   }
@@ -108,6 +103,12 @@ export class PetApi {
       success: 201,
       decode: ({ body }) => this.#decoders.pet(body),
     });
+  }
+
+  #recordLeftOut(problem: string): void {
+    this.#options.events?.leftOut();
+    const message = 'pets of a list break the contract of the pet API; the list is served without them';
+    this.#onceLog.warn({ problem }, message, problem);
   }
 
   async #exchange<T>(call: UpstreamCall, exchange: Exchange<T>): Promise<UpstreamAnswer<T>> {

@@ -1,14 +1,22 @@
 import { bareNumber } from '../lossless-json.ts';
-import { ContractBreach, fieldName, fieldsOf, readJson } from '../upstream/json-body.ts';
+import { ContractBreach, fieldsOf, readJson } from '../upstream/json-body.ts';
+import type { Fields } from '../upstream/json-body.ts';
 import { int64FromJson } from './int64.ts';
 import type { Int64 } from './int64.ts';
-import { NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES } from './pet.ts';
+import { NEW_PET_FIELDS, NEW_PET_FIELD_NAMES, PET_STATUSES, isSamePet } from './pet.ts';
 import type { NewPet, Pet, WithEachField } from './pet.ts';
 import { FILTERS } from './read-key.ts';
 import type { PetFilter } from './read-key.ts';
 
 /** The largest list that the upstream returns (pet-api.md, "Page size"). */
 export const LIST_LIMIT = 100;
+
+/** What one response showed of a list. */
+export interface DecodedList {
+  readonly pets: readonly Pet[];
+  /** Whether these are all pets that the upstream has in the list: fewer than it can show, and none that petql leaves out. */
+  readonly complete: boolean;
+}
 
 export interface PetDecoders {
   /**
@@ -19,23 +27,27 @@ export interface PetDecoders {
    */
   readonly pet: (body: Buffer, id?: Int64) => Pet;
   /**
-   * Reads pets with different ids. A pet without a status stays in the list in which the upstream put it.
+   * Reads pets with different ids, and leaves out those that break the contract, up to a half: one pet says nothing of the others. A
+   * pet without a status stays in the list in which the upstream put it.
    *
    * @param filter of the request.
    * @throws ContractBreach
    */
-  readonly pets: (body: Buffer, filter: PetFilter) => Pet[];
+  readonly pets: (body: Buffer, filter: PetFilter) => DecodedList;
 }
 
-/**
- * Checks by hand and not with zod, which takes several times longer for a list of 100 pets.
- *
- * @param onUnknownStatus gets the id of each pet whose status petql does not know; the pet then has none.
- */
-export function createPetDecoders(onUnknownStatus: (id: Int64) => void): PetDecoders {
+interface DecoderEvents {
+  /** Gets the id of each pet whose status petql does not know; the pet then has none. */
+  readonly onUnknownStatus: (id: Int64) => void;
+  /** Gets why each pet is left out. */
+  readonly onLeftOut: (problem: string) => void;
+}
+
+/** Checks by hand and not with zod, which takes several times longer for a list of 100 pets. */
+export function createPetDecoders({ onUnknownStatus, onLeftOut }: DecoderEvents): PetDecoders {
   return {
     pet(body, id) {
-      const pet = readPet(readJson(body), '');
+      const pet = readPet(fieldsOf(readJson(body)));
       if (id !== undefined && pet.id !== id) throw new ContractBreach('id: expected the id of the request');
       return pet;
     },
@@ -45,32 +57,50 @@ export function createPetDecoders(onUnknownStatus: (id: Int64) => void): PetDeco
       if (!Array.isArray(json)) throw new ContractBreach('the body: expected an array', true);
       if (json.length > LIST_LIMIT) throw new ContractBreach(`the body: expected at most ${LIST_LIMIT} pets`);
 
-      const seen = new Set<Int64>();
-      return json.map((element: unknown, index) => {
-        const pet = readPet(element, `[${index}]`);
-        if (seen.has(pet.id)) throw new ContractBreach(`[${index}].id: expected different ids`);
-        seen.add(pet.id);
-
-        const wrong = FILTERS.find((name) => !isListed(pet[name], filter[name]));
-        if (wrong === undefined) return pet;
-        throw new ContractBreach(`[${index}].${wrong}: expected the ${wrong} of the request`);
-      });
+      const pets = new Map<Int64, Pet>();
+      const problems: string[] = [];
+      for (const [index, element] of json.entries()) {
+        const problem = addPet(element, filter, pets);
+        if (problem === undefined) continue;
+        problems.push(`[${index}].${problem}`);
+        onLeftOut(problem);
+      }
+      if (2 * problems.length > json.length) throw new ContractBreach(problems[0] ?? '');
+      return { pets: [...pets.values()], complete: json.length < LIST_LIMIT && problems.length === 0 };
     },
   };
 
-  function readPet(json: unknown, at: string): WithEachField<Pet> {
-    const { id, name, categoryId, status } = fieldsOf(json, at);
-    const petId = readInt64(id, at, 'id');
-    if (typeof name !== 'string') throw new ContractBreach(`${fieldName(at, 'name')}: expected a string`);
+  /** Returns why a pet is left out; undefined where it is added, or an equal one was. */
+  function addPet(element: unknown, filter: PetFilter, pets: Map<Int64, Pet>): string | undefined {
+    try {
+      // What is no object has no id.
+      const pet = readPet(Object(element) as Fields);
+      // A pet may change while the upstream makes the list, or come twice where one was added before it.
+      const wrong = FILTERS.find((name) => !isListed(pet[name], filter[name]));
+      if (wrong !== undefined) return `${wrong}: expected the ${wrong} of the request`;
 
-    const known = PET_STATUSES.find((each) => each === status);
-    // Many services write null where the contract says absent.
-    if (!known && status !== undefined && status !== null) {
-      if (typeof status !== 'string') throw new ContractBreach(`${fieldName(at, 'status')}: expected a string`);
-      onUnknownStatus(petId);
+      const twin = pets.get(pet.id);
+      if (twin && !isSamePet(twin, pet)) return 'id: expected different ids';
+      pets.set(pet.id, pet);
+      return undefined;
+    } catch (error) {
+      if (error instanceof ContractBreach) return error.message;
+      throw error;
     }
+  }
 
-    return { id: petId, name, categoryId: readInt64(categoryId, at, 'categoryId'), status: known };
+  function readPet({ id, name, categoryId, status }: Fields): WithEachField<Pet> {
+    const petId = readInt64(id, 'id');
+    if (typeof name !== 'string') throw new ContractBreach('name: expected a string');
+
+    // Many services write null where the contract says absent.
+    const text = status ?? undefined;
+    if (text !== undefined && typeof text !== 'string') throw new ContractBreach('status: expected a string');
+    // Some write the names of their enum.
+    const known = PET_STATUSES.find((each) => each === text?.toLowerCase());
+    if (text !== undefined && !known) onUnknownStatus(petId);
+
+    return { id: petId, name, categoryId: readInt64(categoryId, 'categoryId'), status: known };
   }
 }
 
@@ -88,8 +118,8 @@ function encodeField(pet: NewPet, name: keyof NewPet): unknown {
   return value !== undefined && NEW_PET_FIELDS[name] === 'int64' ? bareNumber(value) : value;
 }
 
-function readInt64(value: unknown, at: string, field: string): Int64 {
+function readInt64(value: unknown, field: string): Int64 {
   const exact = int64FromJson(value);
-  if (exact === undefined) throw new ContractBreach(`${fieldName(at, field)}: expected an int64`);
+  if (exact === undefined) throw new ContractBreach(`${field}: expected an int64`);
   return exact;
 }

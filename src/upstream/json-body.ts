@@ -20,7 +20,7 @@ export interface WireError {
 /** Returns the Error body, or undefined for any other body: a proxy's page, an empty response. */
 export function decodeError(body: Buffer): (WireError & { readonly status: unknown }) | undefined {
   try {
-    const { code, message, status } = fieldsOf(readJson(body), '');
+    const { code, message, status } = fieldsOf(readJson(body));
     if (typeof code !== 'string' || typeof message !== 'string') return undefined;
     // Cut to a readable length: clients see this text.
     return { code: code.slice(0, 100), message: message.slice(0, 1000), status };
@@ -50,18 +50,14 @@ function readText(body: Buffer): string {
   }
 }
 
+export type Fields = Readonly<Record<string, unknown>>;
+
 /**
- * Returns the members of a JSON object.
+ * Returns the members of a body that is a JSON object.
  *
- * @param at its path in the body; '' for the body itself.
  * @throws ContractBreach
  */
-export function fieldsOf(json: unknown, at: string): Readonly<Record<string, unknown>> {
-  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Record<string, unknown>;
-  throw new ContractBreach(`${at || 'the body'}: expected an object`, at === '');
-}
-
-/** Returns the path of a field in the body, such as `[3].categoryId`. */
-export function fieldName(at: string, field: string): string {
-  return at ? `${at}.${field}` : field;
+export function fieldsOf(json: unknown): Fields {
+  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Fields;
+  throw new ContractBreach('the body: expected an object', true);
 }

@@ -45,8 +45,10 @@ const WRONG: [name: string, fault: Fault][] = [
   ['an object', { body: JSON.stringify({ pets: [PET] }) }],
   ['null', { body: 'null' }],
   ['an id over int64', { body: '[{"id":9223372036854775808,"name":"secret","categoryId":1}]' }],
-  ['one id twice', { body: JSON.stringify([PET, PET]) }],
-  ['another status than asked', { body: JSON.stringify([PET, { ...PET, id: 4, status: 'pending' }]) }],
+  [
+    'other statuses than asked',
+    { body: JSON.stringify([PET, { ...PET, id: 4, status: 'pending' }, { ...PET, id: 5, status: 'available' }]) },
+  ],
   ['101 pets', { body: JSON.stringify(Array.from({ length: 101 }, (_, id) => ({ ...PET, id }))) }],
   ['340,000 objects', { body: `[${Array.from({ length: 340_000 }, () => '{}').join(',')}]` }],
   ['20 MB in gzip', { body: gzipSync(Buffer.alloc(20_000_000, ' ')), headers: { 'content-encoding': 'gzip' } }],
@@ -94,7 +96,8 @@ describe('a list that breaks the contract', () => {
 
 test('the error names the field that is wrong', async () => {
   await using gateway = await startGateway();
-  gateway.petApi.fault = { body: JSON.stringify([PET, { ...PET, id: 4, name: undefined }]) };
+  const nameless = { ...PET, name: undefined };
+  gateway.petApi.fault = { body: JSON.stringify([PET, { ...nameless, id: 4 }, { ...nameless, id: 5 }]) };
   const { errors } = await gateway.query('{ pets { id } }');
   expect(errors?.[0]).toMatchObject({
     message: expect.stringContaining('[1].name'),
