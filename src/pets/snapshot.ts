@@ -17,6 +17,8 @@ export interface Snapshot {
   readonly byId: ReadonlyMap<Int64, Pet>;
   /** The lists that the snapshot can answer. A complete list of all pets answers all of them. */
   readonly lists: ReadonlyMap<ListName, readonly Pet[]>;
+  /** Pets that were created shortly before, and that the list may not show yet: it does not prove that they are gone. */
+  readonly recentlyCreated: ReadonlySet<Int64>;
 }
 
 /** What a read finds: the pets of a list; one pet, or null where it is proved that there is none. */
@@ -24,6 +26,8 @@ export type Found = Pet | readonly Pet[] | null;
 
 /** The data of earlier snapshots: equal pets and lists are used again, so that equal data are the same objects. */
 export interface EarlierData {
+  /** Returns the pets that were created so shortly before this moment that a list of it may not show them. */
+  createdShortlyBefore(asOfMs: number): ReadonlySet<Int64>;
   findEarlier(list: ListName): readonly Pet[] | undefined;
   findEarlier(id: Int64): Pet | null | undefined;
 }
@@ -32,9 +36,11 @@ export interface EarlierData {
  * Rule 1: concludes all that may ever be concluded from one call; undefined where it says nothing of the read. A pet need not have
  * a status, so only a complete list of all pets answers every filter and proves that a pet does not exist.
  */
-export function answerFrom({ key: call, isComplete, byId, lists }: Snapshot, key: ReadKey): Found | undefined {
+export function answerFrom(snapshot: Snapshot, key: ReadKey): Found | undefined {
+  const { key: call, isComplete, byId, lists, recentlyCreated } = snapshot;
   if (isList(key)) return lists.get(key);
-  return byId.get(key) ?? (call === key || (call === ALL_PETS && isComplete) ? null : undefined);
+  const isProof = call === key || (call === ALL_PETS && isComplete && !recentlyCreated.has(key));
+  return byId.get(key) ?? (isProof ? null : undefined);
 }
 
 export function listSnapshot(
@@ -49,14 +55,16 @@ export function listSnapshot(
   if (list.complete) {
     for (const [name, shown] of narrowerLists(key, pets)) lists.set(name, reusedList(name, shown, earlier));
   }
-  return { key, asOfMs, pets, isComplete: list.complete, byId: new Map(pets.map((pet) => [pet.id, pet])), lists };
+  const byId = new Map(pets.map((pet) => [pet.id, pet]));
+  const recentlyCreated = earlier.createdShortlyBefore(asOfMs);
+  return { key, asOfMs, pets, isComplete: list.complete, byId, lists, recentlyCreated };
 }
 
 /** What `GET /pets/{petId}` or a create showed. */
 export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, earlier: EarlierData): Snapshot {
   const pets = pet ? [reusedPet(pet, earlier)] : [];
   const byId = new Map(pets.map((one) => [one.id, one]));
-  return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map() };
+  return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map(), recentlyCreated: new Set() };
 }
 
 function reusedPet(pet: Pet, earlier: EarlierData): Pet {

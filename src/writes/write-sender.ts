@@ -123,7 +123,11 @@ export class WriteSender {
     if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;
 
     const announced = this.#reads.invalidate(outcome.kind === 'ok' || quota.isProven);
-    if (outcome.kind === 'ok') cache.store(write.snapshotOf(outcome.value, sentAtMs));
+    if (outcome.kind === 'ok') {
+      const snapshot = write.snapshotOf(outcome.value, sentAtMs);
+      cache.store(snapshot);
+      for (const id of snapshot.byId.keys()) cache.recordCreated(id);
+    }
     if (announced) await waitAtMost(announced, ANNOUNCING_MS);
     return answer;
   }

@@ -109,3 +109,28 @@ test('statuses in capitals are read, and a list of one status is the same howeve
   expect((await gateway.query(sold)).data).toEqual(alone.data);
   expect(alone.data?.['pets'][0]).toEqual({ id: '3', status: 'SOLD' });
 });
+
+describe('a created pet that lists do not show yet', () => {
+  test('is there for some seconds after its 201, and gone when a later list does not show it', async () => {
+    let passedMs = 0;
+    const clock = { now: () => Date.now() + passedMs, elapsed: () => performance.now() + passedMs };
+    await using gateway = await startGateway({ petApi: { pets: petSeeds(9) }, gateway: { clock } });
+    gateway.petApi.fault = on(
+      'list',
+      changed((pets) => pets.filter(({ id }) => Number(id) < 10)),
+    );
+    const created = await gateway.query('mutation { createPet(input: { name: "Ada", categoryId: 1 }) { pet { id } } }');
+    expect(created.data?.['createPet'].pet).toEqual({ id: '10' });
+
+    const read = '{ pets(limit: 100) { id } pet(id: "10") { id name } }';
+    for (const pauseMs of [0, 1_500, 1_500, 1_500]) {
+      passedMs += pauseMs;
+      const { data, errors } = await gateway.query(read, { headers: { 'cache-control': 'max-age=1' } });
+      expect([errors, data?.['pet']]).toEqual([undefined, { id: '10', name: 'Ada' }]);
+    }
+    // By now a list has caught up.
+    passedMs += 4_000;
+    const { data } = await gateway.query(read, { headers: { 'cache-control': 'max-age=1' } });
+    expect(data?.['pet']).toBeNull();
+  });
+});

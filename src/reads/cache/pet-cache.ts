@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts';
+import { setNewest } from '../../memory.ts';
 import type { Int64 } from '../../pets/int64.ts';
 import type { Pet } from '../../pets/pet.ts';
 import { callsFor, isList } from '../../pets/read-key.ts';
@@ -28,12 +29,18 @@ interface StoredSnapshot {
   readonly generation: number;
 }
 
+/** How long a list may lag behind a create: many services read from replicas of their database. */
+const LAG_MS = 5_000;
+const MAX_CREATED = 1_000;
+
 /** The snapshots of one caller: the latest of each list and of each pet, while the memory of all callers allows them. */
 export class PetCache implements EarlierData {
   readonly #memory: SnapshotMemory;
   readonly #elapsed: Clock['elapsed'];
   /** The latest snapshot of each call. */
   readonly #snapshots = new Map<ReadKey, StoredSnapshot>();
+  /** When pets were created, by `clock.elapsed()`: those of the last few seconds. */
+  readonly #createdAtMs = new Map<Int64, number>();
   #generation = 0;
 
   constructor(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>) {
@@ -101,6 +108,20 @@ export class PetCache implements EarlierData {
     this.#memory.add(snapshot, this);
   }
 
+  /** Records that the upstream has created a pet now. */
+  recordCreated(id: Int64): void {
+    const nowMs = this.#elapsed();
+    for (const [earlier, createdAtMs] of this.#createdAtMs) {
+      if (nowMs - createdAtMs > LAG_MS) this.#createdAtMs.delete(earlier);
+    }
+    setNewest(this.#createdAtMs, [id, nowMs], MAX_CREATED);
+  }
+
+  createdShortlyBefore(asOfMs: number): ReadonlySet<Int64> {
+    const created = [...this.#createdAtMs].filter(([, createdAtMs]) => asOfMs - createdAtMs <= LAG_MS);
+    return new Set(created.map(([id]) => id));
+  }
+
   /** Raises the generation: a write may have changed the store. */
   invalidate(): void {
     this.#generation += 1;
@@ -117,6 +138,7 @@ export class PetCache implements EarlierData {
   clear(): void {
     this.#generation += 1;
     for (const key of this.#snapshots.keys()) this.drop(key);
+    this.#createdAtMs.clear();
   }
 
   /** Deletes a snapshot that the memory has evicted. */
