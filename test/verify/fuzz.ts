@@ -3,10 +3,12 @@ import { messages } from './fuzz/messages.ts';
 import { startSubject } from './fuzz/subject.ts';
 import type { Subject } from './fuzz/subject.ts';
 import { wireBytes } from './fuzz/wire-bytes.ts';
+import { fuzzWorkTime } from './fuzz/work-time.ts';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import type { Check, Suite } from './suite.ts';
 
+const WORK_TIME = 'the work on a text grows with its length, and no faster';
 const GOALS = {
   messages: 'any request is answered as the README says, at the announced cost, without a secret',
   bytes: 'bytes that are hardly HTTP end in a 4xx or a closed connection',
@@ -15,13 +17,20 @@ const GOALS = {
 export const fuzz: Suite = {
   about: 'requests that nobody would send',
   minutes: 5,
-  checks: (['messages', 'bytes'] as const).map((kind): Check => {
-    return {
-      name: kind,
-      goal: GOALS[kind],
-      run: ({ seed, minutes }) => fuzzFor(kind, { seed, maxMs: minutes * 60_000 }),
-    };
-  }),
+  checks: [
+    ...(['messages', 'bytes'] as const).map((kind): Check => {
+      return {
+        name: kind,
+        goal: GOALS[kind],
+        run: ({ seed, minutes }) => fuzzFor(kind, { seed, maxMs: minutes * 60_000 }),
+      };
+    }),
+    {
+      name: 'work-time',
+      goal: WORK_TIME,
+      run: ({ seed, minutes }) => fuzzWorkTime(WORK_TIME, { seed, maxMs: minutes * 60_000 }),
+    },
+  ],
 };
 
 /** Kinds of response that a run is worth nothing without. */
