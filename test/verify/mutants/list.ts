@@ -366,8 +366,32 @@ const reads: readonly Mutant[] = [
   {
     name: 'absence-by-any-list',
     rule: 'only a complete list proves that there is no such pet',
-    from: '(call === ALL_PETS && isComplete) ? null',
-    to: 'call === ALL_PETS ? null',
+    from: 'call === ALL_PETS && isComplete && ',
+    to: 'call === ALL_PETS && ',
+  },
+  {
+    name: 'created-pet-disproved',
+    rule: 'a list of the next seconds does not prove that a created pet is gone',
+    from: ' && !recentlyCreated.has(key)',
+    to: '',
+  },
+  {
+    name: 'wrong-url-proves-absence',
+    rule: 'before any call has worked, a 404 proves no absence',
+    from: 'if (is404 && !this.#petApi.hasWorked) {',
+    to: 'if (false) {',
+  },
+  {
+    name: 'one-404-ends-route',
+    rule: 'several different pets have to be answered as if there was no route',
+    from: 'const ENOUGH_SUSPECTS = 3;',
+    to: 'const ENOUGH_SUSPECTS = 1;',
+  },
+  {
+    name: 'list-without-a-pet-is-complete',
+    rule: 'a list that goes without a pet proves no absence',
+    from: 'json.length < LIST_LIMIT && problems.length === 0',
+    to: 'json.length < LIST_LIMIT',
   },
   {
     name: 'cache-before-write',
@@ -473,8 +497,8 @@ const reads: readonly Mutant[] = [
   },
   {
     name: 'no-circuit-breaker',
-    rule: 'a missing get route is probed once a minute',
-    from: '(!this.#isBroken || this.#clock.elapsed() >= this.#probeAtMs)',
+    rule: 'a missing get route is probed, at most once a second',
+    from: '(this.#breakMs === 0 || this.#clock.elapsed() >= this.#probeAtMs)',
     to: 'true',
   },
   {
@@ -702,8 +726,21 @@ const server: readonly Mutant[] = [
   {
     name: 'rounded-int64',
     rule: 'every digit of an int64 is kept',
-    from: 'return /\\d[\\d.]{15}/.test(text) ?',
+    from: 'return /\\d[\\d.]{15}|\\d[eE]/.test(text) ?',
     to: 'return false ?',
+  },
+  {
+    name: 'connections-shared',
+    rule: 'callers share no connection',
+    from: 'return `${method} ${caller}`;',
+    to: 'return method;',
+  },
+  {
+    name: 'redirect-unknown',
+    rule: 'a create that is answered 307 or 308 was not done',
+    from: ' || status === 307 || status === 308',
+    to: '',
+    alsoRun: 'writes/idempotency',
   },
   {
     name: 'int64-overflow',
