@@ -4,6 +4,9 @@
  */
 export type KeyMeaning = 'accepted' | 'failed' | 'forbidden' | 'other' | 'rate-limited' | 'unauthenticated';
 
+/** What a response, or none, shows of the upstream. `rejects`: a 403, which may be about the key. */
+export type UpstreamHealth = 'fails' | 'rejects' | 'unknown' | 'works';
+
 /** The numbers of a response as the upstream sent them; undefined for a header that is missing or malformed. */
 export interface RateLimitHeaders {
   /** Calls that the window allows. */
@@ -23,6 +26,7 @@ export interface CallAnswer {
   /** Whether the upstream may have received the call, and so may have counted it. */
   readonly sent: boolean;
   readonly meaning: KeyMeaning;
+  readonly health: UpstreamHealth;
   /** The numbers of every response, even of an error or one that broke off; undefined without a response. */
   readonly rateLimit: RateLimitHeaders | undefined;
 }

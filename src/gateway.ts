@@ -25,6 +25,7 @@ import type { KeyReport } from './caller/quota-report.ts';
 import type { TrustedDocuments } from './server/plugins/trusted-documents.ts';
 import { checkedOptions } from './settings/settings.ts';
 import type { CheckedOptions, GatewayOptions } from './settings/settings.ts';
+import { createApiOutage } from './throttle/outage.ts';
 import { RejectedKeys } from './throttle/rejected-keys.ts';
 import { createRetryBudget } from './throttle/retry-budget.ts';
 import { createSpans } from './tracing.ts';
@@ -124,6 +125,7 @@ function assemble(
     accounts,
     rejectedKeys: new RejectedKeys(clock, nameOf),
     retryBudget: createRetryBudget(),
+    outage: createApiOutage(clock),
     memory: new SnapshotMemory(),
     consumerRows: new ConsumerRows(),
     replicas,

@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.ts';
-import type { PetqlError } from '../errors.ts';
+import { PetqlError, retryIn } from '../errors.ts';
 import { setNewest } from '../memory.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { answerFrom } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
+import { backoffMs } from '../throttle/backoff.ts';
 
 /** A call whose last try failed. */
 export interface FailedCall {
@@ -12,6 +13,8 @@ export interface FailedCall {
   readonly isTransient: boolean;
   /** Tries that failed since the last one that worked. Early retries are part of the try before them. */
   readonly failures: number;
+  /** When the first of them failed. */
+  readonly sinceMs: number;
   /** Whether other calls of the caller worked between the last two failures, so that it fails alone. */
   readonly isAlone: boolean;
   /** Early retries since the last try. */
@@ -26,15 +29,12 @@ export interface FailedCall {
 interface Failure extends Pick<FailedCall, 'error' | 'isTransient'> {
   /** When the call was sent: calls that were in flight together are one try. */
   readonly sentAtMs: number;
-  /** What the upstream asked for; undefined where it did not. */
+  /** What its response asked for; undefined where it did not. */
   readonly retryAfterMs: number | undefined;
   /** Takes an early retry from the retry budget; false where there is none, or no read waits for it. */
   readonly takeRetry: () => boolean;
 }
 
-/** The first backoff; each further failure doubles it. */
-const FIRST_BACKOFF_MS = 1_000;
-const MAX_BACKOFF_MS = 30_000;
 /** The mean pause before the first and the second early retry; there is no third. */
 const EARLY_PAUSES_MS = [100, 400];
 /** How long a list that fails is not used to save calls. */
@@ -49,9 +49,11 @@ export class FailedCalls {
   /** When the latest call that worked was sent. */
   #workedAtMs = -Infinity;
   readonly #elapsed: Clock['elapsed'];
+  readonly #now: Clock['now'];
 
-  constructor({ elapsed }: Pick<Clock, 'elapsed'>) {
+  constructor({ elapsed, now }: Clock) {
     this.#elapsed = elapsed;
+    this.#now = now;
   }
 
   /** Whether any call fails. */
@@ -70,13 +72,14 @@ export class FailedCalls {
   }
 
   /**
-   * Returns the error of a read without data, whose own call is not tried again for `maxAgeMs`; undefined where it may be called.
-   * A backoff that ends earlier counts, and so does an early retry, which the read waits for.
+   * Returns the error of a read without data, whose own call is not tried again before its backoff ends; undefined where it may be
+   * called. After one failure the backoff is as long as a request accepts cached data; for an early retry the read waits.
    */
   errorOf(key: ReadKey, maxAgeMs: number): PetqlError | undefined {
     const failed = this.#calls.get(key);
     if (!failed || failed.isRetriedEarly || !this.isBackingOff(key)) return undefined;
-    return this.#elapsed() - failed.failedAtMs <= maxAgeMs ? failed.error : undefined;
+    const isRecent = failed.failures > 1 || this.#elapsed() - failed.failedAtMs <= maxAgeMs;
+    return isRecent ? this.#withRetry(failed.error, failed.retryAtMs) : undefined;
   }
 
   /**
@@ -99,13 +102,20 @@ export class FailedCalls {
 
     const earlyPauseMs = isTransient && retryAfterMs === undefined ? EARLY_PAUSES_MS[retries] : undefined;
     const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();
-    const pauseMs = isRetriedEarly ? earlyPauseMs * (0.5 + Math.random()) : backoffMs(failures, retryAfterMs);
+    const isAlone = before !== undefined && this.#workedAtMs > before.failedAtMs;
+    const sinceMs = before?.sinceMs ?? failedAtMs;
+    // Where other calls work, it is no outage.
+    const lastsMs = isAlone ? 0 : failedAtMs - sinceMs;
+    const pauseMs = isRetriedEarly
+      ? earlyPauseMs * (0.5 + Math.random())
+      : backoffMs({ count: failures, lastsMs, retryAfterMs });
 
     const failed: FailedCall = {
-      error,
+      error: this.#withRetry(error, failedAtMs + pauseMs),
       isTransient,
       failures,
-      isAlone: before !== undefined && this.#workedAtMs > before.failedAtMs,
+      sinceMs,
+      isAlone,
       retries,
       isRetriedEarly,
       failedAtMs,
@@ -129,8 +139,10 @@ export class FailedCalls {
       if (failed.retryAtMs <= untilMs) failed.retryAtMs = -Infinity;
     }
   }
-}
 
-function backoffMs(failures: number, retryAfterMs = FIRST_BACKOFF_MS * 2 ** (failures - 1)): number {
-  return Math.min(Math.max(retryAfterMs, FIRST_BACKOFF_MS), MAX_BACKOFF_MS);
+  /** Lets the error say when the call is tried again. */
+  #withRetry({ code, message, details }: PetqlError, retryAtMs: number): PetqlError {
+    const retryAfterMs = Math.max(1, Math.ceil(retryAtMs - this.#elapsed()));
+    return new PetqlError(code, message, { details: { ...details, ...retryIn(retryAfterMs, this.#now()) } });
+  }
 }

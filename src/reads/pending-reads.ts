@@ -185,7 +185,8 @@ export class PendingReads {
       'read refused',
     );
 
-    const reason = failed && !quota.isAfter429 ? 'UPSTREAM_FAILED' : whyNoCall(quota);
+    const isFailing = refusal.reason === 'outage' || (failed && !quota.isAfter429);
+    const reason = isFailing ? 'UPSTREAM_FAILED' : whyNoCall(quota);
     this.fail(waiter, failed ?? refusal.error(), reason);
   }
 

@@ -89,7 +89,7 @@ export class PetReads {
     this.#queue.close();
   }
 
-  /** Returns the results that need no call: cached entries, and the errors of calls that failed within `maxAge`. */
+  /** Returns the results that need no call: cached entries, and the errors of calls that failed and are not tried again yet. */
   #serve(keys: readonly ReadKey[], terms: ReadTerms): Results {
     const results: Results = new Map();
     for (const [index, key] of keys.entries()) {

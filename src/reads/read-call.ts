@@ -2,6 +2,7 @@ import type { ServeStale } from '../throttle/admission.ts';
 import type { LineCall } from '../throttle/line-call.ts';
 import type { Refusal } from '../throttle/refusal.ts';
 import type { UpstreamAnswer } from '../upstream/outcome.ts';
+import { isList } from '../pets/read-key.ts';
 import type { CallKey } from '../pets/read-key.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
 import type { PendingReads } from './pending-reads.ts';
@@ -35,6 +36,10 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
 
   get name(): string {
     return this.key;
+  }
+
+  get outageKind(): string {
+    return isList(this.key) ? this.key : 'pet';
   }
 
   refuse(waiter: ReadWaiter, refusal: Refusal): void {

@@ -12,7 +12,7 @@ interface ReceivedFailure {
   readonly failure: UpstreamFailure;
   /** The error of the reads that fail. */
   readonly error: PetqlError;
-  /** What a 503 asked for. */
+  /** The `Retry-After` of the response. */
   readonly retryAfterMs: number | undefined;
 }
 
@@ -47,7 +47,7 @@ export class ReadFailures {
     if (failure.kind === 'forbidden') this.#parts.cache.drop(key);
 
     for (const waiter of waiting) {
-      waiter.failed = received.error;
+      waiter.failed = failed.error;
       if (waiter.read.key === key) this.#failOwn(waiter, failure, failed);
       else if (isForeign(failure)) this.#failOther(waiter, flight, received);
       else if (!failed.isTransient) waiter.read.tried.add(key);

@@ -94,12 +94,12 @@ export class ReadSender {
     return Boolean(entry?.found) && clock.elapsed() - (entry?.asOfMs ?? -Infinity) < MOMENT_AGO_MS;
   }
 
-  receive(flight: Flight, { outcome, status, rateLimit }: UpstreamAnswer<Snapshot>): void {
+  receive(flight: Flight, { outcome, rateLimit }: UpstreamAnswer<Snapshot>): void {
     this.#pending.deleteFlight(flight);
     endSending(flight);
 
     if (outcome.kind === 'ok') this.#receiveSnapshot(flight, outcome.value);
-    else this.#receiveFailure(flight, outcome, status === 503 ? rateLimit?.retryAfterMs : undefined);
+    else this.#receiveFailure(flight, outcome, rateLimit?.retryAfterMs);
   }
 
   /** A defect of petql, or a key that the upstream rejects, concerns all reads. */

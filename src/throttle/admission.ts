@@ -24,7 +24,7 @@ export interface WantedCall<Of extends Claim = Claim> {
 /** The call is not sent: it would be too late, or others have used what there is. */
 export interface Refuse {
   readonly kind: 'refuse';
-  readonly reason: 'background' | 'late' | 'plan' | 'stopping' | 'visitor-share';
+  readonly reason: 'background' | 'late' | 'outage' | 'plan' | 'stopping' | 'visitor-share';
   /** Until the plan has room for it, with all that were refused before it. */
   readonly wait: Wait;
 }
@@ -32,7 +32,7 @@ export interface Refuse {
 /** The cached entry is served. */
 export interface ServeStale {
   readonly kind: 'serve-stale';
-  readonly reason: 'PAUSED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA';
+  readonly reason: 'PAUSED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
 }
 
 /** What ends a claim. */
@@ -59,6 +59,10 @@ export interface View {
   readonly permits: number;
   /** How many more calls may be in flight: as many as trust allows after a 429, and none where its calls are under way. */
   readonly slots: number;
+  /** How many calls may be sent while the upstream fails: one finds out; Infinity while it works. */
+  readonly outageSlots: number;
+  /** The time until one finds out. */
+  readonly outageWaitMs: number;
   /** Refused requests that were told to return, and have not had the time yet. */
   readonly promised: number;
   /** Returns the minimum wait of a call without a permit that has `ahead` such calls before it. */
@@ -128,9 +132,10 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
   const place = placeOf(view, before, isBackground(call));
   const ended = new Map<Of, Ending>();
 
-  // 1. The quota ends claims that would wait too long.
+  // 1. An outage of the upstream ends all but the call that finds out; the quota ends claims that would wait too long.
+  const isInOutage = before.calls >= view.outageSlots;
   for (const claim of call.claims) {
-    const ending = endingByQuota(claim, call, view, place);
+    const ending = isInOutage ? endingByOutage(claim, view) : endingByQuota(claim, call, view, place);
     if (ending) ended.set(claim, ending);
   }
   const staying = ended.size === 0 ? call.claims : call.claims.filter((claim) => !ended.has(claim));
@@ -210,6 +215,12 @@ function placeOf(view: View, before: Before, isForBackground: boolean): Place {
       return own.waitMs > maxMs ? { ...wait, waitMs: maxMs } : own;
     },
   };
+}
+
+function endingByOutage({ isRefresh }: Claim, view: View): Ending {
+  if (isRefresh) return { kind: 'serve-stale', reason: 'UPSTREAM_FAILED' };
+  const wait = { waitMs: view.outageWaitMs, window: undefined };
+  return { kind: 'refuse', reason: view.isStopping ? 'stopping' : 'outage', wait };
 }
 
 function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place): Ending | undefined {

@@ -170,14 +170,16 @@ export class CallRunner {
       if (answer.sent) this.#madeCalls += 1;
 
       const end = callEndOf(permit, answer, times);
-      const isRejected = record.end(answer, retryBudget);
+      const isRejected = record.end(answer, retryBudget, end.kind === 'rate-limited');
       if (isRejected) this.#line.forget();
+      this.#decisions.logOutage(this.#quota.outage);
       // The client's next operation is counted after this call.
       const settling = this.#settle(permit, end);
       if (settling) await waitAtMost(settling, MOMENT_MS);
       call.receive(answer);
     } catch (error) {
       void this.#settle(permit, { kind: 'lost' });
+      this.#quota.outage.skip();
       call.fail(error);
     }
   }
@@ -204,7 +206,9 @@ export class CallRunner {
   }
 
   #recordSettled(end: CallEnd): void {
-    this.#decisions.warnOfPause(this.#quota.state, end);
+    const { state } = this.#quota;
+    this.#decisions.warnOfPause(state, end);
+    this.#decisions.warnOfUnreadable(state, end);
     this.#line.change();
   }
 }

@@ -17,6 +17,8 @@ export class Decisions {
   readonly #log: KeyLog;
   /** How many incidents in a row are logged. */
   #loggedIncidents = 0;
+  #isOutageLogged = false;
+  #isUnreadableLogged = false;
 
   constructor(log: KeyLog) {
     this.#log = log;
@@ -52,16 +54,34 @@ export class Decisions {
     this.#loggedIncidents = state?.incidents ?? 0;
     if (!state || state.incidents <= before) return;
 
-    const { incidents, pausedForMs, mayBeBanned, plan, minute, day } = state;
+    const { incidents, pausedForMs, mayBeBanned, plan, minute, day, learned } = state;
     // This settlement may be the first that sees a pause by another replica.
     const what = WHY_PAUSED[end.kind] ?? 'rejected a call of another replica';
     const why = mayBeBanned ? 'rejected the key after a 429, which may be a ban' : what;
     const retryAfterMs = end.kind === 'rate-limited' ? end.retryAfterMs : undefined;
     const headers = 'headers' in end ? end.headers : undefined;
     this.#log.warn(
-      { incidents, pausedForMs, retryAfterMs, plan, minute: countOf(minute), day: countOf(day), headers },
+      { incidents, pausedForMs, retryAfterMs, plan, minute: countOf(minute), day: countOf(day), headers, ...learned },
       `the pet API ${why}; the key is paused`,
     );
+  }
+
+  /** Logs once that an outage leaves one call at a time. Of the outage itself there is one warning for all keys. */
+  logOutage({ isOpen, waitMs }: { readonly isOpen: boolean; readonly waitMs: number }): void {
+    if (isOpen === this.#isOutageLogged) return;
+    this.#isOutageLogged = isOpen;
+    this.#log.debug?.({ waitMs }, isOpen ? 'one call at a time until one succeeds' : 'calls go as ever');
+  }
+
+  /** Warns once that petql cannot know the plan: the key is held to the smallest one. */
+  warnOfUnreadable(state: QuotaState | undefined, end: CallEnd): void {
+    if (this.#isUnreadableLogged || end.kind !== 'succeeded' || !end.isProof || end.headers || !state) return;
+    if (state.plan !== undefined) return;
+    this.#isUnreadableLogged = true;
+    const { minute, day } = state;
+    const message =
+      'the rate-limit headers of the pet API cannot be read; petql assumes a plan, unless --plan names it';
+    this.#log.warn({ minute: minute.limit, day: day.limit }, message);
   }
 }
 

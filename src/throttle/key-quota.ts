@@ -8,6 +8,8 @@ import type { Permit } from './account/format.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Wait } from './account/wait.ts';
 import type { Accounts } from './accounts.ts';
+import { KeyOutage } from './outage.ts';
+import type { Outage } from './outage.ts';
 import { RefreshBudget } from './refresh-budget.ts';
 import type { RejectedKeys } from './rejected-keys.ts';
 import type { RetryBudget } from './retry-budget.ts';
@@ -19,6 +21,8 @@ export interface ThrottleParts {
   readonly accounts: Accounts;
   readonly rejectedKeys: RejectedKeys;
   readonly retryBudget: RetryBudget;
+  /** The breaker of the pet API. */
+  readonly outage: Outage;
   /** The processes that share the plans. */
   readonly replicas: ReplicaCount;
   readonly clock: Clock;
@@ -29,14 +33,16 @@ export interface ThrottleParts {
 export class KeyQuota {
   readonly apiKey: string;
   readonly visitors: Visitors;
+  readonly outage: KeyOutage;
   readonly #accounts: Accounts;
   readonly #rejectedKeys: RejectedKeys;
   readonly #replicas: ReplicaCount;
   readonly #refreshBudget: RefreshBudget;
 
-  constructor(apiKey: string, { accounts, clock, rejectedKeys, replicas }: ThrottleParts) {
+  constructor(apiKey: string, { accounts, clock, outage, rejectedKeys, replicas }: ThrottleParts) {
     this.apiKey = apiKey;
     this.visitors = new Visitors(clock, replicas);
+    this.outage = new KeyOutage(apiKey, outage, clock);
     this.#accounts = accounts;
     this.#rejectedKeys = rejectedKeys;
     this.#replicas = replicas;

@@ -37,6 +37,8 @@ export interface LineCall<
   readonly kind: 'read' | 'write';
   /** What it reads or makes, for the log. */
   readonly name: string;
+  /** What fails with it: calls of one kind may fail alone. */
+  readonly outageKind: string;
   /** Whether it is an early retry of a call that failed. */
   readonly isRetry: boolean;
   /** By `clock.elapsed()`. */

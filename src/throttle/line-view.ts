@@ -60,6 +60,14 @@ export class LineView implements View {
     return (this.#state ??= this.#quota.state);
   }
 
+  get outageSlots(): number {
+    return this.#quota.outage.slots;
+  }
+
+  get outageWaitMs(): number {
+    return this.#quota.outage.waitMs;
+  }
+
   waitOf(ahead: number): Wait {
     return this.#quota.waitOf(ahead);
   }

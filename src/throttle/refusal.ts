@@ -8,9 +8,18 @@ import type { Wait } from './account/wait.ts';
 export interface Refusal {
   /**
    * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: too
-   * many wait; `late`: the deadline passed, and not for the plan.
+   * many wait; `late`: the deadline passed, and not for the plan; `outage`: the upstream fails.
    */
-  readonly reason: 'aborted' | 'background' | 'banned' | 'crowded' | 'late' | 'plan' | 'stopping' | 'visitor-share';
+  readonly reason:
+    | 'aborted'
+    | 'background'
+    | 'banned'
+    | 'crowded'
+    | 'late'
+    | 'outage'
+    | 'plan'
+    | 'stopping'
+    | 'visitor-share';
   readonly window: PlanWindow;
   /** Returns the client's error, which says when to retry. */
   readonly error: () => PetqlError;
@@ -25,6 +34,7 @@ const WHY_REFUSED = {
   banned: MAY_BE_BANNED,
   crowded: 'Too many calls of this API key wait, and nothing was sent',
   late: 'The request timed out before its call could start, and nothing was sent',
+  outage: 'The pet API fails, and petql makes one call at a time until it works again; nothing was sent',
   stopping: 'petql is stopping, and nothing was sent',
   'visitor-share': 'Your share of the quota is used, and the rest is for other visitors',
 } as const;
@@ -61,9 +71,11 @@ export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refus
       const retry =
         retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${again.retryAt}`;
 
-      return new PetqlError(mayBeBanned ? 'FORBIDDEN' : 'RATE_LIMITED', `${why}; ${retry}.`, {
-        details: { ...again, window },
-      });
+      const message = `${why}; ${retry}.`;
+      if (reason === 'outage') {
+        return new PetqlError('DOWNSTREAM_SERVICE_ERROR', message, { details: { ...again, upstream: {} } });
+      }
+      return new PetqlError(mayBeBanned ? 'FORBIDDEN' : 'RATE_LIMITED', message, { details: { ...again, window } });
     },
   };
 }

@@ -16,15 +16,19 @@ export class SentCall {
     this.#payer = payer;
     this.#sentAtMs = sentAtMs;
     quota.charge(payer.visitor, sentAtMs);
+    quota.outage.begin();
   }
 
   /**
-   * Refunds a call that was not sent after all; of any other it feeds the retry budget, and judges the key.
+   * Refunds a call that was not sent after all; of any other it feeds the retry budget, and judges the key and the upstream.
    *
+   * @param isPaused whether the call has paused the key.
    * @returns whether the upstream rejects the key.
    */
-  end({ meaning, sent }: CallAnswer, retryBudget: RetryBudget): boolean {
+  end(answer: CallAnswer, retryBudget: RetryBudget, isPaused: boolean): boolean {
+    const { meaning, sent } = answer;
     const quota = this.#quota;
+    quota.outage.end(this.#call.outageKind, answer, { sentAtMs: this.#sentAtMs, isPaused, isProven: quota.isProven });
     if (!sent) {
       quota.refund(this.#payer.visitor, this.#sentAtMs);
       return false;

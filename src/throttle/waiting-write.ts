@@ -35,6 +35,10 @@ export class WaitingWrite implements LineCall<WaitingWrite>, LineClaim {
     return this.#call.name;
   }
 
+  get outageKind(): string {
+    return this.#call.name;
+  }
+
   get request(): LineRequest {
     return this.#call.request;
   }

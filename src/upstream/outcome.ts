@@ -1,4 +1,4 @@
-import type { CallAnswer, KeyMeaning } from '../call-answer.ts';
+import type { CallAnswer, KeyMeaning, UpstreamHealth } from '../call-answer.ts';
 import type { Explanation } from './connections.ts';
 import type { TransportFailure, TransportResponse } from './exchange.ts';
 import { ContractBreach, decodeError } from './json-body.ts';
@@ -65,6 +65,30 @@ export function meaningOf({ kind }: UpstreamOutcome<unknown>, status = 0): KeyMe
   if (kind === 'unauthenticated' || kind === 'forbidden' || kind === 'rate-limited') return kind;
   if (status >= 500) return 'failed';
   return kind === 'ok' && status !== 204 ? 'accepted' : 'other';
+}
+
+const HEALTH: Partial<Record<UpstreamOutcome<unknown>['kind'], UpstreamHealth>> = {
+  // What only an upstream that works answers.
+  ok: 'works',
+  invalid: 'works',
+  'not-found': 'works',
+  failed: 'fails',
+  'no-answer': 'fails',
+  unreadable: 'fails',
+  'wrong-base-path': 'fails',
+  forbidden: 'rejects',
+};
+
+/** Whether a response is the upstream's own: JSON as the contract has it, or a 429, whose body no document shows. */
+export function isOwnResponse(outcome: UpstreamOutcome<unknown>): boolean {
+  if (outcome.kind === 'unreadable') return !outcome.isForeign;
+  if (outcome.kind === 'failed') return outcome.error !== undefined;
+  return ['ok', 'invalid', 'not-found', 'rate-limited'].includes(outcome.kind);
+}
+
+/** Returns what an outcome shows of the upstream; nothing where it is about the key or about a route, or was not sent. */
+export function healthOf({ kind }: UpstreamOutcome<unknown>): UpstreamHealth {
+  return HEALTH[kind] ?? 'unknown';
 }
 
 /** Returns the outcome of a complete response. */

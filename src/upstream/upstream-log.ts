@@ -22,12 +22,19 @@ export class UpstreamLog {
   }
 
   /** Logs when calls begin to fail, and when they succeed again: one pair of lines a minute, whatever the keys and operations. */
-  logHealth(operation: UpstreamOperation, { outcome, status }: UpstreamAnswer<unknown>, sentAtMs: number): void {
+  logHealth(
+    operation: UpstreamOperation,
+    { health, outcome, status }: UpstreamAnswer<unknown>,
+    sentAtMs: number,
+  ): void {
     // A call from before the last change does not show the state since.
     if (sentAtMs < this.#changedAtMs) return;
 
-    if (WORKS.has(outcome.kind)) this.#recordSuccess();
-    else if (outcome.kind !== 'ok' && FAULTS.has(outcome.kind)) this.#recordFault(operation, outcome, status);
+    if (health === 'works') this.#recordSuccess();
+    // A wrong base URL has a line of its own.
+    else if (health === 'fails' && outcome.kind !== 'ok' && outcome.kind !== 'wrong-base-path') {
+      this.#recordFault(operation, outcome, status);
+    }
   }
 
   #recordFault(operation: UpstreamOperation, failure: UpstreamFailure, status: number | undefined): void {
@@ -46,9 +53,3 @@ export class UpstreamLog {
     this.#log.info({}, 'calls to the pet API succeed again');
   }
 }
-
-/** What only an upstream that works answers. */
-const WORKS: ReadonlySet<string> = new Set(['ok', 'invalid', 'not-found']);
-
-/** The upstream failed, rather than the API key or the route of single pets, which have lines of their own. */
-const FAULTS: ReadonlySet<string> = new Set(['failed', 'no-answer', 'unreadable']);

@@ -218,12 +218,15 @@ test('busy keys on a slow upstream make no call of another key time out', async 
   const run = async (apiKey: string, document: string) =>
     (await busyGateway.gateway.execute({ document, apiKey })).errors;
   await Promise.all(Object.keys(keys).map((key) => run(key, '{ pets { id } }')));
-  busyGateway.petApi.fault = busy.map((key) => forKey(key, slow(10_000)));
   const adopt = 'mutation { createPet(input: { name: "Ada", categoryId: 1 }) { pet { id } } }';
+  // Successes prove that so many may go at once.
+  for (let call = 0; call < 10; call += 1) await Promise.all(busy.map((key) => run(key, adopt)));
+  busyGateway.petApi.log.length = 0;
+  busyGateway.petApi.fault = busy.map((key) => forKey(key, slow(10_000)));
   const ended: string[] = [];
   for (const key of busy) for (let call = 0; call < 10; call += 1) void run(key, adopt).then(() => ended.push(key));
   // 64 connections were all that there were.
-  await expect.poll(() => busyGateway.petApi.log.length, { interval: 5 }).toBeGreaterThanOrEqual(11 + 64);
+  await expect.poll(() => busyGateway.petApi.log.length, { interval: 5 }).toBeGreaterThanOrEqual(64);
   expect(await run('other', adopt)).toBeUndefined();
   expect(ended).toEqual([]);
 });

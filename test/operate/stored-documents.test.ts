@@ -48,16 +48,22 @@ test('each kind of document has the format that the version in its name stands f
     return [name, formatOf(z.toJSONSchema(FORMATS[kind] ?? z.never(), { io: 'input', unrepresentable: 'any' }))];
   });
 
+  const slots = { slots: ['integer'], counts: ['integer'], total: 'integer' };
   const window = {
+    ...slots,
     'limit?': 'integer',
-    slots: ['integer'],
-    counts: ['integer'],
-    total: 'integer',
+    'isSure?': 'boolean',
+    'toldAtMs?': 'number',
+    'foreign?': { calls: 'integer', untilMs: 'number' },
     'reset?': { fromMs: 'number', byMs: 'number', id: 'number' },
+    'doubted?': { ...slots, fromMs: 'number', id: 'number' },
+    'slidesUntilMs?': 'number',
+    'beyondSinceMs?': 'number',
+    'lowered?': { to: 'integer', sinceMs: 'number', untilMs: 'number' },
   };
   const pet = { id: 'any', name: 'string', categoryId: 'any', 'status?': 'available | pending | sold' };
   expect(Object.fromEntries(formats)).toEqual({
-    'petql:account:3:HASH': {
+    'petql:account:4:HASH': {
       epoch: 'string',
       isProven: 'boolean',
       granted: 'integer',
@@ -65,18 +71,9 @@ test('each kind of document has the format that the version in its name stands f
       minute: window,
       day: window,
       'configured?': { perMinute: 'integer', perDay: 'integer', startedAtMs: 'number' },
-      isPlanKnown: 'boolean',
-      'minuteGuess?': { limit: 'integer', resetId: 'number' },
-      successes: { count: 'integer', sinceMs: 'number' },
-      pause: {
-        isHalfOpen: 'boolean',
-        untilMs: 'number',
-        probeUntilMs: 'number',
-        'lostProbes?': 'integer',
-        incidents: 'integer',
-        incidentAtMs: 'number',
-        isBan: 'boolean',
-      },
+      'trust?': { sinceMs: 'number', calls: 'integer', successes: 'integer', lost: 'integer', againAtMs: 'number' },
+      'pace?': { perSecond: 'number', sinceMs: 'number' },
+      pause: { untilMs: 'number', incidents: 'integer', incidentAtMs: 'number', isBan: 'boolean' },
     },
     'petql:record:2:HASH:HASH': {
       id: 'string',

@@ -199,8 +199,11 @@ test('a hiccup of a proxy is over a second after it, for one probe of many reads
 test('many gets that meet a hiccup at once are one reason to wait for a second', async () => {
   await using gateway = await at(Date.now(), 350);
   await look(gateway);
-  gateway.petApi.fault = on('get', { status: 404, body: '<html>', delayMs: 50 });
   const ids = Array.from({ length: 40 }, (_, index) => String(index + 301));
+  // Successes prove that so many may go at once.
+  await gateway.query(`{ petsById(ids: ${JSON.stringify(ids.slice(0, 15))}) { id } }`, { headers });
+  passedMs += 2_000;
+  gateway.petApi.fault = on('get', { status: 404, body: '<html>', delayMs: 50 });
   await gateway.query(`{ petsById(ids: ${JSON.stringify(ids)}) { id } }`, { headers });
   expect(gets(gateway).length).toBeGreaterThan(10);
 
@@ -255,6 +258,8 @@ describe('before any call has worked', () => {
     const adopt = 'mutation { createPet(input: { name: "Ada", categoryId: 1 }) { pet { id } } }';
     for (const document of [byId('7'), '{ petsById(ids: ["1", "2"]) { id } }', '{ pets { id } }', adopt]) {
       const before = gateway.petApi.log.length;
+      // The backoff of an API whose calls all fail.
+      passedMs += 31_000;
       const { errors } = await gateway.query(document, { headers: { ...headers, 'cache-control': 'no-cache' } });
       expect(errors?.[0]).toMatchObject({
         message: expect.stringContaining('base URL'),

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import { PLANS } from '../../src/plan.ts';
 import { createPetStore } from '../support/pet-api/pet-store.ts';
 import { serve } from '../support/serve.ts';
 import { overHttp, startGateway } from '../support/start-gateway.ts';
@@ -12,10 +13,14 @@ test.each([301, 302, 303, 307, 308])('a redirect (%d) sends the API key to nobod
     strayed.push(request.headers);
     response.end('[]');
   });
-  await using gateway = await startGateway({ through: overHttp });
+  const keys = { list: PLANS.free, pet: PLANS.free, create: PLANS.free };
+  await using gateway = await startGateway({ through: overHttp, petApi: { keys } });
   gateway.petApi.fault = ({ path }) => ({ status, headers: { location: `${elsewhere.origin}/v1${path}` }, body: '' });
-  for (const document of ['{ pets { id } }', '{ pet(id: "404404") { id } }', CREATE]) {
-    expect((await gateway.query(document)).errors).toHaveLength(1);
+  // Each with a key of its own: where two kinds of calls fail, petql makes no third one at once.
+  const documents = { list: '{ pets { id } }', pet: '{ pet(id: "404404") { id } }', create: CREATE };
+  for (const [key, document] of Object.entries(documents)) {
+    const headers = { authorization: `Bearer ${key}` };
+    expect((await gateway.query(document, { headers })).errors).toHaveLength(1);
   }
   expect(gateway.petApi.log.length).toBeGreaterThanOrEqual(3);
   expect(strayed).toEqual([]);

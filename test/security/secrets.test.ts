@@ -51,7 +51,9 @@ const SPANS = ['query', 'mutation', 'GraphQL Operation', 'wait for the plan', 'G
 
 /** One key for each outcome, since a 429 or a 401 stops the later calls of its key. */
 const apiKeyFor = (what: string) => `sk-caller-${what.replaceAll(/\W/g, '-')}-7f3e9a1c`;
-const API_KEYS = ['success', 'a 429', 'an upstream that is gone', ...Object.keys(FAULTS)].map(apiKeyFor);
+const API_KEYS = ['success', 'a single pet', 'a 429', 'an upstream that is gone', ...Object.keys(FAULTS)].map(
+  apiKeyFor,
+);
 const UNKNOWN_KEY = apiKeyFor('a 401');
 
 const exporter = new InMemorySpanExporter();
@@ -89,6 +91,8 @@ async function drive(options: Partial<GatewayOptions>, meanwhile: (everything: E
   let turn = 0;
 
   await ask('success');
+  // In an outage of a key its other calls are not sent.
+  await ask('a single pet', apiKeyFor('a single pet'), '{ pet(id: "404404") { id } }');
   for (const [name, fault] of Object.entries(FAULTS)) {
     petApi.fault = fault;
     await ask(name);

@@ -78,6 +78,8 @@ function viewOf(key: Key): View {
   return {
     ...key,
     nowMs: NOW_MS,
+    outageSlots: Infinity,
+    outageWaitMs: 0,
     waitOf(ahead) {
       const counted = countedWaitOf(ahead);
       return counted.waitMs < pausedMs ? { waitMs: pausedMs, window: 'MINUTE' } : counted;

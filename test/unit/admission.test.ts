@@ -13,6 +13,8 @@ const VIEW: View = {
   isAfter429: false,
   permits: 0,
   slots: 50,
+  outageSlots: Infinity,
+  outageWaitMs: 0,
   promised: 0,
   waitOf: () => NONE,
   reserveWaitOf: () => NONE,

@@ -11,6 +11,8 @@ import type { Moment } from './window.ts';
 const LOWERED_MS = 21_600_000;
 /** What calls beyond a limit that nobody has said have found out holds for a week. */
 const FOUND_MS = 604_800_000;
+/** No plan allows fewer calls a minute. */
+const MIN_LIMIT = 10;
 /** A longer Retry-After is a minute's, and a far longer one is a day's. */
 const BRIEF_MS = 5_000;
 const FAR_MS = 120_000;
@@ -68,10 +70,12 @@ function suspects({ headers, retryAfterMs, told }: Lesson): readonly WindowName[
   return [first, OTHER_WINDOW[first]];
 }
 
-/** Whether so much of the window is used that it may be the cause; of an unknown limit any 429 that is not brief may be. */
+/** Whether so much of the window is used that it may be the cause. A minute whose limit nobody has said may be any. */
 function isNear(account: Account, name: WindowName, { retryAfterMs }: Lesson, moment: Moment): boolean {
   const { foreign, isKnown, limit, own } = new WindowAt(account, name, moment);
-  return 2 * (own + foreign) >= limit || (!isKnown && name === 'minute' && retryAfterMs > BRIEF_MS);
+  if (2 * (own + foreign) >= limit) return true;
+  const isUntold = !isKnown && account[name].toldAtMs === undefined;
+  return isUntold && name === 'minute' && own >= MIN_LIMIT && retryAfterMs > BRIEF_MS;
 }
 
 /** The call was refused, so the limit is below what is counted. */

@@ -18,6 +18,13 @@ interface WindowState {
   readonly resetInMs: number;
 }
 
+/** What petql counts by since a 429 that it had not foreseen. */
+export interface Learned {
+  readonly minuteLimit?: number;
+  readonly dayLimit?: number;
+  readonly callsPerSecond?: number;
+}
+
 /** The quota of a key, as this process saw it last. Durations are from now; a window is computed when it is read. */
 export class QuotaState {
   /** How long the key is paused after a 429; 0 where it is not, as where an offline share ends for a while. */
@@ -28,6 +35,8 @@ export class QuotaState {
   readonly incidents: number;
   /** Whether the probe after a 429 is in flight. */
   readonly isProbingAfter429: boolean;
+  /** What the last 429 has taught; undefined where the count had foreseen it. */
+  readonly learned: Learned | undefined;
   readonly #account: Account;
   readonly #moment: Moment;
 
@@ -40,6 +49,7 @@ export class QuotaState {
     this.pausedForMs = incidents > 0 ? Math.max(0, untilMs - nowMs) : 0;
     this.isProbingAfter429 = incidents > 0 && nowMs >= untilMs && trialsLeft(account, nowMs) === 0;
     this.mayBeBanned = isBan;
+    this.learned = learnedFrom(account);
   }
 
   /** The plan's name; undefined while the plan is a guess. */
@@ -74,6 +84,13 @@ export class QuotaState {
     const limit = shownLimit ?? countedLimit;
     return { isKnown: shownLimit !== undefined, limit, used, remaining: limit - used, resetInMs };
   }
+}
+
+function learnedFrom({ minute, day, pace, pause }: Account): Learned | undefined {
+  const isNew = (lesson: { readonly sinceMs: number } | undefined) => lesson?.sinceMs === pause.incidentAtMs;
+  if (isNew(minute.lowered)) return { minuteLimit: minute.lowered?.to ?? 0 };
+  if (isNew(day.lowered)) return { dayLimit: day.lowered?.to ?? 0 };
+  return isNew(pace) ? { callsPerSecond: pace?.perSecond ?? 0 } : undefined;
 }
 
 /** Returns the quota of a key that this process has not used. */

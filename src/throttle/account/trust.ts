@@ -33,11 +33,13 @@ export function returnTrial(account: Account, permit: Permit): void {
   if (account.trust && isTrialOf(account, permit)) account.trust.calls += 1;
 }
 
-/** A call got no response: the next one goes after a pause that grows. */
+/** A call got no response: the next one goes after a pause. It grows for calls beyond the count, each of which may be one too many. */
 export function loseTrial(account: Account, permit: Permit, { nowMs, rules }: Moment): void {
   const { trust } = account;
   if (!trust || !isTrialOf(account, permit)) return;
-  trust.againAtMs = nowMs + Math.min(FIRST_LOST_MS * 2 ** trust.lost, MAX_LOST_MS, rules.probeMs * 2 ** trust.lost);
+  const isBeyond = [account.minute, account.day].some(({ beyondSinceMs }) => beyondSinceMs !== undefined);
+  const firstMs = Math.min(FIRST_LOST_MS, rules.probeMs);
+  trust.againAtMs = nowMs + Math.min(firstMs * 2 ** (isBeyond ? trust.lost : 0), MAX_LOST_MS);
   trust.lost += 1;
 }
 

@@ -130,8 +130,8 @@ export class WindowAt {
 
   /** Returns the minimum wait of a call with `ahead` others before it: each later window frees a whole limit. */
   waitOfCall(ahead: number): number {
-    if (ahead < this.left || this.beyond > 0 || this.#isUntried) return 0;
-    const { left } = this;
+    const left = Math.max(this.left, this.beyond);
+    if (ahead < left || this.#isUntried) return 0;
     const limit = Math.max(1, this.#ownLimit - this.foreign);
     const lapMs = LAP_MS[this.name];
     const slotsMs = this.waitFor((ahead % limit) + 1) + lapMs * Math.floor(ahead / limit);

@@ -164,7 +164,11 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     const [{ permit, sentAtMs } = {} as LineState['flying'][number]] = flying.splice(index, 1);
     const none = { limit: undefined, remaining: undefined, reset: undefined, dateMs: undefined };
     const rateLimit = { ...none, retryAfterMs: meaning === 'accepted' ? undefined : RETRY_AFTER_MS };
-    const callEnd = callEndOf(permit, { sent: true, meaning, rateLimit }, { tookMs: nowMs - sentAtMs, nowMs });
+    const callEnd = callEndOf(
+      permit,
+      { sent: true, meaning, health: 'works', rateLimit },
+      { tookMs: nowMs - sentAtMs, nowMs },
+    );
     applyEnd(account, permit, callEnd, { nowMs, rules });
   }
 
@@ -270,6 +274,8 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       nowMs,
       isStopping,
       isOld: false,
+      outageSlots: Infinity,
+      outageWaitMs: 0,
       isAfter429: state.incidents > 0,
       permits: 0,
       slots: trialsLeft(account, nowMs) > 0 ? SLOTS - flying.length : 0,

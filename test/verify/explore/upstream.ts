@@ -54,8 +54,9 @@ export function accountEdges(account: Account): number[] {
 /** Returns what petql makes of a response. */
 export function answerOf({ headers, status }: Response): CallAnswer {
   const meaning = { 200: 'accepted', 429: 'rate-limited', 503: 'failed' } as const;
-  return { sent: true, meaning: meaning[status as 200], rateLimit: headers };
+  const health = { 200: 'works', 429: 'unknown', 503: 'fails' } as const;
+  return { sent: true, meaning: meaning[status as 200], health: health[status as 200], rateLimit: headers };
 }
 
-export const NO_ANSWER: CallAnswer = { sent: true, meaning: 'other', rateLimit: undefined };
-export const UNUSED: CallAnswer = { sent: false, meaning: 'other', rateLimit: undefined };
+export const NO_ANSWER: CallAnswer = { sent: true, meaning: 'other', health: 'fails', rateLimit: undefined };
+export const UNUSED: CallAnswer = { sent: false, meaning: 'other', health: 'unknown', rateLimit: undefined };

@@ -1,4 +1,4 @@
-import { startSandbox } from '../../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../../src/sandbox/sandbox.ts';
 import { startEmbedded } from '../../support/start-gateway.ts';
 import { UNLIMITED } from '../../support/pet-api/strict-plan.ts';
 import type { Fault } from '../../support/pet-api/fault.ts';
@@ -75,8 +75,8 @@ export async function openPlaces(resources: AsyncDisposableStack): Promise<reado
       { planOf: () => UNLIMITED },
     ),
   );
-  const sandbox = await startSandbox();
-  resources.defer(() => sandbox.close());
+  const sandbox = resources.use(createSandbox());
+  const sandboxUrl = await sandbox.listen();
 
   const upstream = async (document: string, fault: Fault) => {
     gateway.petApi.fault = fault;
@@ -90,7 +90,7 @@ export async function openPlaces(resources: AsyncDisposableStack): Promise<reado
   };
   const get = (query: string) => read(gateway.fetch(new Request(`http://localhost/graphql?${query}`)));
   const call = (path: string, { authorization = 'Bearer demo-enterprise', ...init }: SandboxCall = {}) =>
-    read(fetch(sandbox.url + path, { ...init, headers: { authorization } }));
+    read(fetch(sandboxUrl + path, { ...init, headers: { authorization } }));
 
   const body = (name: string, at: (text: string) => Promise<unknown>) => ({ name, maxBytes: BODY_BYTES, read: at });
   const header = (name: string, at: (text: string) => Promise<unknown>) => ({
