@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { LOG_LEVELS } from '../log.ts';
 import { parsePlan } from '../plan.ts';
 import type { AssumedPlan } from '../plan.ts';
+import { pageOrigin } from './page-origin.ts';
 import { isDecodable, redisUrls } from './redis-urls.ts';
 
 /** The API key for all requests, or a function that returns the key of a request. */
@@ -30,7 +31,7 @@ const NO_FILE = 'must be the path of a file';
 const NO_SECRET = 'must have at least 16 characters';
 const NO_HEADER = 'must be the name of a header such as x-forwarded-for';
 const NO_HOSTS = 'must be host names without a port, such as pets.example, or * for any';
-const NO_ORIGINS = 'must be origins such as https://pets.example, or * for any';
+const NO_ORIGINS = 'must be origins such as https://pets.example or capacitor://localhost, or * for any';
 
 export const url = parsed<URL | string, URL>(NO_URL, baseUrl);
 export const proxyUrl = parsed<URL | string, URL>(NO_PROXY, proxyOf);
@@ -45,7 +46,7 @@ export const plan = parsed<PlanText, AssumedPlan>(NO_PLAN, (text) =>
 export const redisUrl = parsed<string, string>(NO_REDIS, (text) => redisUrls(text) && text);
 export const file = z.string(NO_FILE).min(1, NO_FILE);
 export const secret = z.string(NO_SECRET).min(16, NO_SECRET);
-export const origins = z.array(z.string().transform(withoutSlash).refine(isOrigin, NO_ORIGINS), NO_ORIGINS).readonly();
+export const origins = z.array(parsed<string, string>(NO_ORIGINS, allowedOrigin), NO_ORIGINS).readonly();
 export const hosts = z.array(z.string().regex(/^(?:\*|[\w-]+(?:\.[\w-]+)*)$/, NO_HOSTS), NO_HOSTS).readonly();
 export const headerName = z
   .string(NO_HEADER)
@@ -117,10 +118,7 @@ function proxyOf(given: URL | string): URL | undefined {
   return proxy.pathname + proxy.search + proxy.hash === '/' ? proxy : undefined;
 }
 
-function withoutSlash(origin: string): string {
-  return origin.replace(/\/$/, '');
-}
-
-function isOrigin(text: string): boolean {
-  return text === '*' || (/^https?:[^*]+$/.test(text) && URL.parse(text)?.origin === text);
+function allowedOrigin(text: unknown): string | undefined {
+  if (typeof text !== 'string') return undefined;
+  return text === '*' ? text : pageOrigin(text);
 }

@@ -104,7 +104,10 @@ export const OPTIONS = {
     schema: boolean(false),
     flag: { help: 'Trusted documents only' },
   },
-  /** Origins whose pages may send requests, such as `https://pets.example`, or `*` for any. Default: none. */
+  /**
+   * Origins whose pages may send requests, such as `https://pets.example`, an app's such as `capacitor://localhost`, or `*` for any.
+   * `null` is the origin of each sandboxed frame. Default: none.
+   */
   corsOrigins: {
     schema: origins.default([]),
     flag: { value: 'ORIGINS', help: 'Allowed CORS origins, comma-separated, or * for any (none)' },

@@ -80,7 +80,7 @@ test('with a key for all callers it needs and shows none, and answers no page of
   const { petql, petApi, url } = await startOverPetApi(
     ...KEY,
     '--cors-origins',
-    'https://pets.example:8443',
+    'https://pets.example:8443, app://app.example, null',
     '--allowed-hosts',
     'Petql.example, b.example',
   );
@@ -106,7 +106,7 @@ test('with a key for all callers it needs and shows none, and answers no page of
     'evil.example.',
     '[evil.example]',
   ];
-  for (const bad of [`evil.example:${port}`, ...endings]) {
+  for (const bad of [`evil.example:${port}`, 'app.example', ...endings]) {
     for (const path of ['/health/live', '/health/ready?x']) expect(await statusUnder(bad, petql, path)).not.toBe(421);
     const paths = ['/graphql', '/graphql/graphiql', '/health/', '/health/x', '/health/lively', '/health/../graphql'];
     for (const path of paths) expect([bad, path, await statusUnder(bad, petql, path)]).toEqual([bad, path, 421]);

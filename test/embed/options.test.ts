@@ -9,7 +9,7 @@ import { startEmbedded } from '../support/start-gateway.ts';
 const petApiUrl = 'https://pets.example/v1';
 const URL_ONLY = 'an http or https URL without user, query and fragment';
 const whole = (low: number) => `a whole number from ${low} to 600000`;
-const ORIGINS = 'origins such as https://pets.example, or * for any';
+const ORIGINS = 'origins such as https://pets.example or capacitor://localhost, or * for any';
 
 test.each<[string, Record<string, unknown>, string]>([
   ['no address', {}, `petApiUrl must be ${URL_ONLY}, got undefined`],

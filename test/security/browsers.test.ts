@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
 import { startBrowser } from '../support/browser.ts';
 import { serve } from '../support/serve.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -71,6 +72,64 @@ describe('pages of other origins', () => {
     await start({ gateway: { corsOrigins: ['https://a.example/'] } });
     const answer = await ask('https://a.example', `${gateway.endpoint}?query={__typename}`);
     expect(answer.headers.get('access-control-allow-origin')).toBe('https://a.example');
+  });
+
+  test.each([
+    ['capacitor://localhost', 'capacitor://localhost'],
+    ['tauri://localhost', 'tauri://localhost'],
+    ['chrome-extension://abcdefgh', 'chrome-extension://abcdefgh'],
+    ['altair://-', 'altair://-'],
+    ['app://obsidian.md/', 'app://obsidian.md'],
+    ['Ionic://LocalHost', 'ionic://localhost'],
+    ['file://', 'file://'],
+    ['null', 'null'],
+    ['http://LOCALHOST:5173', 'http://localhost:5173'],
+    ['HTTPS://App.Example:443', 'https://app.example'],
+    ['https://münchen.example', 'https://xn--mnchen-3ya.example'],
+    ['http://[0:0:0:0:0:0:0:1]:80/', 'http://[::1]'],
+  ])('may be named as %s, which clients send as %s', async (name, origin) => {
+    await start({ gateway: { corsOrigins: ['https://a.example', name] } });
+    for (const method of ['OPTIONS', 'POST']) {
+      const body = method === 'POST' ? '{"query":"{ __typename }"}' : null;
+      const headers = { ...preflight, 'content-type': 'application/json' };
+      const answer = await ask(origin, gateway.endpoint, { method, headers, body });
+      expect(answer.headers.get('access-control-allow-origin')).toBe(origin);
+      const other = await ask('https://b.example', gateway.endpoint, { method, headers, body });
+      expect(other.headers.get('access-control-allow-origin')).toBeNull();
+    }
+  });
+
+  test.each([
+    'a.example',
+    'localhost:5173',
+    'https://a.example/path',
+    'https://a.example?query',
+    'https://u@a.example',
+    'https://*.example',
+    'capacitor://*',
+    'capacitor://',
+    'tauri:localhost',
+    'https://a.example:99999',
+    '',
+    'none',
+  ])('cannot be named as %j', (origin) => {
+    const options = { petApiUrl: 'http://127.0.0.1:9/v1', corsOrigins: [origin] };
+    expect(() => createGateway(options)).toThrow(/corsOrigins must be origins such as/);
+  });
+
+  test('are logged as they came, and with what is no origin as malformed', async () => {
+    await start();
+    const sent = [
+      'capacitor://localhost',
+      'tauri://localhost',
+      'null',
+      'HTTPS://B.example',
+      'no origin',
+      'x'.repeat(9_000),
+    ];
+    for (const origin of sent) await ask(origin, gateway.endpoint, { method: 'OPTIONS', headers: preflight });
+    const logged = gateway.logLines.map((line) => line['origin']).filter(Boolean);
+    expect(logged).toEqual([...sent.slice(0, 4), 'malformed']);
   });
 
   test('get responses where their origin is named, and others do not', async () => {
@@ -208,7 +267,7 @@ describe('switched off', () => {
     const page = await (await fetch(`${origin}/graphql`, { headers })).text();
     const script = /<script src="([^"]+)"/.exec(page)?.[1] ?? '';
     for (const path of ['/graphql', script]) {
-      const answer = await fetch(origin + path, { method: 'HEAD', headers });
+      const answer = await fetch(new URL(path, `${origin}/graphql`), { method: 'HEAD', headers });
       expect([answer.status, await answer.text()]).toEqual([200, '']);
       expect(Number(answer.headers.get('content-length'))).toBeGreaterThan(500);
     }

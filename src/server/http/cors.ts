@@ -1,5 +1,6 @@
 import type { CORSOptions } from 'graphql-yoga';
 import { OnceLog } from '../../log.ts';
+import { pageOrigin } from '../../settings/page-origin.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 
 /**
@@ -11,6 +12,7 @@ const GRANTED = {
   methods: ['GET', 'POST'],
   exposedHeaders: [
     'age',
+    'cache-status',
     'ratelimit',
     'ratelimit-policy',
     'retry-after',
@@ -29,8 +31,10 @@ export function corsOptions({ corsOrigins: origins, log }: CheckedOptions): (req
   const refusals = new OnceLog(log);
   return ({ headers }) => {
     const origin = headers.get('origin') ?? '';
-    if (any || origins.includes(origin)) return { ...GRANTED, origin: [origin] };
-    if (origin !== '' && !isOwnPage(origin, headers)) logRefusal(URL.parse(origin)?.origin ?? 'null');
+    const known = pageOrigin(origin);
+    if (any || (known !== undefined && origins.includes(known))) return { ...GRANTED, origin: [origin] };
+    // Other texts are no page's, and may be as long as a header.
+    if (origin !== '' && !isOwnPage(origin, headers)) logRefusal(known === undefined ? 'malformed' : origin);
     return false;
   };
 

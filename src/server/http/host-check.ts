@@ -26,7 +26,8 @@ interface HostSettings {
  */
 export function withHostCheck(handler: RequestHandler, { allowedHosts, corsOrigins }: HostSettings): RequestHandler {
   if ([...allowedHosts, ...corsOrigins].includes('*')) return handler;
-  const origins = corsOrigins.map((origin) => new URL(origin).host);
+  // The host of an app's origin is no name of petql.
+  const origins = corsOrigins.filter((origin) => /^https?:/.test(origin)).map((origin) => new URL(origin).host);
   const allowed = new Set([...allowedHosts, ...origins].map(hostName));
   return (request, response) => {
     const { url = '', headers } = request;
