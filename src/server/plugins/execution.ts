@@ -12,6 +12,7 @@ import { hasNothing } from './results.ts';
 import type { DryRun } from '../operation.ts';
 import { stateOf } from '../request-state.ts';
 import type { RequestState, ServerContext } from '../request-state.ts';
+import { inexactIdError } from './exact-ids.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import { maxCalls } from './query-limits.ts';
 
@@ -34,6 +35,9 @@ export function useExecution({ maxUpstreamCalls, introspection, clock }: Checked
   async function run(args: ExecutionArgs, state: RequestState): Promise<ExecutionResult> {
     const { context } = state;
     if (!context) throw new Error('an operation has no request context');
+    const inexact = inexactIdError(args);
+    if (inexact) return { errors: [graphqlError(inexact)] };
+
     const isCheap = maxCallsOf(args.document) <= maxUpstreamCalls;
     if (isCheap && !context.isDryRun) return recordUsage(await execute(args), state, context);
 
