@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { closestMatch } from 'leven';
@@ -110,8 +111,15 @@ function readSecret(source: string, file: string): GivenText {
 }
 
 function textOf(file: string, problem: string): string {
+  const bytes = bytesOf(file, problem);
+  if (!isUtf8(bytes)) throw new Error(`${problem}: expected a text in UTF-8`);
+  // Programs on Windows begin a text with a byte order mark.
+  return bytes.toString().replace(/^\uFEFF/, '');
+}
+
+function bytesOf(file: string, problem: string): Buffer {
   try {
-    return readFileSync(file, 'utf8');
+    return readFileSync(file);
   } catch (error) {
     throw new Error(`${problem}: ${(error as Error).message}`, { cause: error });
   }

@@ -51,17 +51,21 @@ export function parseFailure(error: GraphQLError): GraphQLError {
  * Gives an error one of petql's codes and its HTTP status. Errors of GraphQL itself or of Yoga have no code, or one of Yoga's;
  * all of them are about what was sent.
  *
- * GraphQL over HTTP wants 400 for a body that is no GraphQL request. A GraphQL request that cannot run gets 200 where the client
- * accepts application/json (`spec`), and 400 where it accepts application/graphql-response+json.
+ * The status is that of GraphQL over HTTP: 400 for what cannot be parsed, 422 for what is ill-formed, unknown or invalid. `spec`
+ * marks that of a GraphQL request which cannot run.
  */
 export function finishedError(error: GraphQLError): GraphQLError {
   const { code, http, originalError: _quotesTheBody, ...details } = error.extensions;
   const yoga = YOGA_CODES[String(code)];
-  const status = http?.status ?? (error.path ? undefined : 400);
+  const isGraphql = code !== 'BAD_REQUEST';
+  const given = http?.status ?? (error.path ? undefined : 422);
+  const status = given === 400 && isGraphql && code !== 'GRAPHQL_PARSE_FAILED' ? 422 : given;
   return errorAt(error, shortened(yoga?.message ?? error.message), {
     ...details,
     code: yoga?.code ?? (code as ErrorCode | undefined) ?? 'BAD_USER_INPUT',
-    ...(status === undefined ? {} : { http: { ...http, status, spec: status === 400 && code !== 'BAD_REQUEST' } }),
+    ...(status === undefined
+      ? {}
+      : { http: { ...http, status, spec: isGraphql && (status === 400 || status === 422) } }),
   });
 }
 

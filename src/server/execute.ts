@@ -44,9 +44,9 @@ export function createExecute(respond: Respond, { endpoint, petApiKey, maxBodyBy
   /** An option that cannot be used is an error like those of HTTP: execute rejects only when its signal aborts. */
   function bodyOf({ document, variables, operationName, waitMs }: AnyOperation): RequestBody {
     if (!isWait(waitMs ?? 0))
-      return badRequest(`waitMs must be a number of at least 0, got ${shownValue(waitMs)}.`, 400);
+      return badRequest(`waitMs must be a number of at least 0, got ${shownValue(waitMs)}.`, 422);
     const query = textOf(document);
-    if (query === undefined) return badRequest('document must be a text or a parsed GraphQL document.', 400);
+    if (query === undefined) return badRequest('document must be a text or a parsed GraphQL document.', 422);
     return jsonBody({ query, variables, operationName }, maxBodyBytes);
   }
 

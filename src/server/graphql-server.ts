@@ -38,7 +38,9 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   const responseHeaders = createResponseHeaders(settings);
   const runYoga = createYogaHandler({ settings, trusted: parts.trusted, readRequest, maskError });
 
-  return (request) => {
+  return (given) => {
+    // RFC 9110, section 9.3.2: HEAD is GET without the content, which no transport sends then.
+    const request = given.method === 'HEAD' ? { ...given, method: 'GET' } : given;
     const key = cacheKey(request, settings);
     const cached = key === undefined ? undefined : cache.get(key);
     try {

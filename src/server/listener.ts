@@ -48,7 +48,9 @@ export async function listen(
   handler: RequestHandler,
   { host, port, idleMs = IDLE_MS }: ListenOptions,
 ): Promise<Listener> {
-  const server = createServer(OPTIONS, handler);
+  const server = createServer(OPTIONS, (request, response) =>
+    hasOneHost(request) ? handler(request, response) : response.writeHead(400, { connection: 'close' }).end(),
+  );
   server.timeout = idleMs;
   server.maxConnections = MAX_CONNECTIONS;
   // Node.js before 24.18.1 drops those after the thousandth, and would hide the second of two API keys. All have 16 KB.
@@ -77,4 +79,9 @@ export async function listen(
     server.closeAllConnections();
     await closed;
   }
+}
+
+/** Node takes several Host lines, whose values it joins (RFC 9112, section 3.2). */
+function hasOneHost({ headers }: IncomingMessage): boolean {
+  return headers.host?.includes(',') !== true;
 }

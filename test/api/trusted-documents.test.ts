@@ -47,9 +47,50 @@ describe('a trusted document', () => {
 
   test.each([{}, { trustedDocuments: undefined }])('with an unknown id is one error, with %j', async (options) => {
     const { post } = await start(options);
-    for (const documentId of ['sha256:abc', 'toString', '__proto__', '']) {
+    for (const documentId of ['sha256:abc', 'toString', '__proto__']) {
       expect((await post({ documentId })).code).toBe('PERSISTED_DOCUMENT_NOT_FOUND');
     }
+  });
+
+  test.each<[string, object]>([
+    ['an empty query', { query: '' }],
+    ['null as query', { query: null }],
+    ['an empty hash', { extensions: { persistedQuery: { version: 1, sha256Hash: '' } } }],
+    ['an empty name', { operationName: '' }],
+  ])('runs beside %s, by POST and GET', async (_name, params) => {
+    const { post, get } = await start({ requireTrustedDocuments: true });
+    expect((await post({ documentId: 'd1d1d1d1', ...params })).data).toEqual({ pets: [{ id: '1' }] });
+    const entries = Object.entries(params).map(([name, value]) => [
+      name,
+      typeof value === 'object' && value ? JSON.stringify(value) : (value ?? ''),
+    ]);
+    const query = new URLSearchParams({ documentId: 'd1d1d1d1', ...Object.fromEntries(entries) });
+    expect((await get(query.toString())).data).toEqual({ pets: [{ id: '1' }] });
+  });
+
+  test.each<[string, object]>([
+    ['an empty id', { documentId: '' }],
+    ['an empty hash', { extensions: { persistedQuery: { version: 1, sha256Hash: '' } } }],
+  ])('is not meant by a query with %s', async (_name, params) => {
+    const { post } = await start();
+    expect((await post({ query: '{ pets(limit: 1) { name } }', ...params })).data).toEqual({ pets: [{ name: 'Ada' }] });
+    expect((await post(params)).code).toBe('BAD_USER_INPUT');
+  });
+
+  test("lets Apollo's clients of other apps send texts, unless only trusted documents run", async () => {
+    const params = { extensions: { persistedQuery: { version: 1, sha256Hash: sha256('{ __typename }') } } };
+    const message = async (options: object) => {
+      const { endpoint } = await start(options);
+      const response = await fetch(endpoint, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({ query: '', ...params }),
+      });
+      return ((await response.json()) as { errors: { message: string }[] }).errors[0]?.message;
+    };
+    expect(await message({ trustedDocuments: undefined })).toBe('PersistedQueryNotSupported');
+    expect(await message({})).toBe('PersistedQueryNotSupported');
+    expect(await message({ requireTrustedDocuments: true })).toContain('manifest');
   });
 
   test('rejects a query beside a document id, and an id that is no string', async () => {

@@ -25,12 +25,16 @@ export function createGraphiql(options: GraphiqlOptions) {
   const { endpoint } = options;
   let files: ReturnType<typeof loadFiles> | undefined;
   return async (request: HttpRequest): Promise<HttpResponse | undefined> => {
-    const { method, headers } = request;
     const path = pathOf(request);
-    const isOfPage = path === endpoint ? headers['accept']?.includes('text/html') : path.startsWith(`${endpoint}/`);
-    if ((method !== 'GET' && method !== 'HEAD') || !isOfPage) return undefined;
+    const isFile = request.method === 'GET' && path.startsWith(`${endpoint}/`);
+    if (!isFile && !(path === endpoint && isBrowsing(request))) return undefined;
     return (await (files ??= loadFiles(options))).get(path);
   };
+}
+
+/** Whether a browser goes to an address, and shows what it gets. */
+export function isBrowsing({ method, headers }: HttpRequest): boolean {
+  return method === 'GET' && headers['accept']?.includes('text/html') === true;
 }
 
 /** The editor adds style elements and has its fonts as data URLs; nothing may come from another origin. */
@@ -62,6 +66,8 @@ async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, 
   };
   const hash = createHash('sha256').update(Object.values(sources).join('')).digest('hex');
   const assetsPath = `${endpoint}/graphiql/${hash.slice(0, 16)}`;
+  // Relative to the page, so that they stay behind the prefix that a proxy has stripped.
+  const shownPath = assetsPath.slice(endpoint.lastIndexOf('/') + 1);
   const pageHeaders = {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-cache',
@@ -70,7 +76,7 @@ async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, 
     vary: 'Accept',
   };
   const files = new Map<string, HttpResponse>();
-  files.set(endpoint, { status: 200, headers: pageHeaders, body: pageHtml(assetsPath, options) });
+  files.set(endpoint, { status: 200, headers: pageHeaders, body: pageHtml(shownPath, options) });
   for (const [name, source] of Object.entries(sources)) {
     const headers = {
       'content-type': name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',

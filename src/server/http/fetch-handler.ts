@@ -1,3 +1,4 @@
+import { withoutRepeats } from './http-message.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http-message.ts';
 import { bodyTooLong } from './request-body.ts';
 import type { BodyReader, RequestBodies, RequestBody } from './request-body.ts';
@@ -5,7 +6,7 @@ import type { BodyReader, RequestBodies, RequestBody } from './request-body.ts';
 /** Serves the platform's own Request and Response, which frameworks know by their classes. */
 export function createFetchHandler(respond: Respond, bodies: RequestBodies) {
   return async (request: Request): Promise<Response> => {
-    const reader = bodies.read();
+    const reader = bodies.read(request.headers.get('content-encoding') ?? undefined);
     try {
       return toResponse(request, await respond(await toHttpRequest(request, reader, bodies)));
     } finally {
@@ -20,7 +21,7 @@ async function toHttpRequest(request: Request, reader: BodyReader, { maxBytes }:
   return {
     method,
     url: pathname + search,
-    headers: Object.fromEntries(headers),
+    headers: withoutRepeats(Object.fromEntries(headers)),
     // A client that left while it sent gets the response to no body.
     body: await readBody(request, reader, maxBytes).catch(() => ''),
     signal: () => request.signal,

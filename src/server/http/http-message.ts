@@ -47,3 +47,23 @@ export function pathOf({ url }: Pick<HttpRequest, 'url'>): string {
   const query = url.indexOf('?');
   return query < 0 ? url : url.slice(0, query);
 }
+
+type Headers = HttpRequest['headers'];
+
+/** Returns the headers, where one that came several times with equal values counts once: commas join its lines. */
+export function withoutRepeats(headers: Headers): Headers {
+  const names = Object.keys(headers).filter((name) => isRepeated(headers[name]));
+  if (names.length === 0) return headers;
+  return { ...headers, ...Object.fromEntries(names.map((name) => [name, firstOf(headers[name] ?? '')])) };
+}
+
+/** Node has a list for Set-Cookie. */
+function isRepeated(value: unknown): boolean {
+  if (typeof value !== 'string' || !value.includes(',')) return false;
+  const first = firstOf(value);
+  return value.split(',').every((line) => line.trim() === first);
+}
+
+function firstOf(value: string): string {
+  return value.slice(0, value.indexOf(',')).trim();
+}

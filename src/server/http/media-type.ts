@@ -1,17 +1,20 @@
 /** A client that accepts both alike gets the first. */
-const MEDIA_TYPES = ['application/json', 'application/graphql-response+json'] as const;
-type MediaType = (typeof MEDIA_TYPES)[number];
+const RESPONSE_TYPES = ['application/json', 'application/graphql-response+json'] as const;
+export type ResponseType = (typeof RESPONSE_TYPES)[number];
+
+/** Names that clients have for JSON: the second is from before GraphQL over HTTP was written. */
+const JSON_NAMES: readonly string[] = ['application/json', 'application/graphql+json'];
 
 /**
  * Returns the media type of a response: the one with the highest weight in `Accept`, of equal ones the one named first there
- * (RFC 9110, section 12.5.1). Undefined where neither is accepted.
+ * (RFC 9110, section 12.5.1). Undefined where neither is accepted. JSON has no character sets (RFC 8259, section 11).
  */
-export function acceptedType(accept: string | undefined): MediaType | undefined {
-  if (!accept || accept === '*/*' || accept === MEDIA_TYPES[0]) return MEDIA_TYPES[0];
-  const ranges = accept.split(',').map(readRange);
-  const accepted = MEDIA_TYPES.flatMap((type) => {
-    // The most specific range decides, wherever it stands.
-    const names = [type, 'application/*', '*/*'];
+export function acceptedType(accept: string | undefined): ResponseType | undefined {
+  if (!accept || accept === '*/*' || accept === RESPONSE_TYPES[0]) return RESPONSE_TYPES[0];
+  const ranges = readMediaTypes(accept);
+  const accepted = RESPONSE_TYPES.flatMap((type) => {
+    // The most specific range decides, wherever it stands. Java's own client names all types by one star.
+    const names = [...(type === 'application/json' ? JSON_NAMES : [type]), 'application/*', '*/*', '*'];
     const index =
       names.map((name) => ranges.findIndex((range) => range.name === name)).find((found) => found >= 0) ?? -1;
     const weight = ranges[index]?.weight ?? 0;
@@ -20,15 +23,38 @@ export function acceptedType(accept: string | undefined): MediaType | undefined 
   return accepted.toSorted((a, b) => b.weight - a.weight || a.index - b.index)[0]?.type;
 }
 
-interface Range {
-  /** Such as `application/*`; empty for a character set other than UTF-8. */
+/** Whether a `Content-Type` is JSON in UTF-8, each time that it came: browsers judge such a header by its first value. */
+export function isJson(contentType: string): boolean {
+  const types = readMediaTypes(contentType);
+  return types.length > 0 && types.every(({ name, charset }) => JSON_NAMES.includes(name) && UTF_8.test(charset));
+}
+
+/** The label and those that the Encoding standard has for it too. */
+const UTF_8 = /^(?:unicode-1-1-)?utf-?8$/;
+
+interface MediaType {
+  /** Such as `application/*`. */
   readonly name: string;
+  /** Default UTF-8. */
+  readonly charset: string;
+  /** Default 1; 0 where it is no number. */
   readonly weight: number;
 }
 
-function readRange(text: string): Range {
-  const [name = '', ...params] = text.replaceAll(/\s/g, '').toLowerCase().split(';');
-  const charset = params.find((param) => param.startsWith('charset=')) ?? 'charset=utf-8';
-  const weight = params.find((param) => param.startsWith('q='))?.slice(2) ?? '1';
-  return { name: /^charset="?utf-8"?$/.test(charset) ? name : '', weight: Number(weight) || 0 };
+/** Reads `Accept` or `Content-Type`, whose names and values have no case here. */
+function readMediaTypes(header: string): MediaType[] {
+  const items = header.replaceAll(/\s/g, '').toLowerCase().match(LIST_ITEM) ?? [];
+  return items.map((item) => {
+    const [name = '', ...params] = item.match(ITEM_PART) ?? [];
+    const valueOf = (param: string) =>
+      params
+        .find((text) => text.startsWith(`${param}=`))
+        ?.slice(param.length + 1)
+        .replaceAll(/^["']|["']$/g, '');
+    return { name, charset: valueOf('charset') ?? 'utf-8', weight: Number(valueOf('q') ?? 1) || 0 };
+  });
 }
+
+/** Quoted values may hold the separators. */
+const LIST_ITEM = /(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g;
+const ITEM_PART = /(?:[^;"]|"(?:\\.|[^"\\])*"?)+/g;

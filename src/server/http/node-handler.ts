@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from '../listener.ts';
+import { withoutRepeats } from './http-message.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http-message.ts';
 import { jsonBody } from './request-body.ts';
 import type { BodyReader, RequestBodies, RequestBody } from './request-body.ts';
@@ -30,9 +31,10 @@ function readBody(
   bodies: RequestBodies,
   use: (body: RequestBody) => void,
 ): void {
-  const reader = bodies.read();
+  const isParsed = incoming.readableEnded;
+  const reader = bodies.read(isParsed ? undefined : incoming.headers['content-encoding']);
   outgoing.once('close', () => reader.release());
-  if (incoming.readableEnded) return use(parsedBody(incoming.body, reader, bodies));
+  if (isParsed) return use(parsedBody(incoming.body, reader, bodies));
 
   let isUsed = false;
   const useOnce = () => {
@@ -54,7 +56,7 @@ function parsedBody(body: unknown, reader: BodyReader, { maxBytes }: RequestBodi
 function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, body: RequestBody): HttpRequest {
   const { method = 'GET' } = incoming;
   const url = targetPath(incoming.originalUrl ?? incoming.url ?? '/');
-  const headers = plainHeaders(incoming);
+  const headers = withoutRepeats(plainHeaders(incoming));
   let signal: AbortSignal | undefined;
   return {
     method,

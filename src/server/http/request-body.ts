@@ -13,6 +13,9 @@ export type RequestBody = string | GraphQLError;
 /** Small bodies are always read: connections bound what they take together. */
 const SMALL_BYTES = 8_192;
 
+/** Programs on Windows begin a text with it (RFC 8259, section 8.1). */
+const BYTE_ORDER_MARK = '\uFEFF';
+
 /** Memory of a chunk beside its bytes; measured. */
 const CHUNK_BYTES = 200;
 
@@ -29,9 +32,17 @@ export class RequestBodies {
     this.clock = clock;
   }
 
-  /** Starts to read a body. */
-  read(): BodyReader {
-    return new BodyReader(this);
+  /**
+   * Starts to read a body as its client sent it.
+   *
+   * @param encoding the request's Content-Encoding; undefined where a framework has decoded the body.
+   */
+  read(encoding?: string): BodyReader {
+    const isCompressed = encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim());
+    return new BodyReader(
+      this,
+      isCompressed ? badRequest(COMPRESSED, 415, { 'accept-encoding': 'identity' }) : undefined,
+    );
   }
 
   /** Returns whether there is room for so many bytes more. */
@@ -55,8 +66,9 @@ export class BodyReader {
   /** Why the body cannot be used; nothing of it is kept then. */
   #problem: GraphQLError | undefined;
 
-  constructor(bodies: RequestBodies) {
+  constructor(bodies: RequestBodies, problem: GraphQLError | undefined) {
     this.#bodies = bodies;
+    this.#problem = problem;
   }
 
   /** Returns whether the body can still be used. */
@@ -75,7 +87,9 @@ export class BodyReader {
     const whole = Buffer.concat(this.#chunks, this.#bytes);
     this.#chunks = [];
     // Decoding would replace bytes, and create a pet of another name.
-    return isUtf8(whole) ? whole.toString() : badRequest(NOT_UTF8, 400);
+    if (!isUtf8(whole)) return badRequest(NOT_UTF8, 400);
+    const text = whole.toString();
+    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   }
 
   release(): void {
@@ -104,7 +118,7 @@ export function jsonBody(value: unknown, maxBytes: number): RequestBody {
     const text = JSON.stringify(value, bigintAsText) ?? '';
     return Buffer.byteLength(text) > maxBytes ? bodyTooLong(maxBytes) : text;
   } catch {
-    return badRequest(NO_JSON, 400);
+    return badRequest(NO_JSON, 422);
   }
 }
 
@@ -123,7 +137,8 @@ function tooManyBodies(nowMs: number): GraphQLError {
 }
 
 const TOO_MANY_BODIES = 'petql reads too many large request bodies at once. Retry later, or send a shorter body.';
-const NOT_UTF8 = 'Expected a body in UTF-8 without a Content-Encoding.';
+const COMPRESSED = 'Expected a body without compression: send it without a Content-Encoding.';
+const NOT_UTF8 = 'Expected a body in UTF-8, without compression.';
 const NO_JSON = 'Expected variables that JSON can hold: no circular references, and no thousands of levels.';
 
 /** Ids may be bigints, which JSON has no numbers for. */

@@ -1,39 +1,39 @@
 import type { GraphQLParams, Plugin } from 'graphql-yoga';
-import { PetqlError } from '../../errors.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
-import { badRequest, graphqlError } from '../errors.ts';
+import { badRequest } from '../errors.ts';
 import { stateOf } from '../request-state.ts';
 import type { ServerContext } from '../request-state.ts';
 import type { HttpRequest } from '../http/http-message.ts';
-import { acceptedType } from '../http/media-type.ts';
+import { acceptedType, isJson } from '../http/media-type.ts';
 
 /** Checks GraphQL requests. Bodies must be JSON: before a page of another origin can send JSON, its browser sends a preflight. */
 export function useHttpRules({ petApiKey }: CheckedOptions): Plugin<ServerContext> {
+  const isPostOnly = petApiKey !== undefined;
   return {
     onRequestParse({ serverContext, setRequestParser }) {
       const { request } = stateOf(serverContext);
       const { method, headers } = request;
+      const { accept, 'content-type': contentType } = headers;
       // Yoga checks Accept only after the execution.
-      if (!acceptedType(headers['accept'])) throw badRequest(NOT_ACCEPTABLE, 406);
-      if (method !== 'POST' && method !== 'GET') return;
-      if (method === 'GET' && petApiKey !== undefined) throw badRequest(ONLY_POST, 405, { allow: 'POST' });
-      if (method === 'POST' && !isJson(headers['content-type'] ?? '')) throw badRequest(ONLY_JSON, 415);
+      if (!acceptedType(accept)) throw badRequest(`${NOT_ACCEPTABLE}, got ${shown(accept)}.`, 406);
+      if (method === 'GET' && isPostOnly) throw badRequest(ONLY_POST, 405, { allow: 'POST' });
+      if (method !== 'POST' && method !== 'GET') throw badRequest(NO_METHOD, 405, { allow: 'GET, HEAD, POST' });
+      if (method === 'POST' && !isJson(contentType ?? ''))
+        throw badRequest(`${ONLY_JSON}, got ${shown(contentType)}.`, 415);
       setRequestParser(() => (method === 'POST' ? readBody(request) : readQuery(request)));
     },
   };
 }
 
-const NOT_ACCEPTABLE = 'Expected an Accept header that allows application/json or application/graphql-response+json.';
-const ONLY_JSON = 'Expected a body with the content type application/json, in UTF-8.';
+const NOT_ACCEPTABLE = 'Expected an Accept header that allows application/json or application/graphql-response+json';
+const ONLY_JSON = 'Expected a body with the content type application/json, in UTF-8';
 const NOT_JSON = 'The body is not valid JSON.';
+const NO_METHOD = 'Expected a POST, or a GET of a query.';
 const ONLY_POST = 'With a server-side API key, expected a POST with the content type application/json.';
 
-const JSON_TYPE = /^application\/(?:graphql\+)?json\s*(?:;|$)/i;
-const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
-
-function isJson(contentType: string): boolean {
-  const [, charset = 'utf-8'] = CHARSET.exec(contentType) ?? [];
-  return JSON_TYPE.test(contentType) && /^utf-?8$/i.test(charset);
+/** A header as it came, for a message. */
+function shown(header: string | undefined): string {
+  return header ? JSON.stringify(header.slice(0, 100)) : 'none';
 }
 
 function readBody({ body }: HttpRequest): GraphQLParams {
@@ -43,15 +43,14 @@ function readBody({ body }: HttpRequest): GraphQLParams {
 
 function readQuery({ url }: HttpRequest): GraphQLParams {
   const { searchParams } = new URL(url, 'http://localhost');
-  const text = (name: string) => searchParams.get(name) || undefined;
   const json = (name: string) =>
-    parseJson(text(name) ?? 'null', 'The variables and extensions of a GET request: expected JSON.') ?? undefined;
+    parseJson(searchParams.get(name) || 'null', 'The variables and extensions of a GET request: expected JSON.');
   return checkedParams({
-    query: text('query'),
-    operationName: text('operationName'),
+    query: searchParams.get('query'),
+    documentId: searchParams.get('documentId'),
+    operationName: searchParams.get('operationName'),
     variables: json('variables'),
     extensions: json('extensions'),
-    documentId: searchParams.get('documentId') ?? undefined,
   });
 }
 
@@ -63,31 +62,32 @@ function parseJson(text: string, problem: string): unknown {
   }
 }
 
-/** Checks what Yoga does not check, or reports as an error of the server. */
+/** Checks the form of a request, as GraphQL over HTTP has it: Yoga gives it other statuses. */
 function checkedParams(params: unknown): GraphQLParams {
-  if (Array.isArray(params)) throw badRequest('The body must be one operation, got a list.', 400);
-  if (typeof params !== 'object' || params === null) throw badRequest('The body must be an object with a query.', 400);
+  if (Array.isArray(params)) throw badRequest('The body must be one operation, got a list.', 422);
+  if (!isObject(params)) throw badRequest('The body must be an object with a query.', 422);
   // Unknown members are ignored (GraphQL over HTTP, "Request Parameters").
-  const { query, documentId, operationName, variables, extensions } = params as Record<string, unknown>;
-  if (typeof (operationName ?? '') !== 'string') throw badRequest('operationName must be a string.', 400);
-  const rounded = roundedVariable(variables, []);
-  if (!rounded) return { query, documentId, operationName, variables, extensions } as GraphQLParams;
-  const problem = 'is a number that JSON clients cannot hold exactly; send ids as strings of digits.';
-  throw graphqlError(
-    new PetqlError('BAD_USER_INPUT', `Variable "$${rounded.join('.')}" ${problem}`, { httpStatus: 400 }),
-  );
+  const { query, documentId, operationName, variables, extensions } = params;
+  return {
+    query: checkedText('query', query),
+    documentId: checkedText('documentId', documentId),
+    operationName: checkedText('operationName', operationName),
+    variables: checkedObject('variables', variables),
+    extensions: checkedObject('extensions', extensions),
+  } as GraphQLParams;
 }
 
-/** An input has fields, and a list items: GraphQL rejects deeper values as ill-typed. */
-const MAX_VARIABLE_DEPTH = 3;
+/** Returns undefined for an empty text too: by GET, GraphQL over HTTP has it so, and many clients send one by POST. */
+function checkedText(name: string, value: unknown): string | undefined {
+  if (typeof (value ?? '') !== 'string') throw badRequest(`${name} must be a string.`, 422);
+  return (value as string | null | undefined) || undefined;
+}
 
-/** Returns where an integer beyond 2^53 is: clients in JavaScript have rounded it, and it would name another pet. */
-function roundedVariable(value: unknown, path: readonly string[]): readonly string[] | undefined {
-  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) ? path : undefined;
-  if (typeof value !== 'object' || value === null || path.length === MAX_VARIABLE_DEPTH) return undefined;
-  for (const [key, item] of Object.entries(value)) {
-    const found = roundedVariable(item, [...path, key]);
-    if (found) return found;
-  }
-  return undefined;
+function checkedObject(name: string, value: unknown): object | undefined {
+  if (!isObject(value ?? {})) throw badRequest(`${name} must be an object.`, 422);
+  return (value as object | null | undefined) ?? undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -6,9 +6,9 @@ type LimitName = keyof typeof RULES;
 /**
  * The LIMIT_EXCEEDED error, which names the limit, its maximum and, where it is known, what the request has.
  *
- * @param httpStatus default 400.
+ * @param httpStatus default 422.
  */
-export function limitExceeded(limit: LimitName, max: number, actual?: number, httpStatus = 400): PetqlError {
+export function limitExceeded(limit: LimitName, max: number, actual?: number, httpStatus = 422): PetqlError {
   const got = actual === undefined ? '' : `, got ${actual}`;
   const message = `${RULES[limit].replace('#', String(max))}${got}. ${ADVICE}`;
   return new PetqlError('LIMIT_EXCEEDED', message, { details: { limit, max }, httpStatus });

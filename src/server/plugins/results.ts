@@ -2,6 +2,8 @@ import type { ExecutionResult } from 'graphql';
 import { OperationTypeNode, getOperationAST } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import { finishedError, graphqlError, shownError } from '../errors.ts';
+import { acceptedType } from '../http/media-type.ts';
+import { resultStatus } from '../http/result-status.ts';
 import type { ResultExtensions } from '../operation.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 import { stateOf } from '../request-state.ts';
@@ -33,12 +35,11 @@ export function useResults(): Plugin<ServerContext> {
       const { result, data, body } = writeResult(finished, state.usage, maxBytes);
       state.result = result;
       state.data = data;
-      hook.setResult({
-        // Yoga needs errors for their HTTP status only, and would copy each with its stack and locations.
-        errors: result.errors?.filter(({ extensions }) => extensions['http']) ?? [],
-        extensions: { http: isNotCached(result) ? { status: 504 } : {} },
-        stringify: () => body,
-      });
+      const type = acceptedType(state.request.headers['accept']) ?? 'application/json';
+      const status = isNotCached(result) ? 504 : resultStatus(result, type);
+      const headers = Object.assign({}, ...(result.errors ?? []).map(({ extensions }) => extensions.http?.headers));
+      // Yoga needs no errors: it would copy each with its stack and locations.
+      hook.setResult({ errors: [], extensions: { http: { status, headers } }, stringify: () => body });
     },
   };
 }
@@ -77,7 +78,7 @@ function writeResult(
 }
 
 function tooLong(maxBytes: number): ExecutionResult {
-  return finishedResult({ data: null, errors: [graphqlError(limitExceeded('resultBytes', maxBytes, undefined, 200))] });
+  return finishedResult({ data: null, errors: [graphqlError(limitExceeded('resultBytes', maxBytes))] });
 }
 
 /** Returns how long the texts and names of a result are together. */

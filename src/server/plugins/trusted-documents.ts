@@ -40,19 +40,26 @@ export function useTrustedDocuments(
   const texts = new Set<unknown>(trusted?.values());
   return {
     onParams({ params, setParams, context }) {
-      const given = params as Params;
-      const { query } = given;
-      if (isGiven(query) && isGiven(given.documentId)) throw badRequest(ONE_OF_BOTH, 400);
-      if (isGiven(query)) {
+      const { query, documentId, extensions } = params as Params;
+      if (query !== undefined && documentId !== undefined) throw badRequest(ONE_OF_BOTH, 422);
+      if (query !== undefined) {
         const isRestricted = requireTrustedDocuments && !stateOf(context).request.inProcess;
         if (isRestricted && !texts.has(query)) throw rejected('PERSISTED_DOCUMENT_REQUIRED', ONLY_TRUSTED);
         return;
       }
 
-      const id = documentIdOf(given);
-      if (id === undefined) throw badRequest('Must provide query string.', 400);
+      const hash = apolloHash(extensions);
+      const id = documentId ?? hash;
+      if (id === undefined) throw badRequest('Must provide query string.', 422);
       const text = trusted?.get(id) ?? trusted?.get(`sha256:${id}`);
-      if (text === undefined) throw rejected('PERSISTED_DOCUMENT_NOT_FOUND', notFound(given, trusted));
+      if (text === undefined) {
+        // The manifest may be that of another app.
+        const mayFallBack = hash !== undefined && !requireTrustedDocuments;
+        throw rejected(
+          'PERSISTED_DOCUMENT_NOT_FOUND',
+          mayFallBack ? APOLLO_NOT_SUPPORTED : trusted ? UNKNOWN_ID : NO_IDS,
+        );
+      }
       setParams({ ...params, query: text });
     },
   };
@@ -61,39 +68,28 @@ export function useTrustedDocuments(
 const ONE_OF_BOTH = 'Expected a query or a documentId, got both.';
 const ONLY_TRUSTED = 'Only persisted documents run here: send the documentId of one instead of a query.';
 
-/** As it was sent. */
+const UNKNOWN_ID =
+  'There is no persisted document with this id here: the manifest of this client is needed, or a newer one.';
+const NO_IDS = 'There are no persisted documents here: send the query instead of its id.';
+/** By this message Apollo's clients learn to send texts instead of hashes (automatic persisted queries). */
+const APOLLO_NOT_SUPPORTED = 'PersistedQueryNotSupported';
+
+/** Of a request whose form was checked. */
 interface Params {
-  readonly query?: unknown;
-  readonly documentId?: unknown;
-  readonly extensions?: unknown;
+  readonly query?: string;
+  readonly documentId?: string;
+  readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
-
-function documentIdOf(params: Params): string | undefined {
-  const id = params.documentId ?? apolloId(params) ?? undefined;
-  if (id === undefined || typeof id === 'string') return id;
-  throw badRequest('documentId: expected a string.', 400);
-}
-
-/** Apollo's clients have it in an extension. */
-function apolloId({ extensions }: Params): unknown {
-  const { persistedQuery } = (extensions ?? {}) as { persistedQuery?: { sha256Hash?: unknown } | null };
-  return persistedQuery?.sha256Hash;
-}
-
-function notFound(params: Params, trusted: TrustedDocuments | undefined): string {
-  if (trusted)
-    return 'There is no persisted document with this id here: the manifest of this client is needed, or a newer one.';
-  // By this message Apollo's clients learn to send texts instead of hashes (automatic persisted queries).
-  if (isGiven(apolloId(params))) return 'PersistedQueryNotSupported';
-  return 'There are no persisted documents here: send the query instead of its id.';
+/** The hash that Apollo's clients send in place of a document or beside it; an empty one is none. */
+function apolloHash({ persistedQuery }: NonNullable<Params['extensions']> = {}): string | undefined {
+  const { sha256Hash } = (persistedQuery ?? {}) as { sha256Hash?: unknown };
+  if (typeof (sha256Hash ?? '') !== 'string') throw badRequest('persistedQuery.sha256Hash must be a string.', 422);
+  return (sha256Hash as string | null | undefined) || undefined;
 }
 
 function rejected(code: ErrorCode, message: string): GraphQLError {
-  return graphqlError(new PetqlError(code, message, { httpStatus: 400 }));
+  return graphqlError(new PetqlError(code, message, { httpStatus: 422 }));
 }
 
 /** Returns the id and the text of each document. */
