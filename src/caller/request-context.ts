@@ -36,6 +36,16 @@ export interface Pets {
 /** A read and what it found. */
 export type CachedRead = readonly [key: ReadKey, found: Found];
 
+/** What the cache did for the reads of a request. */
+export interface CacheUse {
+  /** Whether it served all of them. */
+  readonly isHit: boolean;
+  /** Whether a call answered more than one of them, or those of other requests too. */
+  readonly hasSharedCall: boolean;
+  /** Whether the request takes nothing from the cache. */
+  readonly isUncachedWanted: boolean;
+}
+
 interface RequestContextOptions {
   readonly callers: Callers;
   readonly clock: Clock;
@@ -117,6 +127,21 @@ export class RequestContext implements Pets {
   /** What the request has cost so far. */
   get usage(): Usage {
     return this.#meter.usage;
+  }
+
+  /** What the cache did for the reads of this request; undefined where it read nothing. */
+  get cacheUse(): CacheUse | undefined {
+    const { upstreamCalls, savedCalls } = this.usage;
+    const { loads, found } = this.#reads ?? {};
+    if (!loads && savedCalls === 0) return undefined;
+
+    const hasSharedCall = this.#meter.savings.SHARED_CALL !== undefined;
+    const hasFailed = loads?.size !== found?.size;
+    return {
+      isHit: upstreamCalls === 0 && !hasSharedCall && !hasFailed,
+      hasSharedCall,
+      isUncachedWanted: this.#terms.freshness.maxAgeMs < 0,
+    };
   }
 
   /** Counts the calls that this request has saved, once it is over. */

@@ -102,7 +102,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     const error = maskError(fault);
     telemetry.end({ ...state, result: { errors: [error] } });
     const body = JSON.stringify({ errors: [shownError(finishedError(error))] });
-    return finish({ id: state.id }, { status: 500, headers: JSON_HEADERS, body });
+    return finish({ id: state.id, span: state.span }, { status: 500, headers: JSON_HEADERS, body });
   }
 }
 

@@ -348,3 +348,63 @@ test('a slow response replaces no newer one', async () => {
   await ask('{ pet(id: "404404") { id } }');
   expect(usage(await ask(ALL))).toMatchObject({ upstreamCalls: 0, oldestAgeMs: 0 });
 });
+
+describe('Cache-Status', () => {
+  const status = ({ headers }: { readonly headers: Headers }) => headers.get('cache-status');
+
+  test('is a hit with the seconds that are left, also from the response cache, and a negative time where it is stale', async () => {
+    await restart({}, { maxAgeMs: 60_000 });
+    expect(status(await ask(ALL))).toBe('petql; fwd=miss; ttl=60');
+    for (const query of [ALL, ALL, '{ pets(limit: 2) { id } }']) {
+      aheadMs += 10_000;
+      expect(status(await ask(query))).toBe(`petql; hit; ttl=${60 - aheadMs / 1_000}`);
+    }
+    aheadMs = 60_001;
+    for (const query of [ALL, ALL, '{ pets(limit: 2) { id } }'])
+      expect(status(await ask(query, 'only-if-cached'))).toBe('petql; hit; ttl=-1; detail=ONLY_IF_CACHED');
+    aheadMs = 90_000;
+    gateway.petApi.fault = fails(500);
+    expect(status(await ask(ALL))).toBe('petql; fwd=stale; ttl=-30; detail=UPSTREAM_FAILED');
+    expect(status(await ask(ALL))).toBe('petql; hit; ttl=-30; detail=UPSTREAM_FAILED');
+  });
+
+  test('says what kept the cache from serving, and which request shared a call', async () => {
+    gateway.petApi.fault = slow(100);
+    const both = await Promise.all([ask(ALL), ask(ALL)]);
+    expect(both.map(status).toSorted()).toEqual(['petql; fwd=miss; ttl=1', 'petql; fwd=miss; ttl=1; collapsed']);
+    expect(status(await ask('{ sold: pets(status: SOLD) { id } pets { id } }'))).toBe('petql; fwd=miss; ttl=1');
+    expect(status(await ask(ALL, 'no-cache'))).toBe('petql; fwd=request; ttl=1');
+    aheadMs = 5_000;
+    expect(status(await ask(ALL, 'max-age=10'))).toBe('petql; hit; ttl=0');
+    await restart();
+    expect(status(await ask('{ a: pet(id: "1") { id } b: pet(id: "2") { id } }'))).toMatch(
+      /^petql; fwd=miss; ttl=1; collapsed$/,
+    );
+    expect(status(await ask('{ pet(id: "404404") { id } }', 'only-if-cached'))).toBe('petql; fwd=miss');
+  });
+
+  test.each<[string, RequestInit]>([
+    [
+      'a create',
+      { body: '{"query":"mutation { createPet(input: { name: \\"a\\", categoryId: 1 }) { pet { id } } }"}' },
+    ],
+    ['introspection', { body: '{"query":"{ __schema { queryType { name } } }"}' }],
+    ['a dry run', { body: '{"query":"{ pets { id } }"}', headers: { 'petql-dry-run': '1' } }],
+    ['no JSON', { body: '{' }],
+    ['an invalid document', { body: '{"query":"{ cats }"}' }],
+    ['no key', { body: '{"query":"{ pets { id } }"}', headers: { authorization: '' } }],
+    ['another method', { method: 'PUT' }],
+    ['nothing by HEAD', { method: 'HEAD', body: null }],
+  ])('bypasses the cache for %s', async (_name, { headers, ...init }) => {
+    const given = { 'content-type': 'application/json', authorization: `Bearer ${KEY}`, ...headers };
+    const response = await fetch(gateway.endpoint, { method: 'POST', ...init, headers: given });
+    expect(status(response)).toBe('petql; fwd=bypass');
+  });
+
+  test('is of operations alone', async () => {
+    const { origin } = new URL(gateway.endpoint);
+    for (const url of [`${origin}/health/live`, `${origin}/nothing`]) expect(status(await fetch(url))).toBeNull();
+    expect(status(await fetch(gateway.endpoint, { method: 'OPTIONS' }))).toBeNull();
+    expect(status(await fetch(gateway.endpoint, { headers: { accept: 'text/html' } }))).toBeNull();
+  });
+});

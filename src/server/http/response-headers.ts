@@ -2,6 +2,7 @@ import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../../clock.ts';
 import type { RequestState } from '../request-state.ts';
 import { hasNothing } from '../plugins/results.ts';
+import { cacheStatus } from './cache-status.ts';
 import { createQuotaHeaders } from './quota-headers.ts';
 
 /** On every response that does not say otherwise: no browser guesses a type, runs or frames it. */
@@ -20,6 +21,8 @@ interface HeaderSources extends Partial<RequestState> {
 
 interface HeaderSettings {
   readonly clock: Pick<Clock, 'now'>;
+  /** The age up to which data is fresh. */
+  readonly maxAgeMs: number;
   /** Whose pages may send requests. Caches keep the responses for them apart. */
   readonly corsOrigins: readonly string[];
 }
@@ -27,6 +30,7 @@ interface HeaderSettings {
 /** Returns what makes the headers of a response: its own, those of this moment, and those that every response has. */
 export function createResponseHeaders({
   clock,
+  maxAgeMs,
   corsOrigins,
 }: HeaderSettings): (own: Readonly<Record<string, string>>, sources: HeaderSources) => Record<string, string> {
   const quotaHeaders = createQuotaHeaders();
@@ -40,8 +44,9 @@ export function createResponseHeaders({
     return headers;
   };
 
-  /** Adds what the headers say about the quota and the result; nothing where no operation ran. */
-  function addMomentary(headers: Record<string, string>, { context, usage, result = {} }: HeaderSources): void {
+  /** Adds what the headers say about the cache, the quota and the result; nothing where the request is no operation. */
+  function addMomentary(headers: Record<string, string>, { span, context, usage, result = {} }: HeaderSources): void {
+    if (span) headers['cache-status'] = cacheStatus(usage, context?.cacheUse, maxAgeMs);
     if (!usage) return;
     const quota = context?.latestQuota;
     if (quota) Object.assign(headers, quotaHeaders(quota, clock.now()));
