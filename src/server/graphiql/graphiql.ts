@@ -58,7 +58,8 @@ async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, 
   });
   if (!graphiql) return new Map([[endpoint, NOT_INSTALLED]]);
   const sources = {
-    'graphiql.js': graphiql.js + EXPLORER_SCRIPT,
+    // The script behind it finds the operation of a link by the editor's own functions.
+    'graphiql.js': `globalThis.MonacoEnvironment = { globalAPI: true };\n${graphiql.js}${EXPLORER_SCRIPT}`,
     'graphiql.css': graphiql.css + EXPLORER_STYLE,
     'editorWorkerService.js': graphiql.editorWorkerService,
     'graphql.js': graphiql.graphqlWorker,

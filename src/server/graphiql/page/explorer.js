@@ -18,20 +18,33 @@
  * @typedef PageOptions
  * @property {GraphiqlTab[]} defaultTabs
  * @property {GraphiqlTab[]} [badDays]
+ * @property {string} defaultHeaders
  * @property {boolean} needsKey
  * @property {number} maxWaitMs
  *
  * What GraphiQL's bundle adds to the page.
  *
  * @typedef {{ renderYogaGraphiQL: (root: HTMLElement | null, props: object) => void }} YogaGraphiQL
+ *
+ * The part of Monaco, its editor, that finds a text.
+ *
+ * @typedef {{ lineNumber: number, column: number }} Position
+ * @typedef {{ range: { startLineNumber: number, startColumn: number } }} Match
+ *
+ * @typedef Model
+ * @property {(text: string, start: Position, isRegex: boolean, hasCase: boolean, words: null, isCaptured: boolean) => Match | null} findNextMatch
+ *
+ * @typedef {{ getModel: () => Model | null, setPosition: (at: Position) => void, focus: () => void }} Editor
+ * @typedef {{ editor: { onDidCreateEditor: (use: (editor: Editor) => void) => { dispose: () => void } } }} Monaco
  */
 
 const PLACEHOLDER = 'Bearer YOUR_API_KEY';
+// Proxies take lines of 8 KiB, beside the headers of a request.
+const MAX_ADDRESS_LENGTH = 4_000;
 const { src } = /** @type {HTMLScriptElement} */ (document.currentScript);
 const base = new URL('.', src);
 Object.assign(globalThis, {
   MonacoEnvironment: {
-    globalAPI: false,
     getWorkerUrl: (/** @type {string} */ _id, /** @type {string} */ label) => new URL(`${label}.js`, base).href,
   },
 });
@@ -40,34 +53,85 @@ const isBadDay = new URLSearchParams(location.search).has('bad-days');
 const options = withNewKeys(withBadDays(JSON.parse(document.getElementById('graphiql-options')?.textContent ?? '')));
 const storage = isBadDay ? storageBelow('bad-days:') : sessionStorage;
 const costLine = new CostLine({ dryRun, maxWaitMs: options.maxWaitMs });
-/**
- * What GraphiQL says of the document that was edited last.
- *
- * @type {{ query?: string, operations: number }}
- */
-let edited = { operations: 0 };
+/** The document that the editor showed last, and how many operations it has. */
+let edited = { query: '', operations: 0 };
+/** @type {GraphiqlTab} */
+let openTab = {};
 void start();
 
 async function start() {
+  const linked = linkedTab();
+  const stored = storedTab();
+  const isLink = linked && !(stored && isSame(linked, stored));
   // GraphiQL opens one more tab on a reload, unless its editors start with what a stored tab holds.
-  const { query, variables, headers } = storedTab() ?? options.defaultTabs[0] ?? {};
-  const linkedQuery = new URLSearchParams(location.search).get('query') ?? query;
-  const isOfTab = linkedQuery === query;
-  const initial = { initialQuery: query ?? '', initialVariables: variables ?? '', initialHeaders: headers ?? '' };
+  const tab = (isLink ? linked : stored) ?? options.defaultTabs[0] ?? {};
+  const { query, variables, headers } = tab;
+  const examples = options.defaultTabs.filter((example) => !isLink || example.query !== query);
+  // The document of a link that names its operation has several.
+  edited = { query: query ?? '', operations: linked?.operationName ? 2 : 1 };
+  if (linked?.operationName) openOperation(linked.operationName);
 
   // The editor measures its font once. In another font's measures, the cursor would stand beside the text.
   await document.fonts.load('15px "Fira Code"').catch(() => undefined);
   const { YogaGraphiQL } = /** @type {typeof globalThis & { YogaGraphiQL: YogaGraphiQL }} */ (globalThis);
   YogaGraphiQL.renderYogaGraphiQL(document.getElementById('root'), {
     ...options,
-    ...(isOfTab && initial),
+    defaultTabs: isLink ? [linked, ...examples] : examples,
+    initialQuery: query ?? '',
+    initialVariables: variables ?? '',
+    initialHeaders: headers ?? '',
+    ...(linked?.variables && { defaultEditorToolsVisibility: 'variables' }),
     // What is typed, API keys too, stays in this browser tab.
     storage,
     fetcher,
     onEditQuery,
     onTabChange,
   });
-  costLine.update(undefined, operationOf({ query: linkedQuery, variables, headers }));
+  costLine.update(undefined, operationOf(tab));
+}
+
+/**
+ * What a link asks for; undefined where the address has no query.
+ *
+ * @returns {GraphiqlTab & { query: string } | undefined}
+ */
+function linkedTab() {
+  const params = new URLSearchParams(location.search);
+  const query = params.get('query');
+  if (!query) return undefined;
+  const { variables, headers = options.defaultHeaders } = options.defaultTabs.find((tab) => tab.query === query) ?? {};
+  const operationName = params.get('operationName');
+  return { query, variables: params.get('variables') ?? variables, operationName, headers };
+}
+
+/**
+ * Puts the cursor of the new editor into an operation: GraphiQL runs the one at the cursor.
+ *
+ * @param {string} name
+ */
+function openOperation(name) {
+  if (!/^[_a-z]\w*$/i.test(name)) return;
+  const { monaco } = /** @type {typeof globalThis & { monaco: Monaco }} */ (globalThis);
+  const created = monaco.editor.onDidCreateEditor((editor) => {
+    // It gets its text after this event.
+    setTimeout(() => {
+      const start = { lineNumber: 1, column: 1 };
+      const operation = `\\b(?:query|mutation)\\s+${name}\\b`;
+      const found = editor.getModel()?.findNextMatch(operation, start, true, true, null, false);
+      if (!found) return;
+      created.dispose();
+      editor.setPosition({ lineNumber: found.range.startLineNumber, column: found.range.startColumn });
+      editor.focus();
+    });
+  });
+}
+
+/**
+ * @param {GraphiqlTab} linked
+ * @param {GraphiqlTab} stored
+ */
+function isSame(linked, stored) {
+  return linked.query === stored.query && (linked.variables || '') === (stored.variables || '');
 }
 
 /**
@@ -125,15 +189,31 @@ function storedTab() {
 function onEditQuery(query, parsed) {
   const operations = parsed?.definitions.filter(({ kind }) => kind === 'OperationDefinition').length ?? 0;
   edited = { query, operations };
+  writeAddress();
+}
+
+/** So that a link to this page shows what it shows, and a reload too. A longer document is in the storage alone. */
+function writeAddress() {
+  const { variables, operationName } = openTab;
+  const { query, operations } = edited;
   const url = new URL(location.href);
-  url.searchParams.set('query', query);
+  const params = { query, variables, operationName: operations > 1 ? operationName : undefined };
+  for (const [name, value] of Object.entries(params)) {
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  }
+  if (url.href.length > MAX_ADDRESS_LENGTH) for (const name of Object.keys(params)) url.searchParams.delete(name);
   history.replaceState({}, '', url);
 }
 
 /** @param {{ tabs: GraphiqlTab[], activeTabIndex: number }} state */
 function onTabChange({ tabs, activeTabIndex }) {
   const tab = tabs[activeTabIndex];
-  if (tab) costLine.update(tab.id, operationOf(tab), tab.response);
+  if (!tab) return;
+  openTab = tab;
+  costLine.update(tab.id, operationOf(tab), tab.response);
+  // GraphiQL reports the document of another tab a moment later.
+  if (tab.query === edited.query) writeAddress();
 }
 
 /**
