@@ -21,16 +21,17 @@ beforeAll(async () => {
 afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** Rows of graphql-http's audit that want HTTP 400 where GraphQL over HTTP has 422 since August 2026. */
-const OLDER_THAN_422 = ['423L', '86EE'];
+const OLDER_THAN_422 = new Set(['423L', '86EE']);
 
 describe('the GraphQL over HTTP audit', () => {
   for (const { id, name, fn } of serverAudits({ url: () => gateway.endpoint })) {
-    const isOlder = OLDER_THAN_422.includes(id);
+    const isOlder = OLDER_THAN_422.has(id);
     test(isOlder ? `${id} wants 400 and gets 422: ${name}` : `${id} ${name}`, async () => {
       const result = await fn();
-      const reason = result.status === 'ok' ? 'ok' : result.reason;
-      expect(reason).toBe(isOlder ? 'Response status code is not 400' : 'ok');
-      if (isOlder) expect('response' in result && result.response.status).toBe(422);
+      const { reason, status } =
+        result.status === 'ok' ? { reason: 'ok' } : { reason: result.reason, status: result.response.status };
+      const older = { reason: 'Response status code is not 400', status: 422 };
+      expect({ reason, status }).toEqual(isOlder ? older : { reason: 'ok' });
     });
   }
 });
@@ -271,13 +272,13 @@ test.each([1, 100, 30_000])('a body may come in chunks of %i bytes', async (byte
   const chunks = pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`).join('');
   const headers = ['Content-Type: application/json', 'Transfer-Encoding: chunked'];
   const head = wireRequest({ headers });
-  expect(await exchange(`${head}${chunks}0\r\n\r\n`, gateway.endpoint)).toMatch(ANSWERED);
+  expect(await exchange(`${head.toString()}${chunks}0\r\n\r\n`, gateway.endpoint)).toMatch(ANSWERED);
 });
 
 describe('the status', () => {
   const QUERY = { query: '{ __typename }' };
   const idsFrom = (first: number) => Array.from({ length: 100 }, (_, index) => `"${first + index}"`);
-  const lists = [1_000, 2_000, 3_000].map((first) => `p${first}: petsById(ids: [${idsFrom(first)}]) { id }`);
+  const lists = [1_000, 2_000, 3_000].map((first) => `p${first}: petsById(ids: [${idsFrom(first).join(' ')}]) { id }`);
   const THREE_HUNDRED_IDS = `{ ${lists.join(' ')} }`;
   const ID = 'query ($id: ID!) { pet(id: $id) { id } }';
 

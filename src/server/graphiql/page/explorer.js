@@ -115,9 +115,9 @@ function openOperation(name) {
   const created = monaco.editor.onDidCreateEditor((editor) => {
     // It gets its text after this event.
     setTimeout(() => {
-      const start = { lineNumber: 1, column: 1 };
+      const from = { lineNumber: 1, column: 1 };
       const operation = `\\b(?:query|mutation)\\s+${name}\\b`;
-      const found = editor.getModel()?.findNextMatch(operation, start, true, true, null, false);
+      const found = editor.getModel()?.findNextMatch(operation, from, true, true, null, false);
       if (!found) return;
       created.dispose();
       editor.setPosition({ lineNumber: found.range.startLineNumber, column: found.range.startColumn });
