@@ -117,12 +117,12 @@ export const OPTIONS = {
     schema: integer(1_024, 16_777_216).default(65_536),
     flag: { value: 'N', help: 'Maximum bytes of a request body' },
   },
-  /** Max tokens of a document. Default 1000; GraphiQL's introspection has 181. */
+  /** Max tokens of a document. Default 1000; tools that read the schema need up to 225. */
   maxTokens: {
     schema: integer(1, 100_000).default(1_000),
     flag: { value: 'N', help: 'Maximum tokens of a document' },
   },
-  /** Max levels of fields, with those in fragments. Default 20; introspection needs 14. */
+  /** Max levels of fields, with those in fragments, and without those of introspection. Default 20. */
   maxDepth: {
     schema: integer(1, 1_000).default(20),
     flag: { value: 'N', help: 'Maximum levels of fields' },
@@ -134,7 +134,7 @@ export const OPTIONS = {
   },
   /**
    * Max fields of an operation's result: each counts once per item of the lists around it, an id or a create 20 times. A
-   * variable counts as a `limit` of 100, or as 100 ids. Default 20000; GraphiQL's introspection costs some 9800.
+   * variable counts as a `limit` of 100, or as 100 ids. Default 20000; tools that read the schema need up to 15000.
    */
   maxCost: {
     schema: integer(1, 10_000_000).default(20_000),

@@ -95,6 +95,9 @@ test.each([
   'application/json; charset=latin1',
   'application/json; charset="utf-16"',
   'application/graphql+json;version=1;CHARSET=ISO-8859-1',
+  // Browsers take it for text/plain, and ask nobody before they send it to another origin.
+  'text/plain;,application/json',
+  'application/json, text/plain',
   '',
 ])('rejects a body of the content type "%s" with HTTP 415', async (type) => {
   const response = await post({ headers: [`Content-Type: ${type}`] });

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
@@ -5,6 +6,8 @@ import { fails } from '../support/pet-api/fault.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 import { TRANSPORTS, codesOf, sendBy } from '../support/transports.ts';
+
+const README = readFileSync(new URL('../../schema/README.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ');
 
 let gateway: TestGateway;
 
@@ -169,6 +172,43 @@ describe.each(TRANSPORTS)('by %s', (transport) => {
       apiKey: null,
     });
     expect([answer.data, codesOf(answer)]).toEqual([{ __typename: 'Query', petsById: null }, ['UNAUTHENTICATED']]);
+  });
+});
+
+/** All that graphql-js can ask for, and as deep as its own rule allows. */
+const WHOLE_SCHEMA = {
+  schemaDescription: true,
+  specifiedByUrl: true,
+  directiveIsRepeatable: true,
+  inputValueDeprecation: true,
+  oneOf: true,
+  experimentalDirectiveDeprecation: true,
+};
+
+describe('tools read the schema', () => {
+  test.each([
+    ['the usual query', getIntrospectionQuery()],
+    ['all options', getIntrospectionQuery(WHOLE_SCHEMA)],
+    ['types of 15 levels', getIntrospectionQuery({ ...WHOLE_SCHEMA, typeDepth: 15 })],
+  ])('with %s, under the least limits that the README names', async (_name, query) => {
+    const [, bytes, tokens, cost] =
+      /keep `--max-body-bytes` at ([\d,]+), `--max-tokens` at ([\d,]+) and `--max-cost` at ([\d,]+)/.exec(README) ?? [];
+    const numberOf = (text = '') => Number(text.replace(',', ''));
+    const limits = { maxBodyBytes: numberOf(bytes), maxTokens: numberOf(tokens), maxCost: numberOf(cost) };
+    await using own = await startGateway({ gateway: { ...limits, maxDepth: 1, maxAliases: 0, maxUpstreamCalls: 0 } });
+    const { data, errors } = await own.query(query, { operationName: 'IntrospectionQuery' });
+    expect([errors, data?.['__schema'].queryType.name]).toEqual([undefined, 'Query']);
+    const nested = await own.query(
+      `{ __schema { types { ${'fields { type { '.repeat(4)} name ${'} } '.repeat(4)} } } }`,
+    );
+    expect(codesOf(nested)).not.toEqual([]);
+  });
+
+  test('and no data is deeper beside or below it', async () => {
+    await using own = await startGateway({ gateway: { maxDepth: 1 } });
+    for (const query of ['{ __typename pets { id } }', '{ __type(name: "Pet") { name } pets { id } }']) {
+      expect((await own.query(query)).errors).toMatchObject([{ extensions: { limit: 'depth', max: 1 } }]);
+    }
   });
 });
 

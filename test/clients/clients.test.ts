@@ -1,7 +1,4 @@
-import { createHash } from 'node:crypto';
 import { text } from 'node:stream/consumers';
-import { ApolloClient, ApolloLink, HttpLink, InMemoryCache, gql } from '@apollo/client';
-import { PersistedQueryLink } from '@apollo/client/link/persisted-queries';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway } from '../../src/index.ts';
@@ -96,29 +93,6 @@ describe.each(CLIENTS)('with %s', (name) => {
 function noticesIn(values: readonly unknown[]): readonly string[] {
   return values.filter((value) => typeof value === 'string');
 }
-
-test('automatic persisted queries of Apollo Client fall back to texts', async () => {
-  const asked: string[] = [];
-  const fetchOf = async (uri: RequestInfo | URL, init?: RequestInit) => {
-    const request = new Request(uri, init);
-    asked.push(await request.clone().text());
-    return gateway.fetch(request);
-  };
-  const http = new HttpLink({
-    uri: 'http://localhost/graphql',
-    headers: { authorization: 'Bearer demo-free' },
-    fetch: fetchOf,
-  });
-  const sha256 = (document: string) => createHash('sha256').update(document).digest('hex');
-  const link = ApolloLink.from([new PersistedQueryLink({ sha256 }), http]);
-  const client = new ApolloClient({ link, cache: new InMemoryCache() });
-  for (const limit of [1, 2]) {
-    const { data } = await client.query<{ pets: object[] }>({ query: gql(`{ pets(limit: ${limit}) { id } }`) });
-    expect(data?.pets).toHaveLength(limit);
-  }
-  // Only the first query was sent by its hash.
-  expect(asked.map((body) => body.includes('"query"'))).toEqual([false, true, true]);
-});
 
 /** petql's own response. The first one of demo-pro says that the minute is used up, and to wait for a moment only. */
 async function answerTo(body: string, authorization: string): Promise<string> {

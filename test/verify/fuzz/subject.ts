@@ -46,7 +46,9 @@ const CODES: ReadonlySet<unknown> = new Set(
   PERSISTED_DOCUMENT_REQUIRED RATE_LIMITED UNAUTHENTICATED`.split(/\s+/),
 );
 /** 431 is Node's, for a path and headers over 16 KiB. */
-const STATUSES: ReadonlySet<number> = new Set([200, 204, 302, 400, 401, 403, 404, 405, 406, 413, 415, 431, 504]);
+const STATUSES: ReadonlySet<number> = new Set([
+  200, 204, 294, 302, 400, 401, 403, 404, 405, 406, 413, 415, 422, 431, 504,
+]);
 
 export async function startSubject(resources: AsyncDisposableStack): Promise<Subject> {
   const stores = STORE_SIZES.map((size) => createPetStore({ size }));
@@ -155,9 +157,12 @@ export async function startSubject(resources: AsyncDisposableStack): Promise<Sub
 
 /** The only key that a message may be taken for. */
 function keyOf({ headers }: Message): string | undefined {
-  const all = headers.filter(([name]) => name === 'authorization').map(([, text]) => text);
-  const [, key = ''] = /^[ \t]*bearer +([!-~]+)[ \t]*$/i.exec(all[0] ?? '') ?? [];
-  return all.length === 1 && key !== '' && key.length <= 512 ? key : undefined;
+  const joined = headers.flatMap(([name, text]) => (name === 'authorization' ? text.trim() : [])).join(', ');
+  const lines = new Set(joined.split(',').map((line) => line.trim()));
+  // Equal ones count once.
+  const [text = ''] = lines.size === 1 ? lines : [joined];
+  const [, key = ''] = /^bearer +([!-~]+)$/i.exec(text) ?? [];
+  return key !== '' && key.length <= 512 ? key : undefined;
 }
 
 /** A response's body, as far as it is judged. */

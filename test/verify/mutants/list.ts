@@ -628,19 +628,44 @@ const server: readonly Mutant[] = [
   {
     name: 'any-content-type',
     rule: 'no page of another origin can send an operation unasked',
-    from: 'return JSON_TYPE.test(contentType) && ',
-    to: 'return ',
+    from: 'types.every(({ name, charset }) => JSON_NAMES.includes(name) &&',
+    to: 'types.every(({ charset }) =>',
+  },
+  {
+    name: 'first-content-type',
+    rule: 'a content type that browsers send unasked is none, whatever comes behind it',
+    from: 'types.length > 0 && types.every(',
+    to: 'types.some(',
+  },
+  {
+    name: 'undeclared-variables',
+    rule: 'a variable is judged by the type that it is declared with',
+    from: 'type === GraphQLID && isInexact',
+    to: 'isInexact',
+    alsoRun: 'clients/reports',
+  },
+  {
+    name: 'older-statuses',
+    rule: 'clients of application/json get the errors of an operation that cannot run with HTTP 200',
+    from: 'if (spec) return 200;',
+    to: '',
+  },
+  {
+    name: 'stale-and-fresh',
+    rule: 'the seconds that stale data is fresh are below 0',
+    from: 'staleReason ? Math.min(-1, ttl) : Math.max(0, ttl)',
+    to: 'Math.max(0, ttl)',
   },
   {
     name: 'get-with-server-key',
     rule: 'with a server-side key only POST is answered',
-    from: "if (method === 'GET' && petApiKey !== undefined)",
+    from: "if (method === 'GET' && isPostOnly)",
     to: 'if (false)',
   },
   {
     name: 'rounded-ids',
     rule: 'an id that a client has rounded is rejected',
-    from: 'Number.isInteger(value) && !Number.isSafeInteger(value) ? path : undefined',
+    from: 'type === GraphQLID && isInexact ? path : undefined',
     to: 'undefined',
   },
   {
@@ -694,8 +719,8 @@ const server: readonly Mutant[] = [
   {
     name: 'any-utf-8',
     rule: 'bytes that are no UTF-8 are rejected',
-    from: 'return isUtf8(whole) ?',
-    to: 'return true ?',
+    from: 'if (!isUtf8(whole)) return',
+    to: 'if (false) return',
   },
   {
     name: 'any-large-bodies',
