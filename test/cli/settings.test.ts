@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { describeConfig, readConfig } from '../../src/program/config.ts';
 
@@ -102,9 +102,9 @@ test('a flag wins over the environment, which wins over the default; an empty va
 describe('a secret in a file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'petql-secrets-'));
   afterAll(() => rmSync(folder, { recursive: true }));
-  const fileOf = (text: string) => {
+  const fileOf = (text: string, encoding: BufferEncoding = 'utf8') => {
     const file = join(folder, randomUUID());
-    writeFileSync(file, text);
+    writeFileSync(file, text, encoding);
     return file;
   };
   const read = (env: Record<string, string>, ...args: string[]) => readConfig('gateway', args, env);
@@ -113,7 +113,8 @@ describe('a secret in a file', () => {
     const env = {
       PET_API_KEY_FILE: fileOf('the-key\n'),
       REDIS_URL_FILE: fileOf('redis://:pass@localhost:6379'),
-      KEY_SECRET_FILE: fileOf('sixteen characters\r\n'),
+      // As programs on Windows save a text.
+      KEY_SECRET_FILE: fileOf('\uFEFFsixteen characters\r\n'),
     };
     const secrets = { redisUrl: 'redis://:pass@localhost:6379', keySecret: 'sixteen characters' };
     expect(read(env)).toMatchObject({ petApiKey: 'the-key', ...secrets });
@@ -123,6 +124,11 @@ describe('a secret in a file', () => {
 
   test.each<[string, Record<string, string>, RegExp]>([
     ['is nowhere', { KEY_SECRET_FILE: '/nowhere/at/all' }, /^KEY_SECRET_FILE cannot be read: ENOENT[^;]*$/],
+    [
+      'is in UTF-16',
+      { PET_API_KEY_FILE: fileOf('\uFEFFa secret', 'utf16le') },
+      /^PET_API_KEY_FILE cannot be read: expected a text in UTF-8$/,
+    ],
     ['is empty', { PET_API_KEY_FILE: fileOf('\n') }, /^PET_API_KEY_FILE names an empty file$/],
     ['is wrong', { PET_API_KEY_FILE: fileOf('a secret') }, /^PET_API_KEY_FILE must be [^"]*$/],
     [
@@ -134,6 +140,14 @@ describe('a secret in a file', () => {
     expect(() => read(env)).toThrow(line);
     expect(() => read(env)).not.toThrow('a secret');
   });
+});
+
+test('a manifest may begin with a byte order mark', () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'petql-manifest-')), 'manifest.json');
+  writeFileSync(file, '\uFEFF{"a":"{ __typename }"}');
+  const { trustedDocuments } = readConfig('gateway', ['--trusted-documents', file], {});
+  rmSync(dirname(file), { recursive: true });
+  expect(trustedDocuments).toEqual({ a: '{ __typename }' });
 });
 
 test.each([
