@@ -83,6 +83,9 @@ test.each([
   'application/json; charset=utf8',
   'application/json ; charset=utf-8',
   'application/json\t;charset=UTF-8',
+  "application/json; charset='utf-8'",
+  'application/json; charset=',
+  'application/json; profile="a, b; c"; charset=utf-8',
   'application/GraphQL+json',
 ])('reads a body of the content type %s', async (type) => {
   expect(await post({ headers: [`Content-Type: ${type}`] })).toMatch(ANSWERED);
@@ -132,9 +135,12 @@ test.each([
   expect([inProcess.status, inProcess.headers.get('accept-encoding')]).toEqual([415, 'identity']);
 });
 
-test('reads a body with the Content-Encoding identity', async () => {
-  expect(await post({ headers: ['Content-Encoding: Identity'] })).toMatch(ANSWERED);
-});
+test.each(['Identity', 'identity, identity', 'UTF-8', ''])(
+  'reads a body with the Content-Encoding "%s"',
+  async (encoding) => {
+    expect(await post({ headers: [`Content-Encoding: ${encoding}`] })).toMatch(ANSWERED);
+  },
+);
 
 test('says of a body that is no JSON no more than that', async () => {
   expect(await post({ body: '{bad' })).toMatch(/^HTTP\/1\.1 400 .*"message":"The body is not valid JSON\."/s);

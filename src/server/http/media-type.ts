@@ -51,7 +51,7 @@ function readMediaTypes(header: string): MediaType[] {
         .find((text) => text.startsWith(`${param}=`))
         ?.slice(param.length + 1)
         .replaceAll(/^["']|["']$/g, '');
-    return { name, charset: valueOf('charset') ?? 'utf-8', weight: Number(valueOf('q') ?? 1) || 0 };
+    return { name, charset: valueOf('charset') || 'utf-8', weight: Number(valueOf('q') ?? 1) || 0 };
   });
 }
 

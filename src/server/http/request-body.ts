@@ -38,7 +38,7 @@ export class RequestBodies {
    * @param encoding the request's Content-Encoding; undefined where a framework has decoded the body.
    */
   read(encoding?: string): BodyReader {
-    const isCompressed = encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim());
+    const isCompressed = encoding?.split(',').some((coding) => !PLAIN.test(coding.trim())) === true;
     return new BodyReader(
       this,
       isCompressed ? badRequest(COMPRESSED, 415, { 'accept-encoding': 'identity' }) : undefined,
@@ -137,6 +137,8 @@ function tooManyBodies(nowMs: number): GraphQLError {
 }
 
 const TOO_MANY_BODIES = 'petql reads too many large request bodies at once. Retry later, or send a shorter body.';
+/** No compression; some clients put the character set here. */
+const PLAIN = /^(?:identity|utf-?8)?$/i;
 const COMPRESSED = 'Expected a body without compression: send it without a Content-Encoding.';
 const NOT_UTF8 = 'Expected a body in UTF-8, without compression.';
 const NO_JSON = 'Expected variables that JSON can hold: no circular references, and no thousands of levels.';
