@@ -239,6 +239,20 @@ test.each<[string, string[]]>([
   expect(gateway.petApi.log).toHaveLength(before);
 });
 
+test.each<[string, string[]]>([
+  ['its key', [KEY]],
+  ['its key and its type', [KEY, 'Content-Type: application/json']],
+  ['a dry run of 0', [KEY, 'petql-dry-run: 0']],
+])('takes %s that came twice for one', async (_name, headers) => {
+  const response = await post({ headers: headers.flatMap((line) => [line, line]), body: READ });
+  expect(response).toMatch(/^HTTP\/1\.1 200 .*"data":\{"pets":\[\{"id":"1"\}\]\}/s);
+});
+
+test('shows the id of a request that came twice', async () => {
+  const id = 'X-Request-Id: my-id';
+  expect(await post({ headers: [id, id] })).toMatch(/^x-request-id: my-id\r$/im);
+});
+
 test('other methods, broken GETs and mutations by GET get their errors', async () => {
   const before = gateway.petApi.log.length;
   const put = await fetch(gateway.endpoint, { method: 'PUT', body: '{}' });

@@ -50,16 +50,26 @@ export function pathOf({ url }: Pick<HttpRequest, 'url'>): string {
 
 type Headers = HttpRequest['headers'];
 
+/** Headers with one value. Others are lists, and Trace Context wants two equal traceparents ignored. */
+const SINGLE_HEADERS = [
+  'apollographql-client-name',
+  'apollographql-client-version',
+  'authorization',
+  'content-type',
+  'origin',
+  'petql-dry-run',
+  'x-request-id',
+];
+
 /** Returns the headers, where one that came several times with equal values counts once: commas join its lines. */
 export function withoutRepeats(headers: Headers): Headers {
-  const names = Object.keys(headers).filter((name) => isRepeated(headers[name]));
+  const names = SINGLE_HEADERS.filter((name) => isRepeated(headers[name] ?? ''));
   if (names.length === 0) return headers;
   return { ...headers, ...Object.fromEntries(names.map((name) => [name, firstOf(headers[name] ?? '')])) };
 }
 
-/** Node has a list for Set-Cookie. */
-function isRepeated(value: unknown): boolean {
-  if (typeof value !== 'string' || !value.includes(',')) return false;
+function isRepeated(value: string): boolean {
+  if (!value.includes(',')) return false;
   const first = firstOf(value);
   return value.split(',').every((line) => line.trim() === first);
 }
