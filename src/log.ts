@@ -6,13 +6,18 @@ import { pino } from 'pino';
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** What a line says beside its message: nothing under a name that a logger gives each line itself, or JSON would have it twice. */
+type Details = Readonly<Record<string, unknown>> & {
+  readonly [Name in 'hostname' | 'level' | 'msg' | 'name' | 'pid' | 'time']?: never;
+};
+
 /** A logger such as pino's, Fastify's or the console. No line holds an API key, a header or a body. */
 export interface Log {
-  readonly info: (details: object, message: string) => void;
-  readonly warn: (details: object, message: string) => void;
-  readonly error: (details: object, message: string) => void;
+  readonly info: (details: Details, message: string) => void;
+  readonly warn: (details: Details, message: string) => void;
+  readonly error: (details: Details, message: string) => void;
   /** Gets a line for each operation. */
-  readonly debug?: (details: object, message: string) => void;
+  readonly debug?: (details: Details, message: string) => void;
 }
 
 /** Max memory of lines that nobody reads. Further lines are dropped and counted. */
@@ -59,7 +64,7 @@ export function takeWarnings(log: Log): void {
     error: (...words: unknown[]) => log.error({}, format(...words)),
   };
   Object.assign(console, methods);
-  process.removeAllListeners('warning').on('warning', ({ name, message }) => log.warn({ name }, message));
+  process.removeAllListeners('warning').on('warning', ({ name, message }) => log.warn({ warning: name }, message));
 }
 
 /** Warns of each thing once. Clients may choose the things, so it warns of the first 100 only. */
@@ -72,7 +77,7 @@ export class OnceLog {
   }
 
   /** @param thing default: the message. */
-  warn(details: object, message: string, thing = message): void {
+  warn(details: Details, message: string, thing = message): void {
     if (this.#logged.has(thing) || this.#logged.size === MAX_THINGS) return;
     this.#logged.add(thing);
     this.#log.warn(details, message);
@@ -114,11 +119,12 @@ function hasLevel(log: Log & { readonly isLevelEnabled?: (level: string) => bool
   return log.isLevelEnabled?.('debug');
 }
 
-/** Ignores errors of the program's logger, such as of a full disk, so that the operation succeeds. */
+/** Ignores errors of the program's logger, such as of a full disk, so that the operation succeeds. An async function has them later. */
 function harmless(log: Log, name: keyof Log): Log['info'] {
   return (details, message) => {
     try {
-      log[name]?.(details, message);
+      const logged = log[name]?.(details, message) as Partial<Promise<unknown>> | undefined;
+      logged?.catch?.(() => {});
     } catch {
       // There is nowhere left to report it.
     }

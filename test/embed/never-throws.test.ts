@@ -11,10 +11,15 @@ import { graphqlRequest, startEmbedded, startGateway } from '../support/start-ga
 
 const QUERY = '{ pets(limit: 1) { id } }';
 
-describe('a logger that throws', () => {
-  const fail = () => {
-    throw new Error('the disk is full');
-  };
+describe.each<[string, () => never | Promise<never>]>([
+  [
+    'throws',
+    () => {
+      throw new Error('the disk is full');
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('the disk is full'))],
+])('a logger that %s', (_how, fail) => {
   const log = { info: fail, warn: fail, error: fail, debug: fail };
 
   test('harms no operation', async () => {

@@ -25,6 +25,23 @@ test('the log says when petql listens, and why and when it stops', async () => {
   ]);
 });
 
+test('a warning of Node.js is a line in which no name is twice', async () => {
+  const warn = "process.emitWarning('the moon is full', 'MoonWarning')";
+  const petql = await startPetql(['--port', '0'], {
+    nodeOptions: ['--import', `data:text/javascript,setTimeout(() => ${warn}, 500)`],
+  });
+  await until(() => petql.output.stderr.includes('the moon is full'));
+  petql.kill('SIGTERM');
+  await petql.exited;
+  expect(linesOf(petql)).toContainEqual(
+    expect.objectContaining({ level: 'warn', name: 'petql', warning: 'MoonWarning', msg: 'the moon is full' }),
+  );
+  for (const line of petql.output.stderr.trimEnd().split('\n')) {
+    const names = [...line.matchAll(/[{,]"(\w+)":/g)].map(([, name]) => name);
+    expect(names).toEqual([...new Set(names)]);
+  }
+});
+
 // ioredis writes its own warnings as text.
 test.skipIf(!redisIsHere)('a Redis whose user lacks a right is a line of JSON', async () => {
   const redis = await startRedis();
