@@ -17,13 +17,16 @@ export type TraceContext = Context;
 /** Longer values need not be passed on (W3C Trace Context, section 3.3.1.5), and only header characters may be. */
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
-/** Reads the headers of W3C Trace Context. Headers of another version are undefined, and not passed on. */
+/** Later versions may add to the end of the first one (W3C Trace Context, section 4.3). There is no version ff. */
+const TRACEPARENT =
+  /^(?:00(?=.{53}$)|(?!00|ff)[0-9a-f]{2}(?=.{53}(?:-|$)))-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/;
+
+/** Reads the headers of W3C Trace Context. Malformed ones are undefined, and not passed on. */
 export function readTraceContext(
   traceparent: string | null | undefined,
   tracestate: string | null | undefined,
 ): TraceContext | undefined {
-  const [, traceId = '', spanId = '', flags = ''] =
-    /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? '') ?? [];
+  const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(traceparent ?? '') ?? [];
   const traceState = tracestate && TRACESTATE.test(tracestate) ? createTraceState(tracestate) : undefined;
   const parent = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
   if (!isSpanContextValid(parent)) return undefined;

@@ -124,6 +124,15 @@ test("an operation stands in its request's trace, with the trace state", async (
   expect(spans().map((span) => span.spanContext().traceState?.serialize())).toEqual(Array(3).fill('a=1,b=2'));
 });
 
+test.each([
+  ['of a later version', TRACE.replace('00-', '01-')],
+  ['of a later version, which says more', `${TRACE.replace('00-', 'cc-')}-what-the-future-needs`],
+])('goes on with a trace context %s', async (_name, traceparent) => {
+  await gateway.query('{ pets { id } }', { headers: { traceparent } });
+  expect(named('query')[0]?.spanContext().traceId).toBe(TRACE_ID);
+  expect(received()).toEqual(named('GET /pets').map(traceparentOf));
+});
+
 test('an operation in process is below the active span', async () => {
   const tracer = trace.getTracer('test');
   await tracer.startActiveSpan('page', async (page) => {
@@ -248,6 +257,9 @@ test.each([
   `00-${'0'.repeat(32)}-${'b2'.repeat(8)}-01`,
   `00-${TRACE_ID}-${'0'.repeat(16)}-01`,
   `ff-${TRACE_ID}-${'b2'.repeat(8)}-01`,
+  `${TRACE}-more`,
+  `${TRACE.replace('00-', '01-')}more`,
+  TRACE.replace('00-', '01-').slice(0, -1),
   TRACE.toUpperCase(),
   `${TRACE}, ${TRACE}`,
 ])('ignores the malformed trace context %s', async (traceparent) => {
