@@ -29,6 +29,8 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const TICK_MS = 100;
 /** Closes a connection without replies: a firewall may have dropped it, and TCP would take a quarter of an hour. */
 const SILENCE_TIMEOUT_MS = 3_000;
+/** ioredis waits so long for the end of a connection that it closes, also of one that is not there yet, before the process may end. */
+const DISCONNECT_TIMEOUT_MS = 100;
 /** Errors of a demoted master: it keeps its connections and rejects writes, and a new connection leads to the new master. */
 const DEMOTED = /^(?:READONLY|MASTERDOWN)\b/;
 
@@ -49,6 +51,7 @@ const CONNECTION = {
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   connectTimeout: CONNECT_TIMEOUT_MS,
+  disconnectTimeout: DISCONNECT_TIMEOUT_MS,
   socketTimeout: SILENCE_TIMEOUT_MS,
 };
 
@@ -174,6 +177,7 @@ function openMaster(options: ReturnType<typeof sentinelOptions>): Client {
       disableClientInfo: true,
       enableReadyCheck: false,
       connectTimeout: CONNECT_TIMEOUT_MS,
+      disconnectTimeout: DISCONNECT_TIMEOUT_MS,
       maxRetriesPerRequest: null,
       retryStrategy: retryAfterMs,
     });

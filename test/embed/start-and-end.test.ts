@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -57,6 +60,32 @@ test('a program whose gateway over Redis cannot be made ends by itself', async (
   `;
   const words = ['--input-type=module', '--eval', program];
   expect((await promisify(execFile)(process.execPath, words, { timeout: 15_000 })).stdout).toBe('TypeError\n');
+});
+
+test('a program ends at once when it closes its gateway, whatever Redis does', async () => {
+  // Takes connections, and reads nothing: not even their end.
+  const silent = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const program = (redisUrl: string) => `
+    import { createGateway } from ${JSON.stringify(INDEX)};
+    const gateway = createGateway(${JSON.stringify({ petApiUrl, redisUrl })});
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const closedMs = performance.now();
+    process.on('exit', () => console.log(performance.now() - closedMs));
+    await gateway.close();
+  `;
+  const urls = [`redis://127.0.0.1:${port}`, 'redis://127.0.0.1:1', 'redis://127.0.0.1:1,redis://127.0.0.1:2'];
+  const ended = urls.map(async (url) => {
+    const words = ['--input-type=module', '--eval', program(url)];
+    return Number((await promisify(execFile)(process.execPath, words, { timeout: 15_000 })).stdout);
+  });
+  try {
+    // ioredis keeps a process for two seconds more.
+    for (const endedMs of await Promise.all(ended)) expect(endedMs).toBeLessThan(1_500);
+  } finally {
+    silent.close();
+  }
 });
 
 test('a gateway with a state file may be closed again, and is closed once', async () => {
