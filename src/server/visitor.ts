@@ -13,11 +13,18 @@ export function visitorOf({ inProcess, headers }: HttpRequest, header: string | 
   if (inProcess?.visitor !== undefined) return hashOf(inProcess.visitor);
   if (header === undefined) return undefined;
   const entries = (inProcess ? undefined : headers[header]) ?? '';
-  return hashOf(addressOf(entries.slice(entries.lastIndexOf(',') + 1).trim()));
+  const last = entries.slice(entries.lastIndexOf(',') + 1).trim();
+  return hashOf(addressOf(header === 'forwarded' ? forwardedFor(last) : last));
 }
 
-/** As proxies write it: alone, with a port, or in brackets. */
-const ADDRESS = /^(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)$/;
+/** Returns the client of an element of `Forwarded` (RFC 7239, section 4), which may be quoted; empty where it names none. */
+function forwardedFor(element: string): string {
+  const [, quoted, token = ''] = /(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;\s]*))/i.exec(element) ?? [];
+  return quoted ?? token;
+}
+
+/** As proxies write it: alone, with a port (RFC 7239 has names of ports too), or in brackets. */
+const ADDRESS = /^(?:\[([^\]]+)\](?::[\w.-]+)?|([\d.]+):[\w.-]+)$/;
 
 /** Returns an IPv4 address, the network of an IPv6 address, or any other text as it is. */
 function addressOf(entry: string): string {

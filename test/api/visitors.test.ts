@@ -62,6 +62,25 @@ describe('a visitor is named by', () => {
   });
 
   test.each([
+    ['alone', 'for=192.0.2.1'],
+    ['with a port, behind other entries', 'for=198.51.100.7, for="192.0.2.1:4711";proto=https;by=203.0.113.43'],
+    ['with the name of a port', 'by=_gate;For = "192.0.2.1:_p-1" ; host="pets.example"'],
+    ['as IPv6', 'for="[::ffff:192.0.2.1]:815"'],
+  ])('the address in the last entry of Forwarded (RFC 7239), %s', async (_how, forwarded) => {
+    await using gateway = await start({ visitorHeader: 'Forwarded' });
+    const minuteWith = async (value: string) => {
+      const { data } = await gateway.query(QUOTA, { headers: { authorization: null, forwarded: value } });
+      return (data as any).rateLimit.windows[0].used;
+    };
+    await gateway.query('{ pets { id } }', {
+      headers: { authorization: null, forwarded: 'for=192.0.2.1:80;proto=http' },
+    });
+    expect(await Promise.all([forwarded, 'for=192.0.2.2', 'for=_hidden', 'proto=http'].map(minuteWith))).toEqual([
+      1, 0, 0, 0,
+    ]);
+  });
+
+  test.each([
     ['addresses', '192.0.2.1', '192.0.2.2'],
     ['entries before the last', '192.0.2.1', '192.0.2.1, 192.0.2.2'],
     ['networks', '2001:db8:0:1::1', '2001:db8:0:2::1'],
