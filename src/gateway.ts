@@ -141,10 +141,10 @@ function assemble(
   opened.defer(() => void callers.close());
 
   const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events, spans });
-  const bodies = new RequestBodies(checked.maxBodyBytes, clock);
+  const bodies = new RequestBodies(checked.maxBodyBytes, clock, log);
   return {
     fetch: createFetchHandler(respond, bodies),
-    handle: createNodeHandler(respond, bodies),
+    handle: createNodeHandler(respond, bodies, checked.endpoint),
     execute: createExecute(respond, checked),
     schema,
     quotaReport: () => quotaReport(callers.views()),

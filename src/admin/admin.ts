@@ -24,7 +24,7 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
 
   async function pageOf(request: IncomingMessage): Promise<readonly [status: number, type: string, body: string]> {
     const { method, url = '/' } = request;
-    if (isForeignHost(request)) return [421, TEXT, 'Expected the name localhost or 127.0.0.1 on loopback.\n'];
+    if (isForeignHost(request)) return [421, TEXT, 'Expected a local name or an IP address as Host.\n'];
     if (method !== 'GET' && method !== 'HEAD') return [405, TEXT, 'Method not allowed; use GET.\n'];
 
     const [path] = url.split('?');

@@ -3,10 +3,24 @@ import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { Gateway } from '../../src/index.ts';
+import { post } from '../support/client.ts';
 import { serve } from '../support/serve.ts';
 import { graphqlRequest, startEmbedded } from '../support/start-gateway.ts';
 
 const FIRST = '{ pets(limit: 1) { id } }';
+
+/** What a client gets that cannot mend it. */
+const BODY_TAKEN = {
+  status: 500,
+  body: {
+    errors: [
+      {
+        message: expect.stringContaining('has read the body of this request before petql'),
+        extensions: { code: 'INTERNAL_SERVER_ERROR' },
+      },
+    ],
+  },
+};
 
 describe('fetch', () => {
   test("answers with a Response of the platform's class", async () => {
@@ -161,11 +175,108 @@ describe('handle', () => {
     }
   });
 
-  test('answers when a parser has read the body and kept nothing', async () => {
+  test('says so, and logs it once, where a parser has read the body and kept it to itself', async () => {
     await using gateway = await startEmbedded();
-    const answer = await throughNode(gateway, async (request) => void (await request.toArray()));
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] } });
+    const partly = async (request: IncomingMessage) => {
+      request.once('data', () => request.pause());
+      await once(request, 'pause');
+    };
+    for (const read of [async (request: IncomingMessage) => void (await request.toArray()), partly]) {
+      expect(await throughNode(gateway, read)).toMatchObject(BODY_TAKEN);
+    }
+    expect(gateway.logLines.filter(({ level }) => level >= 40)).toMatchObject([
+      { msg: expect.stringContaining('read before petql') },
+    ]);
   });
+
+  test('takes an empty body for one, also where something waited for its end', async () => {
+    await using gateway = await startEmbedded();
+    await using server = await serve((request, response) => {
+      void request.toArray().then(() => gateway.handle(request, response));
+    });
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(`${server.origin}/graphql`, { method: 'POST', headers });
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] },
+    ]);
+  });
+
+  test('keeps the headers that a framework has set before', async () => {
+    await using gateway = await startEmbedded();
+    await using server = await serve((request, response) => {
+      response.setHeader('vary', ['Origin', 'Accept-Encoding']).setHeader('set-cookie', ['a=1', 'b=2']);
+      response.setHeader('access-control-allow-origin', 'https://app.example').setHeader('x-request-id', 'of-the-app');
+      response.setHeader('content-security-policy', "default-src 'self'").setHeader('x-frame-options', 'SAMEORIGIN');
+      gateway.handle(request, response);
+    });
+    const { headers } = await post(`${server.origin}/graphql`, FIRST);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      vary: 'Origin, Accept-Encoding, Authorization',
+      'access-control-allow-origin': 'https://app.example',
+      'content-security-policy': "default-src 'self'",
+      'x-frame-options': 'SAMEORIGIN',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+    expect(headers.get('x-request-id')).toBe('of-the-app');
+    expect(gateway.logLines.find(({ msg }) => msg === 'operation')).toMatchObject({ id: 'of-the-app' });
+    // The page has a policy of its own, without which it shows nothing.
+    const page = await fetch(`${server.origin}/graphql`, { headers: { accept: 'text/html' } });
+    expect(page.headers.get('content-security-policy')).toContain("script-src 'self'");
+  });
+
+  test("at a framework's root leaves all other paths to the routes behind it", async () => {
+    await using gateway = await startEmbedded();
+    await using server = await serve((request, response) => {
+      gateway.handle(request, response, () => response.writeHead(200).end(`other ${request.url}`));
+    });
+    const textOf = async (path: string, init?: RequestInit) => (await fetch(server.origin + path, init)).text();
+    const form = { method: 'POST', body: 'a=1' };
+    for (const path of ['/', '/pets', '/graphqlx', '/health', '/?query={__typename}']) {
+      expect(await textOf(path)).toBe(`other ${path}`);
+    }
+    expect(await textOf('/form', form)).toBe('other /form');
+    expect((await fetch(`${server.origin}/health/ready`)).status).toBe(200);
+    expect(await textOf('/graphql/nothing')).toContain('GraphQL is at /graphql');
+    expect(await post(`${server.origin}/graphql`, FIRST)).toMatchObject({ data: { pets: [{ id: '1' }] } });
+  });
+});
+
+describe('a path that was cut off', () => {
+  test('is no redirect to it: the root of fetch says where GraphQL is', async () => {
+    await using gateway = await startEmbedded();
+    const response = await gateway.fetch(new Request('http://localhost/', { headers: { accept: 'text/html' } }));
+    expect([response.status, await response.text()]).toEqual([404, expect.stringContaining('GraphQL is at /graphql')]);
+  });
+
+  test('by a proxy before a server of petql ends there too', async () => {
+    await using gateway = await startEmbedded();
+    await using server = await serve((request, response) => {
+      request.url = (request.url ?? '').replace(/^\/graphql/, '').replace(/^(?!\/)/, '/');
+      gateway.handle(request, response);
+    });
+    const response = await fetch(`${server.origin}/graphql`, { headers: { accept: 'text/html' } });
+    expect([response.redirected, response.status]).toEqual([true, 404]);
+    await using whole = await serve(gateway.handle);
+    const page = await fetch(whole.origin, { headers: { accept: 'text/html' } });
+    expect([new URL(page.url).pathname, page.status]).toEqual(['/graphql', 200]);
+  });
+});
+
+test('a Request whose body was used, or is being read, says so', async () => {
+  await using gateway = await startEmbedded();
+  const used = graphqlRequest({ query: FIRST });
+  await used.text();
+  const locked = graphqlRequest({ query: FIRST });
+  locked.body?.getReader();
+  for (const request of [used, locked]) {
+    const response = await gateway.fetch(request);
+    expect({ status: response.status, body: await response.json() }).toMatchObject(BODY_TAKEN);
+  }
+  const copy = graphqlRequest({ query: FIRST });
+  await copy.clone().text();
+  expect((await gateway.fetch(copy)).status).toBe(200);
 });
 
 /** One operation over a real http server, with something that happens to the request before petql sees it. */

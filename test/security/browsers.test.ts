@@ -60,6 +60,17 @@ describe('pages of other origins', () => {
     expect(refusals[0]?.['msg']).toContain('--cors-origins');
   });
 
+  test('are not logged where a framework may have allowed them: no preflight comes as far as petql', async () => {
+    await start();
+    const init = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"query":"{ __typename }"}',
+    };
+    await ask('https://a.example', gateway.endpoint, init);
+    expect(gateway.logLines.filter((line) => line['origin'])).toEqual([]);
+  });
+
   test('are logged for a hundred origins at most', async () => {
     await start();
     for (let index = 0; index < 110; index += 1) {

@@ -15,7 +15,7 @@ export function createFetchHandler(respond: Respond, bodies: RequestBodies) {
   };
 }
 
-async function toHttpRequest(request: Request, reader: BodyReader, { maxBytes }: RequestBodies): Promise<HttpRequest> {
+async function toHttpRequest(request: Request, reader: BodyReader, bodies: RequestBodies): Promise<HttpRequest> {
   const { method, headers } = request;
   const { pathname, search } = new URL(request.url);
   return {
@@ -23,7 +23,7 @@ async function toHttpRequest(request: Request, reader: BodyReader, { maxBytes }:
     url: pathname + search,
     headers: withoutRepeats(Object.fromEntries(headers)),
     // A client that left while it sent gets the response to no body.
-    body: await readBody(request, reader, maxBytes).catch(() => ''),
+    body: await readBody(request, reader, bodies).catch(() => ''),
     signal: () => request.signal,
     isAborted: () => request.signal.aborted,
     toRequest: () => request,
@@ -36,7 +36,9 @@ function toResponse({ method }: Request, { status, headers, body }: HttpResponse
 }
 
 /** Does not read a body that cannot be used to its end. */
-async function readBody(request: Request, reader: BodyReader, maxBytes: number): Promise<RequestBody> {
+async function readBody(request: Request, reader: BodyReader, bodies: RequestBodies): Promise<RequestBody> {
+  const { maxBytes } = bodies;
+  if (request.bodyUsed || request.body?.locked) return bodies.taken();
   // Frameworks keep the connection open for a body that nothing has touched.
   if (Number(request.headers.get('content-length')) > maxBytes) return bodyTooLong(maxBytes);
   // A cancelled body would reset the connection before its client has the response.

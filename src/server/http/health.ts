@@ -12,6 +12,11 @@ export interface Health {
   readonly isGetRouteWorking: boolean;
 }
 
+/** Whether the path is one of health, which spends nothing. */
+export function isHealthPath(path: string): boolean {
+  return path === '/health/live' || path === '/health/ready';
+}
+
 /**
  * The responses of `/health/live` and `/health/ready`; undefined for every other path.
  *
@@ -20,8 +25,8 @@ export interface Health {
  * call, so that a rollout with a wrong address of Redis stops.
  */
 export function healthResponse(path: string, health: () => Health): HttpResponse | undefined {
+  if (!isHealthPath(path)) return undefined;
   if (path === '/health/live') return json(200, { status: 'ok' });
-  if (path !== '/health/ready') return undefined;
   const { isDraining, redis, pausedKeys, isGetRouteWorking } = health();
   const status = isDraining ? 'draining' : STATUS[redis ?? 'none'];
   return json(status === 'ok' || status === 'degraded' ? 200 : 503, {

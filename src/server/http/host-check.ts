@@ -1,19 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { RequestHandler } from '../listener.ts';
+import { isHealthPath } from './health.ts';
+import { pathOf } from './http-message.ts';
+import { targetPath } from './node-handler.ts';
 
 /**
  * Whether a request came to this machine's loopback address under a foreign name. A browser sends it when the name of a
  * page resolves to 127.0.0.1 (DNS rebinding), so that the page can read the responses.
  */
 export function isForeignHost({ headers: { host }, socket }: Pick<IncomingMessage, 'headers' | 'socket'>): boolean {
-  return host !== undefined && LOOPBACK_ADDRESS.test(socket.localAddress ?? '') && !LOOPBACK_NAME.test(host);
+  return host !== undefined && LOOPBACK_ADDRESS.test(socket.localAddress ?? '') && !isLocalName(hostName(host));
 }
 
 const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127\.|::1$)/;
-
-/** No name below `localhost` resolves to anything else (RFC 6761, section 6.3). */
-const LOOPBACK_NAME = /^(?:(?:[\w-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d*)?$/i;
 
 interface HostSettings {
   readonly allowedHosts: readonly string[];
@@ -32,14 +32,13 @@ export function withHostCheck(handler: RequestHandler, { allowedHosts, corsOrigi
   return (request, response) => {
     const { url = '', headers } = request;
     const name = hostName(headers.host ?? 'localhost');
-    // Health checks spend nothing and come under all kinds of names.
-    if (isLocalName(name) || allowed.has(name) || HEALTH.test(url)) return handler(request, response);
+    // Health checks come under all kinds of names.
+    const isHealthCheck = isHealthPath(pathOf({ url: targetPath(url) }));
+    if (isLocalName(name) || allowed.has(name) || isHealthCheck) return handler(request, response);
     response.writeHead(421, { 'content-type': 'text/plain', connection: 'close' });
     return response.end(MISDIRECTED);
   };
 }
-
-const HEALTH = /^\/health\/(?:live|ready)(?:\?|$)/;
 
 const MISDIRECTED =
   'With a server-side API key, expected a local name or an IP address as Host. ' +

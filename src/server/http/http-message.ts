@@ -9,6 +9,8 @@ export interface HttpRequest {
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: RequestBody;
+  /** Whether `/` is petql's own path: a framework may have cut off what stood before it. Default false. */
+  readonly ownsRoot?: boolean;
   /** Aborts when the client leaves. Made on first use, since most responses are there before that can happen. */
   readonly signal: () => AbortSignal | undefined;
   /** Whether the client has left. */

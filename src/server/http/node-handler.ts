@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from '../listener.ts';
-import { withoutRepeats } from './http-message.ts';
+import { isHealthPath } from './health.ts';
+import { pathOf, withoutRepeats } from './http-message.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http-message.ts';
 import { jsonBody } from './request-body.ts';
 import type { BodyReader, RequestBodies, RequestBody } from './request-body.ts';
+import { SECURITY_HEADERS } from './response-headers.ts';
 
 /** What Express and similar frameworks add to a request. */
 interface FrameworkRequest extends IncomingMessage {
@@ -12,8 +14,9 @@ interface FrameworkRequest extends IncomingMessage {
 }
 
 /** Serves Node's http server, and frameworks that are built on its requests and responses. */
-export function createNodeHandler(respond: Respond, bodies: RequestBodies): RequestHandler {
-  return (incoming: FrameworkRequest, outgoing) => {
+export function createNodeHandler(respond: Respond, bodies: RequestBodies, endpoint: string): RequestHandler {
+  return (incoming: FrameworkRequest, outgoing, next) => {
+    if (typeof next === 'function' && isForOthers(incoming, endpoint)) return void next();
     readBody(incoming, outgoing, bodies, (body) => {
       // A client that left while its body came needs no response.
       if (outgoing.closed) return;
@@ -22,6 +25,13 @@ export function createNodeHandler(respond: Respond, bodies: RequestBodies): Requ
       else send(incoming, outgoing, response);
     });
   };
+}
+
+/** Whether a framework, at whose root this is, has other routes for the request. Below a path that it cut off all are for petql. */
+function isForOthers({ url = '/', originalUrl = url }: FrameworkRequest, endpoint: string): boolean {
+  const path = pathOf({ url: targetPath(url) });
+  const isOwn = path === endpoint || path.startsWith(`${endpoint}/`) || isHealthPath(path);
+  return originalUrl === url && !isOwn;
 }
 
 /** Uses the body once it is there, or the error of one that cannot be used as soon as that is known. */
@@ -34,6 +44,7 @@ function readBody(
   const isParsed = incoming.readableEnded;
   const reader = bodies.read(isParsed ? undefined : incoming.headers['content-encoding']);
   outgoing.once('close', () => reader.release());
+  if (incoming.readableDidRead && incoming.body === undefined) return use(bodies.taken());
   if (isParsed) return use(parsedBody(incoming.body, reader, bodies));
 
   let isUsed = false;
@@ -56,13 +67,17 @@ function parsedBody(body: unknown, reader: BodyReader, { maxBytes }: RequestBodi
 function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, body: RequestBody): HttpRequest {
   const { method = 'GET' } = incoming;
   const url = targetPath(incoming.originalUrl ?? incoming.url ?? '/');
-  const headers = withoutRepeats(plainHeaders(incoming));
+  // The log of a framework has the id that it gave the request.
+  const id = outgoing.getHeader('x-request-id');
+  const own = withoutRepeats(plainHeaders(incoming));
+  const headers = { ...own, ...(id !== undefined && { 'x-request-id': String(id) }) };
   let signal: AbortSignal | undefined;
   return {
     method,
     url,
     headers,
     body,
+    ownsRoot: true,
     signal: () => (signal ??= closeSignal(outgoing)),
     isAborted: () => hasLeft(outgoing),
     toRequest: () => new Request(`http://localhost${url}`, { method, headers: headers as Record<string, string> }),
@@ -77,8 +92,8 @@ function plainHeaders({ headers, httpVersionMajor }: IncomingMessage): Record<st
   return { host: given[':authority'], ...Object.fromEntries(plain) };
 }
 
-/** A client may send an absolute address, as it does to a proxy (RFC 9112, section 3.2.2). */
-function targetPath(target: string): string {
+/** Returns path and query of a target. A client may send an absolute address, as it does to a proxy (RFC 9112, section 3.2.2). */
+export function targetPath(target: string): string {
   if (target.startsWith('/')) return target;
   const url = URL.parse(target);
   return url && /^https?:$/.test(url.protocol) ? url.pathname + url.search : target;
@@ -105,9 +120,19 @@ function send(incoming: IncomingMessage, outgoing: ServerResponse, response: Htt
   }
 }
 
+/** What a framework has set before stays beside petql's headers, and instead of those that every response of petql has. */
+function keepGiven(outgoing: ServerResponse, headers: HttpResponse['headers']): void {
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) {
+    if (headers[name] === value && outgoing.hasHeader(name)) delete headers[name];
+  }
+  const vary = outgoing.getHeader('vary');
+  if (vary !== undefined) headers['vary'] = [vary, headers['vary'] ?? []].flat().join(', ');
+}
+
 function write(incoming: IncomingMessage, outgoing: ServerResponse, { status, headers, body }: HttpResponse): void {
   // A framework may have timed out and responded.
   if (outgoing.headersSent) return void outgoing.end();
+  keepGiven(outgoing, headers);
   const bytes = Buffer.byteLength(body);
   // A 204 has no Content-Length (RFC 9110, section 8.6).
   if (status !== 204) headers['content-length'] = String(bytes);

@@ -20,9 +20,10 @@ export function createPages(settings: CheckedOptions, readHealth: () => Health) 
     if (health && request.method !== 'GET') return { status: 405, headers: { allow: 'GET, HEAD' }, body: '' };
     const page = health ?? (await explorer?.(request));
     if (page || path === endpoint) return page;
-    // A relative address stays behind the prefix that a proxy has stripped.
-    if (path === '/' && explorer && isBrowsing(request)) {
-      return { status: 302, headers: { location: endpoint.slice(1) }, body: '' };
+    // A proxy that cuts the endpoint off would lead from there to here again, with the query. A relative address stays behind the
+    // prefix that a proxy has stripped.
+    if (request.url === '/' && request.ownsRoot && explorer && isBrowsing(request)) {
+      return { status: 302, headers: { location: `${endpoint.slice(1)}?graphiql` }, body: '' };
     }
     const headers = { 'content-type': 'text/plain;charset=UTF-8' };
     return { status: 404, headers, body: `There is nothing at this path; GraphQL is at ${endpoint}.\n` };

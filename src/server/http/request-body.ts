@@ -2,6 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
 import type { Clock } from '../../clock.ts';
 import { PetqlError, retryIn } from '../../errors.ts';
+import { OnceLog } from '../../log.ts';
+import type { Log } from '../../log.ts';
 import { bytesFor } from '../../memory.ts';
 import { SOON_MS } from '../../time-limit.ts';
 import { badRequest, graphqlError } from '../errors.ts';
@@ -23,13 +25,16 @@ const CHUNK_BYTES = 200;
 export class RequestBodies {
   readonly maxBytes: number;
   readonly clock: Clock;
+  readonly #log: OnceLog;
   readonly #maxLargeBytes = bytesFor('largeBodies');
   /** Beyond the first bytes of each body, which are not counted. */
   #largeBytes = 0;
 
-  constructor(maxBytes: number, clock: Clock) {
+  /** @param log gets a line where the server around petql keeps bodies to itself. */
+  constructor(maxBytes: number, clock: Clock, log: Log) {
     this.maxBytes = maxBytes;
     this.clock = clock;
+    this.#log = new OnceLog(log);
   }
 
   /**
@@ -43,6 +48,12 @@ export class RequestBodies {
       this,
       isCompressed ? badRequest(COMPRESSED, 415, { 'accept-encoding': 'identity' }) : undefined,
     );
+  }
+
+  /** Returns the error of a body that something before petql has read: no client can mend it. */
+  taken(): GraphQLError {
+    this.#log.warn({ reason: BODY_TAKEN }, 'the body of a request was read before petql got it');
+    return graphqlError(new PetqlError('INTERNAL_SERVER_ERROR', BODY_TAKEN, { httpStatus: 500 }));
   }
 
   /** Returns whether there is room for so many bytes more. */
@@ -136,6 +147,9 @@ function tooManyBodies(nowMs: number): GraphQLError {
   );
 }
 
+const BODY_TAKEN =
+  'The server has read the body of this request before petql. Mount petql before what reads bodies, or pass it on: ' +
+  'as `request.body` of Node, or as a clone of the Request.';
 const TOO_MANY_BODIES = 'petql reads too many large request bodies at once. Retry later, or send a shorter body.';
 /** No compression; some clients put the character set here. */
 const PLAIN = /^(?:identity|utf-?8)?$/i;
