@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { STORY_NAMES } from '../sandbox/stories.ts';
 import { checkSettings } from '../settings/check-settings.ts';
 import type { Outputs, SettingTable } from '../settings/check-settings.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../server/listener.ts';
 import { OPTIONS } from '../settings/settings.ts';
-import { boolean, hosts, integer, logLevel } from '../settings/setting-shapes.ts';
+import { address, boolean, file, hosts, integer, logLevel } from '../settings/setting-shapes.ts';
 import { bothNames, flagSettings } from './flags.ts';
 import { readOptions } from './read-options.ts';
 
@@ -16,11 +17,11 @@ const LISTENER = {
     flag: { value: 'N', help: 'Port to listen on, 0 for a free one' },
   },
   host: {
-    schema: z.string().default(LOOPBACK),
+    schema: address.default(LOOPBACK),
     flag: { value: 'ADDRESS', help: 'Address to listen on' },
   },
   sandboxFile: {
-    schema: z.string().optional(),
+    schema: file.optional(),
     flag: { value: 'FILE', help: 'File for the pets of the sandbox (memory)' },
   },
 } satisfies SettingTable;
@@ -44,12 +45,20 @@ const COMMANDS = {
       flag: { value: 'N', help: 'Port of the metrics and the quota page (off)' },
     },
     adminHost: {
-      schema: z.string().default(LOOPBACK),
+      schema: address.default(LOOPBACK),
       flag: { value: 'ADDRESS', help: 'Address of the admin port' },
     },
     allowedHosts: {
       schema: hosts.default([]),
       flag: { value: 'HOSTS', help: 'Host names answered with --pet-api-key, comma-separated, or * (local)' },
+    },
+    keepAliveMs: {
+      schema: integer(1_000, 3_600_000).default(KEEP_ALIVE_MS),
+      flag: { value: 'MS', help: 'Time for which connections are kept idle, in ms' },
+    },
+    headersTimeoutMs: {
+      schema: integer(1_000, 600_000).default(HEADERS_TIMEOUT_MS),
+      flag: { value: 'MS', help: 'Time for the headers of a request, in ms' },
     },
     shutdownDelayMs: {
       schema: integer(0, 600_000).default(0),

@@ -1,9 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { parseArgs } from 'node:util';
 import { closestMatch } from 'leven';
 import { z } from 'zod';
 import type { CheckOptions, SettingTable, ValueKind } from '../settings/check-settings.ts';
+import { shownValue } from '../settings/setting-shapes.ts';
 import { bothNames, flagSettings } from './flags.ts';
 import type { FlagSetting } from './flags.ts';
 
@@ -99,6 +101,11 @@ function readVariable({ variable, isSecret, value }: FlagSetting, env: NodeJS.Pr
     throw new Error(
       `${variable} is what Kubernetes sets for a Service named ${service}: give the pod enableServiceLinks: false`,
     );
+  }
+  // conda and tcsh set it to the name of a platform or of the machine, where the network would reach petql.
+  if (variable === 'HOST' && isIP(text) === 0 && text !== 'localhost') {
+    const problem = `HOST must be an IP address (:: for all addresses) or localhost, got ${shownValue(text)}`;
+    throw new Error(`${problem}; shells set it to other ends, and --host wins over it`);
   }
   return { source: variable, text };
 }

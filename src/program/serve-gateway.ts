@@ -92,12 +92,12 @@ async function readyGateway(options: Parameters<typeof openGateway>[0]): Promise
 }
 
 async function openListener({ handle }: Gateway, config: GatewayConfig): Promise<Listener> {
-  const { host, port, petApiKey, maxWaitMs, upstreamTimeoutMs } = config;
+  const { host, port, petApiKey, maxWaitMs, upstreamTimeoutMs, keepAliveMs, headersTimeoutMs } = config;
   // With their own keys, clients need no check: no page has the keys of its visitors.
   const handler = petApiKey === undefined ? handle : withHostCheck(handle, config);
   const idleMs = maxWaitMs + upstreamTimeoutMs + IDLE_BEYOND_WAIT_MS;
   try {
-    return await listen(handler, { host, port, idleMs });
+    return await listen(handler, { host, port, idleMs, keepAliveMs, headersTimeoutMs });
   } catch (error) {
     throw listenError(error, 'host', 'port');
   }

@@ -40,7 +40,9 @@ async function stop(service: Service, signal: NodeJS.Signals): Promise<void> {
   process.exit(0);
 }
 
-/** Returns the message of an error for the terminal. */
+/** Returns the message of an error for the terminal, where a carriage return in a value would hide what stands before it. */
 export function oneLine(error: unknown): string {
-  return String(error instanceof Error ? error.message : error).replaceAll('\n', ' ');
+  const message = String(error instanceof Error ? error.message : error).replaceAll('\n', ' ');
+  // oxlint-disable-next-line no-control-regex -- these are what it shows
+  return message.replaceAll(/[\0-\x1f]/g, (character) => JSON.stringify(character).slice(1, -1));
 }

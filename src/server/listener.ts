@@ -2,26 +2,36 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { httpOrigin } from '../settings/http-origin.ts';
+import { Connections } from './connections.ts';
 
-/** Sends the response, at once or later. */
-export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => unknown;
+/**
+ * Sends the response, at once or later.
+ *
+ * @param next goes on with the other routes of a framework.
+ */
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse, next?: () => unknown) => unknown;
 
 interface ListenOptions {
+  /** `::` for all addresses, as far as the machine has IPv6. */
   readonly host: string;
   readonly port: number;
   /** How long nothing may come or go on a connection, in milliseconds. Default 75,000; more where responses may wait longer. */
   readonly idleMs?: number;
+  /** How long a connection is kept for its next request, in milliseconds. Default 65,000. */
+  readonly keepAliveMs?: number;
+  /** How long the headers of a request may take, in milliseconds. Default 10,000. */
+  readonly headersTimeoutMs?: number;
 }
 
 const IDLE_MS = 75_000;
+/** Longer than the minute for which most load balancers keep a connection, so that none closes under a request. */
+export const KEEP_ALIVE_MS = 65_000;
+export const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 
 const OPTIONS = {
-  headersTimeout: 10_000,
-  requestTimeout: 30_000,
   // Node's default of 30 s would let slow clients stay four times as long.
   connectionsCheckingInterval: 2_000,
-  // Longer than the minute for which most load balancers keep a connection, so that none closes under a request.
-  keepAliveTimeout: 65_000,
   // Node would keep the first of two API keys.
   joinDuplicateHeaders: true,
 };
@@ -34,7 +44,7 @@ export interface Listener {
   readonly origin: string;
   /**
    * Ends connections with their responses from now on. Takes new ones for `delayMs` (0), while load balancers learn of the stop;
-   * then closes idle ones, and the others with their response or after `graceMs`.
+   * then closes those without a request, and the others with their response or after `graceMs`.
    */
   readonly stop: (times: { readonly delayMs?: number; readonly graceMs: number }) => Promise<void>;
 }
@@ -46,9 +56,11 @@ export interface Listener {
  */
 export async function listen(
   handler: RequestHandler,
-  { host, port, idleMs = IDLE_MS }: ListenOptions,
+  { host, port, idleMs = IDLE_MS, keepAliveMs = KEEP_ALIVE_MS, headersTimeoutMs = HEADERS_TIMEOUT_MS }: ListenOptions,
 ): Promise<Listener> {
-  const server = createServer(OPTIONS, (request, response) =>
+  const requestTimeout = Math.max(REQUEST_TIMEOUT_MS, headersTimeoutMs);
+  const timeouts = { keepAliveTimeout: keepAliveMs, headersTimeout: headersTimeoutMs, requestTimeout };
+  const server = createServer({ ...OPTIONS, ...timeouts }, (request, response) =>
     hasOneHost(request) ? handler(request, response) : response.writeHead(400, { connection: 'close' }).end(),
   );
   server.timeout = idleMs;
@@ -56,25 +68,21 @@ export async function listen(
   // Node.js before 24.18.1 drops those after the thousandth, and would hide the second of two API keys. All have 16 KB.
   server.maxHeadersCount = 0;
 
-  const pending = new Set<ServerResponse>();
-  let isStopping = false;
-  server.prependListener('request', (_request, response) => {
-    response.shouldKeepAlive &&= !isStopping;
-    pending.add(response);
-    response.once('close', () => pending.delete(response));
-  });
+  const connections = new Connections(server);
 
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, resolve);
+    // Without a host Node listens on all addresses of both families, or of IPv4 where the machine has no IPv6.
+    const at = host === '::' ? { port } : { port, host };
+    server.once('error', reject).listen(at, resolve);
   });
   return { origin: httpOrigin(server), stop };
 
   async function stop({ delayMs = 0, graceMs }: { readonly delayMs?: number; readonly graceMs: number }) {
-    isStopping = true;
-    for (const response of pending) response.shouldKeepAlive = false;
+    connections.drain();
     if (delayMs > 0) await setTimeout(delayMs);
 
     const closed = new Promise((resolve) => void server.close(resolve));
+    connections.closeUnused();
     await Promise.race([closed, setTimeout(graceMs, undefined, { ref: false })]);
     server.closeAllConnections();
     await closed;

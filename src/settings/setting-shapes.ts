@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { inspect } from 'node:util';
 import { z } from 'zod';
 import { LOG_LEVELS } from '../log.ts';
@@ -21,21 +22,24 @@ export const MAX_KEY_LENGTH = 512;
 const NO_URL = 'must be an http or https URL without user, query and fragment';
 const NO_PROXY =
   'must be a URL such as http://proxy.example:3128 or http://user:password@proxy.example:3128, with % as %25 in its password';
-const NO_KEY = `must be 1 to ${MAX_KEY_LENGTH} visible ASCII characters`;
+const NO_KEY = `must be 1 to ${MAX_KEY_LENGTH} visible ASCII characters without quotes around them, and not undefined or null`;
 const NO_PLAN = 'must be auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
 const NO_REDIS =
   'must be a URL such as redis://localhost:6379, redis://localhost:6379/1 for database 1, those of several nodes of a Cluster with ' +
   'commas between them, or redis+sentinel://host:26379,host2:26379/NAME, with % as %25 in its password, and with no parameters but ' +
   'keyPrefix and family';
+const NO_ADDRESS =
+  'must be an IP address or a name of this machine, without brackets and port, such as 127.0.0.1, or :: for all addresses';
 const NO_FILE = 'must be the path of a file';
-const NO_SECRET = 'must have at least 16 characters';
+const NO_PLAIN_FILE = 'must be the path of a file without control characters';
+const NO_SECRET = 'must have at least 16 characters, without control characters and without quotes around them';
 const NO_HEADER = 'must be the name of a header such as x-forwarded-for';
 const NO_HOSTS = 'must be host names without a port, such as pets.example, or * for any';
 const NO_ORIGINS = 'must be origins such as https://pets.example or capacitor://localhost, or * for any';
 
 export const url = parsed<URL | string, URL>(NO_URL, baseUrl);
 export const proxyUrl = parsed<URL | string, URL>(NO_PROXY, proxyOf);
-export const key = z.string(NO_KEY).refine(isApiKey, NO_KEY);
+export const key = z.string(NO_KEY).refine((text) => isApiKey(text) && !isMistaken(text), NO_KEY);
 export const serverKey = z.union(
   [z.custom<ServerKey>((given) => typeof given === 'function'), key],
   `${NO_KEY}, or a function that returns them`,
@@ -44,8 +48,12 @@ export const plan = parsed<PlanText, AssumedPlan>(NO_PLAN, (text) =>
   typeof text === 'string' ? parsePlan(text) : undefined,
 );
 export const redisUrl = parsed<string, string>(NO_REDIS, (text) => redisUrls(text) && text);
-export const file = z.string(NO_FILE).min(1, NO_FILE);
-export const secret = z.string(NO_SECRET).min(16, NO_SECRET);
+export const address = z.string(NO_ADDRESS).refine(isAddress, NO_ADDRESS);
+export const file = z.string(NO_FILE).min(1, NO_FILE).refine(isPlain, NO_PLAIN_FILE);
+export const secret = z
+  .string(NO_SECRET)
+  .min(16, NO_SECRET)
+  .refine((text) => isPlain(text) && !isMistaken(text), NO_SECRET);
 export const origins = z.array(parsed<string, string>(NO_ORIGINS, allowedOrigin), NO_ORIGINS).readonly();
 export const hosts = z.array(z.string().regex(/^(?:\*|[\w-]+(?:\.[\w-]+)*)$/, NO_HOSTS), NO_HOSTS).readonly();
 export const headerName = z
@@ -66,6 +74,21 @@ export const path = z.custom<string>(
 /** Whether a text can be an API key: pet-api.md shows no syntax, and a header takes visible ASCII. */
 export function isApiKey(text: string): boolean {
   return text.length <= MAX_KEY_LENGTH && /^[\x21-\x7e]+$/.test(text);
+}
+
+/** Whether a secret is what a file of variables or a program makes of one: `docker --env-file` keeps quotes. */
+function isMistaken(text: string): boolean {
+  return /^(["']).*\1$|^(?:undefined|null)$/s.test(text);
+}
+
+/** Such as a carriage return, which files from Windows have at the end of each line. */
+function isPlain(text: string): boolean {
+  // oxlint-disable-next-line no-control-regex -- these are what it looks for
+  return !/[\0-\x1f\x7f]/.test(text);
+}
+
+function isAddress(text: string): boolean {
+  return isIP(text) !== 0 || /^[\w-]+(?:\.[\w-]+)*\.?$/.test(text);
 }
 
 export function boolean(fallback: boolean) {
@@ -108,8 +131,8 @@ function parsed<Given, Value>(message: string, parse: (given: Given) => Value | 
 
 function baseUrl(given: URL | string): URL | undefined {
   const base = URL.parse(given);
-  const isPlain = base && !(base.username || base.password || base.search || base.hash);
-  return isPlain && /^https?:$/.test(base.protocol) ? base : undefined;
+  const isBare = base && !(base.username || base.password || base.search || base.hash);
+  return isBare && /^https?:$/.test(base.protocol) ? base : undefined;
 }
 
 function proxyOf(given: URL | string): URL | undefined {

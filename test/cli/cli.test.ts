@@ -50,7 +50,11 @@ async function paste({ output }: PetqlProcess): Promise<unknown> {
 
 /** Returns the HTTP status of a query that is sent under this name. */
 async function statusUnder(host: string, { address }: PetqlProcess, path = '/graphql'): Promise<number | undefined> {
-  const sent = request(new URL(path, address), {
+  const { hostname, port } = new URL(address);
+  const sent = request({
+    hostname,
+    port,
+    path,
     method: 'POST',
     headers: { host, 'content-type': 'application/json', authorization: 'Bearer demo-free' },
   });
@@ -108,6 +112,9 @@ test('with a key for all callers it needs and shows none, and answers no page of
   ];
   for (const bad of [`evil.example:${port}`, 'app.example', ...endings]) {
     for (const path of ['/health/live', '/health/ready?x']) expect(await statusUnder(bad, petql, path)).not.toBe(421);
+    // As a proxy gets it (RFC 9112, section 3.2.2).
+    expect(await statusUnder(bad, petql, 'http://petql.example/health/live')).not.toBe(421);
+    expect(await statusUnder(bad, petql, 'http://petql.example/graphql')).toBe(421);
     const paths = ['/graphql', '/graphql/graphiql', '/health/', '/health/x', '/health/lively', '/health/../graphql'];
     for (const path of paths) expect([bad, path, await statusUnder(bad, petql, path)]).toEqual([bad, path, 421]);
   }
@@ -174,6 +181,7 @@ test('what is wrong ends in one clear line and exit code 1', async () => {
   const cases: [string[], RegExp][] = [
     [['--port', 'x'], /^--port must be a whole number from 0 to 65535, got "x"$/],
     [['--host', 'no.such.host.invalid'], /no\.such\.host\.invalid; choose another address with --host/],
+    [['--trusted-documents', `${file}\r`], /^--trusted-documents: cannot read .*manifest\.json\\r: ENOENT/],
     [['--trusted-documents', file], /^--trusted-documents .*"a": Cannot query field/],
     [['--port', port], inUse],
     [['sandbox', '--port', port], inUse],
@@ -228,10 +236,15 @@ test('where GraphiQL was not installed it says so in its place, and answers Grap
   expect(await statusUnder('localhost', petql)).toBe(200);
 });
 
-test.each(['22.21.0', '24.11.1'])('on Node %s it says in one line which Node it needs', async (version) => {
-  const versions = `{ ...process.versions, node: '${version}' }`;
+// Bun says that it is a Node of today, and its undici is another.
+test.each([
+  ['22.21.0', { node: '22.21.0' }],
+  ['24.11.1', { node: '24.11.1' }],
+  ['Bun 1.4.2', { node: '26.3.0', bun: '1.4.2' }],
+])('on %s it says in one line which Node it needs', async (name, given) => {
+  const versions = `{ ...process.versions, ...${JSON.stringify(given).replaceAll('"', "'")} }`;
   const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`;
   const older = { env: { NODE_OPTIONS: `--import "${preload}"` } };
-  const line = `petql needs Node.js 24.12 or later, and this is ${version}.`;
+  const line = `petql needs Node.js 24.12 or later, and this is ${name}.`;
   expect(await runPetql(['--version'], older)).toEqual({ code: 1, stdout: '', stderr: `${line}\n` });
 });

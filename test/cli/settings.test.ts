@@ -56,6 +56,44 @@ test.each<[string, string[], Record<string, string>, RegExp]>([
     {},
     /^--redis-url must be [^"@]*$/,
   ]),
+  ...['x86_64-conda-linux-gnu', 'build-7', 'pets.example', '127.0.0.1\r', '[::]', '*', '0.0.0.0:80'].map(
+    (host): [string, string[], Record<string, string>, RegExp] => [
+      `the HOST ${JSON.stringify(host)}, which a shell may set,`,
+      [],
+      { HOST: host },
+      /^HOST must be an IP address .*; shells set it to other ends, and --host wins over it$/,
+    ],
+  ),
+  ...['127.0.0.1\r', '[::1]', '*', 'localhost:80', ' '].flatMap((host) =>
+    ['host', 'admin-host'].map((flag): [string, string[], Record<string, string>, RegExp] => [
+      `--${flag} ${JSON.stringify(host)}`,
+      [`--${flag}`, host],
+      {},
+      new RegExp(`^--${flag} must be an IP address .*got "[^"\r]+"$`),
+    ]),
+  ),
+  ...['"a secret"', "'a secret'", '"asecret-of-16-characters"', 'undefined', 'null'].map(
+    (text): [string, string[], Record<string, string>, RegExp] => [
+      `the API key ${text}`,
+      [],
+      { PET_API_KEY: text },
+      /^PET_API_KEY must be .* without quotes around them, and not undefined or null$/,
+    ],
+  ),
+  ...['"asecret-of-16-characters"', "'a secret of the store'", 'a secret of the store\r'].map(
+    (text): [string, string[], Record<string, string>, RegExp] => [
+      `the key secret ${JSON.stringify(text)}`,
+      [],
+      { KEY_SECRET: text },
+      /^KEY_SECRET must have .* without quotes around them$/,
+    ],
+  ),
+  ...['STATE_FILE', 'SANDBOX_FILE'].map((variable): [string, string[], Record<string, string>, RegExp] => [
+    `a ${variable} with a carriage return`,
+    [],
+    { [variable]: '/state/petql.db\r' },
+    new RegExp(`^${variable} must be the path of a file without control characters, got "/state/petql\\.db\\\\r"$`),
+  ]),
   [
     'two upstreams',
     ['--sandbox'],
@@ -84,6 +122,7 @@ test.each<[string, string[], Record<string, string>, RegExp]>([
   const read = () => readConfig('gateway', args, env);
   expect(read).toThrow(line);
   expect(read).not.toThrow('a secret');
+  expect(read).not.toThrow('\r');
 });
 
 test('a flag wins over the environment, which wins over the default; an empty variable is none', () => {
@@ -157,6 +196,17 @@ test.each([
   'redis+sentinel://user:a,b@one:26379, two,[::1]:7/my.store_1?db=2&family=6&keyPrefix=stage:&sentinelPassword=c',
 ])('the Redis %s is taken', (url) => {
   expect(readConfig('gateway', [], { REDIS_URL: url })).toMatchObject({ redisUrl: url });
+});
+
+test('HOST may be an address or localhost, and a flag any name of the machine', () => {
+  for (const host of ['::', '::1', '0.0.0.0', '10.1.2.3', 'localhost']) {
+    expect(readConfig('gateway', [], { HOST: host })).toMatchObject({ host });
+  }
+  for (const host of ['build-7', 'fly-local-6pn', 'pets.example.']) {
+    expect(readConfig('gateway', ['--host', host], { HOST: 'x86_64-conda-linux-gnu' })).toMatchObject({ host });
+    expect(readConfig('sandbox', ['--host', host], {})).toMatchObject({ host });
+  }
+  expect(readConfig('gateway', [], { PET_API_KEY: `it's-"a"-key'` })).toMatchObject({ petApiKey: `it's-"a"-key'` });
 });
 
 test('a variable that Kubernetes sets for a service says so', () => {

@@ -1,0 +1,58 @@
+import type { Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** What Node answers to a request that cannot be read. */
+const REJECTIONS: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+};
+
+/** The connections of a server. Those on which no request has come are not those with a slow one, which they are to Node. */
+export class Connections {
+  /** The responses that each one waits for. */
+  readonly #pending = new Map<Socket, Set<ServerResponse>>();
+  #isStopping = false;
+
+  /** @param server must not have begun to listen. */
+  constructor(server: Server) {
+    server.on('connection', (socket) => this.#open(socket));
+    server.prependListener('request', ({ socket }, response) => this.#begin(socket, response));
+    server.on('clientError', (error, socket) => this.#reject(error, socket as Socket));
+  }
+
+  /** Ends connections with their responses from now on. */
+  drain(): void {
+    this.#isStopping = true;
+    for (const responses of this.#pending.values()) {
+      for (const response of responses) response.shouldKeepAlive = false;
+    }
+  }
+
+  /** Closes those on which nothing has come: browsers and proxies connect ahead of their first request. */
+  closeUnused(): void {
+    for (const socket of this.#pending.keys()) if (socket.bytesRead === 0) socket.destroy();
+  }
+
+  #open(socket: Socket): void {
+    this.#pending.set(socket, new Set());
+    socket.once('close', () => this.#pending.delete(socket));
+  }
+
+  #begin(socket: Socket, response: ServerResponse): void {
+    response.shouldKeepAlive &&= !this.#isStopping;
+    const responses = this.#pending.get(socket);
+    responses?.add(response);
+    response.once('close', () => responses?.delete(response));
+  }
+
+  #reject({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
+    // The timeout of headers that have not begun. A proxy would take a 408 for the response to its first request.
+    if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) return;
+
+    const isAnswered = [...(this.#pending.get(socket) ?? [])].some(({ headersSent }) => headersSent);
+    const status = REJECTIONS[code] ?? '400 Bad Request';
+    if (socket.writable && !isAnswered) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+    socket.destroy();
+  }
+}
