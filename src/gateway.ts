@@ -65,14 +65,15 @@ export interface Gateway {
   readonly close: () => Promise<void>;
 }
 
-/** Max wait for calls in flight, and then for storing the used quota. */
+/** Max wait for calls in flight. */
 const CLOSE_AFTER_MS = 500;
 
 /** The lease of a create has this much more than its wait for a connection and its call take: to store its outcome. */
 const STORING_OUTCOME_MS = 2_000;
 
 /**
- * Creates a gateway. Two gateways share nothing.
+ * Creates a gateway. Those of one process for the same pet API, key secret and state file share the count of each API key and the
+ * idempotency keys, whichever evaluation of this module makes them, and nothing else.
  *
  * @throws TypeError that names every wrong option, or the file or documents that cannot be used. Nothing stays open then.
  */
@@ -156,8 +157,6 @@ function assemble(
 
   async function close(): Promise<void> {
     await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
-    await records.close();
-    await Promise.race([accounts.endOffline(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
     await stores.close();
     await transport.close();
   }
@@ -171,7 +170,7 @@ function assemble(
   function health(): Health {
     return {
       isDraining,
-      redis: stores.redisState,
+      redis: stores.redisState(),
       pausedKeys: accounts.pausedKeys(),
       isGetRouteWorking: getRoute.isHealthy,
     };

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { steadyTime } from './clock.ts';
+import { setTimeout } from 'node:timers/promises';
+import { steadyTime, systemClock } from './clock.ts';
 import type { Events } from './events.ts';
 import { SharedLists } from './reads/cache/shared-lists.ts';
 import type { CheckedOptions } from './settings/settings.ts';
@@ -12,8 +13,9 @@ import { RedisStore } from './store/redis-store.ts';
 import { connectRedis } from './store/redis.ts';
 import { ALONE, Replicas } from './store/replicas.ts';
 import type { RedisState, ReplicaCount } from './store/replicas.ts';
+import { joinStores } from './store/shared-stores.ts';
+import type { Shareable } from './store/shared-stores.ts';
 import { StoreUnavailableError } from './store/store.ts';
-import type { SharedStore, Store } from './store/store.ts';
 import type { AccountRules } from './throttle/account/limits.ts';
 import type { Accounts } from './throttle/accounts.ts';
 import { DurableAccounts } from './throttle/durable-accounts.ts';
@@ -22,6 +24,9 @@ import { IdempotencyRecords } from './writes/records.ts';
 
 /** After the timeout of a call without a response, the upstream may still count it for this long. */
 const LATE_COUNT_MS = 60_000;
+
+/** How long closing waits for the used quota to be stored. */
+const STORING_COUNT_MS = 500;
 
 /** The store and the parts that use it. */
 export interface Stores {
@@ -34,94 +39,132 @@ export interface Stores {
   /** Shares lists between replicas; undefined without Redis. */
   readonly sharedLists: SharedLists | undefined;
   /** At this moment; undefined without Redis. */
-  readonly redisState: RedisState | undefined;
+  readonly redisState: () => RedisState | undefined;
   /** @throws SettingError when the store has another key secret. */
   readonly ready: () => Promise<void>;
+  /** Stores outcomes and the used quota, and then closes the store. */
   readonly close: () => Promise<void>;
 }
 
 /** Opens the store: Redis for many replicas, a file or memory for one process. Builds the parts that use it. */
 export function openStores(options: CheckedOptions, opened: DisposableStack, events: Events | undefined): Stores {
-  const { petApiUrl, keySecret, clock, log } = options;
+  const { redisUrl, clock, dispatcher, petApiUrl, keySecret } = options;
   const nameOf = createNames(petApiUrl, keySecret);
+  if (redisUrl !== undefined) return openReplicated(options, redisUrl, { nameOf, opened, events });
+
+  // A clock or a dispatcher of a test stands for another process.
+  const isProcess = clock === systemClock && dispatcher === undefined;
+  const stores = isProcess
+    ? joinStores({ ...options, ownerName: nameOf('') }, () => openLocal(options, nameOf))
+    : openLocal(options, nameOf);
+  opened.defer(() => stores.dispose());
+  return stores;
+}
+
+interface ReplicatedParts {
+  readonly nameOf: NameOf;
+  readonly opened: DisposableStack;
+  readonly events: Events | undefined;
+}
+
+/** Opens those that all replicas share. */
+function openReplicated(
+  options: CheckedOptions,
+  redisUrl: string,
+  { nameOf, opened, events }: ReplicatedParts,
+): Stores {
+  const { keySecret, stateFile, clock, log, redisConnection = connectRedis(redisUrl) } = options;
+  if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
   const replica = randomUUID();
+  const redis = new RedisStore(redisConnection, clock.elapsed, events);
+  opened.defer(() => void redis.close());
+  const replicas = new Replicas({ store: redis, nameOf, replica, log });
+  opened.defer(() => replicas.close());
 
-  const redis = openRedis(options, events);
-  const opening = redis ?? openLocal(options);
-  opened.defer(() => void opening.close());
-  const replicas = redis && new Replicas({ store: redis, nameOf, replica, log });
-  opened.defer(() => replicas?.close());
-
-  const { store, check } = withKeySecret(opening, keySecret, log);
-  void check().catch(() => {});
-  const sharedLists =
-    redis &&
-    replicas &&
-    new SharedLists({
-      store,
-      redis,
-      nameOf,
-      log,
-      replica,
-      clock,
-      keptMs: Math.max(options.maxAgeMs, options.maxStaleMs),
-      replicas,
-    });
-  replicas?.onBeat(() => sharedLists?.flush());
-
-  const accountsOptions = { store, nameOf, rules: accountRules(options, store, replicas), log, replicas };
-  const isInMemory = !redis && options.stateFile === undefined;
+  const { store, check } = withKeySecret(redis, keySecret, log);
+  const keptMs = Math.max(options.maxAgeMs, options.maxStaleMs);
+  const sharedLists = new SharedLists({ store, redis, nameOf, log, replica, clock, keptMs, replicas });
+  replicas.onBeat(() => sharedLists.flush());
+  const rules: AccountRules = {
+    ...rulesOf(options),
+    /** A time of Redis, which only a reply has. */
+    get startedAtMs() {
+      return replicas.startedAtMs ?? store.nowMs();
+    },
+  };
+  const accounts = new DurableAccounts({ store, nameOf, rules, log, replicas });
+  const records = new IdempotencyRecords(store, nameOf, log);
   return {
-    accounts: isInMemory ? new MemoryAccounts(accountsOptions) : new DurableAccounts(accountsOptions),
-    records: new IdempotencyRecords(store, nameOf, log),
+    accounts,
+    records,
     nameOf,
-    replicas: replicas ?? ALONE,
+    replicas,
     sharedLists,
-
-    get redisState() {
-      return replicas?.redisState;
-    },
-
-    async ready() {
-      await check().catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailableError)) throw error;
-      });
-    },
-
+    redisState: () => replicas.redisState,
+    ready: readyBy(check),
     async close() {
-      replicas?.close();
+      await storeAll(records, accounts);
+      replicas.close();
       await store.close();
     },
   };
 }
 
-function accountRules(
-  { plan, upstreamTimeoutMs }: CheckedOptions,
-  store: Store,
-  replicas: Replicas | undefined,
-): AccountRules {
-  const openedAtMs = store.nowMs();
+/** Opens those of one process. */
+function openLocal(options: CheckedOptions, nameOf: NameOf): Shareable<CheckedOptions> & Stores {
+  const { stateFile, keySecret, clock, log } = options;
+  const nowMs = steadyTime(clock);
+  using opening = new DisposableStack();
+  const local = stateFile === undefined ? createMemoryStore(nowMs) : openFileStore(stateFile, nowMs, log);
+  opening.defer(() => void local.close());
+  const { store, check } = withKeySecret(local, keySecret, log);
+  const rules = { ...rulesOf(options), startedAtMs: store.nowMs() };
+  const parts = { store, nameOf, rules, log, replicas: undefined };
+  const accounts = stateFile === undefined ? new MemoryAccounts(parts) : new DurableAccounts(parts);
+  const records = new IdempotencyRecords(store, nameOf, log);
+  const opened = opening.move();
+  return {
+    accounts,
+    records,
+    nameOf,
+    replicas: ALONE,
+    sharedLists: undefined,
+    redisState: () => undefined,
+    ready: readyBy(check),
+    async close() {
+      await storeAll(records, accounts);
+      await store.close();
+    },
+    dispose: () => opened.dispose(),
+
+    // As with replicas, the plan of the gateway that started last counts.
+    admit(joining) {
+      const { plan, leaseMs, probeMs } = rulesOf(joining);
+      if (plan.known) Object.assign(rules, { plan, startedAtMs: store.nowMs() });
+      rules.leaseMs = Math.max(rules.leaseMs, leaseMs);
+      rules.probeMs = Math.max(rules.probeMs, probeMs);
+    },
+  };
+}
+
+function rulesOf({ plan, upstreamTimeoutMs }: Pick<CheckedOptions, 'plan' | 'upstreamTimeoutMs'>) {
   return {
     plan,
-    /** A time of Redis, which only a reply has. */
-    get startedAtMs() {
-      return replicas ? (replicas.startedAtMs ?? store.nowMs()) : openedAtMs;
-    },
     // A call may wait for its connection as long as for its response.
     leaseMs: 2 * upstreamTimeoutMs + LATE_COUNT_MS,
     probeMs: 2 * upstreamTimeoutMs,
   };
 }
 
-function openRedis(options: CheckedOptions, events: Events | undefined): SharedStore | undefined {
-  const { redisUrl, stateFile, clock, log } = options;
-  if (redisUrl === undefined) return undefined;
-  if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
-  const { redisConnection = connectRedis(redisUrl) } = options;
-  return new RedisStore(redisConnection, clock.elapsed, events);
+function readyBy(check: () => Promise<void>): () => Promise<void> {
+  void check().catch(() => {});
+  return () =>
+    check().catch((error: unknown) => {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+    });
 }
 
-function openLocal({ stateFile, clock, log }: CheckedOptions): Store {
-  const nowMs = steadyTime(clock);
-  return stateFile === undefined ? createMemoryStore(nowMs) : openFileStore(stateFile, nowMs, log);
+async function storeAll(records: IdempotencyRecords, accounts: Accounts): Promise<void> {
+  await records.close();
+  await Promise.race([accounts.endOffline(), setTimeout(STORING_COUNT_MS, undefined, { ref: false })]);
 }

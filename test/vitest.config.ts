@@ -63,7 +63,7 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 2,
     execArgv: ['--max-semi-space-size=32'],
     maxConcurrency: 12,
-    // Loading petql takes a file longer than most of its tests. Files leave nothing behind, as petql keeps no global state.
+    // Loading petql takes a file longer than most of its tests. Files leave nothing behind: what gateways share ends with the last one.
     isolate: false,
     // Node runs the TypeScript as it stands, as for a user. Vite's own runner costs a sixth of the time.
     experimental: { viteModuleRunner: false, nodeLoader: false },

@@ -47,6 +47,11 @@ export class StoreUnavailableError extends Error {
   /** Whether it may have written nevertheless. */
   readonly mayBeWritten: boolean;
 
+  /** Also those of another evaluation of this module, whose store this one may share. */
+  static override [Symbol.hasInstance](error: unknown): boolean {
+    return error instanceof Error && error.name === 'StoreUnavailableError';
+  }
+
   constructor(message: string, { mayBeWritten = true, ...options }: ErrorOptions & { mayBeWritten?: boolean } = {}) {
     super(message, options);
     this.mayBeWritten = mayBeWritten;

@@ -129,7 +129,7 @@ test('after ready() the first operation takes no longer than later ones, and cou
   expect(Math.min(...ready.map(({ tookUs }) => tookUs))).toBeLessThan(0.6 * cold.tookUs);
 });
 
-test('two gateways in one process share no quota, no rejected key, no key of the server, and no end', async () => {
+test('two gateways whose calls go to dispatchers share no quota, no rejected key, no key of the server, and no end', async () => {
   await using one = await startEmbedded({ petApiKey: 'demo-pro' });
   await using other = await startEmbedded({ petApiUrl: PET_API_URL, dispatcher: one.petApi.connect() });
   const document = '{ pets(limit: 1) { id } }';

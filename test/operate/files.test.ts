@@ -131,7 +131,11 @@ function makePipe(): string {
 test('a state file is for one process, is free after a failed start, and opens with its own key secret alone', async () => {
   const options = { petApiUrl, stateFile: join(folder, 'new.db'), keySecret: 'the first key secret' };
   const gateway = createGateway(options);
-  expect(() => createGateway(options)).toThrow(/stateFile: .*locked/);
+  const elsewhere = await runPetql(['--port', '0', '--pet-api-url', petApiUrl, '--state-file', options.stateFile]);
+  expect([elsewhere.code, elsewhere.stderr]).toEqual([
+    1,
+    expect.stringMatching(/--state-file .*: .*locked.*other process/),
+  ]);
   await gateway.close();
   const other = createGateway({ ...options, keySecret: 'another key secret' });
   await expect(other.ready()).rejects.toThrow(/key secret/);
