@@ -4,6 +4,7 @@ import {
   SpanKind,
   SpanStatusCode,
   context,
+  createContextKey,
   createTraceState,
   isSpanContextValid,
   trace,
@@ -68,6 +69,8 @@ export interface OperationSpan {
 interface CallSpan {
   /** The parent of the upstream's own spans. */
   readonly trace: TraceContext;
+  /** Sends the call. What traces undici too adds no span, and no second `traceparent`, which would end the trace. */
+  readonly send: <Answer>(send: () => Answer) => Answer;
   /** @param problem the `error.type`; undefined for a success. */
   readonly end: (status: number | undefined, problem: string | undefined) => void;
 }
@@ -86,6 +89,9 @@ const ROUTES: Readonly<Record<UpstreamCallEvent['operation'], readonly [method: 
   getPet: ['GET', '/pets/{petId}'],
   createPet: ['POST', '/pets'],
 };
+
+/** By which instrumentations know that a call has its span: the key of `suppressTracing` in @opentelemetry/core. */
+const IS_SUPPRESSED = createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
 /**
  * Creates spans for OpenTelemetry, where the program around the gateway has set up its SDK, before or after. Without an SDK nothing
@@ -121,6 +127,7 @@ export function createSpans(isRecording = true): Spans {
       const span = tracer.startSpan(`${method} ${template}`, { kind: SpanKind.CLIENT, attributes }, parent);
       return {
         trace: trace.setSpan(parent, span),
+        send: (send) => context.with(context.active().setValue(IS_SUPPRESSED, true), send),
         end(status, problem) {
           if (status !== undefined) span.setAttribute('http.response.status_code', status);
           endSpan(span, problem);

@@ -118,7 +118,8 @@ export class PetApi {
     const sentAtMs = clock.elapsed();
     const span = spans.call(operation, call.trace);
 
-    const answer = await this.#send({ ...call, trace: span?.trace }, exchange);
+    const send = () => this.#send({ ...call, trace: span?.trace }, exchange);
+    const answer = await (span ? span.send(send) : send());
 
     const { outcome, status } = answer;
     const reason = outcome.kind === 'no-answer' ? outcome.reason : outcome.kind;

@@ -1,5 +1,7 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { SpanKind, SpanStatusCode, context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { isTracingSuppressed } from '@opentelemetry/core';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -214,6 +216,37 @@ test('a single pet has the template of its URL', async () => {
     'error.type': '404',
   });
   expect(received()).toContain(call && traceparentOf(call));
+});
+
+// As @opentelemetry/instrumentation-undici does. The upstream finds no parent in two headers.
+test('what traces undici in the same process leaves each call, and its header, to petql', async () => {
+  const seen: string[] = [];
+  const instrument = (message: unknown) => {
+    const { request } = message as { request: { path: string; addHeader: (name: string, value: string) => void } };
+    if (!request.path.startsWith('/v1/')) return;
+    const isSuppressed = isTracingSuppressed(context.active());
+    seen.push(`${request.path} ${isSuppressed}`);
+    if (!isSuppressed) request.addHeader('traceparent', TRACE);
+  };
+  subscribe('undici:request:create', instrument);
+  try {
+    // More calls than there are at first connections, and those that follow on them.
+    for (let turn = 0; turn < 3; turn += 1) {
+      const ids = Array.from(
+        { length: 6 },
+        (_, index) => `p${index}: pet(id: "${404_000 + 10 * turn + index}") { id }`,
+      );
+      await gateway.query(`{ ${ids.join(' ')} }`);
+    }
+    await gateway.query(CREATE);
+  } finally {
+    unsubscribe('undici:request:create', instrument);
+  }
+  expect(seen.length).toBeGreaterThan(10);
+  expect(seen.filter((line) => !line.endsWith(' true'))).toEqual([]);
+  const calls = spans().filter(({ kind }) => kind === SpanKind.CLIENT);
+  expect(received()).toHaveLength(calls.length);
+  expect(new Set(received())).toEqual(new Set(calls.map(traceparentOf)));
 });
 
 test('operations that share a call have one span for it, below the one that pays', async () => {
