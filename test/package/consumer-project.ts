@@ -14,7 +14,13 @@ const run = promisify(execFile);
 /** What a project has beside petql; petql's lock file is smaller without them. */
 const BESIDE_PETQL = [
   '@graphql-typed-document-node/core@3.2.0',
+  '@fastify/cors@11.4.3',
   '@hono/node-server@2.1.8',
+  '@opentelemetry/api@1.10.0',
+  '@opentelemetry/context-async-hooks@3.1.0',
+  '@opentelemetry/core@3.1.0',
+  '@opentelemetry/instrumentation-undici@0.34.0',
+  '@opentelemetry/sdk-trace@3.1.1',
   '@types/express@5.0.6',
   '@types/node@26.6.6',
   'esbuild@0.28.2',
@@ -22,6 +28,17 @@ const BESIDE_PETQL = [
   'fastify@5.12.8',
   'hono@4.13.19',
   `vitest@${packageJson.devDependencies.vitest}`,
+];
+
+/** What a site of Next.js has beside petql. Its build checks types by TypeScript 5. */
+export const BESIDE_NEXT = [
+  '@types/node@24.19.2',
+  '@types/react@19.3.0',
+  'graphql@17.1.0',
+  'next@16.4.6',
+  'react@19.3.1',
+  'react-dom@19.3.1',
+  'typescript@5.9.3',
 ];
 
 /** A project of somebody else, with petql installed from what `npm publish` would send. */
@@ -51,14 +68,15 @@ export async function packInto(folder: string): Promise<string> {
   return join(folder, `petql-${packageJson.version}.tgz`);
 }
 
-export async function installConsumer(): Promise<ConsumerProject> {
+/** Installs the project in a folder beside this file, with petql and these packages. */
+export async function installConsumer(name = 'consumer', beside = BESIDE_PETQL): Promise<ConsumerProject> {
   const root = await mkdtemp(join(tmpdir(), 'petql-package-'));
   const tarball = await packInto(root);
-  const folder = join(root, 'consumer');
+  const folder = join(root, name);
   await mkdir(folder);
-  await writeFile(join(folder, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }');
-  await npm(folder, 'install', '--prefer-offline', '--no-audit', '--no-fund', tarball, ...BESIDE_PETQL);
-  await cp(join(import.meta.dirname, 'consumer'), folder, { recursive: true });
+  await writeFile(join(folder, 'package.json'), `{ "name": "${name}", "private": true, "type": "module" }`);
+  await npm(folder, 'install', '--prefer-offline', '--no-audit', '--no-fund', tarball, ...beside);
+  await cp(join(import.meta.dirname, name), folder, { recursive: true });
   const running: ChildProcess[] = [];
   // Nothing of the test runner's own environment, whose options could hide what is missing. Each start compiles less.
   const { PATH = '', HOME = '' } = process.env;
@@ -72,7 +90,8 @@ export async function installConsumer(): Promise<ConsumerProject> {
         ({ code, stdout, stderr }) => ({ code, output: stdout + stderr }),
       ),
     start(until, more, program = '', ...args) {
-      const child = spawn(program, args, { cwd: folder, env: { ...env, ...more } });
+      // In its own process group, since a framework may start further processes.
+      const child = spawn(program, args, { cwd: folder, env: { ...env, ...more }, detached: true });
       running.push(child);
       let output = '';
       return new Promise((resolve, reject) => {
@@ -89,7 +108,7 @@ export async function installConsumer(): Promise<ConsumerProject> {
       for (const child of running) {
         if (child.exitCode !== null) continue;
         const ended = once(child, 'close');
-        child.kill('SIGKILL');
+        process.kill(-(child.pid ?? 0), 'SIGKILL');
         await ended;
       }
       await rm(root, { recursive: true });

@@ -1,5 +1,5 @@
 import { request as httpRequest } from 'node:http';
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { glob, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -9,6 +9,8 @@ import { installConsumer } from './consumer-project.ts';
 import type { ConsumerProject } from './consumer-project.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** Which the frameworks themselves allow. */
+const PAGE = 'https://app.example';
 const ANSWER = { data: { pets: [{ id: '1' }] } };
 const FIRST = JSON.stringify({ query: '{ pets(limit: 1) { id } }' });
 
@@ -40,6 +42,13 @@ describe('petql from node_modules', () => {
     expect([page.status, await page.text()]).toEqual([404, expect.stringMatching(/^GraphiQL is not installed;/)]);
     expect(await query(endpoint, 'demo-free')).toMatchObject(ANSWER);
     await rename(`${graphiql}-elsewhere`, graphiql);
+  });
+
+  test('has its schema and its contract where tools find them', async () => {
+    const program =
+      "for (const file of ['schema.graphql', 'pet-api.openapi.yaml']) console.log(require.resolve('petql/schema/' + file))";
+    const { code, output } = await consumer.run(process.execPath, '--input-type=commonjs', '--eval', program);
+    expect([code, output]).toEqual([0, expect.stringMatching(/schema\.graphql\n.*openapi\.yaml\n$/)]);
   });
 
   test('says its version', async () => {
@@ -109,18 +118,23 @@ test("the tests of a backend, as the library's page has them, compile and pass",
 });
 
 describe('petql mounted', () => {
-  test("is mounted here as the library's table says", async () => {
+  test("is mounted here as the library's page says", async () => {
     const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8');
     const table = /^\| In \| Mount \|\n.*?\n\n/ms.exec(readme)?.[0] ?? '';
-    const mounts = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code]) => code);
-    expect(mounts).toHaveLength(5);
-    const sources = await Promise.all(
-      ['mounts.ts', 'route.ts'].map((name) => readFile(join(consumer.folder, name), 'utf8')),
-    );
-    for (const code of mounts) expect(sources.join()).toContain(code);
+    const rows = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code = '']) => code);
+    const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
+    expect([rows.length, blocks.length]).toEqual([3, 2]);
+    const mounts = await readFile(join(consumer.folder, 'mounts.ts'), 'utf8');
+    const plain = (code: string) =>
+      code
+        .replaceAll(/^\/\/.*$/gm, '')
+        .replaceAll(/\s+/g, ' ')
+        .trim();
+    for (const code of [...rows, blocks[0] ?? '']) expect(plain(mounts)).toContain(plain(code));
   });
 
   let origins: Record<string, string>;
+  const originOf = (name: string) => origins[name] ?? '';
 
   beforeAll(async () => {
     const output = await consumer.start(/^ready$/m, { PET_API_URL: petApiUrl }, process.execPath, 'mounts.ts');
@@ -130,13 +144,13 @@ describe('petql mounted', () => {
   test.each([
     ['node:http', 10_000_000],
     ['Express', 10_000_000],
+    ['Express at the root', 10_000_000],
     // These read the body before petql does, and cut connections as they like.
     ['Express behind a parser', 300_000],
     ['Fastify', 300_000],
     ['Hono', 10_000_000],
-    ['a Next.js route', 10_000_000],
   ])('in %s answers GraphQL and GraphiQL, and goes on after what is too long or no JSON', async (name, bytes) => {
-    const endpoint = `${origins[name]}/graphql`;
+    const endpoint = `${originOf(name)}/graphql`;
     expect(await graphiqlBytes(endpoint)).toBeGreaterThan(1_000_000);
     const wrong: [string, number][] = [['{"query":', 400], ...[300_000, bytes].map(tooLong)];
     for (const [body, status] of wrong) {
@@ -144,6 +158,77 @@ describe('petql mounted', () => {
       expect(await statusOf(endpoint, body)).toBe(status);
     }
     expect(await query(endpoint)).toMatchObject(ANSWER);
+  });
+
+  test.each(['Fastify', 'Hono behind middleware'])(
+    "in %s a page that the framework's own CORS allows reads the response",
+    async (name) => {
+      const endpoint = `${originOf(name)}/graphql`;
+      const headers = { 'content-type': 'application/json', authorization: 'Bearer demo-business', origin: PAGE };
+      const asked = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' };
+      const responses = [
+        await fetch(endpoint, { method: 'OPTIONS', headers: { ...asked, origin: PAGE } }),
+        await fetch(endpoint, { method: 'POST', headers, body: FIRST }),
+      ];
+      expect(responses.map((response) => response.headers.get('access-control-allow-origin'))).toEqual([PAGE, PAGE]);
+      expect(await responses[1]?.json()).toMatchObject(ANSWER);
+      const refused = (await (await fetch(`${originOf('Express at the root')}/log`)).json()) as string[];
+      expect(refused.filter((line) => line.includes(PAGE))).toEqual([]);
+    },
+  );
+
+  test('in Fastify it keeps what was set before', async () => {
+    const { headers } = await fetch(`${originOf('Fastify')}/graphql?query={__typename}`);
+    expect(headers.get('x-app')).toBe('site');
+    expect(headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+    expect(headers.get('vary')).toMatch(/Origin.*Authorization/);
+  });
+
+  test('at the root of Express it leaves the other routes alone', async () => {
+    const origin = originOf('Express at the root');
+    expect(await (await fetch(origin)).text()).toBe('home');
+    const form = { method: 'POST', headers: { 'content-type': 'text/plain' }, body: 'a form' };
+    expect(await (await fetch(`${origin}/form`, form)).text()).toBe('got a form');
+    expect((await fetch(`${origin}/health/ready`)).status).toBe(200);
+    expect((await fetch(`${origin}/nothing`)).status).toBe(404);
+  });
+
+  test('where Hono cuts the path off it says where GraphQL is', async () => {
+    const page = await fetch(`${originOf('Hono that cuts the path off')}/graphql`, {
+      headers: { accept: 'text/html' },
+    });
+    expect([page.status, page.redirected, await page.text()]).toEqual([
+      404,
+      false,
+      expect.stringContaining('GraphQL is at /graphql'),
+    ]);
+  });
+
+  test('in Hono it says that a body was read before', async () => {
+    const headers = { 'content-type': 'application/json', 'x-read-before': 'yes' };
+    const response = await fetch(`${originOf('Hono behind middleware')}/graphql`, {
+      method: 'POST',
+      headers,
+      body: FIRST,
+    });
+    expect([response.status, await response.text()]).toEqual([500, expect.stringContaining('before petql')]);
+  });
+});
+
+describe('petql beside OpenTelemetry', () => {
+  test('gives the upstream one parent, by one client span of a call, where undici is instrumented too', async () => {
+    const { code, output } = await consumer.run(process.execPath, 'traced.ts');
+    expect([code, output]).toEqual([0, expect.stringContaining('{')]);
+    const { names, sent, received } = JSON.parse(output) as Record<string, string[]>;
+    expect(names).toEqual(['GET /pets', 'GET']);
+    expect(received).toEqual(sent);
+  });
+
+  test("has the interface of the program's own SDK, of which a process has one", async () => {
+    const folders: string[] = [];
+    const found = glob('**/@opentelemetry/api/package.json', { cwd: consumer.folder });
+    for await (const folder of found) folders.push(folder);
+    expect(folders).toHaveLength(1);
   });
 });
 

@@ -38,9 +38,9 @@ function toResponse({ method }: Request, { status, headers, body }: HttpResponse
 /** Does not read a body that cannot be used to its end. */
 async function readBody(request: Request, reader: BodyReader, bodies: RequestBodies): Promise<RequestBody> {
   const { maxBytes } = bodies;
-  if (request.bodyUsed || request.body?.locked) return bodies.taken();
   // Frameworks keep the connection open for a body that nothing has touched.
   if (Number(request.headers.get('content-length')) > maxBytes) return bodyTooLong(maxBytes);
+  if (request.bodyUsed || request.body?.locked) return bodies.taken();
   // A cancelled body would reset the connection before its client has the response.
   for await (const chunk of request.body?.values({ preventCancel: true }) ?? []) {
     if (!reader.add(chunk)) break;
