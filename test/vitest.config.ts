@@ -11,7 +11,6 @@ const SMOKE = [
   // They fetch from npm's registry.
   'test/readme/clean-start.test.ts',
   'test/package/{consumer,next,npx}.test.ts',
-  'test/container/dockerfile.test.ts',
   // They take a processor for 5 to 20 seconds.
   'test/graphiql/cost-line.test.ts',
   'test/package/package.test.ts',
@@ -28,6 +27,7 @@ const ON_REAL_CLOCKS = [
   'test/operate/redis-sentinel.test.ts',
   'test/{reads/wire-faults,plan/leaving-clients}.test.ts',
   'test/{reads/replicas,writes/replicas}.test.ts',
+  'test/container/entrypoint.test.ts',
   'test/cli/*.test.ts',
   'test/operate/*.test.ts',
 ];

@@ -8,7 +8,7 @@ import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import { DispatchedCall } from '../dispatched-call.ts';
 import type { Dispatcher } from '../dispatched-call.ts';
-import { httpOrigin } from '../settings/http-origin.ts';
+import { httpOrigin, listenAddress } from '../settings/http-origin.ts';
 import { DEMO_KEYS } from './demo-keys.ts';
 import type { SandboxKeys } from './demo-keys.ts';
 import { PetStore } from './pet-store.ts';
@@ -133,7 +133,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     const server = createServer((request, response) => {
       serve(request, response).catch(() => response.destroy());
     });
-    await once(server.listen(port, host), 'listening');
+    await once(server.listen(listenAddress(host, port)), 'listening');
     servers.push(server);
     return `${httpOrigin(server)}/v1`;
   }

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import { httpOrigin } from '../settings/http-origin.ts';
+import { httpOrigin, listenAddress } from '../settings/http-origin.ts';
 import { Connections } from './connections.ts';
 
 /**
@@ -71,9 +71,7 @@ export async function listen(
   const connections = new Connections(server);
 
   await new Promise<void>((resolve, reject) => {
-    // Without a host Node listens on all addresses of both families, or of IPv4 where the machine has no IPv6.
-    const at = host === '::' ? { port } : { port, host };
-    server.once('error', reject).listen(at, resolve);
+    server.once('error', reject).listen(listenAddress(host, port), resolve);
   });
   return { origin: httpOrigin(server), stop };
 

@@ -11,6 +11,11 @@ export function httpOrigin(server: Server): string {
   return `http://${hostName(address.address)}:${address.port}`;
 }
 
+/** Returns where Node listens. Without a host that is on all addresses of both families, or of IPv4 where the machine has no IPv6. */
+export function listenAddress(host: string, port: number): { readonly host?: string; readonly port: number } {
+  return host === '::' ? { port } : { host, port };
+}
+
 function hostName(address: string): string {
   if (address === '0.0.0.0' || address === '::') return 'localhost';
   return address.includes(':') ? `[${address}]` : address;

@@ -36,7 +36,7 @@ describe.each([
     const { config, names } = configOf(env);
     expect(config).toMatchObject({
       petApiKey: 'key',
-      adminHost: '0.0.0.0',
+      adminHost: '::',
       adminPort: 9090,
       redisUrl: SECRETS['REDIS_URL'] ?? '',
     });
