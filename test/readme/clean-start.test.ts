@@ -46,6 +46,14 @@ test('the first command starts petql in a clean folder with the system Node, and
   expect(output).not.toMatch(/warn/i);
 }, 120_000);
 
+test('without install scripts it starts all the same, or says in one line what is missing', async () => {
+  const shell = run('npm ci --ignore-scripts && npm start -- --version 2>&1');
+  const output = (await shell.stdout.setEncoding('utf8').toArray()).join('');
+  expect(output.trim().split('\n').at(-1)).toMatch(
+    /^(?:\d+\.\d+\.\d+|petql needs Node\.js 24\.12 or later, and this is .*: npm ci --include=dev --ignore-scripts=false)$/,
+  );
+}, 120_000);
+
 function run(command: string) {
   return spawn('sh', ['-c', command], {
     cwd: folder,
