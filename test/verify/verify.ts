@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { bench } from './bench.ts';
+import { engine } from './engine.ts';
 import { explore, replayFile } from './explore.ts';
 import { files } from './files.ts';
 import { fuzz } from './fuzz.ts';
@@ -31,6 +32,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   mutants,
   kills,
   files,
+  engine,
   prism,
 };
 

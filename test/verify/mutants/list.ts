@@ -619,9 +619,41 @@ const server: readonly Mutant[] = [
     alsoRun: 'security/made-up-keys',
   },
   {
+    name: 'framework-shadowed',
+    rule: 'at the root of a framework petql leaves all other paths to it',
+    from: "if (typeof next === 'function' && isForOthers(incoming, endpoint)) return void next();",
+    to: '',
+  },
+  {
+    name: 'given-headers-lost',
+    rule: 'headers that a framework has set stay',
+    from: '  keepGiven(outgoing, headers);',
+    to: '',
+  },
+  {
+    name: 'taken-body-blamed',
+    rule: 'a body that something else has read is not the mistake of the client',
+    from: 'if (incoming.readableDidRead && incoming.body === undefined) return use(bodies.taken());',
+    to: '',
+  },
+  {
+    name: 'silence-answered',
+    rule: 'a connection that asks nothing gets nothing',
+    from: "if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) return;",
+    to: '',
+    alsoRun: 'operate/connections',
+  },
+  {
+    name: 'silence-holds-stop',
+    rule: 'a connection that asks nothing holds no stop',
+    from: 'for (const socket of this.#pending.keys()) if (socket.bytesRead === 0) socket.destroy();',
+    to: '',
+    alsoRun: 'operate/connections',
+  },
+  {
     name: 'any-host',
     rule: 'with a server-side key only local and allowed hosts are answered',
-    from: 'if (isLocalName(name) || allowed.has(name) || HEALTH.test(url))',
+    from: 'if (isLocalName(name) || allowed.has(name) || isHealthCheck)',
     to: 'if (true)',
     alsoRun: 'cli/cli',
   },
@@ -776,6 +808,24 @@ const server: readonly Mutant[] = [
 ];
 
 const start: readonly Mutant[] = [
+  {
+    name: 'gateways-apart',
+    rule: 'the gateways of one process share the count of a key',
+    from: 'const isProcess = clock === systemClock && dispatcher === undefined;',
+    to: 'const isProcess = false;',
+  },
+  {
+    name: 'closed-with-first',
+    rule: 'what gateways share is closed with the last of them',
+    from: 'return shared.gateways === 0;',
+    to: 'return true;',
+  },
+  {
+    name: 'traced-twice',
+    rule: 'each call has one client span and one traceparent',
+    from: 'context.with(context.active().setValue(IS_SUPPRESSED, true), send)',
+    to: 'send()',
+  },
   {
     name: 'any-key-secret',
     rule: 'a process with another key secret does not start',
