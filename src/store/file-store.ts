@@ -41,7 +41,7 @@ export function fileProblem(path: string, error: unknown): string {
 }
 
 const ADVICE =
-  'Name a new file, or one of petql: in a folder that it may write, on a disk with room, used by no other process.';
+  'Name a new file, or one of petql: in a folder that it may write, on a disk with room, used by no other process or thread.';
 
 function prepareFile(database: DatabaseSync): void {
   database.exec('PRAGMA locking_mode = EXCLUSIVE');

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 import { post } from '../support/client.ts';
 import { freePort } from '../support/serve.ts';
@@ -15,11 +15,11 @@ const BUILDS_MS = 180_000;
 
 let site: ConsumerProject;
 let sandbox: Sandbox;
-/** The status of each call to the pet API. */
-const statuses: number[] = [];
+let petApiUrl: string;
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ onCall: ({ status }) => void statuses.push(status) });
+  sandbox = createSandbox();
+  petApiUrl = await sandbox.listen();
   site = await installConsumer('next', BESIDE_NEXT);
 }, BUILDS_MS);
 afterAll(async () => {
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 async function start(command: 'dev' | 'start', stateFile: string): Promise<string> {
   const port = String(await freePort());
-  const env = { PET_API_URL: sandbox.url, PET_API_KEY: 'demo-free', STATE_FILE: join(site.folder, stateFile) };
+  const env = { PET_API_URL: petApiUrl, PET_API_KEY: 'demo-free', STATE_FILE: join(site.folder, stateFile) };
   await site.start(/Ready in/, { ...env, NEXT_TELEMETRY_DISABLED: '1' }, process.execPath, NEXT, command, '-p', port);
   return `http://localhost:${port}`;
 }
@@ -66,8 +66,8 @@ test(
     const origin = await start('start', 'production.db');
     const { codes, used } = await readBoth(origin, 35);
     expect(codes).toEqual([]);
-    expect(statuses).not.toContain(429);
-    expect(used).toBe(statuses.length);
+    expect(sandbox.calls.map(({ status }) => status)).not.toContain(429);
+    expect(used).toBe(sandbox.calls.length);
 
     // Next.js would answer a preflight itself.
     const asked = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' };
@@ -83,14 +83,14 @@ test(
 test(
   'next dev makes a gateway with each edit, and all of them count together',
   async () => {
-    const before = statuses.length;
+    const before = sandbox.calls.length;
     const origin = await start('dev', 'dev.db');
     await readBoth(origin, 3);
     const file = join(site.folder, 'lib/gateway.ts');
     await writeFile(file, (await readFile(file, 'utf8')).replace("'info'", "'debug'"));
     const { codes, used } = await readBoth(origin, 3);
     expect(codes).toEqual([]);
-    expect(used).toBe(statuses.length - before);
+    expect(used).toBe(sandbox.calls.length - before);
   },
   BUILDS_MS,
 );

@@ -36,7 +36,8 @@ export function corsOptions({ corsOrigins: origins, log }: CheckedOptions): (req
     // Without a list a framework around petql may have allowed the page: then no preflight comes this far.
     const isRefused = origins.length > 0 || method === 'OPTIONS';
     // Other texts are no page's, and may be as long as a header.
-    if (isRefused && origin !== '' && !isOwnPage(origin, headers)) logRefusal(known === undefined ? 'malformed' : origin);
+    if (isRefused && origin !== '' && !isOwnPage(origin, headers))
+      logRefusal(known === undefined ? 'malformed' : origin);
     return false;
   };
 

@@ -15,6 +15,8 @@ const STOP_S = '15';
 type Way = readonly [name: string, options: readonly string[], args?: readonly string[]];
 
 const LOCKED = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
+/** Docker's own network has none. */
+const WITH_IPV6 = ['--sysctl', 'net.ipv6.conf.all.disable_ipv6=0'];
 const IN_VOLUME = ['-v', '/state', '-e', 'STATE_FILE=/state/state.db'];
 const ANY_USER = ['--user', '12345:0'];
 
@@ -36,7 +38,7 @@ const ADDRESSES: readonly Way[] = [
   ['PORT', ['-e', 'PORT=4200']],
   ['an empty PORT', ['-e', 'PORT=']],
   ['--port 0', [], ['--port', '0']],
-  ['--host ::1', [], ['--host', '::1']],
+  ['--host ::1', WITH_IPV6, ['--host', '::1']],
   ['HOST', ['-e', 'HOST=127.0.0.1']],
   ['--host 127.0.0.2', [], ['--host', '127.0.0.2']],
   ['an admin port', ['-e', 'ADMIN_PORT=9090']],
@@ -113,7 +115,7 @@ async function answers(endpoint: string): Promise<boolean> {
 
 /** A pod of a cluster with IPv6 alone has no other address. */
 async function checkFamilies(engine: Engine): Promise<Row> {
-  const { id, endpoint } = await start(engine, ['', ['--sysctl', 'net.ipv6.conf.all.disable_ipv6=0']]);
+  const { id, endpoint } = await start(engine, ['', WITH_IPV6]);
   await until(() => answers(endpoint), STARTS_MS);
   const hosts = ['127.0.0.1', '[::1]'];
   const asked = hosts.map(async (host) => {
