@@ -129,7 +129,7 @@ const ADDRESSES: readonly Report[] = [
     report: 'saleor/saleor#5184',
     sends: 'a GET of the root from a browser',
     request: { method: 'GET', target: '/', headers: ['Accept: text/html,application/xhtml+xml,*/*;q=0.8'] },
-    response: [302, /^location: graphql\r$/im],
+    response: [302, /^location: graphql\?graphiql\r$/im],
   },
   {
     report: 'saleor/saleor#5184, health',

@@ -50,7 +50,8 @@ async function readBoth(origin: string, times: number): Promise<{ codes: unknown
 
 test("the site is made as the library's page says", async () => {
   const readme = await readFile(fileURLToPath(new URL('../../src/README.md', import.meta.url)), 'utf8');
-  const block = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].at(-1)?.[1] ?? '';
+  const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
+  const block = blocks.find((code) => code.includes('const handler')) ?? '';
   const route = await readFile(join(site.folder, 'app/graphql/[[...rest]]/route.ts'), 'utf8');
   const [, code = ''] = /^(const handler .*)/ms.exec(block) ?? [];
   expect(code).not.toBe('');
