@@ -100,38 +100,40 @@ export function createApiOutage(clock: Pick<Clock, 'elapsed'>): Outage {
 /** What an outage leaves to one API key: by its own calls, and by those of all keys. */
 export class KeyOutage {
   readonly #apiKey: string;
-  readonly #own: Outage;
   readonly #api: Outage;
+  readonly #clock: Pick<Clock, 'elapsed'>;
+  /** Made by the first failure, since most keys have none. */
+  #own: Outage | undefined;
 
   constructor(apiKey: string, api: Outage, clock: Pick<Clock, 'elapsed'>) {
     this.#apiKey = apiKey;
-    this.#own = new Outage(clock, MIN_KINDS);
     this.#api = api;
+    this.#clock = clock;
   }
 
   get isOpen(): boolean {
-    return this.#own.isOpen || this.#api.isOpen;
+    return this.#own?.isOpen === true || this.#api.isOpen;
   }
 
   /** How many calls may be sent now; Infinity while the upstream works. */
   get slots(): number {
-    return Math.min(this.#own.slots, this.#api.slots);
+    return Math.min(this.#own?.slots ?? Infinity, this.#api.slots);
   }
 
   /** The time until a call finds out. */
   get waitMs(): number {
-    return Math.max(this.#own.waitMs, this.#api.waitMs);
+    return Math.max(this.#own?.waitMs ?? 0, this.#api.waitMs);
   }
 
   /** Records that a call is sent. */
   begin(): void {
-    this.#own.begin();
+    this.#own?.begin();
     this.#api.begin();
   }
 
   /** Records that a call has ended which shows nothing of the upstream. */
   skip(): void {
-    this.#own.skip();
+    this.#own?.skip();
     this.#api.skip();
   }
 
@@ -153,8 +155,9 @@ export class KeyOutage {
   ): void {
     const isFailure = health !== 'works';
     const call = { isFailure, sentAtMs, retryAfterMs: rateLimit?.retryAfterMs };
-    if (health === 'unknown' || isPaused) this.#own.skip();
-    else this.#own.end(kind, call);
+    if (health === 'unknown' || isPaused) this.#own?.skip();
+    else if (isFailure) (this.#own ??= new Outage(this.#clock, MIN_KINDS)).end(kind, call);
+    else this.#own?.end(kind, call);
 
     // A 403 is about the key.
     const isOfApi = health === 'works' || (health === 'fails' && isProven);

@@ -55,7 +55,7 @@ test('each kind of document has the format that the version in its name stands f
     'isSure?': 'boolean',
     'toldAtMs?': 'number',
     'foreign?': { calls: 'integer', untilMs: 'number' },
-    'reset?': { fromMs: 'number', byMs: 'number', id: 'number' },
+    'reset?': { fromMs: 'number', byMs: 'number', id: 'number', 'isGuess?': 'boolean' },
     'doubted?': { ...slots, fromMs: 'number', id: 'number' },
     'slidesUntilMs?': 'number',
     'beyondSinceMs?': 'number',

@@ -107,7 +107,8 @@ describe('petql from node_modules', () => {
 
 test("the tests of a backend, as the library's page has them, compile and pass", async () => {
   const library = await readFile(join(ROOT, 'src/README.md'), 'utf8');
-  const [, code = ''] = /^```ts\n(.*?)^```$/ms.exec(library) ?? [];
+  const blocks = [...library.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, block = '']) => block);
+  const code = blocks.find((block) => block.includes("from 'vitest'")) ?? '';
   await writeFile(join(consumer.folder, 'bff.test.ts'), code);
   expect(await consumer.run(join(ROOT, 'node_modules/.bin/tsc'), '-p', '.', '--singleThreaded')).toEqual({
     code: 0,
@@ -122,7 +123,8 @@ describe('petql mounted', () => {
     const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8');
     const table = /^\| In \| Mount \|\n.*?\n\n/ms.exec(readme)?.[0] ?? '';
     const rows = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code = '']) => code);
-    const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
+    const all = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
+    const blocks = all.filter((code) => !code.includes("from 'vitest'"));
     expect([rows.length, blocks.length]).toEqual([3, 2]);
     const mounts = await readFile(join(consumer.folder, 'mounts.ts'), 'utf8');
     const plain = (code: string) =>

@@ -121,8 +121,8 @@ describe('the blocks of code', () => {
     const declared = vi.fn<(name: string, body: () => Promise<void>) => void>();
     const stub = { beforeEach: hook(), afterEach: hook(), test: declared, expect, vi };
     vi.stubGlobal('vitest', stub);
-    const blocks = [...library.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
-    const block = blocks.find((code) => code.includes("from 'vitest'")) ?? '';
+    const texts = [...library.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = '']) => text);
+    const block = texts.find((text) => text.includes("from 'vitest'")) ?? '';
     const code = stripTypeScriptTypes(block)
       .replace(/import (\{.+\}) from 'vitest';/, 'const $1 = vitest;')
       .replaceAll(

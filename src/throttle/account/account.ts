@@ -1,5 +1,6 @@
 import type { CallResponse, RateLimited } from './call-response.ts';
 import { correct } from './correct.ts';
+import { guessDayEnd } from './doubt.ts';
 import type { Account, Permit } from './format.ts';
 import { learn, paceLeft, paceWaitMs } from './lessons.ts';
 import { MAX_PAUSE_MS, passTime } from './pass-time.ts';
@@ -162,22 +163,13 @@ export function fail(account: Account, permit: Permit, response: CallResponse, m
 /** Settles a permit by a response that is neither a 429 nor a 5xx. */
 export function succeed(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
   settle(account, permit, response, moment);
-  if (proveTrial(account, permit)) endTrials(account);
+  proveTrial(account, permit);
 
   const { pause } = account;
   const isSentBeforePause = permit.grantedAtMs <= pause.incidentAtMs;
   if (isSentBeforePause || permit.epoch !== account.epoch) return;
   pause.incidents = 0;
   pause.isBan = false;
-}
-
-/** Full trust after a reset proves that it has freed all that was counted before. */
-function endTrials(account: Account): void {
-  for (const name of WINDOW_NAMES) {
-    const { beyondSinceMs, doubted } = account[name];
-    if (beyondSinceMs === undefined || !doubted) continue;
-    Object.assign(account[name], { beyondSinceMs: undefined, doubted: undefined });
-  }
 }
 
 /** Pauses the key after a 429, or a 401 or 403 that may be a ban. Trust begins anew after the pause. */
@@ -199,6 +191,7 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
 
   pause.untilMs = Math.max(pause.untilMs, nowMs + Math.min(waitMs, MAX_PAUSE_MS));
   beginTrust(account, nowMs);
+  if (!response.mayBeBanned) guessDayEnd(account, nowMs, response.retryAfterMs);
   if (isEcho) return;
   pause.incidents += 1;
   pause.incidentAtMs = nowMs;

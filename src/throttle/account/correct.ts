@@ -64,7 +64,7 @@ export function correct(
   // 2. A response of an earlier window is too old.
   const window = account[name];
   const before = window.reset;
-  if (reset && before && reset.id < before.id - 1) return name;
+  if (reset && before && !before.isGuess && reset.id < before.id - 1) return name;
 
   // 3. The limit, the window and the calls of others.
   setLimit(account, { ...described, limit: headers.limit });
@@ -103,12 +103,13 @@ function setLimit(
     Object.assign(window, { limit, isSure, lowered: undefined, beyondSinceMs: undefined });
   }
   // Headers that tell two limits tell both windows.
-  if (isSure || other.limit !== undefined) window.isSure = true;
-  if (other.limit !== undefined) other.isSure = true;
+  const isOther = other.limit !== undefined && other.limit !== limit;
+  if (isSure || isOther) window.isSure = true;
+  if (isOther) other.isSure = true;
 }
 
 function seeReset(window: WindowCount, { inMs, id }: ToldReset, tookMs: number, nowMs: number): void {
-  if (window.reset && id <= window.reset.id) return;
+  if (window.reset && !window.reset.isGuess && id <= window.reset.id) return;
   window.reset = { fromMs: nowMs + inMs - tookMs - SECOND_MS, byMs: nowMs + inMs + SECOND_MS, id };
 }
 
@@ -118,7 +119,7 @@ function seeReset(window: WindowCount, { inMs, id }: ToldReset, tookMs: number, 
  */
 function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, permit, nowMs }: Evidence): void {
   const window = account[name];
-  if (window.reset && beginsAtS >= window.reset.id) doubt(account, name, window.reset, nowMs);
+  if (window.reset && !window.reset.isGuess && beginsAtS >= window.reset.id) doubt(account, name, window.reset, nowMs);
 
   const { doubted } = window;
   if (!doubted || permit.grantedAtMs < doubted.fromMs) return;
@@ -141,6 +142,7 @@ function seeForeign(
   const known = window.foreign?.calls ?? 0;
   if (calls < known && !isAlone) return;
 
-  const untilMs = Math.min(window.reset?.byMs ?? Infinity, nowMs + WINDOWS[name].lengthMs);
+  const toldMs = window.reset && !window.reset.isGuess ? window.reset.byMs : Infinity;
+  const untilMs = Math.min(toldMs, nowMs + WINDOWS[name].lengthMs);
   window.foreign = calls > 0 ? { calls, untilMs } : undefined;
 }

@@ -1,5 +1,5 @@
 import type { Account, WindowCount } from './format.ts';
-import { addAll, countSince, takeOldest } from './slots.ts';
+import { WINDOWS, addAll, countSince, takeOldest } from './slots.ts';
 import type { WindowName } from './slots.ts';
 
 /*
@@ -9,19 +9,33 @@ import type { WindowName } from './slots.ts';
 
 type Reset = Pick<NonNullable<WindowCount['reset']>, 'fromMs' | 'id'>;
 
+const SECOND_MS = 1_000;
+/** A minute's `Retry-After` is shorter. */
+const FAR_MS = 120_000;
 /** After a reset that has freed a part only, the next ones cast no doubt for so long. */
-const SLIDES_MS = 21_600_000;
+const SLIDES_MS = 604_800_000;
 
 /** The reset is over. The slots of a minute tell to the second which calls were counted since. */
 export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset, nowMs: number): void {
   const window = account[name];
-  window.reset = undefined;
+  window.reset = name === 'day' ? guessAt(fromMs + WINDOWS.day.lengthMs) : undefined;
   if ((window.slidesUntilMs ?? 0) > nowMs) return;
 
   const since = countSince(account.minute, 'minute', fromMs);
   const before = takeOldest(window, Math.max(0, window.total - since));
   if (window.doubted) addAll(before, window.doubted);
   if (before.total > 0) Object.assign(window, { doubted: { ...before, fromMs, id }, beyondSinceMs: undefined });
+}
+
+/** A `Retry-After` that no minute explains ends with the day, where no header has said so. */
+export function guessDayEnd({ day }: Account, nowMs: number, retryAfterMs: number): void {
+  const isTold = day.reset !== undefined && !day.reset.isGuess;
+  if (!isTold && retryAfterMs > FAR_MS && retryAfterMs <= WINDOWS.day.lengthMs)
+    day.reset = guessAt(nowMs + retryAfterMs);
+}
+
+function guessAt(atMs: number): NonNullable<WindowCount['reset']> {
+  return { fromMs: atMs, byMs: atMs + SECOND_MS, id: Math.round(atMs / SECOND_MS), isGuess: true };
 }
 
 /** What was counted before the reset counts as ever. */

@@ -40,7 +40,9 @@ export function learn(account: Account, permit: Permit, lesson: Lesson, moment: 
   if (lesson.isEcho) return lowerAgain(account);
   if (account.pause.incidents > 0) return;
 
-  const beyond = WINDOW_NAMES.filter((name) => permit.grantedAtMs >= (account[name].beyondSinceMs ?? Infinity));
+  const { headers, told } = lesson;
+  const full = headers?.remaining === 0 && told !== undefined ? [told] : WINDOW_NAMES;
+  const beyond = full.filter((name) => permit.grantedAtMs >= (account[name].beyondSinceMs ?? Infinity));
   for (const name of beyond) endBeyond(account, name, moment);
   if (beyond.length > 0 || isExplained(account, lesson, moment)) return;
 

@@ -43,16 +43,14 @@ export function loseTrial(account: Account, permit: Permit, { nowMs, rules }: Mo
   trust.lost += 1;
 }
 
-/** @returns whether trust is full now. */
-export function proveTrial(account: Account, permit: Permit): boolean {
+/** A call has succeeded: two more may go. */
+export function proveTrial(account: Account, permit: Permit): void {
   const { trust } = account;
-  if (!trust || !isTrialOf(account, permit)) return false;
+  if (!trust || !isTrialOf(account, permit)) return;
   trust.calls += 2;
   trust.successes += 1;
   trust.lost = 0;
-  if (trust.successes < FULL_TRUST) return false;
-  account.trust = undefined;
-  return true;
+  if (trust.successes >= FULL_TRUST) account.trust = undefined;
 }
 
 function isTrialOf({ epoch, trust }: Account, permit: Permit): boolean {

@@ -46,7 +46,7 @@ export class WindowAt {
     this.#toldLimit = limitsOf(account, plan)[name];
     // A limit that may be another window's counts as far as the assumed one; beyond that calls prove it.
     const limit = this.isKnown ? this.#toldLimit : Math.min(this.#toldLimit, assumedLimit(account, name, plan));
-    this.limit = offlineShare?.limits[name] ?? countedLimit(window, name, limit, nowMs);
+    this.limit = offlineShare?.limits[name] ?? countedLimit(window, name, { limit, isKnown: this.isKnown }, nowMs);
     this.own = window.total + (window.doubted?.total ?? 0);
     this.foreign = window.foreign?.calls ?? 0;
     this.#ownLimit = planShare === 1 ? this.limit : Math.max(1, Math.floor(this.limit * planShare));
@@ -164,7 +164,8 @@ export class WindowAt {
   }
 
   #resetInMs(): number {
-    return Math.max(0, (this.#window.reset?.byMs ?? 0) - this.#nowMs);
+    const { reset } = this.#window;
+    return reset && !reset.isGuess ? Math.max(0, reset.byMs - this.#nowMs) : 0;
   }
 }
 
@@ -174,8 +175,15 @@ export function inFlight({ minute }: Account, nowMs: number): number {
 }
 
 /** Returns the limit to count by: after a 429 has lowered it, a little more is tried in each window once that time is over. */
-function countedLimit({ lowered }: WindowCount, name: WindowName, limit: number, nowMs: number): number {
+function countedLimit(
+  { lowered }: WindowCount,
+  name: WindowName,
+  { limit, isKnown }: { readonly limit: number; readonly isKnown: boolean },
+  nowMs: number,
+): number {
   if (!lowered) return limit;
   const windows = Math.floor((nowMs - lowered.untilMs) / WINDOWS[name].lengthMs);
-  return Math.min(limit, windows < 0 ? lowered.to : lowered.to + 2 ** windows);
+  const found = windows < 0 ? lowered.to : lowered.to + 2 ** windows;
+  // Of a limit that nobody has said, calls beyond the assumed one have found out more.
+  return isKnown ? Math.min(limit, found) : found;
 }

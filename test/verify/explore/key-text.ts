@@ -61,7 +61,7 @@ function windowFrom(window: WindowCount, name: WindowName, nowMs: number) {
     counts,
     slots.map((slot) => slot * slotMs - nowMs),
     // A reset that is over may free what was granted before it, until another one is known.
-    reset && [reset.fromMs - nowMs, reset.byMs - nowMs, reset.id - Math.floor(nowMs / 1_000)],
+    reset && [reset.fromMs - nowMs, reset.byMs - nowMs, reset.id - Math.floor(nowMs / 1_000), reset.isGuess],
     doubted && [
       doubted.counts,
       doubted.slots.map((slot) => slot * slotMs - nowMs),
