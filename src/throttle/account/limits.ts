@@ -111,17 +111,17 @@ export function windowOfHeaders(
   const [mayBeMinute, mayBeDay] = [isPublished('perMinute', limit), isPublished('perDay', limit)];
   const isFar = reset !== undefined && reset.inMs > FAR_MS;
   const used = limit - remaining;
-  // A day holds every call that succeeded; a sliding one lets go of some before petql does.
+  // A day holds every call that succeeded; but a sliding one lets go of some before petql does, and each of several nodes may count its own.
   const isTooFewForDay = (share: number) => used + UNCOUNTED < share * own.day;
 
   // 1. The window as known.
   if (isKnown('minute') && !isFar) return { name: 'minute', isSure: true };
-  if (isKnown('day') && (isFar || !isTooFewForDay(0.5))) return { name: 'day', isSure: true };
+  if (isKnown('day') && (isFar || !reset || !isTooFewForDay(0.5))) return { name: 'day', isSure: true };
   // 2. A limit that only one published window has.
   if (mayBeMinute && !mayBeDay) return { name: 'minute', isSure: true };
   if (mayBeDay && !mayBeMinute) return { name: 'day', isSure: true };
   // 3. The calls that it counts, and how far its reset is.
-  if (isTooFewForDay(0.8) && !(isFar && mayBeDay)) return { name: 'minute', isSure: true };
+  if (isTooFewForDay(0.25) && !(isFar && mayBeDay)) return { name: 'minute', isSure: true };
   if (isFar) return { name: 'day', isSure: mayBeDay || (used >= own.day && own.day > own.minute + UNCOUNTED) };
   // 4. A near reset is a minute's, or that of a day that ends soon: a calendar's does on the hour.
   if (limits.day !== limit) return { name: 'minute', isSure: false };
