@@ -30,8 +30,9 @@ export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset,
 /** A `Retry-After` that no minute explains ends with the day, where no header has said so. */
 export function guessDayEnd({ day }: Account, nowMs: number, retryAfterMs: number): void {
   const isTold = day.reset !== undefined && !day.reset.isGuess;
-  if (!isTold && retryAfterMs > FAR_MS && retryAfterMs <= WINDOWS.day.lengthMs)
-    day.reset = guessAt(nowMs + retryAfterMs);
+  if (isTold || retryAfterMs <= FAR_MS || retryAfterMs > WINDOWS.day.lengthMs) return;
+  day.reset = guessAt(nowMs + retryAfterMs);
+  day.slidesUntilMs = undefined;
 }
 
 function guessAt(atMs: number): NonNullable<WindowCount['reset']> {

@@ -90,6 +90,8 @@ interface DescribedWindow {
 
 /** A reset farther ahead is not a minute's. */
 const FAR_MS = 120_000;
+/** Own calls that may be counted and have no response yet. */
+const IN_FLIGHT = 60;
 /** Own calls that the upstream may not have counted, as those that failed. */
 const UNCOUNTED = 10;
 
@@ -124,8 +126,8 @@ export function windowOfHeaders(
   if (isTooFewForDay(0.25) && !(isFar && mayBeDay)) return { name: 'minute', isSure: true };
   if (isFar) return { name: 'day', isSure: mayBeDay || (used >= own.day && own.day > own.minute + UNCOUNTED) };
   // 4. A near reset is a minute's, or that of a day that ends soon: a calendar's does on the hour.
-  if (limits.day !== limit) return { name: 'minute', isSure: false };
-  if (!reset || used > own.minute + UNCOUNTED) return { name: 'day', isSure: false };
+  if (limits.day !== limit && !mayBeDay) return { name: 'minute', isSure: false };
+  if (!reset || used > own.minute + IN_FLIGHT) return { name: 'day', isSure: false };
   return isOnTheHour(reset.id) ? undefined : { name: 'minute', isSure: false };
 }
 

@@ -85,8 +85,9 @@ class Walker {
     const { perDay } =
       this.#traits.change && nowMs >= this.#traits.change.atMs ? this.#traits.change.plan : this.#traits.plan;
     this.#sentAtMs = this.#sentAtMs.filter((atMs) => atMs > nowMs - 24 * HOUR_MS - 900_000);
-    // Where no header tells when a day ends, a day's calls of its own are over after a day.
-    const hasRoom = !isMute(this.#traits) || this.#sentAtMs.length < 0.9 * perDay;
+    // Own calls of a whole day are silence enough, unless the upstream is exact: its headers tell when a day ends.
+    const room = Math.min(this.#traits.plan.perDay, this.#traits.change?.plan.perDay ?? Infinity);
+    const hasRoom = kindOf(this.#traits) === 'exact' || this.#sentAtMs.length < 0.9 * room;
     const mayCall = minute > 0 && day >= perDay / 10 && hasRoom && !this.#upstream.isDown(nowMs);
     if (!mayCall) this.#allowedAtMs = nowMs;
     this.#deadMs = Math.max(this.#deadMs, nowMs - Math.max(this.#allowedAtMs, this.#lastSentAtMs));
@@ -187,11 +188,6 @@ class Walker {
     }
     this.#agenda.splice(low, 0, { atMs, run });
   }
-}
-
-/** Whether no header tells when a day ends. */
-function isMute({ days, resetAs, tells }: UpstreamTraits): boolean {
-  return days !== 'sliding' && (tells === 'minute' || ['none', 'delta-ms', 'zone'].includes(resetAs));
 }
 
 function kindOf(traits: UpstreamTraits): Walk['kind'] {
