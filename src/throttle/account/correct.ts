@@ -5,7 +5,7 @@ import type { HeaderLimits } from './header-limits.ts';
 import { OTHER_WINDOW, contradicts, windowOfHeaders } from './limits.ts';
 import { WINDOWS } from './slots.ts';
 import type { WindowName } from './slots.ts';
-import { MAX_TOLD_MS } from './window.ts';
+import { MAX_TOLD_MS, ownCount } from './window.ts';
 import type { Moment } from './window.ts';
 
 interface ToldResponse extends CallResponse {
@@ -45,7 +45,8 @@ export function correct(
   const { nowMs, rules } = moment;
   // The upstream had surely counted what was settled before the call was sent.
   const later = permit.epoch === account.epoch ? account.granted - permit.settledBefore : Infinity;
-  const own = { minute: Math.max(0, account.minute.total - later), day: Math.max(0, account.day.total - later) };
+  const ownIn = (name: WindowName) => Math.max(0, ownCount(account[name]) - later);
+  const own = { minute: ownIn('minute'), day: ownIn('day'), madeInMinute: ownCount(account.minute) };
   const described = windowOfHeaders(headers, own, account, rules.plan);
   if (!described) {
     account.minute.toldAtMs = nowMs;
@@ -138,7 +139,7 @@ function seeForeign(
   name: WindowName,
   { used, isAlone, nowMs }: { readonly used: number; readonly isAlone: boolean; readonly nowMs: number },
 ): void {
-  const calls = Math.max(0, used - window.total - (window.doubted?.total ?? 0));
+  const calls = Math.max(0, used - ownCount(window));
   const known = window.foreign?.calls ?? 0;
   if (calls < known && !isAlone) return;
 

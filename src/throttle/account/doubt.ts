@@ -18,7 +18,7 @@ const SLIDES_MS = 604_800_000;
 /** The reset is over. The slots of a minute tell to the second which calls were counted since. */
 export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset, nowMs: number): void {
   const window = account[name];
-  window.reset = name === 'day' ? guessAt(fromMs + WINDOWS.day.lengthMs) : undefined;
+  window.reset = undefined;
   if ((window.slidesUntilMs ?? 0) > nowMs) return;
 
   const since = countSince(account.minute, 'minute', fromMs);
@@ -31,12 +31,9 @@ export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset,
 export function guessDayEnd({ day }: Account, nowMs: number, retryAfterMs: number): void {
   const isTold = day.reset !== undefined && !day.reset.isGuess;
   if (isTold || retryAfterMs <= FAR_MS || retryAfterMs > WINDOWS.day.lengthMs) return;
-  day.reset = guessAt(nowMs + retryAfterMs);
+  const atMs = nowMs + retryAfterMs;
+  day.reset = { fromMs: atMs, byMs: atMs + SECOND_MS, id: Math.round(atMs / SECOND_MS), isGuess: true };
   day.slidesUntilMs = undefined;
-}
-
-function guessAt(atMs: number): NonNullable<WindowCount['reset']> {
-  return { fromMs: atMs, byMs: atMs + SECOND_MS, id: Math.round(atMs / SECOND_MS), isGuess: true };
 }
 
 /** What was counted before the reset counts as ever. */

@@ -25,7 +25,7 @@ const WINDOW = z.object({
   foreign: z.object({ calls: z.int().positive(), untilMs: time }).optional(),
   /**
    * The reset in a header. It is a whole second there, so it lies between two moments. The id is the upstream's timestamp in
-   * seconds, which differs from window to window. A guess is a day's, where no header has said when it ends.
+   * seconds, which differs from window to window. A guess is a day's, by a `Retry-After`.
    */
   reset: z.object({ fromMs: time, byMs: time, id: z.number(), isGuess: z.boolean().optional() }).optional(),
   /** Own permits from before a reset that is over, which count until a response or trust shows that it has freed them. */

@@ -88,10 +88,14 @@ interface DescribedWindow {
   readonly isSure: boolean;
 }
 
+/** Calls of petql, as a response describes a window. */
+interface OwnCalls extends Limits {
+  /** All of the last minute, with those in flight; the upstream had surely counted the others before this one. */
+  readonly madeInMinute: number;
+}
+
 /** A reset farther ahead is not a minute's. */
 const FAR_MS = 120_000;
-/** Own calls that may be counted and have no response yet. */
-const IN_FLIGHT = 60;
 /** Own calls that the upstream may not have counted, as those that failed. */
 const UNCOUNTED = 10;
 
@@ -99,11 +103,11 @@ const UNCOUNTED = 10;
  * Returns the window that a response describes; undefined where it may be either. Its headers name a limit, not a window, and 1,000
  * is both Free's day and Business's minute (pet-api.md, "Rate limits by plan"). The first rule that holds decides.
  *
- * @param own calls of the last minute and of the last day that the upstream had surely counted before this one.
+ * @param own calls of petql that the upstream may have counted.
  */
 export function windowOfHeaders(
   { limit, remaining, reset }: HeaderLimits,
-  own: Limits,
+  own: OwnCalls,
   account: KnownLimits,
   assumed: AssumedPlan,
 ): DescribedWindow | undefined {
@@ -127,8 +131,9 @@ export function windowOfHeaders(
   if (isFar) return { name: 'day', isSure: mayBeDay || (used >= own.day && own.day > own.minute + UNCOUNTED) };
   // 4. A near reset is a minute's, or that of a day that ends soon: a calendar's does on the hour.
   if (limits.day !== limit && !mayBeDay) return { name: 'minute', isSure: false };
-  if (!reset || used > own.minute + IN_FLIGHT) return { name: 'day', isSure: false };
-  return isOnTheHour(reset.id) ? undefined : { name: 'minute', isSure: false };
+  const isNamed = account.minute.limit === limit;
+  if ((!reset && !isNamed) || used > own.madeInMinute + UNCOUNTED) return { name: 'day', isSure: false };
+  return reset && isOnTheHour(reset.id) ? undefined : { name: 'minute', isSure: false };
 }
 
 /** Returns whether two limits belong to different published plans: the older one is dropped then. */

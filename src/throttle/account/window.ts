@@ -47,7 +47,7 @@ export class WindowAt {
     // A limit that may be another window's counts as far as the assumed one; beyond that calls prove it.
     const limit = this.isKnown ? this.#toldLimit : Math.min(this.#toldLimit, assumedLimit(account, name, plan));
     this.limit = offlineShare?.limits[name] ?? countedLimit(window, name, { limit, isKnown: this.isKnown }, nowMs);
-    this.own = window.total + (window.doubted?.total ?? 0);
+    this.own = ownCount(window);
     this.foreign = window.foreign?.calls ?? 0;
     this.#ownLimit = planShare === 1 ? this.limit : Math.max(1, Math.floor(this.limit * planShare));
     this.left = Math.min(this.#ownLimit, this.limit - this.foreign) - this.own;
@@ -167,6 +167,11 @@ export class WindowAt {
     const { reset } = this.#window;
     return reset && !reset.isGuess ? Math.max(0, reset.byMs - this.#nowMs) : 0;
   }
+}
+
+/** Returns how many own permits count, doubted ones too. */
+export function ownCount({ doubted, total }: WindowCount): number {
+  return total + (doubted?.total ?? 0);
 }
 
 /** Returns how many permits have no response yet: their slots are later than any settled permit's. */
