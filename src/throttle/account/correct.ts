@@ -94,8 +94,8 @@ function setLimit(
   { name, limit, isSure }: { readonly name: WindowName; readonly limit: number; readonly isSure: boolean },
 ): void {
   const other = account[OTHER_WINDOW[name]];
-  const isMistaken = other.limit === limit && other.isSure !== true;
-  if (isMistaken || contradicts(name, limit, other.limit)) {
+  // A limit is told of one window.
+  if (other.limit === limit || contradicts(name, limit, other.limit)) {
     Object.assign(other, { limit: undefined, isSure: undefined, foreign: undefined, reset: undefined });
   }
 

@@ -1,7 +1,6 @@
 import type { RateLimited } from './call-response.ts';
 import { endDoubt } from './doubt.ts';
 import type { Account, Permit, WindowCount } from './format.ts';
-import { OTHER_WINDOW } from './limits.ts';
 import { WINDOW_NAMES, countAfter, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
 import { WindowAt } from './window.ts';
@@ -46,9 +45,13 @@ export function learn(account: Account, permit: Permit, lesson: Lesson, moment: 
   for (const name of beyond) endBeyond(account, name, moment);
   if (beyond.length > 0 || isExplained(account, lesson, moment)) return;
 
-  const near = suspects(lesson).find((name) => isNear(account, name, lesson, moment));
-  if (near) lower(account[near], new WindowAt(account, near, moment), LOWERED_MS, moment.nowMs);
-  else slowDown(account, moment.nowMs);
+  const { nowMs } = moment;
+  const suspect = suspectOf(lesson);
+  const isBrief = lesson.retryAfterMs <= BRIEF_MS && lesson.retryAfterMs > 0;
+  const isRush = callsLately(account, nowMs) >= MIN_CALLS;
+  if (isNear(account, suspect, lesson, moment) && !(isBrief && isRush)) {
+    lower(account[suspect], new WindowAt(account, suspect, moment), LOWERED_MS, nowMs);
+  } else if (isRush) account.pace = { perSecond: callsLately(account, nowMs) / 2, sinceMs: nowMs };
 }
 
 /** Calls that went beyond the count found its end: the reset freed a part only, or the limit is what they found. */
@@ -61,15 +64,15 @@ function endBeyond(account: Account, name: WindowName, moment: Moment): void {
 }
 
 function isExplained(account: Account, { headers, told }: Lesson, moment: Moment): boolean {
-  if (WINDOW_NAMES.some((name) => new WindowAt(account, name, moment).left < 0)) return true;
+  const isOver = (name: WindowName) => account[name].beyondSinceMs === undefined && new WindowAt(account, name, moment).left < 0;
+  if (WINDOW_NAMES.some(isOver)) return true;
   return told !== undefined && headers?.remaining === 0 && account[told].foreign !== undefined;
 }
 
-/** Returns the windows that may have caused it, the likeliest first. */
-function suspects({ headers, retryAfterMs, told }: Lesson): readonly WindowName[] {
-  const byWait = retryAfterMs > FAR_MS ? 'day' : 'minute';
-  const first = headers?.remaining === 0 && told ? told : byWait;
-  return [first, OTHER_WINDOW[first]];
+/** Returns the window that may have caused it: a day's Retry-After is long. */
+function suspectOf({ headers, retryAfterMs, told }: Lesson): WindowName {
+  if (headers?.remaining === 0 && told) return told;
+  return retryAfterMs > FAR_MS ? 'day' : 'minute';
 }
 
 /** Whether so much of the window is used that it may be the cause. A minute whose limit nobody has said may be any. */
@@ -94,10 +97,9 @@ function lowerAgain(account: Account): void {
   }
 }
 
-/** The cause is below the minute, such as a limit of a second or of calls at a time: half as many a second go from now on. */
-function slowDown(account: Account, nowMs: number): void {
-  const lately = countAfter(account.minute, slotFor('minute', nowMs - SECOND_MS));
-  if (lately >= MIN_CALLS) account.pace = { perSecond: lately / 2, sinceMs: nowMs };
+/** Returns how many calls went in the last second: with so many, the cause may be below the minute. */
+function callsLately({ minute }: Account, nowMs: number): number {
+  return countAfter(minute, slotFor('minute', nowMs - SECOND_MS));
 }
 
 /** Returns the time between two calls; 0 where no pace is kept. */

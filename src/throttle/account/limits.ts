@@ -129,7 +129,9 @@ export function windowOfHeaders(
   // 3. The calls that it counts, and how far its reset is.
   if (isTooFewForDay(0.25) && !(isFar && mayBeDay)) return { name: 'minute', isSure: true };
   if (isFar) return { name: 'day', isSure: mayBeDay || (used >= own.day && own.day > own.minute + UNCOUNTED) };
-  // 4. A near reset is a minute's, or that of a day that ends soon: a calendar's does on the hour.
+  // 4. No minute allows more than its day. A near reset is a minute's, or that of a day that ends soon: a calendar's does on the hour.
+  const isMoreThanDay = known.day && limit > limits.day;
+  if (isMoreThanDay || (known.minute && !reset)) return { name: 'day', isSure: false };
   if (limits.day !== limit && !mayBeDay) return { name: 'minute', isSure: false };
   const isNamed = account.minute.limit === limit;
   if ((!reset && !isNamed) || used > own.madeInMinute + UNCOUNTED) return { name: 'day', isSure: false };

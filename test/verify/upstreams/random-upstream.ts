@@ -103,7 +103,7 @@ function drawPlan(random: Random): Plan {
   if (random() < 0.5) return PLANS.free;
   if (random() < 0.3) return PLANS.pro;
   const perMinute = between(random, 10, 200);
-  return { perMinute, perDay: between(random, 5, 60) * perMinute };
+  return { perMinute, perDay: between(random, 5 * perMinute, 60 * perMinute) };
 }
 
 function drawOutages(random: Random, startMs: number) {
@@ -159,7 +159,7 @@ export class RandomUpstream {
       return { status: 200, headers: this.#headers(nowMs), isForeign: false };
     }
     const full = this.#left('day', nowMs, this.#counted) <= 0 ? 'day' : 'minute';
-    const retryAfterMs = Math.ceil((this.#resetAtMs(full, nowMs) - nowMs) / 1_000) * 1_000;
+    const retryAfterMs = Math.ceil((this.#freeAtMs(full, nowMs) - nowMs) / 1_000) * 1_000;
     return { status: 429, headers: { ...this.#headers(nowMs), retryAfterMs }, isForeign: false };
   }
 
@@ -235,6 +235,13 @@ export class RandomUpstream {
     const beginMs = this.#beginMs(name, nowMs);
     if (this.#shape(name) !== 'sliding') return beginMs + LENGTH_MS[name];
     return (this.#counted.find((atMs) => atMs > beginMs) ?? nowMs) + LENGTH_MS[name];
+  }
+
+  /** When a call is allowed again: of a sliding window whose limit went down, more than one has to leave it. */
+  #freeAtMs(name: WindowName, nowMs: number): number {
+    if (this.#shape(name) !== 'sliding') return this.#resetAtMs(name, nowMs);
+    const inWindow = this.#counted.filter((atMs) => atMs > nowMs - LENGTH_MS[name]);
+    return (inWindow[inWindow.length - this.#limit(name, nowMs)] ?? nowMs) + LENGTH_MS[name];
   }
 
   #headers(nowMs: number): RateLimitHeaders {

@@ -30,9 +30,10 @@ const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
 const MAX_IN_FLIGHT = 50;
 const ASKS_EVERY_MS = 20_000;
 
-/** Lets clients want more than the plan allows, or what it allows in bursts, for so many hours. */
-export function walk(seed: number, hours: number): Walk {
+/** Lets clients want more than the plan allows, always or in bursts, for so many hours. Returns undefined for another kind. */
+export function walk(seed: number, hours: number, kind?: Walk['kind']): Walk | undefined {
   const traits = drawTraits(seed, START_MS);
+  if (kind !== undefined && kindOf(traits) !== kind) return undefined;
   return new Walker(traits, seed).run(START_MS + hours * HOUR_MS);
 }
 
