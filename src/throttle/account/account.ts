@@ -2,7 +2,7 @@ import type { CallResponse, RateLimited } from './call-response.ts';
 import { correct } from './correct.ts';
 import { guessDayEnd } from './doubt.ts';
 import type { Account, Permit } from './format.ts';
-import { learn, paceLeft, paceWaitMs } from './lessons.ts';
+import { keepPace, learn, paceLeft, paceWaitMs } from './lessons.ts';
 import { MAX_PAUSE_MS, passTime } from './pass-time.ts';
 import { WINDOW_NAMES, add, countIn, newSlots, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
@@ -110,6 +110,7 @@ function grant(account: Account, count: number, flying: number, moment: Moment):
     isAfter429: account.trust !== undefined && account.pause.incidents > 0,
   };
   takeTrials(account, count, moment);
+  keepPace(account, nowMs);
   account.granted += count;
   account.lastGrantAtMs = nowMs;
   add(account.minute, permit.minuteSlot, count);

@@ -18,9 +18,11 @@ const FAR_MS = 120_000;
 
 /** In so long the pace doubles: half of what a hidden limit allows becomes all of it. */
 const PACE_DOUBLES_MS = 120_000;
-/** Fewer calls a second meet no such limit, and no more than these can start. */
+/** Silence proves nothing: between two calls it grows for no longer than this. */
+const MAX_IDLE_MS = 60_000;
+/** Fewer calls a second meet no such limit, and more than these are as good as none. */
 const MIN_CALLS = 4;
-const MAX_PACE = 50;
+const MAX_PACE = 1_000;
 const SECOND_MS = 1_000;
 
 interface Lesson extends Pick<RateLimited, 'headers' | 'retryAfterMs'> {
@@ -100,6 +102,11 @@ function lowerAgain(account: Account): void {
 /** Returns how many calls went in the last second: with so many, the cause may be below the minute. */
 function callsLately({ minute }: Account, nowMs: number): number {
   return countAfter(minute, slotFor('minute', nowMs - SECOND_MS));
+}
+
+/** A call is made: the pace has not grown in the time without calls before it. */
+export function keepPace({ lastGrantAtMs, pace }: Account, nowMs: number): void {
+  if (pace) pace.sinceMs += Math.max(0, nowMs - Math.max(lastGrantAtMs, pace.sinceMs) - MAX_IDLE_MS);
 }
 
 /** Returns the time between two calls; 0 where no pace is kept. */
