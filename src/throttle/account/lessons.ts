@@ -105,14 +105,20 @@ function callsLately({ minute }: Account, nowMs: number): number {
 }
 
 /** A call is made: the pace has not grown in the time without calls before it. */
-export function keepPace({ lastGrantAtMs, pace }: Account, nowMs: number): void {
-  if (pace) pace.sinceMs += Math.max(0, nowMs - Math.max(lastGrantAtMs, pace.sinceMs) - MAX_IDLE_MS);
+export function keepPace(account: Account, nowMs: number): void {
+  if (account.pace) account.pace.sinceMs += idleMs(account, nowMs);
+}
+
+function idleMs({ lastGrantAtMs, pace }: Account, nowMs: number): number {
+  return Math.max(0, nowMs - Math.max(lastGrantAtMs, pace?.sinceMs ?? 0) - MAX_IDLE_MS);
 }
 
 /** Returns the time between two calls; 0 where no pace is kept. */
-export function paceIntervalMs({ pace }: Account, nowMs: number): number {
+export function paceIntervalMs(account: Account, nowMs: number): number {
+  const { pace } = account;
   if (!pace) return 0;
-  const perSecond = pace.perSecond * 2 ** (Math.max(0, nowMs - pace.sinceMs) / PACE_DOUBLES_MS);
+  const grownMs = Math.max(0, nowMs - idleMs(account, nowMs) - pace.sinceMs);
+  const perSecond = pace.perSecond * 2 ** (grownMs / PACE_DOUBLES_MS);
   return perSecond < MAX_PACE ? SECOND_MS / perSecond : 0;
 }
 
