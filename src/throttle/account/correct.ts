@@ -94,8 +94,9 @@ function setLimit(
   { name, limit, isSure }: { readonly name: WindowName; readonly limit: number; readonly isSure: boolean },
 ): void {
   const other = account[OTHER_WINDOW[name]];
-  // A limit is told of one window.
-  if (other.limit === limit || contradicts(name, limit, other.limit)) {
+  // A limit is told of one window, and no minute allows more than its day.
+  const isMisplaced = name === 'minute' ? limit >= (other.limit ?? Infinity) : limit <= (other.limit ?? 0);
+  if (isMisplaced || contradicts(name, limit, other.limit)) {
     Object.assign(other, { limit: undefined, isSure: undefined, foreign: undefined, reset: undefined });
   }
 

@@ -1,6 +1,7 @@
 import type { RateLimited } from './call-response.ts';
 import { endDoubt } from './doubt.ts';
 import type { Account, Permit, WindowCount } from './format.ts';
+import { isOneWindows } from './limits.ts';
 import { WINDOW_NAMES, countAfter, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
 import { WindowAt } from './window.ts';
@@ -13,7 +14,7 @@ const FOUND_MS = 604_800_000;
 /** No plan allows fewer calls a minute. */
 const MIN_LIMIT = 10;
 /** A longer Retry-After is a minute's, and a far longer one is a day's. */
-const BRIEF_MS = 5_000;
+const BRIEF_MS = 10_000;
 const FAR_MS = 120_000;
 
 /** In so long the pace doubles: half of what a hidden limit allows becomes all of it. */
@@ -77,12 +78,15 @@ function suspectOf({ headers, retryAfterMs, told }: Lesson): WindowName {
   return retryAfterMs > FAR_MS ? 'day' : 'minute';
 }
 
-/** Whether so much of the window is used that it may be the cause. A minute whose limit nobody has said may be any. */
-function isNear(account: Account, name: WindowName, { retryAfterMs }: Lesson, moment: Moment): boolean {
+/**
+ * Whether so much of the window is used that it may be the cause. A minute whose limit nobody has said may be any; where a header
+ * seems to say it, with calls left, it has said another window's.
+ */
+function isNear(account: Account, name: WindowName, { retryAfterMs, told }: Lesson, moment: Moment): boolean {
   const { foreign, isKnown, limit, own } = new WindowAt(account, name, moment);
   if (2 * (own + foreign) >= limit) return true;
-  const isUntold = !isKnown && account[name].toldAtMs === undefined;
-  return isUntold && name === 'minute' && own >= MIN_LIMIT && retryAfterMs > BRIEF_MS;
+  const mayBeAny = name === 'minute' && (!isKnown || (told === name && !isOneWindows(limit)));
+  return mayBeAny && own >= MIN_LIMIT && retryAfterMs > BRIEF_MS;
 }
 
 /** The call was refused, so the limit is below what is counted. */

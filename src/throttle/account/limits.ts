@@ -121,21 +121,28 @@ export function windowOfHeaders(
   const isTooFewForDay = (share: number) => used + UNCOUNTED < share * own.day;
 
   // 1. The window as known.
-  if (isKnown('minute') && !isFar) return { name: 'minute', isSure: true };
+  if (isKnown('minute') && !(isFar && (mayBeDay || isKnown('day')))) return { name: 'minute', isSure: true };
   if (isKnown('day') && (isFar || !reset || !isTooFewForDay(0.5))) return { name: 'day', isSure: true };
   // 2. A limit that only one published window has.
   if (mayBeMinute && !mayBeDay) return { name: 'minute', isSure: true };
   if (mayBeDay && !mayBeMinute) return { name: 'day', isSure: true };
-  // 3. The calls that it counts, and how far its reset is.
+  // 3. No minute allows more than its day.
+  if (known.minute && limit < limits.minute && !mayBeDay) return { name: 'minute', isSure: false };
+  if (known.day && limit > limits.day && !mayBeMinute) return { name: 'day', isSure: false };
+  // 4. The calls that it counts, and how far its reset is.
   if (isTooFewForDay(0.25) && !(isFar && mayBeDay)) return { name: 'minute', isSure: true };
   if (isFar) return { name: 'day', isSure: mayBeDay || (used >= own.day && own.day > own.minute + UNCOUNTED) };
-  // 4. No minute allows more than its day. A near reset is a minute's, or that of a day that ends soon: a calendar's does on the hour.
-  const isMoreThanDay = known.day && limit > limits.day;
-  if (isMoreThanDay || (known.minute && !reset)) return { name: 'day', isSure: false };
+  // 5. A near reset is a minute's, or that of a day that ends soon: a calendar's does on the hour.
+  if (known.minute && !reset) return { name: 'day', isSure: false };
   if (limits.day !== limit && !mayBeDay) return { name: 'minute', isSure: false };
   const isNamed = account.minute.limit === limit;
   if ((!reset && !isNamed) || used > own.madeInMinute + UNCOUNTED) return { name: 'day', isSure: false };
   return reset && isOnTheHour(reset.id) ? undefined : { name: 'minute', isSure: false };
+}
+
+/** Returns whether a limit is that of one published window, so that it cannot mean another one. */
+export function isOneWindows(limit: number): boolean {
+  return isPublished('perMinute', limit) !== isPublished('perDay', limit);
 }
 
 /** Returns whether two limits belong to different published plans: the older one is dropped then. */
