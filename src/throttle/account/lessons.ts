@@ -43,25 +43,28 @@ export function learn(account: Account, permit: Permit, lesson: Lesson, moment: 
   if (account.pause.incidents > 0) return;
 
   const { headers, told } = lesson;
+  const { nowMs } = moment;
   const full = headers?.remaining === 0 && told !== undefined ? [told] : WINDOW_NAMES;
   const beyond = full.filter((name) => permit.grantedAtMs >= (account[name].beyondSinceMs ?? Infinity));
-  for (const name of beyond) endBeyond(account, name, moment);
-  if (beyond.length > 0 || isExplained(account, lesson, moment)) return;
-
-  const { nowMs } = moment;
-  const suspect = suspectOf(lesson);
-  const isBrief = lesson.retryAfterMs <= BRIEF_MS && lesson.retryAfterMs > 0;
+  // A window that frees the next call at once is as good as none: calls came too fast.
   const isRush = callsLately(account, nowMs) >= MIN_CALLS;
-  if (isNear(account, suspect, lesson, moment) && !(isBrief && isRush)) {
+  const isBriefRush = isRush && lesson.retryAfterMs <= BRIEF_MS && lesson.retryAfterMs > 0;
+  for (const name of beyond) endBeyond(account, name, isBriefRush, moment);
+  if (beyond.length > 0 && !isBriefRush) return;
+  if (isExplained(account, lesson, moment)) return;
+
+  const suspect = suspectOf(lesson);
+  if (isNear(account, suspect, lesson, moment) && !isBriefRush) {
     lower(account[suspect], new WindowAt(account, suspect, moment), LOWERED_MS, nowMs);
   } else if (isRush) account.pace = { perSecond: callsLately(account, nowMs) / 2, sinceMs: nowMs };
 }
 
 /** Calls that went beyond the count found its end: the reset freed a part only, or the limit is what they found. */
-function endBeyond(account: Account, name: WindowName, moment: Moment): void {
+function endBeyond(account: Account, name: WindowName, isBriefRush: boolean, moment: Moment): void {
   const window = account[name];
   const at = new WindowAt(account, name, moment);
   if (at.hasReset) endDoubt(window, moment.nowMs);
+  else if (isBriefRush) return;
   else lower(window, at, FOUND_MS, moment.nowMs);
   window.beyondSinceMs = undefined;
 }
@@ -103,9 +106,10 @@ function lowerAgain(account: Account): void {
   }
 }
 
-/** Returns how many calls went in the last second: with so many, the cause may be below the minute. */
+/** Returns how many calls went in a second lately, which may have just begun: with so many, the cause may be below the minute. */
 function callsLately({ minute }: Account, nowMs: number): number {
-  return countAfter(minute, slotFor('minute', nowMs - SECOND_MS));
+  const [lastSecond, lastTwo] = [1, 2].map((ago) => countAfter(minute, slotFor('minute', nowMs - ago * SECOND_MS)));
+  return Math.max(lastSecond ?? 0, (lastTwo ?? 0) / 2);
 }
 
 /** A call is made: the pace has not grown in the time without calls before it. */
