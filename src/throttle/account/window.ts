@@ -64,7 +64,7 @@ export class WindowAt {
 
   /** Calls that may go where none is left by the count, as far as trust goes. */
   get beyond(): number {
-    return this.hasReset && !this.#isResetUsed ? Math.max(0, this.remaining) : this.#beyondLimit;
+    return Math.max(this.hasReset && !this.#isResetUsed ? this.remaining : 0, this.#beyondLimit);
   }
 
   /** Whether calls by the count may have used what the reset freed: of a day, the responses to them tell. */
