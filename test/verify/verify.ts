@@ -18,6 +18,7 @@ import { soak } from './soak.ts';
 import type { Check, Suite } from './suite.ts';
 import { throttle } from './throttle.ts';
 import { traffic } from './traffic.ts';
+import { upstreams } from './upstreams.ts';
 
 const SUITES: Readonly<Record<string, Suite>> = {
   smoke,
@@ -27,6 +28,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   siege,
   oracle,
   explore,
+  upstreams,
   traffic,
   bench,
   mutants,
