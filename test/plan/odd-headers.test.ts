@@ -4,7 +4,7 @@ import { inTurn, tooMany } from '../support/pet-api/fault.ts';
 import type { Fault, FaultRule, HeaderRecord } from '../support/pet-api/fault.ts';
 import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
 import { HOUR_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
-import type { Petql, StartOptions, World } from '../support/world.ts';
+import type { Petql, World } from '../support/world.ts';
 
 /*
  * Upstreams within pet-api.md that public reports tell of, and what petql makes of them: a mistake costs minutes, and a 429
