@@ -40,23 +40,28 @@ interface Lesson extends Pick<RateLimited, 'headers' | 'retryAfterMs'> {
 export function learn(account: Account, permit: Permit, lesson: Lesson, moment: Moment): void {
   if (moment.rules.offlineShare || permit.epoch !== account.epoch) return;
   if (lesson.isEcho) return lowerAgain(account);
-  if (account.pause.incidents > 0) return;
-
-  const { headers, told } = lesson;
+  const isAgain = account.pause.incidents > 0;
   const { nowMs } = moment;
-  const full = headers?.remaining === 0 && told !== undefined ? [told] : WINDOW_NAMES;
-  const beyond = full.filter((name) => permit.grantedAtMs >= (account[name].beyondSinceMs ?? Infinity));
+  const beyond = mayBeFull(lesson, isAgain).filter(
+    (name) => permit.grantedAtMs >= (account[name].beyondSinceMs ?? Infinity),
+  );
   // A window that frees the next call at once is as good as none: calls came too fast.
   const isRush = callsLately(account, nowMs) >= MIN_CALLS;
   const isBriefRush = isRush && lesson.retryAfterMs <= BRIEF_MS && lesson.retryAfterMs > 0;
   for (const name of beyond) endBeyond(account, name, isBriefRush, moment);
-  if (beyond.length > 0 && !isBriefRush) return;
+  if (isAgain || (beyond.length > 0 && !isBriefRush)) return;
   if (isExplained(account, lesson, moment)) return;
 
   const suspect = suspectOf(lesson);
   if (isNear(account, suspect, lesson, moment) && !isBriefRush) {
     lower(account[suspect], new WindowAt(account, suspect, moment), LOWERED_MS, nowMs);
   } else if (isRush) account.pace = { perSecond: callsLately(account, nowMs) / 2, sinceMs: nowMs };
+}
+
+/** Returns the windows that may be full: after a short Retry-After no day is, unless the next call is refused too. */
+function mayBeFull({ headers, retryAfterMs, told }: Lesson, isAgain: boolean): readonly WindowName[] {
+  if (headers?.remaining === 0 && told) return [told];
+  return retryAfterMs > 0 && retryAfterMs <= FAR_MS && !isAgain ? ['minute'] : WINDOW_NAMES;
 }
 
 /** Calls that went beyond the count found its end: the reset freed a part only, or the limit is what they found. */
@@ -70,7 +75,8 @@ function endBeyond(account: Account, name: WindowName, isBriefRush: boolean, mom
 }
 
 function isExplained(account: Account, { headers, told }: Lesson, moment: Moment): boolean {
-  const isOver = (name: WindowName) => account[name].beyondSinceMs === undefined && new WindowAt(account, name, moment).left < 0;
+  const isOver = (name: WindowName) =>
+    account[name].beyondSinceMs === undefined && new WindowAt(account, name, moment).left < 0;
   if (WINDOW_NAMES.some(isOver)) return true;
   return told !== undefined && headers?.remaining === 0 && account[told].foreign !== undefined;
 }

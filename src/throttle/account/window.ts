@@ -12,6 +12,8 @@ export interface Moment {
 
 /** A header alone holds a key no longer: then one call finds out. */
 export const MAX_TOLD_MS = 600_000;
+/** In so long what is tried beyond a lowered limit doubles. */
+const GROWS_MS = { minute: 60_000, day: 3_600_000 };
 /** A call is free again a whole window and some after it is made, and it is made up to a second later than it may be. */
 const LAP_MS = {
   minute: WINDOWS.minute.lengthMs + WINDOWS.minute.slotMs + 1_500,
@@ -179,7 +181,7 @@ export function inFlight({ minute }: Account, nowMs: number): number {
   return countAfter(minute, slotFor('minute', nowMs));
 }
 
-/** Returns the limit to count by: after a 429 has lowered it, a little more is tried in each window once that time is over. */
+/** Returns the limit to count by: after a 429 has lowered it, twice as much more is tried in each step once that time is over. */
 function countedLimit(
   { lowered }: WindowCount,
   name: WindowName,
@@ -187,8 +189,8 @@ function countedLimit(
   nowMs: number,
 ): number {
   if (!lowered) return limit;
-  const windows = Math.floor((nowMs - lowered.untilMs) / WINDOWS[name].lengthMs);
-  const found = windows < 0 ? lowered.to : lowered.to + 2 ** windows;
+  const steps = Math.floor((nowMs - lowered.untilMs) / GROWS_MS[name]);
+  const found = steps < 0 ? lowered.to : lowered.to + 2 ** steps;
   // Of a limit that nobody has said, calls beyond the assumed one have found out more.
   return isKnown ? Math.min(limit, found) : found;
 }
