@@ -59,20 +59,20 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-retry-after',
     rule: 'nobody calls before the Retry-After of a 429',
-    from: 'Math.max(response.retryAfterMs, backoffMs, ...resetsMs)',
-    to: 'Math.max(backoffMs, ...resetsMs)',
+    from: 'Math.max(response.retryAfterMs, backoffMs, ',
+    to: 'Math.max(backoffMs, ',
   },
   {
     name: 'no-half-open',
-    rule: 'a probe follows a pause',
-    from: '  pause.isHalfOpen = true;\n  pause.probeUntilMs = 0;',
-    to: '  pause.probeUntilMs = 0;',
+    rule: 'one call after a pause proves that more may go',
+    from: '  beginTrust(account, nowMs);\n  if (!response.mayBeBanned) guessDayEnd',
+    to: '  if (!response.mayBeBanned) guessDayEnd',
   },
   {
     name: 'many-probes',
     rule: 'one probe at a time',
-    from: 'if (isProbe && nowMs < pause.probeUntilMs)',
-    to: 'if (false)',
+    from: 'trust.calls = Math.max(0, trust.calls - count);',
+    to: '',
   },
   {
     name: 'no-echo',
@@ -94,15 +94,15 @@ const throttle: readonly Mutant[] = [
   },
   {
     name: 'headers-forget-flights',
-    rule: 'a header lowers the count only by what it may have seen',
-    from: 'const excess = window.total - used - uncounted;',
-    to: 'const excess = window.total - used;',
+    rule: 'a header lowers the foreign calls only where it has seen all of petql’s',
+    from: 'if (calls < known && !isAlone) return;',
+    to: '',
   },
   {
     name: 'others-not-counted',
     rule: 'calls of other clients count',
-    from: 'if (missing > 0) add(',
-    to: 'if (false) add(',
+    from: 'window.foreign = calls > 0 ? { calls, untilMs } : undefined;',
+    to: 'window.foreign = undefined;',
   },
   {
     name: 'no-ban',
@@ -129,10 +129,10 @@ const throttle: readonly Mutant[] = [
     to: '',
   },
   {
-    name: 'any-day-begins',
-    rule: 'only a calendar day is empty at its reset',
-    from: 'return reset && isOnTheHour(reset.id) ? reset.byMs - nowMs : Infinity;',
-    to: 'return reset ? reset.byMs - nowMs : Infinity;',
+    name: 'reset-frees-all',
+    rule: 'what was counted before a reset counts until a response shows that it is free',
+    from: 'if (before.total > 0) Object.assign(',
+    to: 'if (false) Object.assign(',
   },
   {
     name: 'removed-plan-stays',
@@ -143,14 +143,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'clock-set-back',
     rule: 'a clock that is set back does not lengthen a window',
-    from: 'if (nowMs < account.lastGrantAtMs) moveBack(window, latest);',
+    from: 'if (nowMs < account.lastGrantAtMs) moveBack(window, slotFor(name, nowMs + rules.leaseMs));',
     to: '',
   },
   {
     name: 'certain-day',
     rule: 'a limit of 1,000 that resets far away is Free’s day',
-    from: 'if (reset && reset.inMs > FAR_MS) return',
-    to: 'if (false) return',
+    from: "if (isFar) return { name: 'day'",
+    to: "if (false) return { name: 'day'",
   },
   {
     name: 'no-restore',
@@ -179,8 +179,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'share-not-counted',
     rule: 'calls without Redis count once it is back',
-    from: 'for (const slot of own[name].slots) add(',
-    to: 'for (const slot of [] as number[]) add(',
+    from: '    addAll(account[name], own[name]);\n',
+    to: '',
   },
   {
     name: 'permits-used-after-429',
@@ -246,8 +246,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'open-without-spread',
     rule: 'calls that a pause or a used-up day keeps waiting return one minute after the other',
-    from: 'const waitMs = Math.max(opensInMs + spreadMs, minuteMs);',
-    to: 'const waitMs = Math.max(opensInMs, minuteMs);',
+    from: 'Math.max(opensInMs, minuteMs - spreadMs) + spreadMs;',
+    to: 'Math.max(opensInMs, minuteMs);',
   },
   {
     name: 'background-takes-all',
@@ -264,19 +264,19 @@ const throttle: readonly Mutant[] = [
   {
     name: 'guess-beats-plan',
     rule: 'a configured plan wins over a guess',
-    from: 'return isConfigured ? { ...other(), minuteGuess } : ',
-    to: 'return ',
+    from: 'if (configured !== undefined) return true;',
+    to: '',
   },
   {
-    name: 'guess-without-proof',
-    rule: 'a guess lets two calls go for each that proves it',
-    from: 'minute: Math.min(limits.minute, assumed.perMinute + 2 * (proved + 1))',
-    to: 'minute: limits.minute',
+    name: 'beyond-without-trust',
+    rule: 'beyond the count, calls go by trust',
+    from: 'if (isBeyond && window.beyondSinceMs === undefined) beginTrust(account, nowMs);',
+    to: '',
   },
   {
     name: 'probes-without-backoff',
     rule: 'probes that get no response back off',
-    from: 'Math.min(firstMs * 2 ** lost, MAX_PROBE_PAUSE_MS)',
+    from: 'Math.min(firstMs * 2 ** (isBeyond ? trust.lost : 0), MAX_LOST_MS)',
     to: 'firstMs',
   },
   {
@@ -462,8 +462,8 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-backoff',
     rule: 'tries of a call that fails get rarer',
-    from: 'return Math.min(Math.max(retryAfterMs, FIRST_BACKOFF_MS), MAX_BACKOFF_MS);',
-    to: 'return 0 * retryAfterMs;',
+    from: 'return Math.max(ownMs, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));',
+    to: 'return 0 * Math.max(ownMs, retryAfterMs);',
   },
   {
     name: 'failed-lists-used',
