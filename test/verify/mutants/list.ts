@@ -115,7 +115,6 @@ const throttle: readonly Mutant[] = [
     rule: 'limits in a response that is not the upstream’s own do not count',
     from: 'return isOwnResponse(outcome) ? headers :',
     to: 'return true ? headers :',
-    alsoRun: 'api/upstream-contract',
   },
   {
     name: 'headers-lower-own',
