@@ -20,12 +20,14 @@ interface KeyOptions {
   readonly plan?: AssumedPlan;
   /** Default: true. */
   readonly isTrusted?: boolean;
+  /** The part of the plan for petql's own calls. Default: all. */
+  readonly planShare?: number;
 }
 
 /** The account of one key. Times are milliseconds since its start; responses come at once. */
-export function createKey({ plan = { ...PLANS.free, known: true }, isTrusted = true }: KeyOptions = {}) {
+export function createKey({ plan = { ...PLANS.free, known: true }, isTrusted = true, planShare = 1 }: KeyOptions = {}) {
   const account = newAccount('e', isTrusted);
-  const rules = { plan, startedAtMs: 0, leaseMs: 65_000, probeMs: 5_000 };
+  const rules = { plan, planShare, startedAtMs: 0, leaseMs: 65_000, probeMs: 5_000 };
   const at = (ms: number) => ({ nowMs: START_MS + ms, rules });
   const responseOf = (ms: number, told?: Told) => ({
     headers: told && headersOf(START_MS + ms, told),

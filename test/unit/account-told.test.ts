@@ -28,6 +28,13 @@ describe('own and foreign calls', () => {
     expect(key.take(60, 1_000)).toHaveLength(18);
   });
 
+  test('the own ones use their share of the plan, and less where others leave less', () => {
+    expect(createKey({ planShare: 0.5 }).take(60, 0)).toHaveLength(30);
+    const key = createKey({ planShare: 0.5 });
+    key.call(10, 0, { limit: 60, used: 55, resetInMs: 50_000 });
+    expect(key.take(60, 1_000)).toHaveLength(5);
+  });
+
   test('foreign calls are void at the told reset, and calls by trust use what it has freed', () => {
     const key = createKey();
     key.call(1, 0, { limit: 60, used: 40, resetInMs: 20_000 });
@@ -50,6 +57,16 @@ describe('own and foreign calls', () => {
     expect(key.call(5, 10 * MINUTE_MS, { limit: 1_000, used: 1_000, resetInMs: 10 * HOUR_MS - 600_000 })).toBe(1);
     expect(key.take(5, 20 * MINUTE_MS - 1)).toEqual([]);
   });
+});
+
+test('a response of an earlier window says nothing of this one', () => {
+  const key = createKey();
+  key.call(1, 0, { limit: 60, used: 1, resetInMs: 30_000 });
+  const [late] = key.take(1, 100);
+  if (!late) throw new Error('expected a permit');
+  key.call(1, 32_000, { limit: 60, used: 1, resetInMs: 58_000 });
+  key.succeed(late, 33_000, { limit: 60, used: 60, resetInMs: -3_000 });
+  expect(sum(key.callAll(60, 34_000))).toBe(58);
 });
 
 describe('a told reset that is over', () => {
@@ -75,6 +92,13 @@ test('a limit of 1,000 that may be a minute’s or a day’s is proved call by c
   expect(key.callAll(200, 100).slice(0, 4)).toEqual([59, 1, 2, 4]);
 });
 
+test('where a limit that may be another window’s holds the key, calls find out after ten minutes', () => {
+  const key = createKey({ plan: { ...PLANS.free, known: false } });
+  key.call(50, 0, { limit: 50, used: 50, resetInMs: 10 * HOUR_MS });
+  expect(key.take(5, 10 * MINUTE_MS - 1)).toEqual([]);
+  expect(key.take(5, 10 * MINUTE_MS)).toHaveLength(1);
+});
+
 describe('the Retry-After of a 429', () => {
   test('outvotes the reset of its headers', () => {
     const key = createKey();
@@ -91,4 +115,17 @@ describe('the Retry-After of a 429', () => {
     expect(key.take(5, 2 * HOUR_MS)).toEqual([]);
     expect(key.take(5, 2 * HOUR_MS + 2_000)).toHaveLength(1);
   });
+});
+
+test('429s in a row without it pause the key for 6 s, 11 s, 21 s, and 15 minutes at most', () => {
+  const key = createKey();
+  const pauses: number[] = [];
+  for (let ms = 0; pauses.length < 9; ms += 1_000) {
+    const [permit] = key.take(1, ms);
+    if (!permit) continue;
+    key.refuse(permit, ms, 0);
+    pauses.push(ms);
+  }
+  const seconds = pauses.slice(1).map((ms, index) => (ms - (pauses[index] ?? 0)) / 1_000);
+  expect(seconds).toEqual([6, 11, 21, 41, 81, 161, 321, 641]);
 });

@@ -81,6 +81,12 @@ const throttle: readonly Mutant[] = [
     to: '',
   },
   {
+    name: 'whole-plan',
+    rule: 'petql’s own calls use their part of the plan alone',
+    from: 'Math.max(1, Math.floor(this.limit * planShare))',
+    to: 'this.limit',
+  },
+  {
     name: 'no-echo',
     rule: '429s of calls that were in flight together are one incident',
     from: 'const isEcho = permit.grantedAtMs <= pause.incidentAtMs;',
@@ -141,6 +147,12 @@ const throttle: readonly Mutant[] = [
     to: 'const untilMs = toldMs;',
   },
   {
+    name: 'old-window-believed',
+    rule: 'a response of an earlier window says nothing of this one',
+    from: 'if (reset && before && !before.isGuess && reset.id < before.id - 1) return name;',
+    to: '',
+  },
+  {
     name: 'headers-hold-for-ever',
     rule: 'headers alone hold a key for ten minutes at most',
     from: 'if (moment.nowMs < toldAtMs + MAX_TOLD_MS) return false;',
@@ -187,6 +199,12 @@ const throttle: readonly Mutant[] = [
     rule: 'after a reset that may have freed a window one call finds out',
     from: 'this.hasReset && !this.#isResetUsed ? this.remaining : 0',
     to: '0',
+  },
+  {
+    name: 'reset-used-twice',
+    rule: 'calls by the count since a reset may have used what it freed',
+    from: 'this.hasReset && !this.#isResetUsed ?',
+    to: 'this.hasReset ?',
   },
   {
     name: 'freed-stays-counted',
@@ -243,6 +261,12 @@ const throttle: readonly Mutant[] = [
     to: 'const limit = true ? this.#toldLimit : ',
   },
   {
+    name: 'unsure-limit-holds',
+    rule: 'where a limit that may be another window’s holds a key, calls find out after ten minutes',
+    from: 'if (this.#nowMs >= toldAtMs + MAX_TOLD_MS) return Infinity;',
+    to: '',
+  },
+  {
     name: 'no-restore',
     rule: 'what Redis has lost is restored',
     from: 'if (seen && hasLost(account, seen.account))',
@@ -252,6 +276,12 @@ const throttle: readonly Mutant[] = [
     name: 'lost-pause',
     rule: 'a pause that Redis has lost is restored',
     from: ' || found.pause.untilMs < seen.pause.untilMs',
+    to: '',
+  },
+  {
+    name: 'restored-without-trust',
+    rule: 'after a loss of Redis calls go by trust',
+    from: '  beginTrust(found, found.lastGrantAtMs);\n',
     to: '',
   },
   {
@@ -270,6 +300,12 @@ const throttle: readonly Mutant[] = [
     name: 'share-not-counted',
     rule: 'calls without Redis count once it is back',
     from: '    addAll(account[name], own[name]);\n',
+    to: '',
+  },
+  {
+    name: 'absorbed-without-trust',
+    rule: 'after an outage of Redis calls go by trust',
+    from: '  beginTrust(account, account.lastGrantAtMs);\n',
     to: '',
   },
   {
