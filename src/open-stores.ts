@@ -139,17 +139,19 @@ function openLocal(options: CheckedOptions, nameOf: NameOf): Shareable<CheckedOp
 
     // As with replicas, the plan of the gateway that started last counts.
     admit(joining) {
-      const { plan, leaseMs, probeMs } = rulesOf(joining);
+      const { plan, planShare, leaseMs, probeMs } = rulesOf(joining);
       if (plan.known) Object.assign(rules, { plan, startedAtMs: store.nowMs() });
+      rules.planShare = Math.min(rules.planShare, planShare);
       rules.leaseMs = Math.max(rules.leaseMs, leaseMs);
       rules.probeMs = Math.max(rules.probeMs, probeMs);
     },
   };
 }
 
-function rulesOf({ plan, upstreamTimeoutMs }: Pick<CheckedOptions, 'plan' | 'upstreamTimeoutMs'>) {
+function rulesOf({ plan, planShare, upstreamTimeoutMs }: CheckedOptions) {
   return {
     plan,
+    planShare: planShare / 100,
     // A call may wait for its connection as long as for its response.
     leaseMs: 2 * upstreamTimeoutMs + LATE_COUNT_MS,
     probeMs: 2 * upstreamTimeoutMs,

@@ -28,6 +28,7 @@ const FROM_TEXT: Readonly<Partial<Record<ValueKind, (given: GivenText) => unknow
   MS: numberOf,
   N: numberOf,
   ORIGINS: listOf,
+  PERCENT: numberOf,
 };
 
 /**

@@ -14,6 +14,7 @@ export type ValueKind =
   | 'N'
   | 'NAME'
   | 'ORIGINS'
+  | 'PERCENT'
   | 'PLAN'
   | 'SECRET'
   | 'URL';

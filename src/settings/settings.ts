@@ -28,10 +28,21 @@ export const OPTIONS = {
     isSecret: true,
     flag: { value: 'KEY', help: 'API key for all calls (the one that each client sends)' },
   },
-  /** The plan of each API key, until response headers show another. Default `auto`: the Free plan until then. */
+  /** The plan of each API key: an assumption, until response headers tell the limits. Default `auto`: the Free plan until then. */
   plan: {
     schema: plan.prefault('auto'),
-    flag: { value: 'PLAN', help: 'Rate plan: auto, free, pro, business or PER_MINUTE/PER_DAY (auto)' },
+    flag: {
+      value: 'PLAN',
+      help: 'Plan until headers tell: auto, free, pro, business, PER_MINUTE/PER_DAY',
+    },
+  },
+  /**
+   * The part of each minute and day of every API key that petql uses at most, in percent: the rest is left to other programs with the
+   * key. Default 100.
+   */
+  planShare: {
+    schema: integer(1, 100).default(100),
+    flag: { value: 'PERCENT', help: 'Part of the plan that petql uses at most, beside other programs' },
   },
   /** Max wait of a request for quota, in milliseconds. Default 10000. */
   maxWaitMs: {

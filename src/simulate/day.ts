@@ -29,7 +29,7 @@ const API_KEY = 'simulated';
  * @param onProgress gets the share of the day that is over, a hundred times.
  */
 export async function simulateDay(plan: Plan, load: Load, onProgress: (share: number) => void): Promise<Day> {
-  const { everyMs, durationMs, maxAgeMs, maxStaleMs } = load;
+  const { everyMs, durationMs, maxAgeMs, maxStaleMs, planShare = 100 } = load;
   const queries = queriesOf(load);
   const betweenMs = everyMs / queries.length;
   const ages = new Float64Array(Math.ceil(durationMs / betweenMs)).fill(NaN);
@@ -39,6 +39,7 @@ export async function simulateDay(plan: Plan, load: Load, onProgress: (share: nu
   const gateway = createGateway({
     ...sandbox.gatewayOptions,
     plan: `${plan.perMinute}/${plan.perDay}`,
+    planShare,
     maxAgeMs,
     maxStaleMs,
   });

@@ -11,6 +11,8 @@ export interface Load {
   /** How often each of these queries is sent. */
   readonly everyMs: number;
   readonly durationMs: number;
+  /** The part of the plan that petql uses, in percent. Default 100. */
+  readonly planShare?: number;
   readonly maxAgeMs: number;
   readonly maxStaleMs: number;
 }

@@ -18,6 +18,7 @@ const FLAGS = {
     default: 'free,pro,business',
     meaning: 'free, pro, business or PER_MINUTE/PER_DAY, comma-separated',
   },
+  'plan-share': { type: 'string', default: '100', meaning: 'as for petql' },
   pets: { type: 'string', default: '90', meaning: 'pets in the store' },
   lists: {
     type: 'string',
@@ -72,12 +73,16 @@ function readOptions(args: readonly string[]): SimulateOptions {
     throw new Error(`--${name} must be ${min === 0 ? 'at least' : 'over'} 0, got ${values[name]}`);
   };
 
+  const planShare = numberOf('plan-share');
+  if (!Number.isInteger(planShare) || planShare > 100)
+    throw new Error('--plan-share must be a whole number from 1 to 100');
   const [lists, ids] = [numberOf('lists', 0), numberOf('ids', 0)];
   if (lists + ids === 0) throw new Error('--lists or --ids must be over 0');
   const load = {
     pets: numberOf('pets'),
     lists,
     ids,
+    planShare,
     everyMs: numberOf('every-ms'),
     durationMs: numberOf('hours') * HOUR_MS,
     maxAgeMs: numberOf('max-age-ms', 0),

@@ -209,6 +209,8 @@ export class CallRunner {
     const { state } = this.#quota;
     this.#decisions.warnOfPause(state, end);
     this.#decisions.warnOfUnreadable(state, end);
+    this.#decisions.warnOfOutgrownPlan(state);
+    this.#decisions.warnOfOthers(state, this.#parts.clock.elapsed());
     this.#line.change();
   }
 }

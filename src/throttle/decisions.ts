@@ -1,4 +1,5 @@
 import type { KeyLog } from '../log.ts';
+import { DAY_MS, MINUTE_MS } from '../plan.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { QuotaState } from './account/quota-state.ts';
@@ -19,6 +20,9 @@ export class Decisions {
   #loggedIncidents = 0;
   #isOutageLogged = false;
   #isUnreadableLogged = false;
+  #isOutgrownLogged = false;
+  /** When it was logged last, by `clock.elapsed()`. */
+  readonly #othersLoggedAtMs = { minute: -Infinity, day: -Infinity };
 
   constructor(log: KeyLog) {
     this.#log = log;
@@ -82,6 +86,31 @@ export class Decisions {
     const message =
       'the rate-limit headers of the pet API cannot be read; petql assumes a plan, unless --plan names it';
     this.#log.warn({ minute: minute.limit, day: day.limit }, message);
+  }
+
+  /** Warns once that headers tell of more than the configured plan: they are counted by. */
+  warnOfOutgrownPlan(state: QuotaState | undefined): void {
+    const configured = this.#isOutgrownLogged ? undefined : state?.outgrownPlan;
+    if (!state || configured === undefined) return;
+    this.#isOutgrownLogged = true;
+    const { minute, day } = state;
+    const message =
+      'the pet API tells of more calls than --plan, and petql counts by them; --plan-share leaves a part to others';
+    this.#log.warn({ configured, minute: minute.limit, day: day.limit }, message);
+  }
+
+  /** Warns once in a window that other clients use a part of petql's share. */
+  warnOfOthers(state: QuotaState | undefined, elapsedMs: number): void {
+    for (const [window, lengthMs] of [
+      ['minute', MINUTE_MS],
+      ['day', DAY_MS],
+    ] as const) {
+      const { limit = 0, takenByOthers = 0 } = state?.[window] ?? {};
+      if (takenByOthers === 0 || elapsedMs < this.#othersLoggedAtMs[window] + lengthMs) continue;
+      this.#othersLoggedAtMs[window] = elapsedMs;
+      const message = 'other clients use more of the API key than petql leaves them';
+      this.#log.warn({ window, share: limit, takenByOthers }, message);
+    }
   }
 }
 

@@ -10,6 +10,8 @@ import type { StrictPlan, StrictPlanOptions } from '../support/pet-api/strict-pl
 export interface SimulationOptions {
   readonly upstream: StrictPlanOptions;
   readonly plan: AssumedPlan;
+  /** The part of each window that own calls may use. Default 1. */
+  readonly planShare?: number;
   readonly startMs: number;
   readonly lengthMs: number;
   /** How far the upstream's clock is ahead of ours. */
@@ -42,6 +44,7 @@ export function simulate(options: SimulationOptions): StrictPlan {
     startedAtMs: startMs,
     leaseMs: TIMEOUT_MS + 60_000,
     probeMs: TIMEOUT_MS,
+    planShare: options.planShare ?? 1,
   };
   const agenda = createAgenda();
   for (let replica = 0; replica < replicas; replica += 1) startReplica();

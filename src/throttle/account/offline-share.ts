@@ -42,9 +42,11 @@ export function openOfflineShare(
     account,
     rules: {
       ...rules,
+      // It is counted in the limits already.
+      planShare: 1,
       offlineShare: {
         divisor,
-        limits: { minute: Math.max(1, share(minute.limit)), day: share(day.left) },
+        limits: { minute: Math.max(1, share(minute.ownLimit)), day: share(day.left) },
         maxInFlight: MAX_IN_FLIGHT,
       },
     },

@@ -1,3 +1,4 @@
+import { planName } from '../../plan.ts';
 import { newAccount } from './account.ts';
 import type { Account } from './format.ts';
 import { knownPlanName } from './limits.ts';
@@ -9,6 +10,8 @@ import { WindowAt } from './window.ts';
 import type { Moment } from './window.ts';
 
 interface WindowState {
+  /** How many calls of petql's share of the plan other clients have used. */
+  readonly takenByOthers: number;
   /** Whether anybody has said the limit: a header, or the configuration. */
   readonly isKnown: boolean;
   readonly limit: number;
@@ -57,6 +60,14 @@ export class QuotaState {
     return knownPlanName(this.#account, this.#moment.rules.plan);
   }
 
+  /** The configured plan, where headers tell of more; undefined where they do not. */
+  get outgrownPlan(): string | undefined {
+    const { configured, day, minute } = this.#account;
+    if (!configured) return undefined;
+    const isMore = (minute.limit ?? 0) > configured.perMinute || (day.limit ?? 0) > configured.perDay;
+    return isMore ? planName(configured) : undefined;
+  }
+
   get minute(): WindowState {
     return this.#windowState('minute');
   }
@@ -80,9 +91,10 @@ export class QuotaState {
   }
 
   #windowState(name: WindowName): WindowState {
-    const { limit: countedLimit, resetInMs, shownLimit, used } = this.#windowAt(name);
-    const limit = shownLimit ?? countedLimit;
-    return { isKnown: shownLimit !== undefined, limit, used, remaining: limit - used, resetInMs };
+    const { ownLimit, resetInMs, shownLimit, takenByOthers, used } = this.#windowAt(name);
+    const limit = shownLimit ?? ownLimit;
+    const isKnown = shownLimit !== undefined;
+    return { isKnown, limit, used, remaining: limit - used, resetInMs, takenByOthers };
   }
 }
 

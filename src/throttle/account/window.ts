@@ -33,8 +33,10 @@ export class WindowAt {
   readonly foreign: number;
   /** Calls that are left by the count; below 0 where the limit went down. */
   readonly left: number;
+  /** Calls that petql may make of these. */
+  readonly ownLimit: number;
   readonly #toldLimit: number;
-  readonly #ownLimit: number;
+  readonly #planShare: number;
   readonly #account: Account;
   readonly #window: WindowCount;
   readonly #nowMs: number;
@@ -51,8 +53,9 @@ export class WindowAt {
     this.limit = offlineShare?.limits[name] ?? countedLimit(window, name, { limit, isKnown: this.isKnown }, nowMs);
     this.own = ownCount(window);
     this.foreign = window.foreign?.calls ?? 0;
-    this.#ownLimit = planShare === 1 ? this.limit : Math.max(1, Math.floor(this.limit * planShare));
-    this.left = Math.min(this.#ownLimit, this.limit - this.foreign) - this.own;
+    this.#planShare = planShare;
+    this.ownLimit = this.#shareOf(this.limit);
+    this.left = Math.min(this.ownLimit, this.limit - this.foreign) - this.own;
     this.#account = account;
     this.#window = window;
     this.#nowMs = nowMs;
@@ -103,13 +106,18 @@ export class WindowAt {
   /** The limit as clients see it: that of a header, also where calls still prove it; undefined where none is known. */
   get shownLimit(): number | undefined {
     const isLowered = this.limit < this.#toldLimit && this.#window.lowered !== undefined;
-    if (this.isKnown || isLowered) return this.limit;
-    return this.#window.limit;
+    if (this.isKnown || isLowered) return this.ownLimit;
+    return this.#window.limit === undefined ? undefined : this.#shareOf(this.#window.limit);
   }
 
   /** Used calls, as clients see them. */
   get used(): number {
-    return Math.max(0, this.limit - Math.max(0, this.remaining));
+    return Math.max(0, this.ownLimit - Math.max(0, this.remaining));
+  }
+
+  /** How many calls of petql's share other clients have used. */
+  get takenByOthers(): number {
+    return this.#planShare === 1 ? 0 : Math.max(0, this.foreign - (this.limit - this.ownLimit));
   }
 
   /** Until the told reset, else until a call is free again; 0 where no call is used. */
@@ -134,10 +142,14 @@ export class WindowAt {
   waitOfCall(ahead: number): number {
     const left = Math.max(this.left, this.beyond);
     if (ahead < left || this.#isUntried) return 0;
-    const limit = Math.max(1, this.#ownLimit - this.foreign);
+    const limit = Math.max(1, Math.min(this.ownLimit, this.limit - this.foreign));
     const lapMs = LAP_MS[this.name];
     const slotsMs = this.waitFor((ahead % limit) + 1) + lapMs * Math.floor(ahead / limit);
     return Math.min(slotsMs, this.#resetMs() + lapMs * Math.floor(Math.max(0, ahead - left) / limit));
+  }
+
+  #shareOf(limit: number): number {
+    return this.#planShare === 1 ? limit : Math.max(1, Math.floor(limit * this.#planShare));
   }
 
   #countedWaitMs(calls: number): number {
@@ -155,7 +167,7 @@ export class WindowAt {
   #withoutForeignMs(calls: number): number {
     const { foreign } = this.#window;
     if (!foreign) return Infinity;
-    const missing = calls - (this.#ownLimit - this.own);
+    const missing = calls - (this.ownLimit - this.own);
     return Math.max(foreign.untilMs - this.#nowMs, missing > 0 ? this.#freeBySlotMs(missing) : 0);
   }
 

@@ -83,7 +83,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'whole-plan',
     rule: 'petql’s own calls use their part of the plan alone',
-    from: 'Math.max(1, Math.floor(this.limit * planShare))',
+    from: 'Math.max(1, Math.floor(limit * this.#planShare))',
     to: 'this.limit',
   },
   {
