@@ -38,10 +38,13 @@ describe('where all calls fail', () => {
     world.petApi.fault = fails();
     await want(world, petql, 120_000);
     expect(gapsIn(world)).toEqual([1, 2, 4, 8, 16, 30, 30]);
-    await want(world, petql, 10 * MINUTE_MS, 5_000);
+    await want(world, petql, 10 * MINUTE_MS, 20_000);
     world.petApi.log.length = 0;
-    await want(world, petql, 50 * MINUTE_MS, 5_000);
-    expect(gapsIn(world)).toEqual([900, 900]);
+    await want(world, petql, 50 * MINUTE_MS, 20_000);
+    const gaps = gapsIn(world);
+    expect(gaps).toHaveLength(2);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(900);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(930);
     world.petApi.fault = undefined;
     await world.pass(15 * MINUTE_MS);
     expect(createdIn(await world.until(petql.create(3, { waitMs: 2_000 })))).toBe(3);

@@ -129,3 +129,14 @@ test('429s in a row without it pause the key for 6 s, 11 s, 21 s, and 15 minutes
   const seconds = pauses.slice(1).map((ms, index) => (ms - (pauses[index] ?? 0)) / 1_000);
   expect(seconds).toEqual([6, 11, 21, 41, 81, 161, 321, 641]);
 });
+
+test('a success of a call that was sent before a 429 does not shorten the next pause', () => {
+  const key = createKey();
+  const [refused, late] = key.take(2, 0);
+  if (!late) throw new Error('expected two permits');
+  key.refuse(refused, 100, 0);
+  key.succeed(late, 200);
+  key.refuse(key.take(1, 7_000)[0], 7_000, 0);
+  expect(key.take(1, 17_000)).toEqual([]);
+  expect(key.take(1, 18_000)).toHaveLength(1);
+});
