@@ -10,7 +10,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { Context, Span } from '@opentelemetry/api';
-import type { OperationEvent, UpstreamCallEvent, WaitEvent } from './events.ts';
+import type { OperationEvent, UpstreamCallEvent } from './events.ts';
 
 /** The place of an operation in a trace. */
 export type TraceContext = Context;
@@ -50,18 +50,13 @@ export function traceIdOf(inTrace: TraceContext): string | undefined {
   return span && isSpanContextValid(span) ? span.traceId : undefined;
 }
 
-export interface RequestWait extends WaitEvent {
-  /** Why the wait ended without a call: the code of its error, or the reason of a stale result. */
-  readonly refused: string | undefined;
-}
-
 /** What an operation was, once it is over. */
 interface OperationEnd extends Pick<OperationEvent, 'outcome' | 'type'> {
   readonly name?: string | undefined;
 }
 
 export interface OperationSpan {
-  /** The parent of the operation's waits and calls. */
+  /** The parent of the operation's calls. */
   readonly trace: TraceContext;
   readonly end: (operation: OperationEnd) => void;
 }
@@ -78,8 +73,6 @@ interface CallSpan {
 export interface Spans {
   /** Starts the span of an operation: a child of the active span, or else of the request's trace context. */
   readonly operation: (request: TraceContext | undefined) => OperationSpan;
-  /** Records a wait that is over. */
-  readonly waited: (wait: RequestWait, parent: TraceContext | undefined) => void;
   /** Starts the span of an upstream call; undefined where the call belongs to no trace. */
   readonly call: (operation: UpstreamCallEvent['operation'], parent: TraceContext | undefined) => CallSpan | undefined;
 }
@@ -109,15 +102,6 @@ export function createSpans(isRecording = true): Spans {
 
       const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER }, parent);
       return { trace: trace.setSpan(parent, span), end: (operation) => endOperation(span, operation) };
-    },
-
-    waited({ kind, waitedMs, refused }, parent) {
-      if (!parent) return;
-      // The span starts when the wait ends: only then is its operation known.
-      const nowMs = Date.now();
-      const attributes = { 'petql.wait.kind': kind, ...(refused !== undefined && { 'petql.wait.refused': refused }) };
-      const options = { attributes, startTime: nowMs - waitedMs };
-      tracer.startSpan('wait for the plan', options, parent).end(nowMs);
     },
 
     call(operation, parent) {

@@ -16,7 +16,7 @@ import { CallLine } from '../throttle/call-line.ts';
 import { KeyQuota } from '../throttle/key-quota.ts';
 import type { ThrottleParts } from '../throttle/key-quota.ts';
 import type { ShownQuota, Visitor } from '../throttle/visitors.ts';
-import type { RequestWait, Spans, TraceContext } from '../tracing.ts';
+import type { Spans } from '../tracing.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
 import { Writes } from '../writes/writes.ts';
 import { ConsumerCounts } from './consumers.ts';
@@ -110,11 +110,6 @@ export class Caller {
 
   get writes(): Writes {
     return this.#useAccess().writes;
-  }
-
-  /** Records a wait of a request for the plan, which is over. */
-  recordWait(wait: RequestWait, trace: TraceContext | undefined): void {
-    this.#shared.spans.waited(wait, trace);
   }
 
   /** Returns the quota as this process knows it, or the visitor's share of it; undefined before the first call. */

@@ -7,11 +7,10 @@ import { listOf } from '../pets/read-key.ts';
 import type { ListName, PetFilter, ReadKey } from '../pets/read-key.ts';
 import type { Found } from '../pets/snapshot.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
-import type { ReadRequest, ReadResult, RequestTerms, ServedResult } from '../reads/read-request.ts';
+import type { ReadRequest, RequestTerms, ServedResult } from '../reads/read-request.ts';
 import type { Wait } from '../throttle/account/wait.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import type { ShownQuota } from '../throttle/visitors.ts';
-import type { RequestWait } from '../tracing.ts';
 import type { WriteRequest } from '../writes/write-sender.ts';
 import type { Writes } from '../writes/writes.ts';
 import type { Caller } from './caller.ts';
@@ -74,7 +73,6 @@ export class RequestContext implements Pets {
   /** Why nothing can be read or written: there is no API key, or the upstream rejected it. Undefined otherwise. */
   readonly keyError: PetqlError | undefined;
   readonly #callers: Callers;
-  readonly #clock: Clock;
   readonly #apiKey: string | PetqlError;
   readonly #terms: RequestTerms;
   readonly #meter: UsageMeter;
@@ -88,7 +86,6 @@ export class RequestContext implements Pets {
 
   constructor({ callers, clock, apiKey, terms, isDryRun }: RequestContextOptions) {
     this.#callers = callers;
-    this.#clock = clock;
     this.#apiKey = apiKey;
     this.#terms = terms;
     this.#meter = new UsageMeter(clock);
@@ -223,26 +220,17 @@ export class RequestContext implements Pets {
 
   /** DataLoader's batch function. */
   async #load(keys: readonly ReadKey[], reads: PetReads, found: RequestReads['found']): Promise<(Error | Found)[]> {
-    const startedAtMs = this.#clock.elapsed();
-    const recordWait = (refused?: string) =>
-      this.#recordWait({ kind: 'read', waitedMs: this.#clock.elapsed() - startedAtMs, refused });
     /** The reads that a call was billed to. */
     const billed = new Set<ReadKey>();
     const batch: ReadRequest = {
       ...this.#terms,
       told: this.#told,
-      onPermit: () => recordWait(),
       onBilled: (key) => {
         billed.add(key);
         this.#meter.recordCall();
       },
     };
     const results = await reads.load(keys, batch);
-
-    // The reads of a batch are refused together.
-    const unbilled = results.filter((_result, index) => !billed.has(keys[index] as ReadKey));
-    const refused = unbilled.map(refusalOf).find((reason) => reason !== undefined);
-    if (refused !== undefined) recordWait(refused);
 
     return results.map((result, index) => {
       const key = keys[index] as ReadKey;
@@ -259,12 +247,7 @@ export class RequestContext implements Pets {
       ...this.#terms,
       told: this.#told,
       onBilled: () => this.#meter.recordCall(),
-      onWaited: (waitedMs, refused) => this.#recordWait({ kind: 'write', waitedMs, refused }),
     };
-  }
-
-  #recordWait(wait: RequestWait): void {
-    this.#caller?.recordWait(wait, this.#terms.trace);
   }
 
   get #knownCaller(): Caller | undefined {
@@ -283,12 +266,4 @@ export class RequestContext implements Pets {
     this.#caller ??= this.#callers.begin(this.#apiKey);
     return this.#caller;
   }
-}
-
-/** Returns why a read got no permit; undefined where it was not refused. */
-function refusalOf(result: ReadResult): string | undefined {
-  if (result instanceof PetqlError) return result.code === 'RATE_LIMITED' ? result.code : undefined;
-  if (result instanceof Error || !result.hasWaited) return undefined;
-  const { staleReason } = result;
-  return staleReason === 'QUOTA_EXHAUSTED' || staleReason === 'PAUSED' ? staleReason : undefined;
 }

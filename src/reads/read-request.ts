@@ -26,8 +26,6 @@ export interface RequestTerms {
 
 export interface ReadRequest extends RequestTerms {
   readonly told: ToldTime;
-  /** Called when a call gets a permit for a read of the request. */
-  readonly onPermit: () => void;
   /** Called when a call is sent that is billed to this read of the request. */
   readonly onBilled: (key: ReadKey) => void;
 }

@@ -46,7 +46,6 @@ export class ReadSender {
     const sending = Promise.withResolvers<void>();
     const flight = { key, sentAtMs: clock.elapsed(), generation: cache.generation, billedTo: payer, sending };
     if (isRetry) events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' });
-    else payer.request.onPermit();
     payer.sending = sending.promise;
     this.#pending.addFlight(flight);
 

@@ -31,8 +31,6 @@ export interface WriteRequest extends RequestTerms {
   readonly told: ToldTime;
   /** Called when a call was sent. */
   readonly onBilled: () => void;
-  /** Called when the quota let a call through after this time, or refused it with this error code. */
-  readonly onWaited: (waitedMs: number, refused?: string) => void;
 }
 
 /** The pauses before further tries where there was no connection. */
@@ -89,11 +87,9 @@ export class WriteSender {
 
   /** Makes one try. Rejects where it is not sent. */
   async #sendInLine<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
-    const { clock, line } = this.#parts;
     const { visitor, isBackground, deadlineMs } = request;
-    const startedAtMs = clock.elapsed();
     let answer: UpstreamAnswer<T> | undefined;
-    const refusal = await line.write({
+    const refusal = await this.#parts.line.write({
       name: write.operation,
       request,
       visitor,
@@ -101,7 +97,6 @@ export class WriteSender {
       deadlineMs,
       signal: request.signal(),
       send: async () => {
-        request.onWaited(clock.elapsed() - startedAtMs);
         answer = await this.#call(write, request);
         return answer;
       },
@@ -109,9 +104,7 @@ export class WriteSender {
     if (answer) return answer;
 
     if (!refusal) throw new Error('a write has no response');
-    const error = refusal.error();
-    request.onWaited(clock.elapsed() - startedAtMs, error.code);
-    throw error;
+    throw refusal.error();
   }
 
   /** Sends the call. Reads that begin after a write see it, since this is before the line lets anything else through. */

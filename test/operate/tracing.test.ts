@@ -53,29 +53,26 @@ const operationsOf = (name: string) =>
 const idOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId;
 const traceparentOf = (span: ReadableSpan) => `00-${span.spanContext().traceId}-${span.spanContext().spanId}-01`;
 
-test('an operation has a span, with one for its wait and one for its call below it', async () => {
+test('an operation has a span, with one for its call below it', async () => {
   await gateway.query('query Sold { pets(status: SOLD) { id } }');
 
-  const [wait, call, operation] = spans() as [ReadableSpan, ReadableSpan, ReadableSpan];
-  expect(spans()).toHaveLength(3);
+  const [call, operation] = spans() as [ReadableSpan, ReadableSpan];
+  expect(spans()).toHaveLength(2);
   expect(operation).toMatchObject({ name: 'query', kind: SpanKind.SERVER, parentSpanContext: undefined });
   expect(operation.attributes).toEqual({
     'graphql.operation.type': 'query',
     'graphql.operation.name': 'Sold',
     'petql.outcome': 'OK',
   });
-  expect(wait).toMatchObject({ name: 'wait for the plan', attributes: { 'petql.wait.kind': 'read' } });
   expect(call).toMatchObject({ name: 'GET /pets', kind: SpanKind.CLIENT });
   expect(call.attributes).toEqual({
     'http.request.method': 'GET',
     'url.template': '/pets',
     'http.response.status_code': 200,
   });
-  expect([wait, call].map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual(
-    Array(2).fill(idOf(operation)),
-  );
+  expect(call.parentSpanContext?.spanId).toBe(idOf(operation));
   expect(new Set(spans().map((span) => span.spanContext().traceId)).size).toBe(1);
-  expect(spans().map(({ status }) => status.code)).toEqual(Array(3).fill(SpanStatusCode.UNSET));
+  expect(spans().map(({ status }) => status.code)).toEqual(Array(2).fill(SpanStatusCode.UNSET));
   expect(received()).toEqual([traceparentOf(call)]);
 });
 
@@ -90,7 +87,7 @@ test('each span that begins ends, and a preflight begins none', async () => {
   expect(outcomes).toEqual(['UNAUTHENTICATED', 'BAD_USER_INPUT', 'OK']);
 });
 
-test('a create waits as a write, below its own operation', async () => {
+test('the call of a create stands below its own operation', async () => {
   await Promise.all([
     gateway.query(CREATE),
     gateway.query('query Look { pets { id } }', { headers: { traceparent: TRACE } }),
@@ -98,19 +95,15 @@ test('a create waits as a write, below its own operation', async () => {
   const [adopt] = operationsOf('Adopt');
   const [look] = operationsOf('Look');
   const parents = (found: ReadableSpan[]) => found.map(({ parentSpanContext }) => parentSpanContext?.spanId);
-  const waits = named('wait for the plan');
-  const ofKind = (kind: string) => waits.filter(({ attributes }) => attributes['petql.wait.kind'] === kind);
-  expect(parents(ofKind('write'))).toEqual([idOf(adopt)]);
   expect(parents(named('POST /pets'))).toEqual([idOf(adopt)]);
   expect(named('POST /pets')[0]?.attributes['http.response.status_code']).toBe(201);
   // What was read before the create was over may have to be read once more.
-  expect(new Set(parents(ofKind('read')))).toEqual(new Set([idOf(look)]));
   expect(new Set(parents(named('GET /pets')))).toEqual(new Set([idOf(look)]));
 });
 
 test('no client can name a span', async () => {
   for (const name of ['A', 'B']) await gateway.query(`query ${name} { pets { id } }`);
-  expect(new Set(spans().map(({ name }) => name))).toEqual(new Set(['query', 'GET /pets', 'wait for the plan']));
+  expect(new Set(spans().map(({ name }) => name))).toEqual(new Set(['query', 'GET /pets']));
 });
 
 test("an operation's log line has the id of its trace", async () => {
@@ -122,8 +115,8 @@ test("an operation stands in its request's trace, with the trace state", async (
   await gateway.query('{ pets { id } }', { headers: { traceparent: TRACE, tracestate: 'a=1,b=2' } });
   const [operation] = named('query');
   expect(operation?.parentSpanContext).toMatchObject({ spanId: 'b2'.repeat(8), isRemote: true });
-  expect(spans().map((span) => span.spanContext().traceId)).toEqual(Array(3).fill(TRACE_ID));
-  expect(spans().map((span) => span.spanContext().traceState?.serialize())).toEqual(Array(3).fill('a=1,b=2'));
+  expect(spans().map((span) => span.spanContext().traceId)).toEqual(Array(2).fill(TRACE_ID));
+  expect(spans().map((span) => span.spanContext().traceState?.serialize())).toEqual(Array(2).fill('a=1,b=2'));
 });
 
 test.each([
@@ -153,14 +146,12 @@ test('a failure is an error on its spans', async () => {
   await gateway.query('{ pets');
   await fetch(gateway.endpoint, { method: 'POST', body: 'no JSON' });
 
-  const shown = spans()
-    .filter(({ name }) => name !== 'wait for the plan')
-    .map(({ name, attributes, status }) => [
-      name,
-      attributes['http.response.status_code'],
-      attributes['error.type'],
-      status,
-    ]);
+  const shown = spans().map(({ name, attributes, status }) => [
+    name,
+    attributes['http.response.status_code'],
+    attributes['error.type'],
+    status,
+  ]);
   const error = { code: SpanStatusCode.ERROR };
   expect(shown).toEqual([
     ['GET /pets', 503, '503', error],
@@ -253,36 +244,7 @@ test('operations that share a call have one span for it, below the one that pays
   await Promise.all([gateway.query('query A { pets { id } }'), gateway.query('query B { pets { id } }')]);
   const [call, ...others] = named('GET /pets');
   expect(others).toEqual([]);
-  expect(named('wait for the plan')).toHaveLength(1);
   expect([...operationsOf('A'), ...operationsOf('B')].map(idOf)).toContain(call?.parentSpanContext?.spanId);
-});
-
-test('a wait that ends without a permit has a span that says why', async () => {
-  await using tight = await startGateway({
-    gateway: { maxWaitMs: 300 },
-    petApi: { keys: { tiny: { perMinute: 1, perDay: 9 } } },
-  });
-  const ask = (query: string, more = {}) =>
-    tight.query(query, { headers: { authorization: 'Bearer tiny', 'cache-control': 'max-age=0, max-stale', ...more } });
-  await ask('query First { pets { id } }');
-  await ask('query Older { pets { id } }');
-  await ask('query Refused { a: pet(id: "404404") { id } b: pet(id: "404405") { id } }', {
-    'cache-control': 'no-cache',
-  });
-  await ask(CREATE);
-
-  const parents = new Map(spans().map((span) => [idOf(span), span.attributes['graphql.operation.name']]));
-  const waits = named('wait for the plan').map(({ attributes, parentSpanContext }) => [
-    parents.get(parentSpanContext?.spanId),
-    attributes['petql.wait.kind'],
-    attributes['petql.wait.refused'],
-  ]);
-  expect(waits).toEqual([
-    ['First', 'read', undefined],
-    ['Older', 'read', 'QUOTA_EXHAUSTED'],
-    ['Refused', 'read', 'RATE_LIMITED'],
-    ['Adopt', 'write', 'RATE_LIMITED'],
-  ]);
 });
 
 test.each([

@@ -13,12 +13,8 @@ import type { Suite } from './suite.ts';
 const ROOT = join(import.meta.dirname, '../..');
 /** What tests read. */
 const COPIED = ['src', 'test', 'schema', 'package.json', 'tsconfig.json', 'README.md', 'LICENSE'];
-/**
- * They wait on real clocks or start processes, which a busy machine can fail: for mutants alone that nothing else finds. The first
- * one finds any change of a text.
- */
+/** They wait on real clocks or start processes, which a busy machine can fail: for mutants alone that nothing else finds. */
 const LEFT_OUT = [
-  'test/unit/mutants.test.ts',
   'test/plan/leaving-clients.test.ts',
   'test/*/{replicas,wire-faults}.test.ts',
   'test/security/{secrets,strangers}.test.ts',
