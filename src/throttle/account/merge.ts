@@ -38,7 +38,10 @@ export function restore(found: Account, seen: Account): void {
   found.isProven ||= seen.isProven;
 
   takeLaterPause(found, seen);
+  // The one call that may go may be under way.
+  const underWay = [found.trust, seen.trust].find((trust) => trust?.calls === 0);
   beginTrust(found, found.lastGrantAtMs);
+  if (found.trust && underWay) Object.assign(found.trust, { calls: 0, againAtMs: underWay.againAtMs });
 }
 
 function takeMore(found: WindowCount, seen: WindowCount): void {

@@ -47,7 +47,7 @@ function dropDoubted(
   nowMs: number,
 ) {
   dropEnded(doubted, name, nowMs);
-  if (doubted.total === 0) window.doubted = undefined;
+  if (doubted.total === 0) Object.assign(window, { doubted: undefined, beyondSinceMs: undefined });
 }
 
 function boundTimes(window: WindowCount, name: WindowName, { nowMs, rules }: Moment): void {

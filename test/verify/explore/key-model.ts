@@ -25,6 +25,7 @@ import {
   arriveAt,
   upstreamEdges,
 } from './upstream.ts';
+import type { Response } from './upstream.ts';
 import { isValid } from './valid-account.ts';
 
 const STORM_MS = 30_000;
@@ -49,6 +50,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
       calls: [],
       arrivals: [],
       faults: { ...NO_FAULTS, ...options.faults },
+      tries: 0,
       refusesUntilMs: 0,
       refusals: { count: 0, atMs: 0, pausesUntilMs: 0 },
       permits: { sent: 0, returned: 0 },
@@ -189,7 +191,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
 
     if (status === 429) return refused(state, permit, headers.retryAfterMs ?? 0);
     const { pause, refusals } = state;
-    if (headers.remaining === 0 && headers.reset !== undefined) {
+    if (headers.remaining === 0 && headers.reset !== undefined && !isAmbiguous(state, headers)) {
       // A reset is a whole second, and a header alone holds a key for ten minutes at most.
       const emptyUntilMs = Math.min((headers.reset - 1) * 1_000, state.nowMs + MAX_TOLD_MS);
       state.emptyUntilMs = Math.max(state.emptyUntilMs ?? 0, emptyUntilMs);
@@ -200,9 +202,22 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     return [];
   }
 
+  /**
+   * Whether petql may still count a call that came before the window began: until a minute and some after its response. It takes such a
+   * call for one of those that the header counts, in place of another client's.
+   */
+  function isAmbiguous({ arrivals }: KeyState, { limit, reset = 0 }: Response['headers']): boolean {
+    const window = WINDOWS[limit === options.perMinute ? 'minute' : 'day'];
+    const beginMs = reset * 1_000 - window.lengthMs;
+    return arrivals.some((atMs) => atMs < beginMs && atMs >= beginMs - window.lengthMs - TIMEOUT_MS);
+  }
+
   function refused(state: KeyState, permit: Permit, retryAfterMs: number): string[] {
     state.pause = pauseFrom(petqlNow(state), retryAfterMs, state.pause);
-    if (isAlone) return ['the upstream refuses a call of a key that petql alone uses'];
+    if (isAlone && state.tries === (options.maxTries ?? 0)) {
+      return ['the upstream refuses a call of a key that petql alone uses'];
+    }
+    if (isAlone) state.tries += 1;
     return checkPause(state, permit, retryAfterMs);
   }
 
@@ -287,8 +302,8 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     // 1. The first call goes within a minute and a lease, where the day is not exhausted and nothing is paused; else within a day.
     const { day, pause } = state.account;
     const counted = state.arrivals.filter((atMs) => atMs > startMs - DAY_MS).length;
-    // A call of another client may cost one of petql's, which the upstream refuses and petql counts.
-    const refusedCalls = isAlone ? 0 : 1;
+    // A call of another client, or a try, may cost one of petql's, which the upstream refuses and petql counts.
+    const refusedCalls = isAlone ? (options.maxTries ?? 0) : 1;
     const isDayLeft = Math.max(day.total, counted) + refusedCalls < options.perDay && pause.untilMs <= petqlNow(state);
     const maxMs = isDayLeft ? WINDOWS.minute.lengthMs + rules.leaseMs : DAY_MS + WINDOWS.day.slotMs;
     const saidMs = saidWaits(state).map((waitMs) => startMs + waitMs);

@@ -42,6 +42,8 @@ export interface KeyOptions extends UpstreamOptions {
   /** Calls under way at a time. */
   readonly maxCalls: number;
   readonly startMs: number;
+  /** 429s that a try may meet: a told reset may have freed a part only, and no header has said so. Default 0. */
+  readonly maxTries?: number;
   readonly faults: Partial<Faults>;
 }
 
@@ -71,6 +73,8 @@ export interface KeyState {
   emptyUntilMs?: number;
   /** 429s in a row, with probes after them that failed; those of calls that were granted before the last one are one with it. */
   refusals: { count: number; atMs: number; pausesUntilMs: number };
+  /** 429s of tries. */
+  tries: number;
   /** Until when the upstream responds with 429 to all calls. */
   refusesUntilMs: number;
   /** What has become of the permits. */

@@ -11,7 +11,8 @@ import { DAY_MS, MAX_STRAY_MS } from './upstream.ts';
  * clock stays: the rest of a slot of time, and where the upstream's windows are fixed, the rest of the day.
  */
 export function keyOf(state: KeyState, { windows }: KeyOptions): string {
-  const { account, arrivals, behindMs, calls, emptyUntilMs, faults, nowMs, pause, refusals, refusesUntilMs } = state;
+  const { account, arrivals, behindMs, calls, emptyUntilMs, faults, nowMs, pause, refusals, refusesUntilMs, tries } =
+    state;
   const ourNowMs = nowMs - behindMs;
   const rest = windows === 'fixed' ? nowMs % DAY_MS : ourNowMs % WINDOWS.day.slotMs;
   return JSON.stringify([
@@ -22,6 +23,7 @@ export function keyOf(state: KeyState, { windows }: KeyOptions): string {
     arrivals.filter((atMs) => atMs > nowMs - DAY_MS - 60_000).map((atMs) => atMs - nowMs),
     Object.values(faults),
     pauseText(pause, ourNowMs),
+    tries,
     Math.max(0, refusesUntilMs - nowMs),
     Math.max(0, (emptyUntilMs ?? 0) - nowMs),
     [refusals.count, Math.max(-DAY_MS, refusals.atMs - ourNowMs), Math.max(0, refusals.pausesUntilMs - ourNowMs)],

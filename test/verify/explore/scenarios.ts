@@ -58,7 +58,13 @@ const UPSTREAMS = (['sliding', 'fixed', 'first'] as const).flatMap((windows) =>
 
 export const SCENARIOS: readonly Scenario[] = [
   ...UPSTREAMS.map(({ windows, tells }) =>
-    scenario(`${windows}-${tells}`, 'all goes well', { windows, tells, faults: {} }, { short: 10, long: 24 }),
+    // Only headers of a sliding day say what its reset has freed, and they may be about the minute.
+    scenario(
+      `${windows}-${tells}`,
+      'all goes well',
+      { windows, tells, faults: {}, maxTries: windows === 'sliding' && tells === 'changing' ? 1 : 0 },
+      { short: 10, long: 24 },
+    ),
   ),
   scenario(
     'midnight',
