@@ -26,6 +26,7 @@ export const CORS_ORIGINS = [
   'capacitor://localhost',
   'tauri://localhost',
   'chrome-extension://abcdefgh',
+  'electron://graphiql-app',
   'http://LOCALHOST:5173',
 ];
 
@@ -56,6 +57,18 @@ const EMPTY_TEXTS: readonly Report[] = [
     sends: 'empty members by GET',
     request: { method: 'GET', target: '/graphql?query={__typename}&operationName=&variables=&extensions=&documentId=' },
     response: [200, RUNS],
+  },
+  {
+    report: 'graphql/express-graphql#233',
+    sends: 'an empty text for each optional member by POST',
+    request: { body: json({ query: QUERY, operationName: '', variables: '', extensions: '', documentId: '' }) },
+    response: [200, RUNS],
+  },
+  {
+    report: 'graphql/express-graphql#233, another text',
+    sends: 'variables that are a text',
+    request: { body: json({ query: QUERY, variables: ' ' }) },
+    response: [400, /variables must be an object/],
   },
   {
     report: 'graphql/express-graphql#768',
@@ -155,6 +168,7 @@ const ORIGINS: readonly Report[] = [
   ['ionic-team/ionic-docs#415', 'capacitor://localhost'],
   ['tauri-apps/tauri#2327', 'tauri://localhost'],
   ['pydantic/logfire-js#89', 'chrome-extension://abcdefgh'],
+  ['skevy/graphiql-app#66', 'electron://graphiql-app'],
   ['hasura/graphql-engine#6345', 'http://localhost:5173'],
 ].map(([report = '', origin = '']) => ({
   report,
@@ -177,6 +191,31 @@ const ACCEPTED: readonly Report[] = [
 }));
 
 const BODIES: readonly Report[] = [
+  ...[
+    ['crnk-project/crnk-framework#33', 'ISO-8859-1'],
+    ['expressjs/body-parser#287', 'x-windows-949'],
+    ['expressjs/body-parser#192', 'gbk'],
+  ].map(([report = '', charset = '']) => ({
+    report,
+    sends: `ASCII, and calls it ${charset}`,
+    request: { body, headers: [`Content-Type: application/json; charset=${charset}`] },
+    response: [200, RUNS] as const,
+  })),
+  {
+    report: 'crnk-project/crnk-framework#33, other letters',
+    sends: 'bytes that are not UTF-8, and says so',
+    request: {
+      body: Buffer.from(json({ query: QUERY, variables: { name: 'Zoë' } }), 'latin1'),
+      headers: ['Content-Type: application/json; charset=ISO-8859-1'],
+    },
+    response: [400, /Expected a body in UTF-8/],
+  },
+  {
+    report: 'expressjs/body-parser#117',
+    sends: 'UTF-16, and says so',
+    request: { body: Buffer.from(body, 'utf16le'), headers: ['Content-Type: application/json; charset=utf-16'] },
+    response: [400, /not valid JSON/],
+  },
   {
     report: 'apollographql/apollo-link-rest#185',
     sends: 'its content type twice',

@@ -235,6 +235,41 @@ test('behind "bad days" each story has a tab with its key, and "petql" leads bac
   expect(await tabNames(page)).toEqual(TABS);
 });
 
+const PAUSED = BAD_DAYS.find(({ query }) => query.includes('query Paused'))?.query ?? '';
+
+/** Opens a link to the bad days as another visitor. */
+async function openBadDay(query: string): Promise<WatchedPage['page']> {
+  if (!browser) throw new Error('expected a browser');
+  const { page: linked } = await openWatchedPage(browser, [new URL(gateway.endpoint).origin]);
+  await linked.goto(`${gateway.endpoint}?${new URLSearchParams({ 'bad-days': '', query })}`);
+  return linked;
+}
+
+test.each([
+  ['a bad day', PAUSED, 'Bearer demo-paused'],
+  ['a bad day that was edited', PAUSED.replace('limit: 3', 'limit: 4'), 'Bearer demo-paused'],
+  ['no bad day', '{ pets { id } }', 'Bearer demo-free'],
+])('a link to %s has the key of its tab', async (_name, query, authorization) => {
+  await using linked = await openBadDay(query);
+  await shows(linked, 'Headers', `"Authorization": "${authorization}"`);
+  expect(await tabNames(linked)).toHaveLength(BAD_TABS.length + (query === PAUSED ? 0 : 1));
+});
+
+test('a long bad day is there again after a reload', async () => {
+  await using linked = await openBadDay(PAUSED);
+  await shows(linked, 'Headers', 'demo-paused');
+  await editor(linked, 'Operation Editor').getByRole('textbox').filter({ visible: true }).focus();
+  await linked.keyboard.press('ControlOrMeta+Home');
+  await linked.keyboard.insertText(`# ${'ж'.repeat(1_000)}\n`);
+  await linked.waitForURL((url) => url.search === '?bad-days=');
+  await linked.waitForFunction(() => globalThis.sessionStorage.getItem('bad-days:graphiql:tabState')?.includes('жжж'));
+
+  await linked.reload();
+  await shows(linked, 'Operation Editor', 'жжж');
+  await shows(linked, 'Headers', 'demo-paused');
+  expect(await tabNames(linked)).toHaveLength(BAD_TABS.length);
+});
+
 test('each tab keeps the line of its last run', async () => {
   await openTab(page, 'ListPets');
   await execute(page);

@@ -90,6 +90,7 @@ describe('pages of other origins', () => {
     ['tauri://localhost', 'tauri://localhost'],
     ['chrome-extension://abcdefgh', 'chrome-extension://abcdefgh'],
     ['altair://-', 'altair://-'],
+    ['app://.', 'app://.'],
     ['app://obsidian.md/', 'app://obsidian.md'],
     ['Ionic://LocalHost', 'ionic://localhost'],
     ['file://', 'file://'],

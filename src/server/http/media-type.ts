@@ -23,20 +23,18 @@ export function acceptedType(accept: string | undefined): ResponseType | undefin
   return accepted.toSorted((a, b) => b.weight - a.weight || a.index - b.index)[0]?.type;
 }
 
-/** Whether a `Content-Type` is JSON in UTF-8, each time that it came: browsers judge such a header by its first value. */
+/**
+ * Whether a `Content-Type` is JSON, each time that it came: browsers judge such a header by its first value. Its charset says
+ * nothing, as in `Accept`: clients that name another one send ASCII, and the bytes of a body must be UTF-8.
+ */
 export function isJson(contentType: string): boolean {
   const types = readMediaTypes(contentType);
-  return types.length > 0 && types.every(({ name, charset }) => JSON_NAMES.includes(name) && UTF_8.test(charset));
+  return types.length > 0 && types.every(({ name }) => JSON_NAMES.includes(name));
 }
-
-/** The label and those that the Encoding standard has for it too. */
-const UTF_8 = /^(?:unicode-1-1-)?utf-?8$/;
 
 interface MediaType {
   /** Such as `application/*`. */
   readonly name: string;
-  /** Default UTF-8. */
-  readonly charset: string;
   /** Default 1; 0 where it is no number. */
   readonly weight: number;
 }
@@ -46,12 +44,11 @@ function readMediaTypes(header: string): MediaType[] {
   const items = header.replaceAll(/\s/g, '').toLowerCase().match(LIST_ITEM) ?? [];
   return items.map((item) => {
     const [name = '', ...params] = item.match(ITEM_PART) ?? [];
-    const valueOf = (param: string) =>
-      params
-        .find((text) => text.startsWith(`${param}=`))
-        ?.slice(param.length + 1)
-        .replaceAll(/^["']|["']$/g, '');
-    return { name, charset: valueOf('charset') || 'utf-8', weight: Number(valueOf('q') ?? 1) || 0 };
+    const weight = params
+      .find((param) => param.startsWith('q='))
+      ?.slice(2)
+      .replaceAll('"', '');
+    return { name, weight: Number(weight ?? 1) || 0 };
   });
 }
 

@@ -26,7 +26,7 @@ export function useHttpRules({ petApiKey }: CheckedOptions): Plugin<ServerContex
 }
 
 const NOT_ACCEPTABLE = 'Expected an Accept header that allows application/json or application/graphql-response+json';
-const ONLY_JSON = 'Expected a body with the content type application/json, in UTF-8';
+const ONLY_JSON = 'Expected a body with the content type application/json';
 const NOT_JSON = 'The body is not valid JSON.';
 const NO_METHOD = 'Expected a POST, or a GET of a query.';
 const ONLY_POST = 'With a server-side API key, expected a POST with the content type application/json.';
@@ -77,15 +77,21 @@ function checkedParams(params: unknown): GraphQLParams {
   } as GraphQLParams;
 }
 
-/** Returns undefined for an empty text too: by GET, GraphQL over HTTP has it so, and many clients send one by POST. */
 function checkedText(name: string, value: unknown): string | undefined {
-  if (typeof (value ?? '') !== 'string') throw badRequest(`${name} must be a string.`, 422);
-  return (value as string | null | undefined) || undefined;
+  if (isAbsent(value)) return undefined;
+  if (typeof value !== 'string') throw badRequest(`${name} must be a string.`, 422);
+  return value;
 }
 
 function checkedObject(name: string, value: unknown): object | undefined {
-  if (!isObject(value ?? {})) throw badRequest(`${name} must be an object.`, 422);
-  return (value as object | null | undefined) ?? undefined;
+  if (isAbsent(value)) return undefined;
+  if (!isObject(value)) throw badRequest(`${name} must be an object.`, 422);
+  return value;
+}
+
+/** An empty text is absent too: by GET, GraphQL over HTTP has it so, and many clients send one by POST. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || value === '';
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

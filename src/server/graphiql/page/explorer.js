@@ -99,9 +99,18 @@ function linkedTab() {
   const params = new URLSearchParams(location.search);
   const query = params.get('query');
   if (!query) return undefined;
-  const { variables, headers = options.defaultHeaders } = options.defaultTabs.find((tab) => tab.query === query) ?? {};
+  const { variables } = options.defaultTabs.find((tab) => tab.query === query) ?? {};
+  // A link has no headers. An example that was edited keeps its own, such as the key of a bad day.
+  const name = firstName(query);
+  const example = options.defaultTabs.find((tab) => name !== undefined && firstName(tab.query) === name);
+  const headers = example?.headers ?? options.defaultHeaders;
   const operationName = params.get('operationName');
   return { query, variables: params.get('variables') ?? variables, operationName, headers };
+}
+
+/** @param {string | null | undefined} query */
+function firstName(query) {
+  return /^(?:query|mutation)\s+(\w+)/m.exec(query ?? '')?.[1];
 }
 
 /**
