@@ -266,6 +266,20 @@ const throttle: readonly Mutant[] = [
     to: 'if (false)',
   },
   {
+    name: 'offline-callers-forgotten',
+    rule: 'what a proven key used without Redis outlives the eviction of its caller',
+    from: 'if (caller.isInUse || this.#hasToWriteBack(caller)) return;',
+    to: 'if (caller.isInUse) return;',
+    alsoRun: 'operate/redis',
+  },
+  {
+    name: 'no-flush',
+    rule: 'what the state file did not take is written as petql closes',
+    from: 'if (!this.#file || !this.#isBehind) return;',
+    to: 'return;',
+    alsoRun: 'operate/files',
+  },
+  {
     name: 'lost-pause',
     rule: 'a pause that Redis has lost is restored',
     from: ' || found.pause.untilMs < seen.pause.untilMs',
