@@ -126,6 +126,7 @@ function assemble(
     petApi,
     getRoute,
     accounts,
+    offline: new Set(),
     rejectedKeys: new RejectedKeys(clock, nameOf),
     retryBudget: createRetryBudget(),
     outage: createApiOutage(clock),

@@ -97,7 +97,7 @@ export class Callers {
 
   /** Writes to the store what was used while it was unavailable. Never rejects: what it does not take is kept. */
   async writeBack(): Promise<void> {
-    await Promise.allSettled(this.#all().map(({ account }) => account.writeBack()));
+    await Promise.allSettled([...this.#shared.offline].map((account) => account.writeBack()));
   }
 
   /** Refuses waiting and new calls, and settles once the calls in flight are over and stored. */
@@ -139,12 +139,13 @@ export class Callers {
   #release(caller: Caller): void {
     if (caller.isInUse || this.#hasToWriteBack(caller)) return;
     this.#evicted.delete(caller.apiKey);
+    this.#shared.offline.delete(caller.account);
     caller.free();
   }
 
   /** Anybody can make up keys: what those have used is forgotten. */
   #hasToWriteBack({ account }: Caller): boolean {
-    return account.isOffline && account.isProven && this.#evicted.size <= MAX_OFFLINE;
+    return account.isProven && this.#shared.offline.has(account) && this.#evicted.size <= MAX_OFFLINE;
   }
 
   /** Restores all accounts after Redis lost its data, the last used key first. @throws StoreUnavailableError */

@@ -22,6 +22,8 @@ import type { Wait } from './account/wait.ts';
 export interface AccountParts {
   readonly accounts: AccountStore;
   readonly replicas: ReplicaView;
+  /** Those that have what the store has not taken. */
+  readonly offline: Set<KeyAccount>;
   readonly log: Log;
 }
 
@@ -151,11 +153,6 @@ export class KeyAccount {
     return this.#parts.accounts.nowMs() - this.#seen.atMs > OLD_VIEW_MS;
   }
 
-  /** Whether it has used its offline share, or has settlements that the store has not taken. */
-  get isOffline(): boolean {
-    return this.#offline !== undefined;
-  }
-
   /**
    * Lets the stored account absorb the offline one, which ends; one write at a time.
    *
@@ -247,6 +244,7 @@ export class KeyAccount {
   #openOffline(): Offline {
     const { accounts, replicas } = this.#parts;
     const open = () => openOfflineShare(this.#seen?.account, accounts.nowMs(), accounts.rules, replicas.shareDivisor);
+    this.#parts.offline.add(this);
     return (this.#offline ??= { ...open(), unwritten: [] });
   }
 
@@ -265,6 +263,7 @@ export class KeyAccount {
       });
     }
     this.#offline = undefined;
+    this.#parts.offline.delete(this);
     this.#viewed = undefined;
   }
 
