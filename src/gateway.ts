@@ -67,6 +67,8 @@ export interface Gateway {
 
 /** Max wait for calls in flight. */
 const CLOSE_AFTER_MS = 500;
+/** How long closing waits for the used quota to be stored. */
+const STORING_QUOTA_MS = 500;
 
 /** The lease of a create has this much more than its wait for a connection and its call take: to store its outcome. */
 const STORING_OUTCOME_MS = 2_000;
@@ -124,6 +126,7 @@ function assemble(
     petApi,
     getRoute,
     accounts,
+    offline: new Set(),
     rejectedKeys: new RejectedKeys(clock, nameOf),
     retryBudget: createRetryBudget(),
     outage: createApiOutage(clock),
@@ -157,6 +160,7 @@ function assemble(
 
   async function close(): Promise<void> {
     await Promise.race([drain(), setTimeout(CLOSE_AFTER_MS, undefined, { ref: false })]);
+    await Promise.race([callers.writeBack(), setTimeout(STORING_QUOTA_MS, undefined, { ref: false })]);
     await stores.close();
     await transport.close();
   }
@@ -171,7 +175,7 @@ function assemble(
     return {
       isDraining,
       redis: stores.redisState(),
-      pausedKeys: accounts.pausedKeys(),
+      pausedKeys: callers.pausedKeys,
       isGetRouteWorking: getRoute.isHealthy,
     };
   }

@@ -19,16 +19,15 @@ interface Bound {
  *   and 0.6 GB for a million.
  */
 export const ON_HEAP = {
-  callers: { share: 0.2, maxBytes: 180_000_000 },
-  provisionalCallers: { share: 0.02, maxBytes: 18_000_000 },
+  callers: { share: 0.256, maxBytes: 230_000_000 },
+  provisionalCallers: { share: 0.026, maxBytes: 23_000_000 },
+  offlineCallers: { share: 0.02, maxBytes: 25_000_000 },
   snapshots: { share: 0.2, maxBytes: 200_000_000 },
   responses: { share: 0.06, maxBytes: 67_108_864 },
   documents: { share: 0.05, maxBytes: 24_000_000 },
   redisTexts: { share: 0.05, maxBytes: 20_000_000 },
   accounts: { share: 0.04, maxBytes: 50_000_000 },
   unprovenAccounts: { share: 0.01, maxBytes: 2_500_000 },
-  offlineAccounts: { share: 0.04, maxBytes: 50_000_000 },
-  unprovenOfflineAccounts: { share: 0.01, maxBytes: 2_500_000 },
   consumers: { share: 0.01, maxBytes: 10_000_000 },
   connections: { share: 0.02, maxBytes: 12_500_000 },
   rejectedKeys: { share: 0.016, maxBytes: 5_000_000 },

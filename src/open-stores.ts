@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout } from 'node:timers/promises';
 import { steadyTime, systemClock } from './clock.ts';
 import type { Events } from './events.ts';
 import { SharedLists } from './reads/cache/shared-lists.ts';
@@ -12,37 +11,33 @@ import type { NameOf } from './store/names.ts';
 import { RedisStore } from './store/redis-store.ts';
 import { connectRedis } from './store/redis.ts';
 import { ALONE, Replicas } from './store/replicas.ts';
-import type { RedisState, ReplicaCount } from './store/replicas.ts';
+import type { RedisState, ReplicaView } from './store/replicas.ts';
 import { joinStores } from './store/shared-stores.ts';
 import type { Shareable } from './store/shared-stores.ts';
 import { StoreUnavailableError } from './store/store.ts';
 import type { AccountRules } from './throttle/account/limits.ts';
-import type { Accounts } from './throttle/accounts.ts';
-import { DurableAccounts } from './throttle/durable-accounts.ts';
-import { MemoryAccounts } from './throttle/memory-accounts.ts';
+import { LocalAccounts, StoredAccounts } from './throttle/account-store.ts';
+import type { AccountStore } from './throttle/account-store.ts';
 import { IdempotencyRecords } from './writes/records.ts';
 
 /** After the timeout of a call without a response, the upstream may still count it for this long. */
 const LATE_COUNT_MS = 60_000;
 
-/** How long closing waits for the used quota to be stored. */
-const STORING_COUNT_MS = 500;
-
 /** The store and the parts that use it. */
 export interface Stores {
-  readonly accounts: Accounts;
+  readonly accounts: AccountStore;
   /** Idempotency records. */
   readonly records: IdempotencyRecords;
   readonly nameOf: NameOf;
   /** The processes that share the store. */
-  readonly replicas: ReplicaCount;
+  readonly replicas: ReplicaView;
   /** Shares lists between replicas; undefined without Redis. */
   readonly sharedLists: SharedLists | undefined;
   /** At this moment; undefined without Redis. */
   readonly redisState: () => RedisState | undefined;
   /** @throws SettingError when the store has another key secret. */
   readonly ready: () => Promise<void>;
-  /** Stores outcomes and the used quota, and then closes the store. */
+  /** Stores outcomes, and then closes the store. */
   readonly close: () => Promise<void>;
 }
 
@@ -92,7 +87,7 @@ function openReplicated(
       return replicas.startedAtMs ?? store.nowMs();
     },
   };
-  const accounts = new DurableAccounts({ store, nameOf, rules, log, replicas });
+  const accounts = new StoredAccounts(store, rules, log);
   const records = new IdempotencyRecords(store, nameOf, log);
   return {
     accounts,
@@ -103,7 +98,7 @@ function openReplicated(
     redisState: () => replicas.redisState,
     ready: readyBy(check),
     async close() {
-      await storeAll(records, accounts);
+      await records.close();
       replicas.close();
       await store.close();
     },
@@ -119,8 +114,8 @@ function openLocal(options: CheckedOptions, nameOf: NameOf): Shareable<CheckedOp
   opening.defer(() => void local.close());
   const { store, check } = withKeySecret(local, keySecret, log);
   const rules = { ...rulesOf(options), startedAtMs: store.nowMs() };
-  const parts = { store, nameOf, rules, log, replicas: undefined };
-  const accounts = stateFile === undefined ? new MemoryAccounts(parts) : new DurableAccounts(parts);
+  const file = stateFile === undefined ? undefined : new StoredAccounts(store, rules, log);
+  const accounts = new LocalAccounts(store, rules, file);
   const records = new IdempotencyRecords(store, nameOf, log);
   const opened = opening.move();
   return {
@@ -132,7 +127,8 @@ function openLocal(options: CheckedOptions, nameOf: NameOf): Shareable<CheckedOp
     redisState: () => undefined,
     ready: readyBy(check),
     async close() {
-      await storeAll(records, accounts);
+      await records.close();
+      await accounts.flush();
       await store.close();
     },
     dispose: () => opened.dispose(),
@@ -164,9 +160,4 @@ function readyBy(check: () => Promise<void>): () => Promise<void> {
     check().catch((error: unknown) => {
       if (!(error instanceof StoreUnavailableError)) throw error;
     });
-}
-
-async function storeAll(records: IdempotencyRecords, accounts: Accounts): Promise<void> {
-  await records.close();
-  await Promise.race([accounts.endOffline(), setTimeout(STORING_COUNT_MS, undefined, { ref: false })]);
 }

@@ -1,5 +1,4 @@
 import { keyLog } from '../log.ts';
-import type { Log } from '../log.ts';
 import type { GetRoute } from '../pets/get-route.ts';
 import type { PetApi } from '../pets/pet-api.ts';
 import { PetCache } from '../reads/cache/pet-cache.ts';
@@ -11,8 +10,8 @@ import type { Freshness } from '../reads/cache/freshness.ts';
 import type { ReadKey } from '../pets/read-key.ts';
 import type { RequestTerms } from '../reads/read-request.ts';
 import type { Wait } from '../throttle/account/wait.ts';
-import type { NameOf } from '../store/names.ts';
 import { CallLine } from '../throttle/call-line.ts';
+import type { KeyAccount } from '../throttle/key-account.ts';
 import { KeyQuota } from '../throttle/key-quota.ts';
 import type { ThrottleParts } from '../throttle/key-quota.ts';
 import type { ShownQuota, Visitor } from '../throttle/visitors.ts';
@@ -38,9 +37,6 @@ export interface SharedParts extends ThrottleParts {
   readonly idempotency: IdempotencySettings;
   /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */
   readonly idleMs: number;
-  /** Names callers where they are shown and stored. */
-  readonly nameOf: NameOf;
-  readonly log: Log;
   readonly spans: Spans;
 }
 
@@ -98,6 +94,11 @@ export class Caller {
     this.#operations -= 1;
   }
 
+  /** The key's account. */
+  get account(): KeyAccount {
+    return this.#quota.account;
+  }
+
   /** Whether an operation, a call or a write is under way: another caller of the key would not see what it writes. */
   get isInUse(): boolean {
     if (this.#operations > 0) return true;
@@ -114,13 +115,13 @@ export class Caller {
 
   /** Returns the quota as this process knows it, or the visitor's share of it; undefined before the first call. */
   latestQuota(visitor: Visitor): ShownQuota | undefined {
-    const quotaState = this.#quota.state;
+    const quotaState = this.#quota.account.state;
     return quotaState && this.#quota.visitors.quotaOf(visitor, quotaState);
   }
 
   /** Returns the quota with what other replicas have used. */
   async readQuota(visitor: Visitor): Promise<QuotaView> {
-    return this.#viewOf(this.#quota.visitors.quotaOf(visitor, await this.#quota.read()));
+    return this.#viewOf(this.#quota.visitors.quotaOf(visitor, await this.#quota.account.read()));
   }
 
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
@@ -132,7 +133,7 @@ export class Caller {
 
   /** Reads the account. Returns the expected wait of the last of these calls of a request, behind those that wait already. */
   async waitFor(calls: number, terms: RequestTerms): Promise<Wait> {
-    await this.#quota.read();
+    await this.#quota.account.read();
     return this.#useAccess().line.expectedWait(calls, terms);
   }
 
@@ -157,23 +158,21 @@ export class Caller {
     this.#consumers.record(use, nowMs);
     if (use.callsMade === 0) return;
 
-    const { day } = this.#quota.state ?? {};
+    const { day } = this.#quota.account.state ?? {};
     if (day) this.#dayWarning?.check(day, () => this.#consumers.view(nowMs), { nowMs, replicas: replicas.count });
   }
 
   /** Returns what operators see; undefined before the first call. */
   view(): CallerView | undefined {
-    const quotaState = this.#quota.state;
+    const quotaState = this.#quota.account.state;
     if (!quotaState) return undefined;
 
     const key = this.#quota;
     const consumers = this.#consumers;
-    const { clock, nameOf } = this.#shared;
-    // Both hash the key, and the metrics read them of a few callers only.
+    const { clock } = this.#shared;
+    // The metrics read who used the quota of a few callers only.
     return {
-      get name() {
-        return nameOf(key.apiKey);
-      },
+      name: key.name,
       quota: this.#viewOf(quotaState),
       made: this.#access?.line.madeCalls ?? 0,
       saved: this.#savedCalls,
@@ -206,8 +205,8 @@ export class Caller {
   }
 
   #createAccess(): PetAccess {
-    const { clock, idempotency, memory, nameOf, sharedLists } = this.#shared;
-    const log = keyLog(this.#shared.log, () => nameOf(this.apiKey));
+    const { clock, idempotency, memory, sharedLists } = this.#shared;
+    const log = keyLog(this.#shared.log, () => this.#quota.name);
     this.#dayWarning = new DayWarning(log);
     const line = new CallLine(this.#quota, this.#shared, log);
     const cache = new PetCache(memory, clock);

@@ -10,8 +10,10 @@ import type { CallerView, SharedParts } from './caller.ts';
 const MIN_IDLE_MS = 900_000;
 /** A caller that is evicted forgets the calls of its visitors, which count so long, and who used the quota today. */
 const USED_IDLE_MS = DAY_MS;
-/** A caller that has called, without its snapshots: 12 KB, and half as much for what it has under way. */
-const CALLER_BYTES = 18_000;
+/** A caller that has called, without its snapshots: 12 KB, half as much for what it has under way, and its account twice. */
+const CALLER_BYTES = 23_000;
+/** So many more are kept while Redis is unavailable. */
+const MAX_OFFLINE = entriesFor('offlineCallers', CALLER_BYTES);
 const PURGE_EVERY_MS = 60_000;
 const RELEASE_EVERY_MS = 1_000;
 const VIEWS_AT_A_TIME = 100;
@@ -23,7 +25,10 @@ const VIEWS_AT_A_TIME = 100;
 export class Callers {
   readonly #shared: SharedParts;
   readonly #callers: ProvenFirst<Caller>;
-  /** Evicted while they are in use: a second caller of the key would not see the writes of the first. */
+  /**
+   * Evicted while they are in use: a second caller of the key would not see the writes of the first, nor what it used while Redis is
+   * unavailable.
+   */
   readonly #evicted = new Map<string, Caller>();
   readonly #keptForADay = new WeakSet<Caller>();
   readonly #purging: NodeJS.Timeout;
@@ -35,6 +40,11 @@ export class Callers {
     this.#shared = shared;
     this.#callers = this.#createCache();
     this.#purging = setInterval(() => this.#callers.purgeStale(), PURGE_EVERY_MS).unref();
+    shared.replicas.onBeat((hasLostBeats) => {
+      void this.writeBack();
+      // It may have lost accounts too.
+      if (hasLostBeats) this.#restore().catch(() => {});
+    });
   }
 
   /** Returns the error of an API key that the upstream rejected a short while ago, or undefined. */
@@ -66,7 +76,7 @@ export class Callers {
   end(caller: Caller): void {
     const { apiKey } = caller;
     caller.end();
-    const isPromoted = this.#callers.hasUnproven(apiKey) && this.#isProven(apiKey);
+    const isPromoted = this.#callers.hasUnproven(apiKey) && caller.account.isProven;
     const isKept = caller.isKeptForADay && !this.#keptForADay.has(caller);
     if (isPromoted || this.#evicted.delete(apiKey) || isKept) this.#keep(caller);
   }
@@ -78,6 +88,16 @@ export class Callers {
       const view = caller.view();
       if (view) yield view;
     }
+  }
+
+  /** How many keys are paused after a 429. */
+  get pausedKeys(): number {
+    return this.#all().filter(({ account }) => account.isPaused).length;
+  }
+
+  /** Writes to the store what was used while it was unavailable. Never rejects: what it does not take is kept. */
+  async writeBack(): Promise<void> {
+    await Promise.allSettled([...this.#shared.offline].map((account) => account.writeBack()));
   }
 
   /** Refuses waiting and new calls, and settles once the calls in flight are over and stored. */
@@ -93,7 +113,7 @@ export class Callers {
     const sizes = {
       maxProven: entriesFor('callers', CALLER_BYTES),
       maxUnproven: entriesFor('provisionalCallers', CALLER_BYTES),
-      isProven: (apiKey: string) => this.#isProven(apiKey),
+      isProven: (_apiKey: string, { account }: Caller) => account.isProven,
     };
     return new ProvenFirst<Caller>(sizes, {
       ttl: Math.max(idleMs, MIN_IDLE_MS),
@@ -115,15 +135,22 @@ export class Callers {
     this.#callers.set(caller.apiKey, caller, isKept ? USED_IDLE_MS : undefined);
   }
 
-  #isProven(apiKey: string): boolean {
-    return this.#shared.accounts.isProven(apiKey);
-  }
-
   /** Frees an evicted caller once it is not in use any more. */
   #release(caller: Caller): void {
-    if (caller.isInUse) return;
+    if (caller.isInUse || this.#hasToWriteBack(caller)) return;
     this.#evicted.delete(caller.apiKey);
+    this.#shared.offline.delete(caller.account);
     caller.free();
+  }
+
+  /** Anybody can make up keys: what those have used is forgotten. */
+  #hasToWriteBack({ account }: Caller): boolean {
+    return account.isProven && this.#shared.offline.has(account) && this.#evicted.size <= MAX_OFFLINE;
+  }
+
+  /** Restores all accounts after Redis lost its data, the last used key first. @throws StoreUnavailableError */
+  async #restore(): Promise<void> {
+    for (const { account } of this.#all()) await account.restore();
   }
 
   /** Looks each second while an evicted caller is in use: its calls may go on after their operation was aborted. */

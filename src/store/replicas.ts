@@ -32,16 +32,22 @@ interface ReplicasOptions {
 /** `connecting`: this process has not reached Redis since its start. */
 export type RedisState = 'connected' | 'connecting' | 'unavailable';
 
-/** How many processes share the store. */
-export interface ReplicaCount {
-  readonly count: number;
-}
+/** How many processes share the store, and whether it works. */
+export type ReplicaView = Omit<Replicas, 'close' | 'redisState'>;
 
-/** The count of a process whose store no other one uses. */
-export const ALONE: ReplicaCount = { count: 1 };
+/** What a process is whose store no other one uses. */
+export const ALONE: ReplicaView = {
+  count: 1,
+  shareDivisor: 1,
+  startedAtMs: 0,
+  isRedisWorking: true,
+  isRedisFast: false,
+  onBeat() {},
+  noteFailure() {},
+};
 
 /** Counts the replicas that share a Redis by their heartbeats, which also show whether Redis works. */
-export class Replicas implements ReplicaCount {
+export class Replicas {
   readonly #options: ReplicasOptions;
   readonly #read: ReadDocument<z.infer<typeof BEATS>>;
   readonly #timer: NodeJS.Timeout;

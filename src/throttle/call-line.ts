@@ -292,7 +292,7 @@ export class CallLine {
   async #look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    await this.#quota.read();
+    await this.#quota.account.read();
     this.#isLooking = false;
     this.change();
   }

@@ -111,7 +111,7 @@ export class CallRunner {
     this.#isTaking = true;
     this.#hasMet429 = false;
     try {
-      const taken = await this.#quota.take(wanted);
+      const taken = await this.#quota.account.take(wanted);
       this.#decisions.logTaken(wanted, taken);
       this.#polls = taken.wait?.by === 'probe' && taken.permits.length === 0 ? this.#polls + 1 : 0;
       this.#waitUntilMs = taken.wait ? clock.elapsed() + this.#boundedMs(taken.wait.waitMs) : 0;
@@ -192,7 +192,7 @@ export class CallRunner {
     }
 
     this.#waitUntilMs = 0;
-    const settling = this.#quota.settle(permit, end);
+    const settling = this.#quota.account.settle(permit, end);
     if (!settling) {
       this.#recordSettled(end);
       return undefined;
@@ -206,7 +206,7 @@ export class CallRunner {
   }
 
   #recordSettled(end: CallEnd): void {
-    const { state } = this.#quota;
+    const { state } = this.#quota.account;
     this.#decisions.warnOfPause(state, end);
     this.#decisions.warnOfUnreadable(state, end);
     this.#decisions.warnOfOutgrownPlan(state);

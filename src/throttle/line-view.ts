@@ -41,7 +41,7 @@ export class LineView implements View {
   }
 
   get isOld(): boolean {
-    return (this.#isOld ??= this.#isTaking || this.#quota.isViewOld);
+    return (this.#isOld ??= this.#isTaking || this.#quota.account.isViewOld);
   }
 
   get isAfter429(): boolean {
@@ -50,14 +50,14 @@ export class LineView implements View {
 
   /** While permits are taken, some of the calls that trust allows are theirs. */
   get slots(): number {
-    const trials = this.#isTaking ? Infinity : this.permits + this.#quota.trialsLeft;
+    const trials = this.#isTaking ? Infinity : this.permits + this.#quota.account.trialsLeft;
     const isLimited = trials === 0 || this.isAfter429;
     return (this.#slots ??= isLimited ? Math.min(this.#freeSlots, trials) : this.#freeSlots);
   }
 
   /** The key's quota as this process saw it last; undefined before the first call. */
   get quotaState(): QuotaState | undefined {
-    return (this.#state ??= this.#quota.state);
+    return (this.#state ??= this.#quota.account.state);
   }
 
   get outageSlots(): number {
@@ -69,7 +69,7 @@ export class LineView implements View {
   }
 
   waitOf(ahead: number): Wait {
-    return this.#quota.waitOf(ahead);
+    return this.#quota.account.waitOf(ahead);
   }
 
   reserveWaitOf(ahead: number): Wait {

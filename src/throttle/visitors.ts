@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { maxEntries } from '../memory.ts';
-import type { ReplicaCount } from '../store/replicas.ts';
+import type { ReplicaView } from '../store/replicas.ts';
 import type { WindowName } from './account/slots.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import {
@@ -38,11 +38,11 @@ const ALONE: Standing = { own: 0, ahead: 0 };
 export class Visitors {
   readonly #clock: Clock;
   /** The processes that share the key. */
-  readonly #replicas: ReplicaCount;
+  readonly #replicas: Pick<ReplicaView, 'count'>;
   /** The calls of each visitor; the least recently used goes first. Undefined before the first. */
   #visitors: LRUCache<string, VisitorCalls> | undefined;
 
-  constructor(clock: Clock, replicas: ReplicaCount) {
+  constructor(clock: Clock, replicas: Pick<ReplicaView, 'count'>) {
     this.#clock = clock;
     this.#replicas = replicas;
   }

@@ -90,7 +90,7 @@ export class Idempotency {
     const { quota } = this.#parts;
     const { records } = this.#settings;
     // Another replica may know that the key is proven.
-    if (!quota.isProven && !records.hasRoomForUnproven()) await quota.read();
+    if (!quota.isProven && !records.hasRoomForUnproven()) await quota.account.read();
     try {
       return await records.lease(name, lease, quota.isProven);
     } catch (error) {

@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { registerHooks } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as library from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
@@ -119,6 +121,27 @@ describe.each([
     for (let turn = 0; turn < 10; turn += 1) await readNew(turn % 2 === 0 ? one : two);
     expect(petApi.log.length).toBeGreaterThanOrEqual(10);
   });
+});
+
+/** Reads until a key has no call left, by two gateways of one process whose file cannot grow any more. */
+const ON_FULL_DISK = `
+  import { execFileSync } from 'node:child_process';
+  const [, index, options] = process.argv;
+  const { createGateway } = await import(index);
+  const gateways = [1, 2].map(() => createGateway({ ...JSON.parse(options), log: { info() {}, warn() {}, error() {} } }));
+  const read = ({ execute }, id) => execute({ document: \`{ pet(id: "\${id}") { id } }\`, apiKey: '${KEY}' });
+  await read(gateways[0], 1_000_000);
+  execFileSync('prlimit', ['--pid', String(process.pid), '--fsize=1:unlimited']);
+  for (let turn = 1; turn < ${2 * PER_MINUTE}; turn += 1) await read(gateways[turn % 2], 1_000_000 + turn);
+  await Promise.all(gateways.map((gateway) => gateway.close()));
+`;
+
+test('two gateways of one process have one count of a key, where their state file cannot be written', async () => {
+  const options = { petApiUrl, stateFile: join(folder, 'full.db'), ...PLAN };
+  const args = ['--input-type=module', '--eval', ON_FULL_DISK, `${SOURCES}index.ts`, JSON.stringify(options)];
+  await promisify(execFile)(process.execPath, args);
+  expect(petApi.log).toHaveLength(PER_MINUTE);
+  expect(petApi.log.map(({ status }) => status)).not.toContain(429);
 });
 
 test.each<[string, Partial<GatewayOptions>]>([

@@ -254,6 +254,22 @@ describe('a full disk', () => {
     expect(posts()).toBe(3);
   });
 
+  test('costs no count of a key, where there is room as petql ends', async () => {
+    const petApi = createTestPetApi();
+    const server = await petApi.listen();
+    onTestFinished(() => server[Symbol.asyncDispose]());
+    const args = ['--pet-api-url', server.url, '--state-file', join(folder, 'new.db')];
+    const first = await start(args);
+    await create(first, 'Ada');
+    limitFiles(first, '1');
+    await create(first, 'Balu');
+    limitFiles(first, 'unlimited');
+    first.kill('SIGTERM');
+    expect(await first.exited).toBe(0);
+    expect(await askDayUsed((await start(args)).address, KEY)).toBe(2);
+    expect(petApi.log).toHaveLength(2);
+  });
+
   test('makes a create in the sandbox fail, and loses none that was answered, after kill -9 too', async () => {
     const args = ['--sandbox-file', join(folder, 'pets.db')];
     const first = await start(args);

@@ -13,7 +13,7 @@ import { copyOf } from './search.ts';
 
 type AccountChange<Result> = (account: Account, rules: AccountRules) => Result;
 
-/** What one replica does with the key's account, in Redis or its own: the order of steps in DurableAccounts, on plain data. */
+/** What one replica does with the key's account, in Redis or its own: the order of steps in KeyAccount, on plain data. */
 export interface ReplicaSteps {
   /** @param isMute Redis carries the command out, and its reply is lost. */
   readonly take: (replica: Replica, wanted: number, isMute?: boolean) => Taken;

@@ -38,16 +38,9 @@ const throttle: readonly Mutant[] = [
   },
   {
     name: 'old-quota-shown',
-    rule: 'the headers of a quota are made anew once the quota has changed',
-    from: '    this.#sweep(nowMs);\n    this.#viewed = undefined;',
-    to: '    this.#sweep(nowMs);',
-    alsoRun: 'api/rate-limit',
-  },
-  {
-    name: 'old-headers-shown',
-    rule: 'what a response says of the quota is shown at once',
-    from: '  settle(apiKey: string, permit: Permit, end: CallEnd): undefined {\n    this.#viewed = undefined;',
-    to: '  settle(apiKey: string, permit: Permit, end: CallEnd): undefined {',
+    rule: 'the quota is shown anew once a call or its response has changed it',
+    from: '  #see(account: Account, atMs: number): void {\n    this.#viewed = undefined;',
+    to: '  #see(account: Account, atMs: number): void {',
     alsoRun: 'api/rate-limit',
   },
   {
@@ -269,8 +262,22 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-restore',
     rule: 'what Redis has lost is restored',
-    from: 'if (seen && hasLost(account, seen.account))',
+    from: 'if (this.#seen && hasLost(account, this.#seen.account))',
     to: 'if (false)',
+  },
+  {
+    name: 'offline-callers-forgotten',
+    rule: 'what a proven key used without Redis outlives the eviction of its caller',
+    from: 'if (caller.isInUse || this.#hasToWriteBack(caller)) return;',
+    to: 'if (caller.isInUse) return;',
+    alsoRun: 'operate/redis',
+  },
+  {
+    name: 'no-flush',
+    rule: 'what the state file did not take is written as petql closes',
+    from: 'if (!this.#file || !this.#isBehind) return;',
+    to: 'return;',
+    alsoRun: 'operate/files',
   },
   {
     name: 'lost-pause',
