@@ -19,7 +19,10 @@ const rateLimitWindow = builder.objectRef<QuotaWindow>('RateLimitWindow').implem
   description: 'The quota in one window.',
   fields: (t) => ({
     window: t.expose('window', { type: windowName, nullable: false, description: 'The period.' }),
-    limit: t.exposeInt('limit', { nullable: false, description: 'Calls that the plan allows in the window.' }),
+    limit: t.exposeInt('limit', {
+      nullable: false,
+      description: 'Calls that petql may make in the window: the configured share of the plan, or all of it.',
+    }),
     used: t.exposeInt('used', { nullable: false, description: 'Calls that are made or under way.' }),
     remaining: t.exposeInt('remaining', {
       nullable: false,

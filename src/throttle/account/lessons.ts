@@ -75,8 +75,10 @@ function endBeyond(account: Account, name: WindowName, isBriefRush: boolean, mom
 }
 
 function isExplained(account: Account, { headers, told }: Lesson, moment: Moment): boolean {
-  const isOver = (name: WindowName) =>
-    account[name].beyondSinceMs === undefined && new WindowAt(account, name, moment).left < 0;
+  const isOver = (name: WindowName) => {
+    const { foreign, limit, own } = new WindowAt(account, name, moment);
+    return account[name].beyondSinceMs === undefined && own + foreign > limit;
+  };
   if (WINDOW_NAMES.some(isOver)) return true;
   return told !== undefined && headers?.remaining === 0 && account[told].foreign !== undefined;
 }

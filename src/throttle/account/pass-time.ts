@@ -64,8 +64,8 @@ function hasForeignEnded(account: Account, name: WindowName, moment: Moment): bo
   const { foreign, toldAtMs = 0 } = account[name];
   if (!foreign || foreign.untilMs <= moment.nowMs) return true;
   if (moment.nowMs < toldAtMs + MAX_TOLD_MS) return false;
-  const { left, limit, own } = new WindowAt(account, name, moment);
-  return left <= 0 && own < limit;
+  const { left, own, ownLimit } = new WindowAt(account, name, moment);
+  return left <= 0 && own < ownLimit;
 }
 
 /**
