@@ -113,7 +113,7 @@ export class Callers {
     const sizes = {
       maxProven: entriesFor('callers', CALLER_BYTES),
       maxUnproven: entriesFor('provisionalCallers', CALLER_BYTES),
-      isProven: (_apiKey: string, { account }: Caller) => account.isProven,
+      isProven: ({ account }: Caller) => account.isProven,
     };
     return new ProvenFirst<Caller>(sizes, {
       ttl: Math.max(idleMs, MIN_IDLE_MS),

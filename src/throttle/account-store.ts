@@ -65,7 +65,7 @@ export class LocalAccounts implements AccountStore {
     const sizes = {
       maxProven: file ? entriesFor('accounts', ACCOUNT_BYTES) : Number.MAX_SAFE_INTEGER,
       maxUnproven: entriesFor('unprovenAccounts', ACCOUNT_BYTES),
-      isProven: (_id: string, { isProven }: Account) => isProven,
+      isProven: ({ isProven }: Account) => isProven,
     };
     const perf = { now: () => store.nowMs() };
     this.#accounts = new ProvenFirst(sizes, { ttl: ACCOUNT_TTL_MS, ttlResolution: 0, perf });

@@ -4,21 +4,20 @@ import { maxEntries } from '../memory.ts';
 interface ProvenFirstOptions<Value> {
   readonly maxProven: number;
   readonly maxUnproven: number;
-  readonly isProven: (apiKey: string, value: Value) => boolean;
+  readonly isProven: (value: Value) => boolean;
 }
 
 /** How both maps expire and dispose of their values. */
 type Expiry<Value extends object> = Omit<LRUCache.OptionsTTLLimit<string, Value, unknown>, 'ttlAutopurge'>;
 
-/** A bounded map by API key. Clients can invent keys, so keys that are not proven evict each other only. */
+/** A bounded map by API key or its hash. Clients can invent keys, so keys that are not proven evict each other only. */
 export class ProvenFirst<Value extends object> {
   /** Each map evicts the least recently used key. */
   readonly #proven: LRUCache<string, Value>;
   readonly #unproven: LRUCache<string, Value>;
-  readonly #isProven: (apiKey: string, value: Value) => boolean;
+  readonly #isProven: (value: Value) => boolean;
 
-  /** @param expiry default: values do not expire. */
-  constructor({ maxProven, maxUnproven, isProven }: ProvenFirstOptions<Value>, expiry?: Expiry<Value>) {
+  constructor({ maxProven, maxUnproven, isProven }: ProvenFirstOptions<Value>, expiry: Expiry<Value>) {
     this.#proven = new LRUCache<string, Value>({ ...expiry, ...maxEntries(maxProven) });
     this.#unproven = new LRUCache<string, Value>({ ...expiry, ...maxEntries(maxUnproven) });
     this.#isProven = isProven;
@@ -39,14 +38,9 @@ export class ProvenFirst<Value extends object> {
    * @param ttlMs default: that of all values.
    */
   set(apiKey: string, value: Value, ttlMs?: number): void {
-    const isProven = this.#isProven(apiKey, value);
+    const isProven = this.#isProven(value);
     if (isProven) this.#unproven.delete(apiKey);
     (isProven ? this.#proven : this.#unproven).set(apiKey, value, ttlMs === undefined ? {} : { ttl: ttlMs });
-  }
-
-  delete(apiKey: string): void {
-    this.#proven.delete(apiKey);
-    this.#unproven.delete(apiKey);
   }
 
   /** Those of proven keys first, the last used key first. */

@@ -127,7 +127,7 @@ describe.skipIf(!redisIsHere)('while Redis is away', () => {
     await until(async () => (await written()) > (await callers()) + 50);
     expect(await callers()).toBeLessThan(KEYS - 150);
     expect(petApi.log).toHaveLength(KEYS);
-  });
+  }, 180_000);
 });
 
 describe.skipIf(!redisIsHere)('a connection to Redis', () => {
