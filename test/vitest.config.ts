@@ -13,6 +13,7 @@ const SMOKE = [
   'test/package/{consumer,next,npx}.test.ts',
   // They take a processor for 5 to 20 seconds.
   'test/graphiql/cost-line.test.ts',
+  'test/operate/evicted-callers.test.ts',
   'test/package/package.test.ts',
   'test/readme/traffic.test.ts',
   'test/security/{caller-memory,made-up-keys,slow-bodies,small-redis}.test.ts',

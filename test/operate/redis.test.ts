@@ -2,13 +2,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test as oneTest } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
-import { post } from '../support/client.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { startRedisPair } from '../support/redis-pair.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
-import { startPetql } from '../support/run-petql.ts';
-import { createTestPetApi, startGateway } from '../support/start-gateway.ts';
+import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 import { until } from '../support/until.ts';
 
@@ -94,40 +91,6 @@ describe.skipIf(!redisIsHere)('a Redis that fails commands', () => {
     expect(await redis.command('DBSIZE')).toBe(':0\r\n');
     expect(await redis.command('INFO', 'keyspace')).toMatch(/^db3:keys=/m);
   });
-});
-
-describe.skipIf(!redisIsHere)('while Redis is away', () => {
-  /** More callers than fit into a small heap, with those that are kept for what they used. */
-  const KEYS = 2_000;
-
-  test('what many keys use is kept for some whose callers have no room, and written once it is back', async () => {
-    const keys = Array.from({ length: KEYS }, (_, index) => `key-${index}`);
-    const petApi = createTestPetApi({ keys: Object.fromEntries(keys.map((key) => [key, PLANS.free])) });
-    await using server = await petApi.listen();
-    await using redis = await startRedisWithUser();
-    const args = ['--port', '0', '--admin-port', '0', '--redis-url', redis.url, '--pet-api-url', server.url];
-    const petql = await startPetql(args, { nodeOptions: ['--max-old-space-size=96'] });
-    using _ = { [Symbol.dispose]: () => petql.kill('SIGKILL') };
-    const metrics = new URL('/metrics', /http\S+(?=\/quota)/.exec(petql.output.stdout)?.[0]);
-    const callers = async () => {
-      const text = await (await fetch(metrics)).text();
-      return [...text.matchAll(/^petql_callers\{.*\} (\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
-    };
-
-    await redis.kill();
-    for (let first = 0; first < KEYS; first += 50) {
-      const asked = keys.slice(first, first + 50);
-      const ask = (key: string) =>
-        post(petql.address, '{ pet(id: 1) { id } }', { headers: { authorization: `Bearer ${key}` } });
-      await Promise.all(asked.map(ask));
-    }
-    await redis.start();
-    // Nearly all of them are accounts.
-    const written = async () => Number(/\d+/.exec(await redis.command('DBSIZE')));
-    await until(async () => (await written()) > (await callers()) + 50);
-    expect(await callers()).toBeLessThan(KEYS - 150);
-    expect(petApi.log).toHaveLength(KEYS);
-  }, 180_000);
 });
 
 describe.skipIf(!redisIsHere)('a connection to Redis', () => {

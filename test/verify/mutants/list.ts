@@ -270,7 +270,7 @@ const throttle: readonly Mutant[] = [
     rule: 'what a proven key used without Redis outlives the eviction of its caller',
     from: 'if (caller.isInUse || this.#hasToWriteBack(caller)) return;',
     to: 'if (caller.isInUse) return;',
-    alsoRun: 'operate/redis',
+    alsoRun: 'operate/evicted-callers',
   },
   {
     name: 'no-flush',
