@@ -147,7 +147,7 @@ function openLocal(options: CheckedOptions, nameOf: NameOf): Shareable<CheckedOp
 function rulesOf({ plan, planShare, upstreamTimeoutMs }: CheckedOptions) {
   return {
     plan,
-    planShare: planShare / 100,
+    planShare,
     // A call may wait for its connection as long as for its response.
     leaseMs: 2 * upstreamTimeoutMs + LATE_COUNT_MS,
     probeMs: 2 * upstreamTimeoutMs,

@@ -13,14 +13,21 @@ export function visitorOf({ inProcess, headers }: HttpRequest, header: string | 
   if (inProcess?.visitor !== undefined) return hashOf(inProcess.visitor);
   if (header === undefined) return undefined;
   const entries = (inProcess ? undefined : headers[header]) ?? '';
-  const last = entries.slice(entries.lastIndexOf(',') + 1).trim();
-  return hashOf(addressOf(header === 'forwarded' ? forwardedFor(last) : last));
+  const last = header === 'forwarded' ? forwardedFor(entries) : entries.slice(entries.lastIndexOf(',') + 1).trim();
+  return hashOf(addressOf(last));
 }
 
-/** Returns the client of an element of `Forwarded` (RFC 7239, section 4), which may be quoted; empty where it names none. */
-function forwardedFor(element: string): string {
-  const [, quoted, token = ''] = /(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;\s]*))/i.exec(element) ?? [];
-  return quoted ?? token;
+/** What commas part, and what semicolons do: neither counts between quotes, where a client may have written it. */
+const ELEMENT = /(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g;
+const PARAMETER = /(?:[^;"]|"(?:\\.|[^"\\])*"?)+/g;
+
+/** Returns the client of the last element of `Forwarded` (RFC 7239, section 4), which may be quoted; empty where it names none. */
+function forwardedFor(header: string): string {
+  const parameters = header.match(ELEMENT)?.at(-1)?.match(PARAMETER) ?? [];
+  const client = parameters
+    .map((text) => /^\s*for\s*=(.*)$/i.exec(text)?.[1]?.trim())
+    .find((value) => value !== undefined);
+  return client?.startsWith('"') ? client.replaceAll(/^"|"$/g, '').replaceAll(/\\(.)/g, '$1') : (client ?? '');
 }
 
 /** As proxies write it: alone, with a port (RFC 7239 has names of ports too), or in brackets. */

@@ -66,6 +66,10 @@ describe('a visitor is named by', () => {
     ['with a port, behind other entries', 'for=198.51.100.7, for="192.0.2.1:4711";proto=https;by=203.0.113.43'],
     ['with the name of a port', 'by=_gate;For = "192.0.2.1:_p-1" ; host="pets.example"'],
     ['as IPv6', 'for="[::ffff:192.0.2.1]:815"'],
+    ['with commas in a text of the client', 'for=192.0.2.1;host="a,for=192.0.2.2"'],
+    ['with semicolons in one', 'host="x;for=192.0.2.2";for=192.0.2.1'],
+    ['with quotes in one', 'for=192.0.2.1;ext="say \\"hi\\", for=192.0.2.2"'],
+    ['with an escaped character', 'for="192\\.0.2.1"'],
   ])('the address in the last entry of Forwarded (RFC 7239), %s', async (_how, forwarded) => {
     await using gateway = await start({ visitorHeader: 'Forwarded' });
     const minuteWith = async (value: string) => {

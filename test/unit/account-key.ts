@@ -25,7 +25,11 @@ interface KeyOptions {
 }
 
 /** The account of one key. Times are milliseconds since its start; responses come at once. */
-export function createKey({ plan = { ...PLANS.free, known: true }, isTrusted = true, planShare = 1 }: KeyOptions = {}) {
+export function createKey({
+  plan = { ...PLANS.free, known: true },
+  isTrusted = true,
+  planShare = 100,
+}: KeyOptions = {}) {
   const account = newAccount('e', isTrusted);
   const rules = { plan, planShare, startedAtMs: 0, leaseMs: 65_000, probeMs: 5_000 };
   const at = (ms: number) => ({ nowMs: START_MS + ms, rules });

@@ -10,7 +10,7 @@ import type { StrictPlan, StrictPlanOptions } from '../support/pet-api/strict-pl
 export interface SimulationOptions {
   readonly upstream: StrictPlanOptions;
   readonly plan: AssumedPlan;
-  /** The part of each window that own calls may use. Default 1. */
+  /** The part of each window that own calls may use, in percent. Default 100. */
   readonly planShare?: number;
   readonly startMs: number;
   readonly lengthMs: number;
@@ -44,7 +44,7 @@ export function simulate(options: SimulationOptions): StrictPlan {
     startedAtMs: startMs,
     leaseMs: TIMEOUT_MS + 60_000,
     probeMs: TIMEOUT_MS,
-    planShare: options.planShare ?? 1,
+    planShare: options.planShare ?? 100,
   };
   const agenda = createAgenda();
   for (let replica = 0; replica < replicas; replica += 1) startReplica();

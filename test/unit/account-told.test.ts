@@ -29,8 +29,8 @@ describe('own and foreign calls', () => {
   });
 
   test('the own ones use their share of the plan, and less where others leave less', () => {
-    expect(createKey({ planShare: 0.5 }).take(60, 0)).toHaveLength(30);
-    const key = createKey({ planShare: 0.5 });
+    expect(createKey({ planShare: 50 }).take(60, 0)).toHaveLength(30);
+    const key = createKey({ planShare: 50 });
     key.call(10, 0, { limit: 60, used: 55, resetInMs: 50_000 });
     expect(key.take(60, 1_000)).toHaveLength(5);
   });

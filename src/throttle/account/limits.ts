@@ -8,7 +8,7 @@ import type { WindowName } from './slots.ts';
 export interface AccountRules {
   /** The plan of a key before the first headers. */
   readonly plan: AssumedPlan;
-  /** The part of each window that petql's own calls may use, above 0 to 1. Default 1. */
+  /** The part of each window that petql's own calls may use, in percent. Default 100. */
   readonly planShare?: number;
   /** When this process started, by the store's clock. */
   readonly startedAtMs: number;

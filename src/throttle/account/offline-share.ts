@@ -43,7 +43,7 @@ export function openOfflineShare(
     rules: {
       ...rules,
       // It is counted in the limits already.
-      planShare: 1,
+      planShare: 100,
       offlineShare: {
         divisor,
         limits: { minute: Math.max(1, share(minute.ownLimit)), day: share(day.left) },

@@ -43,7 +43,7 @@ export class WindowAt {
   readonly #isShared: boolean;
 
   constructor(account: Account, name: WindowName, { nowMs, rules }: Moment) {
-    const { offlineShare, plan, planShare = 1 } = rules;
+    const { offlineShare, plan, planShare = 100 } = rules;
     const window = account[name];
     this.name = name;
     this.isKnown = knownWindows(account)[name];
@@ -59,7 +59,7 @@ export class WindowAt {
     this.#account = account;
     this.#window = window;
     this.#nowMs = nowMs;
-    this.#isShared = offlineShare !== undefined || planShare < 1;
+    this.#isShared = offlineShare !== undefined || planShare < 100;
   }
 
   /** Whether a reset that is over may have freed what was counted before. */
@@ -69,7 +69,9 @@ export class WindowAt {
 
   /** Calls that may go where none is left by the count, as far as trust goes. */
   get beyond(): number {
-    return Math.max(this.hasReset && !this.#isResetUsed ? this.remaining : 0, this.#beyondLimit);
+    // No 429 ends calls beyond a share of the minute, whose own calls are soon free again.
+    const isBound = this.#planShare < 100 && this.name === 'minute';
+    return Math.max(this.hasReset && !this.#isResetUsed && !isBound ? this.remaining : 0, this.#beyondLimit);
   }
 
   /** Whether calls by the count may have used what the reset freed: of a day, the responses to them tell. */
@@ -117,7 +119,7 @@ export class WindowAt {
 
   /** How many calls of petql's share other clients have used. */
   get takenByOthers(): number {
-    return this.#planShare === 1 ? 0 : Math.max(0, this.foreign - (this.limit - this.ownLimit));
+    return this.#planShare === 100 ? 0 : Math.max(0, this.foreign - (this.limit - this.ownLimit));
   }
 
   /** Until the told reset, else until a call is free again; 0 where no call is used. */
@@ -149,7 +151,7 @@ export class WindowAt {
   }
 
   #shareOf(limit: number): number {
-    return this.#planShare === 1 ? limit : Math.max(1, Math.floor(limit * this.#planShare));
+    return this.#planShare === 100 ? limit : Math.max(1, Math.floor((limit * this.#planShare) / 100));
   }
 
   #countedWaitMs(calls: number): number {

@@ -76,7 +76,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'whole-plan',
     rule: 'petql’s own calls use their part of the plan alone',
-    from: 'Math.max(1, Math.floor(limit * this.#planShare))',
+    from: 'Math.max(1, Math.floor((limit * this.#planShare) / 100))',
     to: 'this.limit',
   },
   {
@@ -190,13 +190,13 @@ const throttle: readonly Mutant[] = [
   {
     name: 'reset-frees-nothing',
     rule: 'after a reset that may have freed a window one call finds out',
-    from: 'this.hasReset && !this.#isResetUsed ? this.remaining : 0',
+    from: 'this.hasReset && !this.#isResetUsed && !isBound ? this.remaining : 0',
     to: '0',
   },
   {
     name: 'reset-used-twice',
     rule: 'calls by the count since a reset may have used what it freed',
-    from: 'this.hasReset && !this.#isResetUsed ?',
+    from: 'this.hasReset && !this.#isResetUsed && !isBound ?',
     to: 'this.hasReset ?',
   },
   {
