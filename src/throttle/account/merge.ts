@@ -38,8 +38,9 @@ export function restore(found: Account, seen: Account): void {
   found.isProven ||= seen.isProven;
 
   takeLaterPause(found, seen);
-  // The one call that may go may be under way.
-  const underWay = [found.trust, seen.trust].find((trust) => trust?.calls === 0);
+  // The one call that may go after a 429 may be under way.
+  const isAfter429 = found.pause.incidents > 0;
+  const underWay = isAfter429 ? [found.trust, seen.trust].find((trust) => trust?.calls === 0) : undefined;
   beginTrust(found, found.lastGrantAtMs);
   if (found.trust && underWay) Object.assign(found.trust, { calls: 0, againAtMs: underWay.againAtMs });
 }
