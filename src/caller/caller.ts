@@ -210,7 +210,7 @@ export class Caller {
     this.#dayWarning = new DayWarning(log);
     const line = new CallLine(this.#quota, this.#shared, log);
     const cache = new PetCache(memory, clock);
-    const failedCalls = new FailedCalls(clock);
+    const failedCalls = new FailedCalls(clock, line);
     const parts = { ...this.#shared, quota: this.#quota, log, line, cache, failedCalls };
     const reads = new PetReads(parts, sharedLists);
     const writes = new Writes(parts, reads, idempotency);

@@ -5,6 +5,7 @@ import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { answerFrom } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
 import { backoffMs } from '../throttle/backoff.ts';
+import type { CallLine } from '../throttle/call-line.ts';
 
 /** A call whose last try failed. */
 export interface FailedCall {
@@ -48,12 +49,19 @@ export class FailedCalls {
   readonly #calls = new Map<CallKey, FailedCall>();
   /** When the latest call that worked was sent. */
   #workedAtMs = -Infinity;
+  /** Ends the backoff that is waited for and over first, at `#wakeAtMs`. */
+  #timer: NodeJS.Timeout | undefined;
+  #wakeAtMs = Infinity;
+  #isClosed = false;
   readonly #elapsed: Clock['elapsed'];
   readonly #now: Clock['now'];
+  readonly #line: CallLine;
 
-  constructor({ elapsed, now }: Clock) {
+  /** @param line is reviewed once a backoff is over. */
+  constructor({ elapsed, now }: Clock, line: CallLine) {
     this.#elapsed = elapsed;
     this.#now = now;
+    this.#line = line;
   }
 
   /** Whether any call fails. */
@@ -69,6 +77,11 @@ export class FailedCalls {
   /** Whether the call failed and is not tried again yet. */
   isBackingOff(call: CallKey): boolean {
     return this.#elapsed() < (this.#calls.get(call)?.retryAtMs ?? -Infinity);
+  }
+
+  /** Whether reads wait for the next try of the call; they wait for none once petql stops. */
+  isPostponed(call: CallKey): boolean {
+    return !this.#isClosed && this.isBackingOff(call);
   }
 
   /**
@@ -100,7 +113,8 @@ export class FailedCalls {
     const isNewTry = !before || (retries === 0 && sentAtMs >= before.failedAtMs);
     const failures = (before?.failures ?? 0) + (isNewTry ? 1 : 0);
 
-    const earlyPauseMs = isTransient && retryAfterMs === undefined ? EARLY_PAUSES_MS[retries] : undefined;
+    const mayRetryEarly = isTransient && retryAfterMs === undefined && !this.#isClosed;
+    const earlyPauseMs = mayRetryEarly ? EARLY_PAUSES_MS[retries] : undefined;
     const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();
     const isAlone = before !== undefined && this.#workedAtMs > before.failedAtMs;
     const sinceMs = before?.sinceMs ?? failedAtMs;
@@ -133,11 +147,28 @@ export class FailedCalls {
     }
   }
 
-  /** Ends the backoffs up to this time. The timer calls it: by the clock alone they may last a moment longer. */
-  endBackoffs(untilMs: number): void {
+  /** Reviews the line at the end of this backoff, for the reads that wait for it. */
+  wakeAt(atMs: number): void {
+    if (atMs >= this.#wakeAtMs) return;
+    clearTimeout(this.#timer);
+    this.#wakeAtMs = atMs;
+    const waitMs = Math.max(0, Math.ceil(atMs - this.#elapsed()));
+    this.#timer = setTimeout(() => this.#wake(atMs), waitMs);
+  }
+
+  /** Ends the wait for further tries. From now on no call is tried again early. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** Ends the backoffs up to this time: by the clock alone they may last a moment longer than the timer. */
+  #wake(atMs: number): void {
+    this.#wakeAtMs = Infinity;
     for (const failed of this.#calls.values()) {
-      if (failed.retryAtMs <= untilMs) failed.retryAtMs = -Infinity;
+      if (failed.retryAtMs <= atMs) failed.retryAtMs = -Infinity;
     }
+    this.#line.change();
   }
 
   /** Lets the error say when the call is tried again. */

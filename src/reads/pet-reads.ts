@@ -6,7 +6,7 @@ import type { PetCache } from './cache/pet-cache.ts';
 import { ALL_PETS, isList } from '../pets/read-key.ts';
 import type { ListName, ReadKey } from '../pets/read-key.ts';
 import { PendingReads } from './pending-reads.ts';
-import { ReadQueue } from './read-queue.ts';
+import { ReadLine } from './read-line.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult, StaleReason } from './read-request.ts';
 import { CallerLists } from './cache/caller-lists.ts';
 import type { SharedLists } from './cache/shared-lists.ts';
@@ -19,17 +19,18 @@ type Results = Map<ReadKey, ReadResult>;
 export class PetReads {
   readonly #cache: PetCache;
   readonly #failedCalls: FailedCalls;
-  readonly #queue: ReadQueue;
+  readonly #pending: PendingReads;
+  readonly #line: ReadLine;
   /** Undefined without Redis. */
   readonly #lists: CallerLists | undefined;
 
   constructor(parts: CallerParts, shared: SharedLists | undefined) {
     const { cache, failedCalls, quota } = parts;
-    const pending = new PendingReads(parts);
     this.#cache = cache;
     this.#failedCalls = failedCalls;
-    this.#lists = shared && new CallerLists(shared, quota.apiKey, cache, pending);
-    this.#queue = new ReadQueue(parts, pending, this.#lists);
+    this.#pending = new PendingReads(parts);
+    this.#lists = shared && new CallerLists(shared, quota.apiKey, cache, this.#pending);
+    this.#line = new ReadLine(parts, this.#pending, this.#lists);
   }
 
   /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */
@@ -51,7 +52,7 @@ export class PetReads {
     // 3. The rest waits for calls.
     const left = keys.filter((key) => !results.has(key));
     if (left.length > 0 && freshness.mayCall) {
-      const added = await this.#queue.add(left, request);
+      const added = await this.#pending.add(left, request);
       for (const [index, result] of added.entries()) results.set(left[index] as ReadKey, result);
     }
     return keys.map((key) => results.get(key) ?? notCachedError());
@@ -86,7 +87,7 @@ export class PetReads {
 
   /** Ends the wait for further tries of calls that failed. */
   close(): void {
-    this.#queue.close();
+    this.#line.close();
   }
 
   /** Returns the results that need no call: cached entries, and the errors of calls that failed and are not tried again yet. */
@@ -109,7 +110,7 @@ export class PetReads {
     if (!isStale) return { ...entry, staleReason: undefined, hasWaited: false };
     if (!freshness.mayCall) return { ...entry, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
 
-    const staleReason = this.#queue.whyServeStale(key, terms, ahead) ?? this.#whyNotHere(key, freshness);
+    const staleReason = this.#line.whyServeStale(key, terms, ahead) ?? this.#whyNotHere(key, freshness);
     return staleReason && { ...entry, staleReason, hasWaited: false };
   }
 
@@ -128,13 +129,13 @@ export class PetReads {
     if (!this.#lists || !freshness.mayCall) return [];
     const stale = keys.filter((key) => !results.has(key) && this.#cache.findAccepted(key, freshness));
     const lists = stale.map((key) => this.#listToRefresh(key, freshness)).filter((list) => list !== undefined);
-    return [...new Set(lists)].filter((list) => !this.#queue.isInFlight(list));
+    return [...new Set(lists)].filter((list) => !this.#pending.isInFlight(list));
   }
 
   /** Returns the list that this replica would call for. A request that names its own age does not leave it to another one. */
   #listToRefresh(key: ReadKey, freshness: Freshness): ListName | undefined {
     if (!this.#lists || !freshness.mayServeStaleToSaveCalls) return undefined;
-    const call = this.#queue.callFor(key, freshness);
+    const call = this.#line.callFor(key, freshness);
     return call !== undefined && isList(call) ? call : undefined;
   }
 }

@@ -5,6 +5,7 @@ import type { Visitor } from '../throttle/visitors.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from '../pets/read-key.ts';
+import type { FailedCall } from './failed-calls.ts';
 import type { ReadRequest, ReadResult } from './read-request.ts';
 
 /** One read of one request that waits for a call. */
@@ -73,6 +74,11 @@ export interface PendingRead extends PlannedRead {
 /** Returns the waiters of these reads at this moment: some may be settled meanwhile. */
 export function waitersOf(reads: readonly PendingRead[]): ReadWaiter[] {
   return reads.flatMap(({ waiters }) => [...waiters]);
+}
+
+/** Whether the next try of the call begins before the deadline. */
+export function canWait({ deadlineMs }: ReadWaiter, { retryAtMs }: FailedCall): boolean {
+  return deadlineMs >= retryAtMs;
 }
 
 /** A call in flight. */

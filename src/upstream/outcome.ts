@@ -86,6 +86,19 @@ export function isOwnResponse(outcome: UpstreamOutcome<unknown>): boolean {
   return ['ok', 'invalid', 'not-found', 'rate-limited'].includes(outcome.kind);
 }
 
+/** Whether the same call may succeed a moment later. */
+export function isTransient(failure: UpstreamFailure): boolean {
+  if (failure.kind === 'no-answer') return failure.reason !== 'too-large';
+  return failure.kind === 'failed' && failure.status >= 500 && failure.status !== 501;
+}
+
+/** Whether any call would fail in the same way: a redirect, or a response that is not the upstream's own. */
+export function isForeign(failure: UpstreamFailure): boolean {
+  if (failure.kind === 'wrong-base-path') return true;
+  if (failure.kind === 'unreadable') return failure.isForeign;
+  return failure.kind === 'failed' && !isTransient(failure) && (failure.status < 400 || failure.status === 501);
+}
+
 /** Returns what an outcome shows of the upstream; nothing where it is about the key or about a route, or was not sent. */
 export function healthOf({ kind }: UpstreamOutcome<unknown>): UpstreamHealth {
   return HEALTH[kind] ?? 'unknown';

@@ -751,7 +751,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'forbidden-data-stays',
     rule: 'what a key may not read any more is not served',
-    from: "if (failure.kind === 'forbidden') this.#parts.cache.drop(key);",
+    from: "if (failure.kind === 'forbidden') this.#parts.cache.drop(this.key);",
     to: '',
   },
   {
