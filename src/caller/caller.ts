@@ -21,7 +21,6 @@ import { Writes } from '../writes/writes.ts';
 import { ConsumerCounts } from './consumers.ts';
 import type { ConsumerRows, Consumers, OperationUse } from './consumers.ts';
 import { DayWarning } from './day-warning.ts';
-import { estimateCalls } from './cost-estimate.ts';
 import { quotaViewOf } from './quota.ts';
 import type { QuotaView } from './quota.ts';
 import type { SavedCalls } from './usage.ts';
@@ -57,7 +56,6 @@ export interface CallerView {
 /** What it takes to read and write pets with one API key. */
 interface PetAccess {
   readonly line: CallLine;
-  readonly cache: PetCache;
   readonly reads: PetReads;
   readonly writes: Writes;
 }
@@ -125,10 +123,8 @@ export class Caller {
   }
 
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
-  maxCalls(keys: readonly ReadKey[], { maxAgeMs, mayCall }: Freshness): number {
-    if (!mayCall) return 0;
-    const { clock, getRoute } = this.#shared;
-    return estimateCalls(keys, clock.elapsed() - maxAgeMs, { cache: this.#useAccess().cache, getRoute });
+  maxCalls(keys: readonly ReadKey[], freshness: Freshness): number {
+    return this.#useAccess().reads.maxCalls(keys, freshness);
   }
 
   /** Reads the account. Returns the expected wait of the last of these calls of a request, behind those that wait already. */
@@ -214,7 +210,7 @@ export class Caller {
     const parts = { ...this.#shared, quota: this.#quota, log, line, cache, failedCalls };
     const reads = new PetReads(parts, sharedLists);
     const writes = new Writes(parts, reads, idempotency);
-    return { line, cache, reads, writes };
+    return { line, reads, writes };
   }
 
   #viewOf(quota: ShownQuota): QuotaView {

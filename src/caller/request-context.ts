@@ -15,7 +15,6 @@ import type { WriteRequest } from '../writes/write-sender.ts';
 import type { Writes } from '../writes/writes.ts';
 import type { Caller } from './caller.ts';
 import type { Callers } from './callers.ts';
-import type { ReadsAndWrites } from './cost-estimate.ts';
 import type { QuotaView } from './quota.ts';
 import { UsageMeter } from './usage.ts';
 import type { Usage } from './usage.ts';
@@ -30,6 +29,12 @@ export interface Pets {
   write<T>(run: (writes: Writes, request: WriteRequest) => Promise<T>): Promise<T> | null;
   /** What the reads beside it have left of the quota. */
   readQuota(): Promise<QuotaView | null>;
+}
+
+/** What an operation would read and write. */
+export interface ReadsAndWrites {
+  readonly reads: readonly ReadKey[];
+  readonly writes: number;
 }
 
 /** A read and what it found. */

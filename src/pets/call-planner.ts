@@ -1,5 +1,5 @@
 import type { Int64 } from './int64.ts';
-import { ALL_PETS, LISTS, isList, isWider } from './read-key.ts';
+import { ALL_PETS, LISTS, WIDE_LISTS, isList, isWider, readOf } from './read-key.ts';
 import type { CallKey, ListName, ReadKey } from './read-key.ts';
 
 /** Whether one response shows the whole list, as the last one did. */
@@ -40,33 +40,50 @@ export function canAnswer(call: CallKey, { key, tried }: PlannedRead, facts: Pla
   if (tried.has(call)) return false;
   if (call === key) return true;
   if (!isList(call)) return false;
-  if (isList(key)) return isWider(call, key) && facts.sizeOf(call) !== 'large';
-  const isGetPossible = facts.mayGet && !tried.has(key);
-  if (!isGetPossible || (call === ALL_PETS && facts.sizeOf(call) === 'small')) return true;
-  return facts.hasShown(call, key) ?? true;
+  const read = readOf(key);
+  switch (read.kind) {
+    case 'list':
+      return isWider(call, read.list) && facts.sizeOf(call) !== 'large';
+    case 'pet': {
+      const isGetPossible = facts.mayGet && !tried.has(key);
+      if (!isGetPossible || (call === ALL_PETS && facts.sizeOf(call) === 'small')) return true;
+      return facts.hasShown(call, read.id) ?? true;
+    }
+  }
 }
 
 /**
  * Plans the fewest calls for the reads that wait now. Each change makes another plan, so a plan only says what comes next:
  *
- * 1. A list of all pets replaces other calls where it answers them for sure, or where it finds out whether it does.
+ * 1. A wide list, all pets first, replaces other calls where it answers them for sure, or where it finds out whether it does.
  * 2. Other lists are called where they are wanted, or where they have shown pets that are (a greedy set cover).
  * 3. A pet waits for a list of this plan, or is a get; where there are no gets, it waits for the next list.
  *
  * Each list is tried once for a read, so a set of reads costs at most one call each and one for each list that is tried.
  */
-export function planCalls<Read extends PlannedRead>(reads: readonly Read[], facts: PlanFacts): CallPlan<Read> {
-  const calls = new Map<CallKey, Read[]>();
-  const unprovable: Read[] = [];
-  const pets: Read[] = [];
-  const listAll = isAllWorthACall(reads, facts);
-  for (const read of reads) {
-    if (listAll && !read.tried.has(ALL_PETS)) wait(ALL_PETS, read);
-    else if (isList(read.key)) wait(read.key, read);
+export function planCalls<Wanted extends PlannedRead>(reads: readonly Wanted[], facts: PlanFacts): CallPlan<Wanted> {
+  const calls = new Map<CallKey, Wanted[]>();
+  const unprovable: Wanted[] = [];
+
+  // 1. Wide lists.
+  let left = reads;
+  for (const list of WIDE_LISTS) {
+    const answerable = left.filter((read) => mayReplace(list, read));
+    if (!isWorthACall(list, answerable, facts)) continue;
+    calls.set(list, answerable);
+    left = left.filter((read) => !answerable.includes(read));
+  }
+
+  // 2. Lists that are wanted, and those that have shown pets.
+  const pets: Wanted[] = [];
+  for (const read of left) {
+    if (isList(read.key)) wait(read.key, read);
     else pets.push(read);
   }
   const lists = new Set<ListName>([...calls.keys()].filter(isList));
   for (const list of coverOf(pets, lists, facts)) lists.add(list);
+
+  // 3. Pets.
   for (const read of pets) {
     const others = facts.mayGet ? [read.key, ...LISTS] : LISTS;
     const call = listFor(read, lists, facts) ?? others.find((key) => !read.tried.has(key));
@@ -75,19 +92,43 @@ export function planCalls<Read extends PlannedRead>(reads: readonly Read[], fact
   }
   return { calls, unprovable };
 
-  function wait(call: CallKey, read: Read): void {
+  function wait(call: CallKey, read: Wanted): void {
     const waiting = calls.get(call);
     if (waiting) waiting.push(read);
     else calls.set(call, [read]);
   }
 }
 
-/** Whether a list of all pets saves calls. That of a large store answers no other list, so it is called beside them. */
-function isAllWorthACall(reads: readonly PlannedRead[], facts: PlanFacts): boolean {
-  const size = facts.sizeOf(ALL_PETS);
-  const [first, ...others] = reads.filter(({ tried }) => !tried.has(ALL_PETS));
+/**
+ * Returns the maximum of calls that these reads can cost, retries aside: those of plan after plan while no list answers more than the
+ * read that it is for, and while other operations call too.
+ */
+export function maxCalls(reads: readonly PlannedRead[], facts: PlanFacts): number {
+  const worst = { ...facts, hasCalledOther: () => true };
+  const called = new Set<CallKey>();
+  let left = reads.map(({ key, tried }) => ({ key, tried: new Set(tried) }));
+  while (left.length > 0) {
+    const inVain = [...planCalls(left, worst).calls].flatMap(([call, waiting]) => {
+      called.add(call);
+      return waiting.filter(({ key, tried }) => key !== call && tried.add(call));
+    });
+    left = inVain;
+  }
+  return called.size;
+}
+
+/** Whether the list is a candidate for a read, whatever its size: all pets for any read, others for the lists that they answer. */
+function mayReplace(list: ListName, { key, tried }: PlannedRead): boolean {
+  if (tried.has(list)) return false;
+  return list === ALL_PETS || list === key || (isList(key) && isWider(list, key));
+}
+
+/** Whether a wide list saves calls. One that is large answers no other list, so it is called beside them. */
+function isWorthACall(list: ListName, [first, ...others]: readonly PlannedRead[], facts: PlanFacts): boolean {
+  const size = facts.sizeOf(list);
   if (size === 'large' || !first) return false;
-  return size === 'small' || others.length > 0 || first.key === ALL_PETS || facts.hasCalledOther(first.key);
+  if (size === 'small' || others.length > 0 || first.key === list) return true;
+  return list === ALL_PETS && facts.hasCalledOther(first.key);
 }
 
 /** The lists that are worth a call for the pets that they have shown, beside those that are called anyway. */

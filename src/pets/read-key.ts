@@ -29,12 +29,42 @@ export const LISTS = Object.keys(FILTER_OF) as readonly ListName[];
 /** What a resolver reads: a list by its name, or one pet by its id. */
 export type ReadKey = Int64 | ListName;
 
+/** What a read key stands for. Another kind of read does not compile until each switch and each table over the kinds has it. */
+export type Read = { readonly kind: 'list'; readonly list: ListName } | { readonly kind: 'pet'; readonly id: Int64 };
+
+/** What petql does with the reads of one kind. */
+interface ReadKind {
+  readonly operation: 'getPet' | 'listPets';
+  /** Returns the name of a read in the log, without any text that a client chooses. */
+  readonly logName: (key: ReadKey) => string;
+  /** Returns what tells the calls of an outage apart: calls of several such kinds fail in one. */
+  readonly outageKind: (key: ReadKey) => string;
+}
+
+const READ_KINDS: { readonly [Kind in Read['kind']]: ReadKind } = {
+  list: { operation: 'listPets', logName: (list) => list, outageKind: (list) => list },
+  pet: { operation: 'getPet', logName: (id) => id, outageKind: () => 'pet' },
+};
+
+export function readOf(key: ReadKey): Read {
+  return isList(key) ? { kind: 'list', list: key } : { kind: 'pet', id: key };
+}
+
+export function readKindOf(key: ReadKey): ReadKind {
+  return READ_KINDS[readOf(key).kind];
+}
+
 /** A call, by the read that it is for: GET /pets with or without a filter, or GET /pets/{petId}. It may answer other reads too. */
 export type CallKey = ReadKey;
 
 export function isList(key: string): key is ListName {
   return (LISTS as readonly string[]).includes(key);
 }
+
+/** The lists that can answer another one, the widest first. */
+export const WIDE_LISTS: readonly ListName[] = LISTS.filter((list) =>
+  LISTS.some((other) => isWider(list, other)),
+).toSorted((one, other) => Number(isWider(other, one)) - Number(isWider(one, other)));
 
 /** Returns the list that the upstream filters by this. */
 export function listOf(filter: PetFilter): ListName {
@@ -74,5 +104,11 @@ const CALLS_FOR_LISTS = new Map<ReadKey, readonly CallKey[]>(
 
 /** Returns the calls whose responses may answer a read. */
 export function callsFor(key: ReadKey): readonly CallKey[] {
-  return CALLS_FOR_LISTS.get(key) ?? [key, ...LISTS];
+  const read = readOf(key);
+  switch (read.kind) {
+    case 'list':
+      return CALLS_FOR_LISTS.get(key) ?? [key];
+    case 'pet':
+      return [key, ...LISTS];
+  }
 }

@@ -1,7 +1,7 @@
 import type { Int64 } from './int64.ts';
 import { isSamePet } from './pet.ts';
 import type { Pet } from './pet.ts';
-import { ALL_PETS, isList, narrowerLists } from './read-key.ts';
+import { ALL_PETS, isList, narrowerLists, readOf } from './read-key.ts';
 import type { ListName, ReadKey } from './read-key.ts';
 
 /** What one upstream call showed. */
@@ -37,10 +37,25 @@ export interface EarlierData {
  * a status, so only a complete list of all pets answers every filter and proves that a pet does not exist.
  */
 export function answerFrom(snapshot: Snapshot, key: ReadKey): Found | undefined {
-  const { key: call, isComplete, byId, lists, recentlyCreated } = snapshot;
-  if (isList(key)) return lists.get(key);
-  const isProof = call === key || (call === ALL_PETS && isComplete && !recentlyCreated.has(key));
-  return byId.get(key) ?? (isProof ? null : undefined);
+  const read = readOf(key);
+  switch (read.kind) {
+    case 'list':
+      return snapshot.lists.get(read.list);
+    case 'pet':
+      return petFrom(snapshot, read.id);
+  }
+}
+
+function petFrom({ key: call, isComplete, byId, recentlyCreated }: Snapshot, id: Int64): Pet | null | undefined {
+  const isProof = call === id || (call === ALL_PETS && isComplete && !recentlyCreated.has(id));
+  return byId.get(id) ?? (isProof ? null : undefined);
+}
+
+/** Returns the lists that are no use for a read of which the snapshot shows nothing: calls for them would show the same. */
+export function listsWithout({ key: call, lists, recentlyCreated }: Snapshot, key: ReadKey): Iterable<ListName> {
+  // A pet that was created shortly before may be in the next list.
+  const isLate = (recentlyCreated as ReadonlySet<ReadKey>).has(key);
+  return isLate && isList(call) ? [call] : lists.keys();
 }
 
 export function listSnapshot(

@@ -1,16 +1,16 @@
 import { MOMENT_MS, waitAtMost } from '../time-limit.ts';
 import { whyNoCall } from '../throttle/admission.ts';
 import type { Refusal } from '../throttle/refusal.ts';
-import { canAnswer } from '../pets/call-planner.ts';
+import { canAnswer, maxCalls } from '../pets/call-planner.ts';
 import type { PlanFacts, PlannedRead } from '../pets/call-planner.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { Freshness } from './cache/freshness.ts';
-import { LISTS, isList } from '../pets/read-key.ts';
+import { LISTS, isList, readKindOf, readOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
 import { ReadWaiter } from './read-waiter.ts';
 import type { Flight, PendingRead } from './read-waiter.ts';
-import { answerFrom } from '../pets/snapshot.ts';
+import { answerFrom, listsWithout } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
 
 /** Different reads that may wait at a time. */
@@ -90,6 +90,18 @@ export class PendingReads {
     return false;
   }
 
+  /** Returns the maximum of calls that reads which come now can cost, retries aside: the cache answers those with a fresh entry. */
+  maxCalls(keys: readonly ReadKey[], freshness: Freshness): number {
+    const { cache, getRoute } = this.#parts;
+    const needed = [...new Set(keys)].filter((key) => cache.findAccepted(key, freshness)?.isStale ?? true);
+    const reads = needed.map((key) => this.unplannedRead(key, freshness));
+    const { isHealthy, mayGet } = getRoute;
+    const calls = maxCalls(reads, { ...this.facts, mayGet: isHealthy && mayGet });
+    // While the circuit of gets is open, lists are tried first, and a probe may close it at any moment.
+    const gets = reads.filter(({ key }) => readOf(key).kind === 'pet').length;
+    return isHealthy || !mayGet ? calls : calls + gets;
+  }
+
   /** Returns a read as the planner would see it if it came now. */
   unplannedRead(key: ReadKey, freshness: Freshness): PlannedRead {
     return { key, tried: this.#triedLists(key, freshness) };
@@ -139,7 +151,8 @@ export class PendingReads {
       const takers = [...read.waiters].filter(isFor);
       const found = answerFrom(snapshot, read.key);
       if (found === undefined) {
-        if (isList(call) && takers.length === read.waiters.size) read.tried.add(call);
+        if (takers.length < read.waiters.size) continue;
+        for (const list of listsWithout(snapshot, read.key)) read.tried.add(list);
         continue;
       }
       for (const waiter of takers) this.settle(waiter, { found, asOfMs, staleReason: undefined, hasWaited: true });
@@ -181,7 +194,12 @@ export class PendingReads {
     const { failed, request, read } = waiter;
     const { log, quota } = this.#parts;
     log.debug?.(
-      { request: request.id, read: read.key, reason: refusal.reason, window: refusal.window },
+      {
+        request: request.id,
+        read: readKindOf(read.key).logName(read.key),
+        reason: refusal.reason,
+        window: refusal.window,
+      },
       'read refused',
     );
 
@@ -231,7 +249,7 @@ export class PendingReads {
   /** Returns the lists that are no use for a read that comes now: they are fresh and came without it, or fail. */
   #triedLists(key: ReadKey, freshness: Freshness): Set<CallKey> {
     const { cache, clock, failedCalls } = this.#parts;
-    const tried = new Set<CallKey>(cache.freshLists(clock.elapsed() - freshness.maxAgeMs));
+    const tried = new Set<CallKey>(cache.freshListsWithout(key, clock.elapsed() - freshness.maxAgeMs));
     if (!failedCalls.isEmpty) {
       const isStaleAccepted = cache.findAccepted(key, freshness) !== undefined;
       for (const list of LISTS) {
@@ -252,7 +270,7 @@ export class PendingReads {
   /** Returns the reads that a call may concern: its own, or for a list, all of them. */
   #concernedBy(call: CallKey): readonly PendingRead[] {
     if (isList(call)) return [...this.#reads.values()];
-    const read = this.#reads.get(call);
-    return read ? [read] : [];
+    const own = this.#reads.get(call);
+    return own ? [own] : [];
   }
 }

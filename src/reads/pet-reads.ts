@@ -68,6 +68,11 @@ export class PetReads {
     return this.#lists?.isBlind ? undefined : this.#fromCache(key, terms, 0);
   }
 
+  /** Returns the maximum of calls that these reads can cost now, retries aside. */
+  maxCalls(keys: readonly ReadKey[], freshness: Freshness): number {
+    return freshness.mayCall ? this.#pending.maxCalls(keys, freshness) : 0;
+  }
+
   /**
    * Raises the generation of the cache, since a write may have changed the store. The promise settles once the other
    * replicas can see that.

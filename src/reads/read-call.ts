@@ -1,6 +1,7 @@
 import type { PetqlError } from '../errors.ts';
 import type { Int64 } from '../pets/int64.ts';
-import { ALL_PETS, LISTS, filterOf, isList } from '../pets/read-key.ts';
+import type { UpstreamCall } from '../pets/pet-api.ts';
+import { ALL_PETS, LISTS, filterOf, readKindOf, readOf } from '../pets/read-key.ts';
 import type { CallKey, ListName } from '../pets/read-key.ts';
 import { listSnapshot, petSnapshot } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
@@ -62,11 +63,11 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   }
 
   get name(): string {
-    return this.key;
+    return readKindOf(this.key).logName(this.key);
   }
 
   get outageKind(): string {
-    return isList(this.key) ? this.key : 'pet';
+    return readKindOf(this.key).outageKind(this.key);
   }
 
   refuse(waiter: ReadWaiter, refusal: Refusal): void {
@@ -115,7 +116,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const { key } = this;
     const sending = Promise.withResolvers<void>();
     const flight = { key, sentAtMs: clock.elapsed(), generation: cache.generation, billedTo: payer, sending };
-    if (this.isRetry) events?.retried({ operation: isList(key) ? 'listPets' : 'getPet' });
+    if (this.isRetry) events?.retried({ operation: readKindOf(key).operation });
     payer.sending = sending.promise;
     this.#pending.addFlight(flight);
 
@@ -124,14 +125,14 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
       for (const waiter of this.claims) this.#pending.serveStale(waiter, 'UPSTREAM_FAILED');
     }
     // While the circuit is open, the probe is the only get.
-    if (!isList(key) && !getRoute.isHealthy) line.change();
+    if (readOf(key).kind === 'pet' && !getRoute.isHealthy) line.change();
     return flight;
   }
 
   /** Makes a snapshot of the response. */
-  async #exchange(flight: Flight): Promise<UpstreamAnswer<Snapshot>> {
-    const { quota, petApi, getRoute, cache } = this.#parts;
-    const { key, sentAtMs, billedTo } = flight;
+  #exchange(flight: Flight): Promise<UpstreamAnswer<Snapshot>> {
+    const { quota } = this.#parts;
+    const { billedTo } = flight;
     const onSent = () => {
       billedTo.request.onBilled(billedTo.read.key);
       endSending(flight);
@@ -139,20 +140,32 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     // The call belongs to the trace of the request that it is billed to.
     const call = { apiKey: quota.apiKey, trace: billedTo.request.trace, onSent };
 
-    if (isList(key)) {
-      const response = await petApi.listPets(filterOf(key), call);
-      const outcome = mapped(response.outcome, (list) => listSnapshot(key, list, sentAtMs, cache));
-      return { ...response, outcome };
+    const read = readOf(flight.key);
+    switch (read.kind) {
+      case 'list':
+        return this.#list(read.list, flight, call);
+      case 'pet':
+        return this.#get(read.id, flight, call);
     }
+  }
 
+  async #list(list: ListName, { sentAtMs }: Flight, call: UpstreamCall): Promise<UpstreamAnswer<Snapshot>> {
+    const { cache, petApi } = this.#parts;
+    const response = await petApi.listPets(filterOf(list), call);
+    const outcome = mapped(response.outcome, (pets) => listSnapshot(list, pets, sentAtMs, cache));
+    return { ...response, outcome };
+  }
+
+  async #get(id: Int64, { sentAtMs }: Flight, call: UpstreamCall): Promise<UpstreamAnswer<Snapshot>> {
+    const { cache, getRoute, petApi } = this.#parts;
     getRoute.recordGet();
-    const response = await petApi.getPet(key, call);
-    const outcome = getRoute.judge(response.outcome, { id: key, sentAtMs, isKnown: this.#isKnown(key) });
+    const response = await petApi.getPet(id, call);
+    const outcome = getRoute.judge(response.outcome, { id, sentAtMs, isKnown: this.#isKnown(id) });
     return {
       ...response,
       // That there is no such pet is an answer.
       failure: outcome.kind === 'ok' ? undefined : response.failure,
-      outcome: mapped(outcome, (pet) => petSnapshot(key, pet, sentAtMs, cache)),
+      outcome: mapped(outcome, (pet) => petSnapshot(id, pet, sentAtMs, cache)),
     };
   }
 

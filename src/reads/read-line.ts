@@ -1,6 +1,7 @@
 import { PetqlError } from '../errors.ts';
 import { planCalls } from '../pets/call-planner.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
+import { readKindOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { LineReads } from '../throttle/line-call.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
@@ -149,7 +150,7 @@ export class ReadLine implements LineReads {
 
     // 3. The others, for the line and for the log.
     if (calls.size > 0) {
-      const names = [...calls.keys()].slice(0, MAX_LOGGED);
+      const names = [...calls.keys()].slice(0, MAX_LOGGED).map((key) => readKindOf(key).logName(key));
       this.#parts.log.debug?.({ calls: names, reads: this.#pending.size }, 'call plan');
     }
     this.#keepTimes(calls);

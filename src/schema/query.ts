@@ -23,14 +23,14 @@ builder.queryType({
         status: t.arg({ type: petStatus, description: 'Only pets with this status (default: all pets).' }),
         limit: t.arg.int({ defaultValue: DEFAULT_LIMIT, description: 'Maximum number of pets, from 1 to 100.' }),
       },
-      extensions: sized((argument) => ({ items: maxItems(argument('limit')), calls: 0 })),
+      extensions: sized('list', (argument) => ({ items: maxItems(argument('limit')), count: 1 })),
       resolve: (_root, { status, limit }, { pets }) => pets.list({ status: status ?? undefined }, checkedLimit(limit)),
     }),
     pet: t.field({
       type: pet,
       description: 'One pet, or null when no pet has this id.',
       args: { id: t.arg.id({ required: true, description: 'An int64.' }) },
-      extensions: sized(() => ({ items: 1, calls: 1 })),
+      extensions: sized('pet', () => ({ items: 1, count: 1 })),
       resolve: (_root, { id }, { pets }) => pets.byId(int64Argument('id', id)),
     }),
     petsById: t.field({
@@ -38,7 +38,7 @@ builder.queryType({
       nullable: { list: true, items: true },
       description: 'Several pets in the order of the ids, with null for each id that no pet has.',
       args: { ids: t.arg.idList({ required: true, description: 'At most 100 ids, each an int64.' }) },
-      extensions: sized((argument) => ({ items: maxIds(argument('ids')), calls: maxIds(argument('ids')) })),
+      extensions: sized('pet', (argument) => ({ items: maxIds(argument('ids')), count: maxIds(argument('ids')) })),
       resolve: (_root, { ids }, { pets }) => {
         if (ids.length > MAX_IDS) throw badArgument('ids', `expected at most ${MAX_IDS} ids, got ${ids.length}`);
         // All ids are checked before the first read. Then each item of the list fails alone.
@@ -48,6 +48,7 @@ builder.queryType({
     }),
     rateLimit: t.field({
       type: rateLimit,
+      extensions: sized('none', () => ({ items: 1, count: 1 })),
       description: 'What is left of the quota of the API key, after the reads beside it. This costs no upstream call.',
       resolve: (_root, _args, { pets }) => pets.readQuota(),
     }),

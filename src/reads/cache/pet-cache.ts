@@ -2,11 +2,11 @@ import type { Clock } from '../../clock.ts';
 import { setNewest } from '../../memory.ts';
 import type { Int64 } from '../../pets/int64.ts';
 import type { Pet } from '../../pets/pet.ts';
-import { callsFor, isList } from '../../pets/read-key.ts';
+import { callsFor } from '../../pets/read-key.ts';
 import type { Freshness } from './freshness.ts';
 import type { ListName, ReadKey } from '../../pets/read-key.ts';
 import type { ListSize } from '../../pets/call-planner.ts';
-import { answerFrom } from '../../pets/snapshot.ts';
+import { answerFrom, listsWithout } from '../../pets/snapshot.ts';
 import type { EarlierData, Found, Snapshot } from '../../pets/snapshot.ts';
 import type { SnapshotMemory } from './snapshot-memory.ts';
 
@@ -89,11 +89,12 @@ export class PetCache implements EarlierData {
     return this.#snapshots.size > (this.#snapshots.has(key) ? 1 : 0);
   }
 
-  /** Returns the lists of this generation that were called for at this moment or later. */
-  freshLists(sinceMs: number): Set<ListName> {
+  /** Returns the lists that were shown at this moment or later, in this generation, without the read. */
+  freshListsWithout(key: ReadKey, sinceMs: number): Set<ListName> {
     const fresh = new Set<ListName>();
-    for (const [key, { snapshot, generation }] of this.#snapshots) {
-      if (isList(key) && generation === this.#generation && snapshot.asOfMs >= sinceMs) fresh.add(key);
+    for (const { snapshot, generation } of this.#snapshots.values()) {
+      if (generation !== this.#generation || snapshot.asOfMs < sinceMs) continue;
+      for (const list of listsWithout(snapshot, key)) fresh.add(list);
     }
     return fresh;
   }

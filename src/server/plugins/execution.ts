@@ -1,8 +1,7 @@
 import { execute } from 'graphql';
 import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import type { ReadsAndWrites } from '../../caller/cost-estimate.ts';
-import type { RequestContext } from '../../caller/request-context.ts';
+import type { ReadsAndWrites, RequestContext } from '../../caller/request-context.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import { listOf } from '../../pets/read-key.ts';
 import type { ReadKey } from '../../pets/read-key.ts';

@@ -2,9 +2,9 @@ import { Kind, visit } from 'graphql';
 import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../../errors.ts';
 import type { Limits } from '../../settings/settings.ts';
-import { LISTS } from '../../pets/read-key.ts';
+import { LISTS, WIDE_LISTS } from '../../pets/read-key.ts';
 import { rootFieldSizes } from '../../schema/field-size.ts';
-import type { FieldSize } from '../../schema/field-size.ts';
+import type { FieldSize, FieldUse } from '../../schema/field-size.ts';
 import { schema } from '../../schema/schema.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 
@@ -12,10 +12,8 @@ import { limitExceeded } from './limit-exceeded.ts';
 const MAX_NAME_LENGTH = 255;
 /** Validation compares each two fields of one response name, with all that they select. */
 const MAX_REPEATS = 100;
-/** An id or a write can cost a call, or an error. */
-const CALL_COST = 20;
-/** A call for each list that there is, and one more that may save others. */
-const LIST_CALLS = LISTS.length + 1;
+/** An id or a write can cost a call, or an error. There are few lists, however often a document has them. */
+const COST_OF: { readonly [Use in FieldUse]: number } = { none: 0, list: 0, pet: 20, write: 20 };
 const ROOT_FIELD_SIZES = rootFieldSizes(schema);
 const INTROSPECTION = new Set(['__schema', '__type']);
 /** Lists of the schema that introspection shows, at their mean length. */
@@ -77,19 +75,29 @@ function maxRepeats(fields: readonly FieldNode[]): number {
   return Math.max(0, ...counts.values());
 }
 
-/** Returns the maximum of upstream calls that an operation of the document can cost with any variables: for ids, and for lists. */
+/**
+ * Returns the maximum of upstream calls that an operation of the document can cost with any variables. Any list may be tried for pets,
+ * and a wide one for other lists.
+ */
 export function maxCalls(document: DocumentNode): number {
-  return Math.floor(measureDocument(document).cost / CALL_COST) + LIST_CALLS;
+  const { list, pet, write } = measureDocument(document);
+  const wide = list > 0 ? WIDE_LISTS.length : 0;
+  const lists = pet > 0 ? LISTS.length : Math.min(list + wide, LISTS.length);
+  return lists + pet + write;
 }
 
-interface Measure {
+/** How often an operation has each use of the pet API: a table over the uses. */
+type Uses = { readonly [Use in FieldUse]: number };
+
+interface Measure extends Uses {
   readonly depth: number;
   readonly aliases: number;
   /** Fields that the result can have: each counts once for every item of the lists around it. */
   readonly cost: number;
 }
 
-const NOTHING: Measure = { depth: 0, aliases: 0, cost: 0 };
+const NO_USES: Uses = { none: 0, list: 0, pet: 0, write: 0 };
+const NOTHING: Measure = { depth: 0, aliases: 0, cost: 0, ...NO_USES };
 
 /** Returns the maximum of each measure over the operations. */
 function measureDocument({ definitions }: DocumentNode): Measure {
@@ -97,24 +105,24 @@ function measureDocument({ definitions }: DocumentNode): Measure {
   const measured = new Map<string, Measure>();
   const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
   const measures = operations.map(({ selectionSet }) => measure(selectionSet));
-  const max = (name: keyof Measure) => Math.max(0, ...measures.map((each) => each[name]));
-  return { depth: max('depth'), aliases: max('aliases'), cost: max('cost') };
+  return combined(measures, (numbers) => Math.max(0, ...numbers));
 
   function measure({ selections }: SelectionSetNode): Measure {
     const parts = selections.map(measureSelection);
-    const sum = (name: keyof Measure) => parts.reduce((total, part) => total + part[name], 0);
-    return { depth: Math.max(0, ...parts.map(({ depth }) => depth)), aliases: sum('aliases'), cost: sum('cost') };
+    const sums = combined(parts, (numbers) => numbers.reduce((total, one) => total + one, 0));
+    return { ...sums, depth: Math.max(0, ...parts.map(({ depth }) => depth)) };
   }
 
   function measureSelection(selection: SelectionNode): Measure {
     if (selection.kind === Kind.FRAGMENT_SPREAD) return measureFragment(selection.name.value);
     const below = selection.selectionSet ? measure(selection.selectionSet) : NOTHING;
     if (selection.kind === Kind.INLINE_FRAGMENT) return below;
-    const { items, calls } = sizeOf(selection);
+    const { count, items, use } = sizeOf(selection);
     const aliases = below.aliases + (selection.alias ? 1 : 0);
     // graphql-js bounds introspection (MaxIntrospectionDepthRule), and tools ask for more levels than data has.
     const depth = INTROSPECTION.has(selection.name.value) ? 1 : below.depth + 1;
-    return { depth, aliases, cost: 1 + CALL_COST * calls + items * below.cost };
+    const cost = 1 + COST_OF[use] * count + items * below.cost;
+    return { ...NO_USES, [use]: count, depth, aliases, cost };
   }
 
   function measureFragment(name: string): Measure {
@@ -131,9 +139,16 @@ function measureDocument({ definitions }: DocumentNode): Measure {
   }
 }
 
+/** Combines each of the numbers. */
+function combined(measures: readonly Measure[], combine: (numbers: readonly number[]) => number): Measure {
+  const names = Object.keys(NOTHING) as (keyof Measure)[];
+  const numbers = names.map((name) => [name, combine(measures.map((each) => each[name]))]);
+  return Object.fromEntries(numbers) as Measure;
+}
+
 /** Returns the size of a field: as its root field states it, or the length of a list of introspection. */
 function sizeOf({ name, arguments: given = [] }: FieldNode): FieldSize {
   const argument = (wanted: string) => given.find((one) => one.name.value === wanted)?.value;
   const stated = ROOT_FIELD_SIZES.get(name.value);
-  return stated?.(argument) ?? { items: INTROSPECTION_SIZES.get(name.value) ?? 1, calls: 0 };
+  return stated?.(argument) ?? { use: 'none', items: INTROSPECTION_SIZES.get(name.value) ?? 1, count: 0 };
 }

@@ -631,7 +631,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'created-pet-disproved',
     rule: 'a list of the next seconds does not prove that a created pet is gone',
-    from: ' && !recentlyCreated.has(key)',
+    from: ' && !recentlyCreated.has(id)',
     to: '',
   },
   {
