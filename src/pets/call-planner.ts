@@ -71,7 +71,7 @@ export function planCalls<Wanted extends PlannedRead>(reads: readonly Wanted[], 
     const answerable = left.filter((read) => mayReplace(list, read));
     if (!isWorthACall(list, answerable, facts)) continue;
     calls.set(list, answerable);
-    left = left.filter((read) => !answerable.includes(read));
+    left = left.filter((read) => !mayReplace(list, read));
   }
 
   // 2. Lists that are wanted, and those that have shown pets.
