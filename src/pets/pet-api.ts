@@ -10,8 +10,8 @@ import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
 import type { TransportResponse } from '../upstream/exchange.ts';
 import type { Transport, TransportRequest } from '../upstream/http-transport.ts';
-import { failureDetails, failureOf, healthOf, isOwnResponse, meaningOf, outcomeOf } from '../upstream/outcome.ts';
-import type { RateLimitHeaders } from '../call-answer.ts';
+import { evidenceOf } from '../upstream/evidence.ts';
+import { failureDetails, failureOf, outcomeOf } from '../upstream/outcome.ts';
 import type { Expected, UpstreamAnswer, UpstreamOutcome } from '../upstream/outcome.ts';
 import { readRateLimitHeaders } from '../upstream/rate-limit-headers.ts';
 import { UpstreamLog } from '../upstream/upstream-log.ts';
@@ -154,12 +154,13 @@ export class PetApi {
     const outcome = isFailure ? failureOf(result) : this.#checkBasePath(result, exchange);
     return {
       outcome,
-      sent: !isFailure || result.sent,
-      meaning: meaningOf(outcome, head?.status),
-      health: healthOf(outcome),
+      ...evidenceOf(outcome, {
+        sent: !isFailure || result.sent,
+        status: head?.status,
+        headers: head && readRateLimitHeaders(head.headers, clock.now()),
+      }),
       failure: outcome.kind === 'ok' ? undefined : failureDetails(outcome),
       status: head?.status,
-      rateLimit: head && limitsIn(outcome, readRateLimitHeaders(head.headers, clock.now())),
     };
   }
 
@@ -174,11 +175,6 @@ export class PetApi {
     this.#onceLog.warn({ path }, 'the pet API responds with 404 below this path; check the base URL and its /v1');
     return { kind: 'wrong-base-path' };
   }
-}
-
-/** The limits in a response count where it is the upstream's own: a proxy before it may have limits of its own. */
-function limitsIn(outcome: UpstreamOutcome<unknown>, headers: RateLimitHeaders): RateLimitHeaders {
-  return isOwnResponse(outcome) ? headers : { ...headers, limit: undefined, remaining: undefined, reset: undefined };
 }
 
 /** Returns the `error.type` of OpenTelemetry's HTTP clients: the status where that is the error, else petql's reason. */

@@ -1,4 +1,4 @@
-import type { CallAnswer, KeyMeaning, UpstreamHealth } from '../call-answer.ts';
+import type { CallAnswer } from '../call-answer.ts';
 import type { Explanation } from './connections.ts';
 import type { TransportFailure, TransportResponse } from './exchange.ts';
 import { ContractBreach, decodeError } from './json-body.ts';
@@ -61,31 +61,6 @@ const BY_STATUS: Readonly<Record<number, UpstreamFailure>> = {
   429: { kind: 'rate-limited' },
 };
 
-export function meaningOf({ kind }: UpstreamOutcome<unknown>, status = 0): KeyMeaning {
-  if (kind === 'unauthenticated' || kind === 'forbidden' || kind === 'rate-limited') return kind;
-  if (status >= 500) return 'failed';
-  return kind === 'ok' && status !== 204 ? 'accepted' : 'other';
-}
-
-const HEALTH: Partial<Record<UpstreamOutcome<unknown>['kind'], UpstreamHealth>> = {
-  // What only an upstream that works answers.
-  ok: 'works',
-  invalid: 'works',
-  'not-found': 'works',
-  failed: 'fails',
-  'no-answer': 'fails',
-  unreadable: 'fails',
-  'wrong-base-path': 'fails',
-  forbidden: 'rejects',
-};
-
-/** Whether a response is the upstream's own: JSON as the contract has it, or a 429, whose body no document shows. */
-export function isOwnResponse(outcome: UpstreamOutcome<unknown>): boolean {
-  if (outcome.kind === 'unreadable') return !outcome.isForeign;
-  if (outcome.kind === 'failed') return outcome.error !== undefined;
-  return ['ok', 'invalid', 'not-found', 'rate-limited'].includes(outcome.kind);
-}
-
 /** Whether the same call may succeed a moment later. */
 export function isTransient(failure: UpstreamFailure): boolean {
   if (failure.kind === 'no-answer') return failure.reason !== 'too-large';
@@ -97,11 +72,6 @@ export function isForeign(failure: UpstreamFailure): boolean {
   if (failure.kind === 'wrong-base-path') return true;
   if (failure.kind === 'unreadable') return failure.isForeign;
   return failure.kind === 'failed' && !isTransient(failure) && (failure.status < 400 || failure.status === 501);
-}
-
-/** Returns what an outcome shows of the upstream; nothing where it is about the key or about a route, or was not sent. */
-export function healthOf({ kind }: UpstreamOutcome<unknown>): UpstreamHealth {
-  return HEALTH[kind] ?? 'unknown';
 }
 
 /** Returns the outcome of a complete response. */

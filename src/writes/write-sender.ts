@@ -6,7 +6,7 @@ import type { Snapshot } from '../pets/snapshot.ts';
 import type { ToldTime } from '../throttle/line-call.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
 import { failureDetails } from '../upstream/outcome.ts';
-import type { OwnFailure, UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
+import type { OwnFailure, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../pets/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
 
@@ -15,8 +15,8 @@ export interface Write<T> {
   /** Its name in the log. */
   readonly operation: UpstreamOperation;
   readonly send: (petApi: PetApi, call: UpstreamCall) => Promise<UpstreamAnswer<T>>;
-  /** Returns what its success shows of the pet store. */
-  readonly snapshotOf: (value: T, sentAtMs: number) => Snapshot;
+  /** Returns what its outcome shows of the pet store: a failure may do so too, as a 404 for the pet to delete. */
+  readonly snapshotOf: (outcome: UpstreamOutcome<T>, sentAtMs: number) => Snapshot | undefined;
 }
 
 /** How a write ended. */
@@ -112,12 +112,13 @@ export class WriteSender {
     const { quota, petApi, clock, cache } = this.#parts;
     const sentAtMs = clock.elapsed();
     const answer = await write.send(petApi, { apiKey: quota.apiKey, trace: request.trace, onSent: request.onBilled });
-    const { outcome, sent } = answer;
-    if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;
+    const { meaning, outcome, sent } = answer;
+    const snapshot = write.snapshotOf(outcome, sentAtMs);
+    const isClear = outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent);
+    if (isClear && !snapshot) return answer;
 
-    const announced = this.#reads.invalidate(outcome.kind === 'ok' || quota.isProven);
-    if (outcome.kind === 'ok') {
-      const snapshot = write.snapshotOf(outcome.value, sentAtMs);
+    const announced = this.#reads.invalidate(meaning === 'accepted' || quota.isProven);
+    if (snapshot) {
       cache.store(snapshot);
       for (const id of snapshot.byId.keys()) cache.recordCreated(id);
     }

@@ -74,7 +74,10 @@ export class Writes {
     const createPet: Write<Pet> = {
       operation: 'createPet',
       send: (petApi, call) => petApi.createPet(pet, call),
-      snapshotOf: (added, sentAtMs) => petSnapshot(added.id, added, sentAtMs, cache),
+      snapshotOf: (outcome, sentAtMs) => {
+        if (outcome.kind !== 'ok') return undefined;
+        return petSnapshot(outcome.value.id, outcome.value, sentAtMs, cache);
+      },
     };
     const outcome = await this.#sender.send(createPet, request);
     switch (outcome.kind) {

@@ -112,7 +112,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'headers-of-a-proxy',
     rule: 'limits in a response that is not the upstream’s own do not count',
-    from: 'return isOwnResponse(outcome) ? headers :',
+    from: 'return isOwn(outcome) ? headers :',
     to: 'return true ? headers :',
   },
   {
@@ -790,7 +790,7 @@ const writes: readonly Mutant[] = [
   {
     name: 'unknown-outcome-unseen',
     rule: 'after an unknown outcome nothing from before it is served',
-    from: "if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;",
+    from: 'if (isClear && !snapshot) return answer;',
     to: "if (outcome.kind !== 'ok') return answer;",
   },
   {
