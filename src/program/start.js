@@ -2,7 +2,8 @@
 const PARENT_CHECK_MS = 250;
 const NOT_READ = 'ERR_UNKNOWN_FILE_EXTENSION';
 const ADVICE =
-  'npm ci installs one, unless scripts or dev packages are left out: npm ci --include=dev --ignore-scripts=false';
+  'npm ci installs one that needs glibc, unless scripts or dev packages are left out: npm ci --include=dev --ignore-scripts=false. ' +
+  'On Alpine, install Node.js itself.';
 
 import('./main.ts').catch((error) => {
   if (error.code !== NOT_READ) throw error;

@@ -14,10 +14,17 @@ export class Connections {
   readonly #pending = new Map<Socket, Set<ServerResponse>>();
   #isStopping = false;
 
-  /** @param server must not have begun to listen. */
+  /** @param server must not have begun to listen, and has its timeouts. */
   constructor(server: Server) {
-    server.on('connection', (socket) => this.#open(socket));
-    server.prependListener('request', ({ socket }, response) => this.#begin(socket, response));
+    server.on('connection', (socket) => {
+      this.#open(socket);
+      // A proxy counts its keep-alive from here on. Node would use its timeout of running requests.
+      socket.setTimeout(Math.max(server.timeout, server.keepAliveTimeout));
+    });
+    server.prependListener('request', ({ socket }, response) => {
+      this.#begin(socket, response);
+      socket.setTimeout(server.timeout);
+    });
     server.on('clientError', (error, socket) => this.#reject(error, socket as Socket));
   }
 

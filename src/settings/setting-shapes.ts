@@ -22,7 +22,9 @@ export const MAX_KEY_LENGTH = 512;
 const NO_URL = 'must be an http or https URL without user, query and fragment';
 const NO_PROXY =
   'must be a URL such as http://proxy.example:3128 or http://user:password@proxy.example:3128, with % as %25 in its password';
-const NO_KEY = `must be 1 to ${MAX_KEY_LENGTH} visible ASCII characters without quotes around them, and not undefined or null`;
+const NO_KEY =
+  `must be 1 to ${MAX_KEY_LENGTH} visible ASCII characters without quotes at its ends, ` +
+  'and not what stands for one: undefined, null, <KEY>, $KEY or ${KEY}';
 const NO_PLAN = 'must be auto, free, pro, business, or PER_MINUTE/PER_DAY such as 500/20000';
 const NO_REDIS =
   'must be a URL such as redis://localhost:6379, redis://localhost:6379/1 for database 1, those of several nodes of a Cluster with ' +
@@ -32,14 +34,18 @@ const NO_ADDRESS =
   'must be an IP address or a name of this machine, without brackets and port, such as 127.0.0.1, or :: for all addresses';
 const NO_FILE = 'must be the path of a file';
 const NO_PLAIN_FILE = 'must be the path of a file without control characters';
-const NO_SECRET = 'must have at least 16 characters, without control characters and without quotes around them';
+const NO_SECRET =
+  'must have at least 16 characters, without control characters and without quotes around them, ' +
+  'and not what stands for one: <KEY>, $KEY or ${KEY}';
 const NO_HEADER = 'must be the name of a header such as x-forwarded-for';
 const NO_HOSTS = 'must be host names without a port, such as pets.example, or * for any';
 const NO_ORIGINS = 'must be origins such as https://pets.example or capacitor://localhost, or * for any';
 
 export const url = parsed<URL | string, URL>(NO_URL, baseUrl);
 export const proxyUrl = parsed<URL | string, URL>(NO_PROXY, proxyOf);
-export const key = z.string(NO_KEY).refine((text) => isApiKey(text) && !isMistaken(text), NO_KEY);
+export const key = z
+  .string(NO_KEY)
+  .refine((text) => isApiKey(text) && !isMistaken(text) && !hasHalfQuotes(text), NO_KEY);
 export const serverKey = z.union(
   [z.custom<ServerKey>((given) => typeof given === 'function'), key],
   `${NO_KEY}, or a function that returns them`,
@@ -76,9 +82,13 @@ export function isApiKey(text: string): boolean {
   return text.length <= MAX_KEY_LENGTH && /^[\x21-\x7e]+$/.test(text);
 }
 
-/** Whether a secret is what a file of variables or a program makes of one: `docker --env-file` keeps quotes. */
+/** Whether a secret is what a file of variables, a program or a person makes of one: `docker --env-file` keeps quotes and `$KEY`. */
 function isMistaken(text: string): boolean {
-  return /^(["']).*\1$|^(?:undefined|null)$/s.test(text);
+  return /^(["']).*\1$|^(?:undefined|null|<.*>|\$\w+|\$\{.*\})$/s.test(text);
+}
+
+function hasHalfQuotes(text: string): boolean {
+  return /^["'][^"']*$|^[^"']*["']$/.test(text);
 }
 
 /** Such as a carriage return, which files from Windows have at the end of each line. */

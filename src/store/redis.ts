@@ -1,4 +1,5 @@
-import { Cluster, Redis as Client } from 'ioredis';
+import { Cluster, Redis as Client, SentinelConnector } from 'ioredis';
+import type { RedisOptions, SentinelConnectionOptions } from 'ioredis';
 import { isSentinel, redisUrls } from '../settings/redis-urls.ts';
 import { waitAtMost } from '../time-limit.ts';
 import { StoreUnavailableError } from './store.ts';
@@ -158,10 +159,23 @@ function openClient(url: string): Client | Cluster {
   );
 }
 
+/** Where no Sentinel answers, ioredis would keep the process for two seconds after the last try. */
+class MasterConnector extends SentinelConnector {
+  constructor(options: unknown) {
+    super(options as SentinelConnectionOptions);
+    const connect = this['connectToSentinel'] as ConnectToSentinel;
+    this['connectToSentinel'] = ((address) =>
+      connect.call(this, address, { disconnectTimeout: DISCONNECT_TIMEOUT_MS })) satisfies ConnectToSentinel;
+  }
+}
+
+/** Private, so the tests of the end of a process hold it. */
+type ConnectToSentinel = (address: unknown, options?: RedisOptions) => Client;
+
 /** Opens connections to the master that a Sentinel names, and leaves it once a Sentinel names another. */
 function openMaster(options: ReturnType<typeof sentinelOptions>): Client {
   const { name, sentinels, sentinelUsername, sentinelPassword, sentinelTLS, family } = options;
-  const redis = new Client({ ...ONE_MASTER, ...options });
+  const redis = new Client({ ...ONE_MASTER, ...options, Connector: MasterConnector });
   /** Whether the connection that is being made may be to the old master. ioredis ends for good where one is cut before its time. */
   let isReplaced = false;
   redis.on('ready', leaveReplaced);

@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { SettingError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { version } from '../version.ts';
@@ -48,7 +49,7 @@ export function joinStores<Options extends Joining, Stores extends Shareable<Opt
 ): Stores {
   const { ownerName, stateFile, log } = options;
   const owner = `${version} ${ownerName}`;
-  const place = stateFile === undefined ? owner : resolve(stateFile);
+  const place = stateFile === undefined ? owner : realPath(stateFile);
 
   const found = all.get(place);
   if (found && found.owner !== owner) throw new SettingError('stateFile', (name) => `${name}: ${OTHER_OWNER}`);
@@ -76,6 +77,18 @@ export function joinStores<Options extends Joining, Stores extends Shareable<Opt
     if (shared.gateways === 0) all.delete(place);
     return shared.gateways === 0;
   }
+}
+
+/** Returns one path for all links to a file, which need not exist yet. */
+function realPath(file: string): string {
+  for (const found of [() => realpathSync(file), () => join(realpathSync(dirname(file)), basename(file))]) {
+    try {
+      return found();
+    } catch {
+      // Opening the file says what is wrong with it.
+    }
+  }
+  return resolve(file);
 }
 
 const OTHER_OWNER =

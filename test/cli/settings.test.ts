@@ -72,22 +72,37 @@ test.each<[string, string[], Record<string, string>, RegExp]>([
       new RegExp(`^--${flag} must be an IP address .*got "[^"\r]+"$`),
     ]),
   ),
-  ...['"a secret"', "'a secret'", '"asecret-of-16-characters"', 'undefined', 'null'].map(
-    (text): [string, string[], Record<string, string>, RegExp] => [
-      `the API key ${text}`,
-      [],
-      { PET_API_KEY: text },
-      /^PET_API_KEY must be .* without quotes around them, and not undefined or null$/,
-    ],
-  ),
-  ...['"asecret-of-16-characters"', "'a secret of the store'", 'a secret of the store\r'].map(
-    (text): [string, string[], Record<string, string>, RegExp] => [
-      `the key secret ${JSON.stringify(text)}`,
-      [],
-      { KEY_SECRET: text },
-      /^KEY_SECRET must have .* without quotes around them$/,
-    ],
-  ),
+  ...[
+    '"a secret"',
+    "'a secret'",
+    '"asecret-of-16-characters"',
+    'undefined',
+    'null',
+    '"demo-free',
+    "demo-free'",
+    '<demo-free>',
+    '$DEMO_KEY',
+    '${DEMO_KEY}',
+    '${DEMO_KEY:-x}',
+  ].map((text): [string, string[], Record<string, string>, RegExp] => [
+    `the API key ${text}`,
+    [],
+    { PET_API_KEY: text },
+    /^PET_API_KEY must be .* without quotes at its ends, and not .*: undefined, null, <KEY>, \$KEY or \$\{KEY\}$/,
+  ]),
+  ...[
+    '"asecret-of-16-characters"',
+    "'a secret of the store'",
+    'a secret of the store\r',
+    '<demo-secret-of-the-store>',
+    '$DEMO_KEY_SECRET_NAME',
+    '${DEMO_KEY_SECRET}',
+  ].map((text): [string, string[], Record<string, string>, RegExp] => [
+    `the key secret ${JSON.stringify(text)}`,
+    [],
+    { KEY_SECRET: text },
+    /^KEY_SECRET must have .* without quotes around them, and not .*: <KEY>, \$KEY or \$\{KEY\}$/,
+  ]),
   ...['STATE_FILE', 'SANDBOX_FILE'].map((variable): [string, string[], Record<string, string>, RegExp] => [
     `a ${variable} with a carriage return`,
     [],
@@ -122,6 +137,7 @@ test.each<[string, string[], Record<string, string>, RegExp]>([
   const read = () => readConfig('gateway', args, env);
   expect(read).toThrow(line);
   expect(read).not.toThrow('a secret');
+  expect(read).not.toThrow(/demo/i);
   expect(read).not.toThrow('\r');
 });
 

@@ -243,6 +243,51 @@ describe('handle', () => {
   });
 });
 
+test('a framework that waits for its next route gets what that returns, and what it throws', async () => {
+  await using gateway = await startEmbedded();
+  const { promise: passed, resolve } = Promise.withResolvers<unknown>();
+  await using server = await serve((request, response) => {
+    const returned = gateway.handle(request, response, () => Promise.reject(new Error('of the next route')));
+    resolve(Promise.resolve(returned).catch(({ message }: Error) => message));
+    response.end();
+  });
+  await fetch(`${server.origin}/pets`);
+  expect(await passed).toBe('of the next route');
+});
+
+describe('a path that a framework rewrote', () => {
+  /** As Express does: `originalUrl` is what came, and `baseUrl` what it cut off. */
+  async function serveRewritten({ handle }: Gateway, rewrite: (url: string) => { url: string; baseUrl: string }) {
+    return serve((request, response) => {
+      const originalUrl = request.url ?? '';
+      const rewritten = Object.assign(request, { originalUrl, ...rewrite(originalUrl) });
+      handle(rewritten, response, () => response.end(`other ${request.url}`));
+    });
+  }
+
+  test('as the page of an app is left to the routes behind petql', async () => {
+    await using gateway = await startEmbedded();
+    await using server = await serveRewritten(gateway, () => ({ url: '/index.html', baseUrl: '' }));
+    expect(await (await fetch(`${server.origin}/pets/1`)).text()).toBe('other /index.html');
+  });
+
+  test('to the endpoint is the endpoint', async () => {
+    await using gateway = await startEmbedded();
+    await using server = await serveRewritten(gateway, () => ({ url: '/graphql', baseUrl: '' }));
+    expect(await post(`${server.origin}/old`, FIRST)).toMatchObject({ data: { pets: [{ id: '1' }] } });
+  });
+
+  test('by the path at which petql is mounted is the whole one', async () => {
+    await using gateway = await startEmbedded();
+    await using server = await serveRewritten(gateway, (url) => ({
+      url: url.replace(/^\/graphql(?!\/)/, '/').replace(/^\/graphql\//, '/'),
+      baseUrl: '/graphql',
+    }));
+    expect(await post(`${server.origin}/graphql`, FIRST)).toMatchObject({ data: { pets: [{ id: '1' }] } });
+    expect(await (await fetch(`${server.origin}/graphql/nothing`)).text()).toContain('GraphQL is at /graphql');
+  });
+});
+
 describe('a path that was cut off', () => {
   test('is no redirect to it: the root of fetch says where GraphQL is', async () => {
     await using gateway = await startEmbedded();

@@ -75,7 +75,15 @@ test('a program ends at once when it closes its gateway, whatever Redis does', a
     process.on('exit', () => console.log(performance.now() - closedMs));
     await gateway.close();
   `;
-  const urls = [`redis://127.0.0.1:${port}`, 'redis://127.0.0.1:1', 'redis://127.0.0.1:1,redis://127.0.0.1:2'];
+  const urls = [
+    `redis://127.0.0.1:${port}`,
+    'redis://127.0.0.1:1',
+    'redis://127.0.0.1:1,redis://127.0.0.1:2',
+    'redis+sentinel://127.0.0.1:1/store',
+    `redis+sentinel://127.0.0.1:${port},127.0.0.1:1/store`,
+    // Packets to it are lost (RFC 5737).
+    'redis+sentinel://192.0.2.1/store',
+  ];
   const ended = urls.map(async (url) => {
     const words = ['--input-type=module', '--eval', program(url)];
     return Number((await promisify(execFile)(process.execPath, words, { timeout: 15_000 })).stdout);

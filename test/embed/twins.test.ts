@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { registerHooks } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -142,6 +142,20 @@ test('two gateways of one process have one count of a key, where their state fil
   await promisify(execFile)(process.execPath, args);
   expect(petApi.log).toHaveLength(PER_MINUTE);
   expect(petApi.log.map(({ status }) => status)).not.toContain(429);
+});
+
+test('two gateways of one process share a state file that one of them names by a link', async () => {
+  const [real, linked] = [join(folder, 'real'), join(folder, 'linked')];
+  await mkdir(real);
+  await symlink(real, linked);
+  const one = start(library, { stateFile: join(real, 'state.db') });
+  const two = start(twin, { stateFile: join(linked, 'state.db') });
+  await readNew(one);
+  await symlink(join(real, 'state.db'), join(folder, 'link.db'));
+  const three = start(library, { stateFile: join(folder, 'link.db') });
+  await readNew(three);
+  expect(petApi.log.length).toBeGreaterThan(1);
+  expect(await Promise.all([one, two, three].map(used))).toEqual(Array(3).fill(petApi.log.length));
 });
 
 test.each<[string, Partial<GatewayOptions>]>([

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, test as oneTest } from 'vitest';
+import { listen } from '../../src/server/listener.ts';
 import { startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess } from '../support/run-petql.ts';
 import { until } from '../support/until.ts';
@@ -27,7 +28,9 @@ async function start(...args: string[]): Promise<PetqlProcess> {
 }
 
 /** A connection, and what has come on it. */
-async function open({ address }: PetqlProcess): Promise<{ socket: Socket; read: () => string; isOpen: () => boolean }> {
+async function open({
+  address,
+}: Pick<PetqlProcess, 'address'>): Promise<{ socket: Socket; read: () => string; isOpen: () => boolean }> {
   const { hostname, port } = new URL(address);
   const socket = connect({ host: hostname, port: Number(port) });
   let received = '';
@@ -96,6 +99,29 @@ test('connections are kept for as long as a load balancer needs', async () => {
   await until(() => !idle.isOpen());
   expect(idle.read().match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 200']);
   expect(kept.isOpen()).toBe(true);
+});
+
+// As Google's balancers, which connect ahead and keep a connection for ten minutes: longer than a running request may be silent.
+test('a connection is kept as long before its first request as after it, and a silent response is cut off earlier', async () => {
+  const times = { idleMs: 400, keepAliveMs: 4_000 };
+  const { origin: address, stop } = await listen((request, response) => request.url === '/' && response.end('here'), {
+    host: '127.0.0.1',
+    port: 0,
+    ...times,
+  });
+  closing.defer(() => stop({ graceMs: 0 }));
+  const [unused, used, silent] = await Promise.all([open({ address }), open({ address }), open({ address })]);
+  const ask = ({ socket }: typeof unused, path: string) =>
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  ask(used, '/');
+  ask(silent, '/silent');
+  await until(() => !silent.isOpen());
+  expect(silent.read()).toBe('');
+  await pause(1_500);
+  expect([unused, used].map(({ isOpen }) => isOpen())).toEqual([true, true]);
+  ask(unused, '/');
+  ask(used, '/');
+  await until(() => unused.read().endsWith('here') && used.read().match(/here/g)?.length === 2);
 });
 
 oneTest.skipIf(!HAS_IPV6)('at :: it answers on the addresses of both families', async () => {

@@ -40,14 +40,14 @@ test('petql stops with the npm that started it', async () => {
   await expect(fetch(address() ?? '')).rejects.toThrow('fetch failed');
 });
 
-// Such as Node.js 20, where npm was told to run no scripts, or to leave out dev packages.
+// Such as Node.js 20, where npm was told to run no scripts, or to leave out dev packages, or its Node.js needs another libc.
 test('a Node.js that cannot read TypeScript gets one line, with what installs another', async () => {
   const started = promisify(execFile)(process.execPath, ['--no-strip-types', START, '--port', '0'], { env });
   await expect(started).rejects.toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(
-      /^petql needs Node\.js 24\.12 or later, and this is \d+\.\d+\.\d+\. npm ci installs one, .*--ignore-scripts=false\n$/,
+      /^petql needs Node\.js 24\.12 or later, and this is \d+\.\d+\.\d+\. npm ci installs one .*--ignore-scripts=false\. On Alpine, .*\n$/,
     ),
   });
 });

@@ -71,6 +71,14 @@ test('is short: 200 lines, and prose of 100 characters a line', () => {
   expect(prose.filter((line) => line.replaceAll(/\]\([^)]+\)/g, ']').length > 100)).toEqual([]);
 });
 
+test.each(documents)('%s has lines of 160 characters, and cells of tables of 25 words, at most', async (file) => {
+  const lines = (await readText(file)).replaceAll(/^ *```.*?^ *```$/gms, '').split('\n');
+  const isRow = (line: string) => /^\s*\|/.test(line);
+  expect(lines.filter((line) => !isRow(line) && line.length > 160)).toEqual([]);
+  const cells = lines.filter(isRow).flatMap((row) => row.split(/(?<!\\)\|/));
+  expect(cells.filter((cell) => cell.trim().split(/\s+/).length > 25)).toEqual([]);
+});
+
 describe('the blocks of code', () => {
   test('are all of a kind that a test or continuous integration runs', async () => {
     // js in test/clients; ts in test/package/consumer.test.ts, too; the first sh in package/npx.test.ts and clean-start.test.ts

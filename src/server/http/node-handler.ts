@@ -10,13 +10,16 @@ import { SECURITY_HEADERS } from './response-headers.ts';
 /** What Express and similar frameworks add to a request. */
 interface FrameworkRequest extends IncomingMessage {
   readonly originalUrl?: string;
+  /** The path at which Express has mounted the handler, and which it cut off; empty at the root. */
+  readonly baseUrl?: string;
   readonly body?: unknown;
 }
 
 /** Serves Node's http server, and frameworks that are built on its requests and responses. */
 export function createNodeHandler(respond: Respond, bodies: RequestBodies, endpoint: string): RequestHandler {
   return (incoming: FrameworkRequest, outgoing, next) => {
-    if (typeof next === 'function' && isForOthers(incoming, endpoint)) return void next();
+    // Koa waits for what is returned.
+    if (typeof next === 'function' && isForOthers(incoming, endpoint)) return next();
     readBody(incoming, outgoing, bodies, (body) => {
       // A client that left while its body came needs no response.
       if (outgoing.closed) return;
@@ -24,14 +27,25 @@ export function createNodeHandler(respond: Respond, bodies: RequestBodies, endpo
       if (response instanceof Promise) void response.then((settled) => send(incoming, outgoing, settled));
       else send(incoming, outgoing, response);
     });
+    return undefined;
   };
 }
 
 /** Whether a framework, at whose root this is, has other routes for the request. Below a path that it cut off all are for petql. */
-function isForOthers({ url = '/', originalUrl = url }: FrameworkRequest, endpoint: string): boolean {
-  const path = pathOf({ url: targetPath(url) });
+function isForOthers(incoming: FrameworkRequest, endpoint: string): boolean {
+  const path = pathOf({ url: wholeTarget(incoming) });
   const isOwn = path === endpoint || path.startsWith(`${endpoint}/`) || isHealthPath(path);
-  return originalUrl === url && !isOwn;
+  return !isMounted(incoming) && !isOwn;
+}
+
+/** Whether a framework cut a path off. What rewrites `url` for a single page or as an alias leaves the original one, too. */
+function isMounted({ url = '/', originalUrl = url, baseUrl }: FrameworkRequest): boolean {
+  return baseUrl === undefined ? originalUrl !== url : baseUrl !== '';
+}
+
+function wholeTarget(incoming: FrameworkRequest): string {
+  const { url = '/', originalUrl = url } = incoming;
+  return targetPath(isMounted(incoming) ? originalUrl : url);
 }
 
 /** Uses the body once it is there, or the error of one that cannot be used as soon as that is known. */
@@ -66,7 +80,7 @@ function parsedBody(body: unknown, reader: BodyReader, { maxBytes }: RequestBodi
 
 function toHttpRequest(incoming: FrameworkRequest, outgoing: ServerResponse, body: RequestBody): HttpRequest {
   const { method = 'GET' } = incoming;
-  const url = targetPath(incoming.originalUrl ?? incoming.url ?? '/');
+  const url = wholeTarget(incoming);
   // The log of a framework has the id that it gave the request.
   const id = outgoing.getHeader('x-request-id');
   const own = withoutRepeats(plainHeaders(incoming));

@@ -880,7 +880,7 @@ const server: readonly Mutant[] = [
   {
     name: 'framework-shadowed',
     rule: 'at the root of a framework petql leaves all other paths to it',
-    from: "if (typeof next === 'function' && isForOthers(incoming, endpoint)) return void next();",
+    from: "if (typeof next === 'function' && isForOthers(incoming, endpoint)) return next();",
     to: '',
   },
   {
