@@ -4,7 +4,7 @@ import { fingerprintOf } from './names.ts';
 import { StoreUnavailableError } from './store.ts';
 import type { Store } from './store.ts';
 
-/** The version in a document's name is raised with its format. */
+/** It stays through upgrades: a test holds it to the format. */
 const NAME = 'key-secret:2';
 const TEN_YEARS_MS = 315_360_000_000;
 

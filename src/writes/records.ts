@@ -41,7 +41,7 @@ export const RECORD = z.object({
 });
 type StoredRecord = z.infer<typeof RECORD>;
 
-/** The version in a document's name is raised with its format. */
+/** It stays through upgrades, so that no retry creates a pet again: a test holds it to the format. */
 const NAME = 'record:2';
 const RECORDS_LIVE_MS = DAY_MS;
 const RETRY_MS = 250;

@@ -1,11 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { parse } from 'yaml';
-import { UPSTREAM_OPERATIONS } from '../../src/events.ts';
-import { NEW_PET_FIELD_NAMES, PET_FIELD_NAMES, PET_STATUSES } from '../../src/pets/pet.ts';
-import { FILTERS } from '../../src/pets/read-key.ts';
 import { readOpenApi } from './open-api.ts';
-import type { OperationId } from './open-api.ts';
+import type { OperationName } from '../support/pet-api/contract.ts';
 
 const operations = readOpenApi();
 const ERROR = '{"code":"any","message":"any","status":400}';
@@ -76,24 +71,13 @@ test('a 429 needs Retry-After, in seconds or until a date, and may have any JSON
   }
 });
 
-test('the file has the operations, filters, fields and statuses that petql has', () => {
-  const text = readFileSync(new URL('../../schema/pet-api.openapi.yaml', import.meta.url), 'utf8');
-  const { paths, components } = parse(text);
-  const { Pet, NewPet, PetStatus } = components.schemas;
-  expect(Object.keys(operations).toSorted()).toEqual(UPSTREAM_OPERATIONS.toSorted());
-  expect(paths['/pets'].get.parameters.map(({ name }: { name: string }) => name)).toEqual(['limit', ...FILTERS]);
-  expect(Object.keys(Pet.properties)).toEqual(PET_FIELD_NAMES);
-  expect(Object.keys(NewPet.properties)).toEqual(NEW_PET_FIELD_NAMES);
-  expect(PetStatus.enum).toEqual(PET_STATUSES);
-});
-
 test('getPet alone has a sunset, on 5 December 2030', () => {
   expect(operations.getPet.sunsetAtMs).toBe(Date.UTC(2030, 11, 5));
   expect(operations.listPets.sunsetAtMs).toBeUndefined();
 });
 
 function problems(
-  operation: OperationId,
+  operation: OperationName,
   status: number,
   text: string,
   headers: Readonly<Record<string, string | null>> = {},

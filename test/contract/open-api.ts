@@ -5,8 +5,7 @@ import addFormats from 'ajv-formats';
 import { parse } from 'yaml';
 import { int64FromBigInt } from '../../src/pets/int64.ts';
 import { parseLosslessJson } from '../../src/lossless-json.ts';
-
-export type OperationId = 'createPet' | 'getPet' | 'listPets';
+import type { OperationName } from '../support/pet-api/contract.ts';
 
 /** An operation of the OpenAPI file. */
 export interface Operation {
@@ -27,7 +26,7 @@ export interface Answer {
 }
 
 /** Reads schema/pet-api.openapi.yaml. */
-export function readOpenApi(): Record<OperationId, Operation> {
+export function readOpenApi(): Record<OperationName, Operation> {
   const text = readFileSync(new URL('../../schema/pet-api.openapi.yaml', import.meta.url), 'utf8');
   const document = inlined(parse(text)) as OpenApiDocument;
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -41,7 +40,7 @@ export function readOpenApi(): Record<OperationId, Operation> {
       },
     ]),
   );
-  return Object.fromEntries(operations) as Record<OperationId, Operation>;
+  return Object.fromEntries(operations) as Record<OperationName, Operation>;
 }
 
 interface OpenApiDocument {

@@ -4,6 +4,7 @@ import { NEVER_LATE, createFaults } from './faults.ts';
 import type { Faults, Lateness } from './faults.ts';
 import { fieldOf } from './operation.ts';
 import type { Field, HeardWrite, Operation } from './operation.ts';
+import { asPet } from './pet-documents.ts';
 import { textOf } from './pet-api/pet-store.ts';
 import type { PetStore, Span } from './pet-api/pet-store.ts';
 import { Tally } from './tally.ts';
@@ -110,17 +111,18 @@ function holds(store: PetStore, field: Field, value: any, span: Span): boolean {
         value?.length === field.ids.length && field.ids.every((id, at) => store.wasAt(id, textOrNull(value[at]), span))
       );
     case 'pets':
-      return Array.isArray(value) && store.listedAt(field.status, field.limit, value.map(textOrNull) as string[], span);
-    default:
+      return Array.isArray(value) && store.listedAt(field.list, field.limit, value.map(textOrNull) as string[], span);
+    case 'create':
+    case 'rateLimit':
       return true;
   }
 }
 
 function textOrNull(pet: any): string | null {
-  return pet ? textOf({ ...pet, status: pet.status?.toLowerCase() ?? undefined }) : null;
+  return pet ? textOf(asPet(pet)) : null;
 }
 
 function describe(field: Field, value: any): string {
-  const what = field.kind === 'pets' ? `pets ${field.status ?? ''} ${field.limit}` : field.kind;
+  const what = field.kind === 'pets' ? `pets ${field.list} ${field.limit}` : field.kind;
   return `${what} ${JSON.stringify(value)?.slice(0, 200)}`;
 }

@@ -47,7 +47,16 @@ export function createWriteCheck({ storeOf, faults, lateness }: WriteRules): Che
     rows: [once, stored, same, unknown, refused, wanted],
     see(operation) {
       for (const [position, field] of operation.fields.entries()) {
-        if (field.kind === 'create') seeSubmit(operation, position, field.pet);
+        switch (field.kind) {
+          case 'create':
+            seeSubmit(operation, position, field.pet);
+            break;
+          // A write that is none of these does not compile.
+          case 'pet':
+          case 'pets':
+          case 'petsById':
+          case 'rateLimit':
+        }
       }
     },
     finish() {

@@ -120,7 +120,7 @@ describe('data', () => {
     const id = FIRST_ID + BigInt(index);
     return wire(id, `Pet ${id}`, status);
   });
-  const ALL: Field = { kind: 'pets', status: undefined, limit: 100 };
+  const ALL: Field = { kind: 'pets', list: 'all', limit: 100 };
   const [TRUE, AGE, OWN, HEARD, APART] = [
     'data was true within its stated age',
     'no older than was asked for',
@@ -146,7 +146,7 @@ describe('data', () => {
   test('that is true now, or was within its age, breaks nothing', () => {
     expect(look(ALL, shown(withMomo, 3)).broken).toEqual([]);
     expect(look(ALL, shown(FIRST, 1_100)).broken).toEqual([]);
-    expect(look({ kind: 'pets', status: 'available', limit: 1 }, shown([FIRST[0]], 3)).broken).toEqual([]);
+    expect(look({ kind: 'pets', list: 'available', limit: 1 }, shown([FIRST[0]], 3)).broken).toEqual([]);
     expect(look({ kind: 'pet', id: momo.id }, shown(momo, 3)).broken).toEqual([]);
     expect(look({ kind: 'pet', id: '77' }, shown(null, 3)).broken).toEqual([]);
     expect(look(ALL, shown(withMomo, 3), { afterWriteMs: 1_000, heardWrite })).toEqual({ broken: [], explained: [] });

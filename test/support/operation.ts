@@ -1,4 +1,4 @@
-import type { Status } from './pet-api/pet-store.ts';
+import type { ListName, NewPet, OperationName } from './pet-api/contract.ts';
 
 /** One operation as its client saw it, by the clock of the check. */
 export interface Operation {
@@ -35,19 +35,20 @@ export interface CacheControl {
   readonly onlyIfCached?: boolean;
 }
 
-/** A root field of the operation. */
-export type Field =
-  | { readonly kind: 'create'; readonly pet: WantedPet }
-  | { readonly kind: 'pet'; readonly id: string }
-  | { readonly kind: 'pets'; readonly status: Status | undefined; readonly limit: number }
-  | { readonly kind: 'petsById'; readonly ids: readonly string[] }
-  | { readonly kind: 'rateLimit' };
+/** The root fields that lead to a call, by its operation. */
+interface FieldsOf {
+  readonly createPet: { readonly kind: 'create'; readonly pet: WantedPet };
+  readonly getPet:
+    | { readonly kind: 'pet'; readonly id: string }
+    | { readonly kind: 'petsById'; readonly ids: readonly string[] };
+  readonly listPets: { readonly kind: 'pets'; readonly list: ListName; readonly limit: number };
+}
+
+/** A root field of the operation. It does not compile while an operation of the pet API has none. */
+export type Field = FieldsOf[OperationName] | { readonly kind: 'rateLimit' };
 
 /** A pet to create. No other pet has its name. */
-export interface WantedPet {
-  readonly name: string;
-  readonly categoryId: string;
-  readonly status?: Status | undefined;
+export interface WantedPet extends NewPet {
   readonly idempotencyKey?: string | undefined;
 }
 

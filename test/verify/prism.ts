@@ -6,7 +6,9 @@ import { dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { post } from '../support/client.ts';
-import { STATUSES } from '../support/pet-api/pet-store.ts';
+import { LISTS, OPERATION_NAMES, filterOf } from '../support/pet-api/contract.ts';
+import type { ListName, OperationName } from '../support/pet-api/contract.ts';
+import { PET, asVariable, listField } from '../support/pet-documents.ts';
 import { between, createRandom } from '../support/random.ts';
 import type { Random } from '../support/random.ts';
 import { startPetql } from '../support/run-petql.ts';
@@ -71,7 +73,8 @@ function check(name: string, run: Run): Check {
       const [wrong, ...own] = calls;
       const kinds = new Set(own.map(({ call }) => call.replace(/\/-?\d+$/, '/{petId}').replace(/\?.*/, '')));
       const problems = own.flatMap(({ call, problem }) => (problem ? [`${call}: ${problem}`] : []));
-      if (kinds.size !== 3) problems.push(`expected three kinds of calls, got ${[...kinds].join(', ')}`);
+      if (kinds.size !== OPERATION_NAMES.length)
+        problems.push(`expected a call of each operation, got ${[...kinds].join(', ')}`);
       const rows: Row[] = [
         rowOf({ promise: ON_CONTRACT, looked: own.length, problems, measured: `${own.length} calls` }),
         rowOf({ promise: CONTRADICTS, looked: 1, problems: wrong?.problem ? [] : ['it found none'], measured: '' }),
@@ -109,27 +112,39 @@ async function judge(
 }
 
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-const STATUS_VALUES = [...STATUSES.map((status) => status.toUpperCase()), null];
+type Document = readonly [query: string, variables: object];
+
+/** Documents by the operation that they lead to: one that is missing does not compile. */
+const DOCUMENTS: Readonly<Record<OperationName, readonly ((random: Random, id: string) => Document)[]>> = {
+  listPets: [(random) => [`{ ${listField(anyListOf(random))} ${PET} }`, {}]],
+  getPet: [
+    (_random, id) => ['query ($id: ID!) { pet(id: $id) { name } }', { id }],
+    (_random, id) => ['query ($ids: [ID!]!) { petsById(ids: $ids) { id } }', { ids: [id, '1', '2'] }],
+  ],
+  createPet: [
+    (random, id) => {
+      const input = { name: anyName(random), categoryId: random() < 0.5 ? id : `-${id}` };
+      return [
+        'mutation ($input: CreatePetInput!) { createPet(input: $input) { pet { id } userErrors { message } } }',
+        { input: { ...input, ...asVariable(filterOf(anyListOf(random))) } },
+      ];
+    },
+  ],
+};
+const EACH_DOCUMENT = Object.values(DOCUMENTS).flat();
 
 function randomOperation(random: Random) {
-  const status = STATUS_VALUES[between(random, 0, STATUS_VALUES.length - 1)];
   const id = String(between(random, 1, random() < 0.5 ? 300 : Number.MAX_SAFE_INTEGER));
-  const name = String.fromCodePoint(
-    ...Array.from({ length: between(random, 1, 40) }, () => between(random, 32, 0xd7ff)),
-  );
-  const operations = [
-    {
-      query: 'query ($status: PetStatus) { pets(status: $status) { id name categoryId status } }',
-      variables: { status },
-    },
-    { query: 'query ($id: ID!) { pet(id: $id) { name } }', variables: { id } },
-    { query: 'query ($ids: [ID!]!) { petsById(ids: $ids) { id } }', variables: { ids: [id, '1', '2'] } },
-    {
-      query: 'mutation ($input: CreatePetInput!) { createPet(input: $input) { pet { id } userErrors { message } } }',
-      variables: { input: { name, categoryId: random() < 0.5 ? id : `-${id}`, ...(status && { status }) } },
-    },
-  ] as const;
-  return operations[Math.floor(random() * operations.length)] ?? operations[0];
+  const [query, variables] = EACH_DOCUMENT[between(random, 0, EACH_DOCUMENT.length - 1)]?.(random, id) ?? ['', {}];
+  return { query, variables: { ...variables } };
+}
+
+function anyListOf(random: Random): ListName {
+  return LISTS[between(random, 0, LISTS.length - 1)] ?? 'all';
+}
+
+function anyName(random: Random): string {
+  return String.fromCodePoint(...Array.from({ length: between(random, 1, 40) }, () => between(random, 32, 0xd7ff)));
 }
 
 /** Returns its origin. */

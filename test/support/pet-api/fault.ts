@@ -1,7 +1,7 @@
 import { STORIES } from '../../../src/sandbox/stories.ts';
 import type { StoryName } from '../../../src/sandbox/stories.ts';
 import { createRandom } from '../random.ts';
-import type { Status } from './pet-store.ts';
+import type { ListName, OPERATIONS, OperationName } from './contract.ts';
 
 /** What goes wrong with one call. The parts can be combined. */
 export interface Fault {
@@ -28,10 +28,10 @@ export interface Fault {
 
 export type HeaderRecord = Readonly<Record<string, string | string[] | undefined>>;
 
-export type CallKind = 'create' | 'get' | 'list';
+export type CallKind = (typeof OPERATIONS)[OperationName]['kind'];
 
-/** `all` and the statuses are lists, a number is the id of a pet. */
-export type CallTarget = Status | 'all' | 'create' | `${bigint}`;
+/** A list by its name, or a number, the id of a pet. */
+export type CallTarget = ListName | 'create' | `${bigint}`;
 
 /** What a fault can go by. */
 export interface ArrivingCall {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { PET_FIELD_NAMES, PET_STATUSES } from '../../../src/pets/pet.ts';
 import { createTestPetApi, startEmbedded, startGateway } from '../start-gateway.ts';
 import {
   FORBIDS,
@@ -20,7 +19,6 @@ import {
 } from './fault.ts';
 import type { ArrivingCall, Fault, FaultRule } from './fault.ts';
 import type { PetApi } from './pet-api.ts';
-import { STATUSES } from './pet-store.ts';
 import { createStrictPlan } from './strict-plan.ts';
 
 const KEY = { authorization: 'Bearer demo-business' };
@@ -91,12 +89,6 @@ describe('in this process, petql sees', () => {
     expect(errors?.[0]?.message).toContain('could not reach the pet API');
     expect(gateway.petApi.log).toEqual([]);
   });
-});
-
-test('has the fields and statuses that petql knows, and so have all suites', () => {
-  const { body } = createTestPetApi().storeOf('any').serve({ method: 'GET', path: '/pets/1', body: '' });
-  expect(Object.keys(JSON.parse(body))).toEqual(PET_FIELD_NAMES);
-  expect(STATUSES).toEqual(PET_STATUSES);
 });
 
 test('breaks off a call of an operation or a parameter that it does not know', async () => {

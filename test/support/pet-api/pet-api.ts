@@ -2,14 +2,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { serve } from '../serve.ts';
 import type { Served } from '../serve.ts';
 import { between, createRandom } from '../random.ts';
+import { OPERATIONS, listOf, routeOf } from './contract.ts';
 import { openConnections } from './connections.ts';
 import type { Arrived, Connections, SentCall } from './connections.ts';
 import { faultOf } from './fault.ts';
-import type { ArrivingCall, CallKind, CallTarget, FaultRule, HeaderRecord } from './fault.ts';
+import type { ArrivingCall, CallTarget, FaultRule, HeaderRecord } from './fault.ts';
+import { writeHeaders } from './headers.ts';
 import { createPetStore, refusal } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
 import { createStrictPlan } from './strict-plan.ts';
-import type { StrictPlan, StrictPlanOptions, ToldHeaders } from './strict-plan.ts';
+import type { StrictPlan, StrictPlanOptions } from './strict-plan.ts';
 
 export interface PetApiOptions {
   /** The plan of an API key; a key without one is answered 401. */
@@ -137,7 +139,10 @@ export function createPetApi(options: PetApiOptions): PetApi {
     const served = isServed ? storeOf(key).serve(call) : refusal(counted?.status ?? 401);
     const response = status === undefined ? served : refusal(status);
     const body = typeof fault.body === 'function' ? fault.body(response.body) : (fault.body ?? response.body);
-    const told = { 'content-type': 'application/json', ...(counted && toldHeaders(counted.headers)) };
+    const told = {
+      ...(response.body !== '' && { 'content-type': 'application/json' }),
+      ...(counted && writeHeaders(counted.headers)),
+    };
     const headers = typeof fault.headers === 'function' ? fault.headers(told) : { ...told, ...fault.headers };
 
     const logged: LoggedCall = {
@@ -159,38 +164,18 @@ export function createPetApi(options: PetApiOptions): PetApi {
 
 const NOTHING = { status: 0, headers: {}, body: Buffer.alloc(0) };
 
-const KINDS: Readonly<Record<string, CallKind>> = {
-  'GET /pets': 'list',
-  'GET /pets/{petId}': 'get',
-  'POST /pets': 'create',
-};
-const PARAMETERS = new Set(['limit', 'status']);
-
 function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   const { method, headers, body } = sent;
   const path = sent.path.replace(/^\/v1(?=\/)/, '');
   const key = String(headers['authorization'] ?? '').replace('Bearer ', '');
   const name = body === '' ? undefined : (JSON.parse(body) as { name: string }).name;
-  const [, id, query] = /^\/pets(?:\/(-?\d+))?(?:\?(.*))?$/.exec(path) ?? [];
-  const kind = KINDS[`${method} /pets${id === undefined ? '' : '/{petId}'}`];
-  const search = new URLSearchParams(query);
+  const route = routeOf(method, path);
   // A fault or a checker that took it for another kind or list would judge it wrongly.
-  if (!kind || ![...search.keys()].every((each) => PARAMETERS.has(each))) {
-    throw new Error(`the double of the pet API has no ${method} ${path}`);
-  }
-  const listed = search.get('status') ?? 'all';
-  const target = (kind === 'create' ? 'create' : (id ?? listed)) as CallTarget;
+  if (!route) throw new Error(`the double of the pet API has no ${method} ${path}`);
+  const { kind } = OPERATIONS[route.operation];
+  const listed = listOf(Object.fromEntries(route.search));
+  const target = (kind === 'create' ? 'create' : (route.id ?? listed)) as CallTarget;
   return { ...sent, path, key, kind, target, name, atMs };
-}
-
-function toldHeaders({ limit, remaining, reset, retryAfterMs, dateMs }: ToldHeaders): HeaderRecord {
-  return {
-    'x-ratelimit-limit': limit?.toString(),
-    'x-ratelimit-remaining': remaining?.toString(),
-    'x-ratelimit-reset': reset?.toString(),
-    'retry-after': retryAfterMs === undefined ? undefined : String(retryAfterMs / 1000),
-    date: dateMs === undefined ? undefined : new Date(dateMs).toUTCString(),
-  };
 }
 
 /** Seconds or a date (RFC 9110, section 10.2.3). */

@@ -1,4 +1,20 @@
 import { bareNumber, parseLosslessJson } from '../../../src/lossless-json.ts';
+import {
+  DEFAULT_LISTED,
+  ENUM_NAMES,
+  FIELDS,
+  FIELD_NAMES,
+  FILTERS,
+  LISTS,
+  MAX_LISTED,
+  NEW_PET_FIELD_NAMES,
+  OPERATIONS,
+  isListed,
+  listOf,
+  routeOf,
+  valuesInTurn,
+} from './contract.ts';
+import type { FieldName, ListName, NewPet, OperationName, Pet, Route, Status } from './contract.ts';
 
 /** The pets that one API key sees, strictly by pet-api.md, with what was true when. */
 export interface PetStore {
@@ -15,7 +31,7 @@ export interface PetStore {
   /** What was added by a POST of this name. */
   readonly addedAs: (name: string) => readonly Added[];
   /** Whether a list began with exactly these pets at a moment of the span; each as `textOf` has it. */
-  readonly listedAt: (status: Status | undefined, limit: number, pets: readonly string[], span: Span) => boolean;
+  readonly listedAt: (list: ListName, limit: number, pets: readonly string[], span: Span) => boolean;
   /** Whether the pet was so at a moment of the span: as `textOf` has it, or null where there was none. */
   readonly wasAt: (id: string, pet: string | null, span: Span) => boolean;
 }
@@ -28,13 +44,9 @@ export interface StoreRequest {
 
 export interface StoreResponse {
   readonly status: number;
-  /** JSON. */
+  /** JSON; empty where the operation has none. */
   readonly body: string;
 }
-
-/** The statuses of pet-api.md, on their own: petql's are compared with them. */
-export const STATUSES = ['available', 'pending', 'sold'] as const;
-export type Status = (typeof STATUSES)[number];
 
 /** By the clock of the store. */
 export interface Span {
@@ -48,10 +60,7 @@ export interface Added {
 }
 
 interface StoredPet {
-  readonly id: string;
-  readonly name: string;
-  readonly categoryId: string;
-  status: Status | undefined;
+  pet: Pet;
   readonly addedAtMs: number;
 }
 
@@ -62,11 +71,8 @@ interface Version<Value> {
 }
 
 /** A pet to begin with. Without an id it gets the next one. */
-export interface SeedPet {
+export interface SeedPet extends NewPet {
   readonly id?: string | undefined;
-  readonly name: string;
-  readonly categoryId: string;
-  readonly status?: Status | undefined;
 }
 
 export interface PetStoreOptions {
@@ -76,29 +82,30 @@ export interface PetStoreOptions {
   readonly size?: number;
   /** Default 1. */
   readonly firstId?: bigint;
-  /** Of the first pets, in turn. Default: each status. */
+  /** Of the first pets, in turn. Default: each value of each enum. */
   readonly statuses?: readonly (Status | undefined)[];
   readonly now?: () => number;
 }
 
-const MAX_LISTED = 100;
-const DEFAULT_LIMIT = 20;
 /** Longer than any data that petql may serve is old. */
 const REMEMBERED_MS = 20 * 60_000;
 /** A pet that was added stays for so long, so that its client can look for it. */
 const STAYS_MS = 60_000;
 
-/** Pets with the ids 1 and up and each status in turn. */
-export function petSeeds(count: number, statuses: readonly Status[] = STATUSES): SeedPet[] {
-  return Array.from({ length: count }, (_, index) => ({
-    name: `Pet ${index + 1}`,
-    categoryId: '1',
-    status: statuses[index % statuses.length],
-  }));
+/** Pets with the ids 1 and up, and each value of each enum in turn, or these statuses. */
+export function petSeeds(count: number, statuses?: readonly (Status | undefined)[]): SeedPet[] {
+  return Array.from({ length: count }, (_, index) =>
+    seedOf(index, { name: `Pet ${index + 1}`, categoryId: '1' }, statuses),
+  );
 }
 
-export function textOf({ id, name, categoryId, status }: Omit<StoredPet, 'addedAtMs'>): string {
-  return `${id} ${name} ${categoryId} ${status ?? ''}`;
+function seedOf(index: number, pet: SeedPet, statuses?: readonly (Status | undefined)[]): SeedPet {
+  return { ...valuesInTurn(index), ...(statuses && { status: statuses[index % statuses.length] }), ...pet };
+}
+
+/** The whole of a pet, to be compared. */
+export function textOf(pet: Pet): string {
+  return FIELD_NAMES.map((name) => pet[name] ?? '').join(' ');
 }
 
 export function refusal(status: number, code = 'refused', message = 'Refused.'): StoreResponse {
@@ -106,18 +113,22 @@ export function refusal(status: number, code = 'refused', message = 'Refused.'):
 }
 
 export function createPetStore(options: PetStoreOptions): PetStore {
-  const { firstId = 1n, statuses = STATUSES, now = () => performance.now() } = options;
+  const { firstId = 1n, statuses, now = () => performance.now() } = options;
   const { size = options.pets?.length ?? 0 } = options;
   const pets = new Map<string, StoredPet>();
   const ids: string[] = [];
   const added = new Map<string, Added[]>();
-  const lists = new Map<Status | undefined, Version<readonly string[]>[]>();
+  const lists = new Map<ListName, Version<readonly string[]>[]>();
   const versions = new Map<string, Version<string | null>[]>();
+  /** An operation that is missing here does not compile. */
+  const SERVES: Readonly<Record<OperationName, (route: Route, body: string) => StoreResponse>> = {
+    listPets: serveList,
+    createPet: serveCreate,
+    getPet: serveGet,
+  };
   let nextId = firstId;
   for (let index = 0; index < size; index += 1) {
-    store(
-      options.pets?.[index] ?? { name: `Pet ${nextId}`, categoryId: '3', status: statuses[index % statuses.length] },
-    );
+    store(options.pets?.[index] ?? seedOf(index, { name: `Pet ${nextId}`, categoryId: '3' }, statuses));
   }
   noteLists();
 
@@ -125,35 +136,34 @@ export function createPetStore(options: PetStoreOptions): PetStore {
     ids,
     has: (id) => versions.has(id),
     hiddenIds() {
-      const shown = new Set([undefined, ...STATUSES].flatMap(listOf));
-      return [...pets.values()].filter((pet) => !shown.has(pet)).map(({ id }) => id);
+      const shown = new Set(LISTS.flatMap(shownIn));
+      return [...pets.values()].flatMap(({ pet }) => (shown.has(pet) ? [] : pet.id));
     },
     serve({ method, path, body }) {
-      const route = /^\/pets(?:\/(?<id>-?\d+))?(?:\?(?<query>.*))?$/.exec(path);
-      if (!route) return refusal(404, 'not_found', 'There is nothing at this path.');
-      const { id, query } = route.groups ?? {};
-      if (method === 'POST') return create(body);
-      return id === undefined ? list(new URLSearchParams(query)) : get(id);
+      const route = routeOf(method, path);
+      return route ? SERVES[route.operation](route, body) : refusal(404, 'not_found', 'There is nothing at this path.');
     },
     change(chance) {
       const oldest = pets.values().next().value;
       const isCrowded = pets.size > size && oldest && now() - oldest.addedAtMs > STAYS_MS;
       const pick = [...pets.values()][Math.floor(chance() * pets.size)];
       if (isCrowded || (chance() < 0.1 && pets.size > size / 2 && oldest)) {
-        pets.delete(oldest.id);
-        noteVersion(oldest.id, null);
+        pets.delete(oldest.pet.id);
+        noteVersion(oldest.pet.id, null);
       } else if (chance() < 0.15 && pets.size < size) {
         store({ name: `Other ${nextId}`, categoryId: '4', status: 'sold' });
       } else if (pick) {
-        pick.status = [...STATUSES, undefined][Math.floor(chance() * (STATUSES.length + 1))];
-        noteVersion(pick.id, textOf(pick));
+        const values = ENUM_NAMES.map((name) => [name, [...FIELDS[name].values, undefined]] as const);
+        const changed = values.map(([name, each]) => [name, each[Math.floor(chance() * each.length)]]);
+        pick.pet = { ...pick.pet, ...Object.fromEntries(changed) };
+        noteVersion(pick.pet.id, textOf(pick.pet));
       }
       noteLists();
     },
     addedNames: () => added.keys(),
     addedAs: (name) => added.get(name) ?? [],
-    listedAt: (status, limit, texts, span) =>
-      within(lists.get(status) ?? [], span).some(
+    listedAt: (list, limit, texts, span) =>
+      within(lists.get(list) ?? [], span).some(
         ({ value }) =>
           texts.length === Math.min(limit, value.length) && texts.every((text, index) => text === value[index]),
       ),
@@ -163,39 +173,50 @@ export function createPetStore(options: PetStoreOptions): PetStore {
       ),
   };
 
-  function list(search: URLSearchParams): StoreResponse {
-    const status = search.get('status') ?? undefined;
-    const limit = Number(search.get('limit') ?? DEFAULT_LIMIT);
-    if (!isStatus(status)) return refusal(400, 'bad_request', 'status: expected one of the three.');
+  function serveList({ search }: Route): StoreResponse {
+    const filter = Object.fromEntries(FILTERS.map((name) => [name, search.get(name) ?? undefined]));
+    const limit = Number(search.get('limit') ?? DEFAULT_LISTED);
+    const problem = FILTERS.map((name) => problemOf(name, filter[name])).find((each) => each !== undefined);
+    if (problem !== undefined) return refusal(400, 'bad_request', problem);
     if (!(limit >= 1 && limit <= MAX_LISTED)) return refusal(400, 'bad_request', 'limit: expected 1 to 100.');
-    return { status: 200, body: `[${listOf(status).slice(0, limit).map(wire).join(',')}]` };
+    const shown = shownIn(listOf(filter)).slice(0, limit);
+    return { status: OPERATIONS.listPets.success, body: `[${shown.map(wire).join(',')}]` };
   }
 
-  function get(id: string): StoreResponse {
-    const pet = pets.get(id);
-    return pet ? { status: 200, body: wire(pet) } : refusal(404, 'not_found', 'There is no such pet.');
+  function serveGet({ id = '' }: Route): StoreResponse {
+    const stored = pets.get(id);
+    if (!stored) return refusal(404, 'not_found', 'There is no such pet.');
+    return { status: OPERATIONS.getPet.success, body: wire(stored.pet) };
   }
 
-  function create(body: string): StoreResponse {
-    const { name, categoryId, status } = parseLosslessJson(body) as Record<string, unknown>;
-    if (typeof name !== 'string' || name.trim() === '') return refusal(400, 'bad_request', 'name: expected a text.');
-    if (!isStatus(status)) return refusal(400, 'bad_request', 'status: expected one of the three.');
-    const isShown = [undefined, status].some((one) => listOf(one).length < MAX_LISTED);
-    const pet = store({ name, categoryId: String(categoryId), status });
+  function serveCreate(_route: Route, body: string): StoreResponse {
+    const fields = parseLosslessJson(body) as Record<string, unknown>;
+    const unknown = Object.keys(fields).find((name) => !(NEW_PET_FIELD_NAMES as readonly string[]).includes(name));
+    if (unknown !== undefined) throw new Error(`the double of the pet API has no field ${unknown} of a new pet`);
+    const problem = NEW_PET_FIELD_NAMES.map((name) => problemOf(name, fields[name])).find((each) => each !== undefined);
+    if (problem !== undefined) return refusal(400, 'bad_request', problem);
+    const texts = NEW_PET_FIELD_NAMES.map((name) => [
+      name,
+      typeof fields[name] === 'string' ? fields[name] : digitsOf(fields[name]),
+    ]);
+    const pet: NewPet = Object.fromEntries(texts);
+    const isShown = LISTS.some((each) => isListed(pet, each) && shownIn(each).length < MAX_LISTED);
+    const { id } = store(pet);
     if (isShown) noteLists();
-    const sameName = added.get(name) ?? [];
-    added.set(name, sameName);
-    sameName.push({ id: pet.id, atMs: now() });
-    return { status: 201, body: wire(pet) };
+    const sameName = added.get(pet.name) ?? [];
+    added.set(pet.name, sameName);
+    sameName.push({ id, atMs: now() });
+    return { status: OPERATIONS.createPet.success, body: wire({ ...pet, id } as Pet) };
   }
 
-  function store({ id, name, categoryId, status }: SeedPet): StoredPet {
-    const stored = { id: id ?? String(nextId), name, categoryId, status, addedAtMs: now() };
-    if (id === undefined) nextId += 1n;
-    pets.set(stored.id, stored);
-    ids.push(stored.id);
-    noteVersion(stored.id, textOf(stored));
-    return stored;
+  function store({ id: givenId, ...fields }: SeedPet): Pet {
+    const id = givenId ?? String(nextId);
+    if (givenId === undefined) nextId += 1n;
+    const pet = { ...fields, id } as Pet;
+    pets.set(id, { pet, addedAtMs: now() });
+    ids.push(id);
+    noteVersion(id, textOf(pet));
+    return pet;
   }
 
   function noteVersion(id: string, value: string | null): void {
@@ -206,20 +227,20 @@ export function createPetStore(options: PetStoreOptions): PetStore {
 
   /** Writes down the lists that have changed, and forgets what is old. */
   function noteLists(): void {
-    for (const status of [undefined, ...STATUSES]) {
-      const value = listOf(status).map(textOf);
-      const known = lists.get(status) ?? [];
-      lists.set(status, known);
+    for (const list of LISTS) {
+      const value = shownIn(list).map(textOf);
+      const known = lists.get(list) ?? [];
+      lists.set(list, known);
       if (known.at(-1)?.value.join('\n') !== value.join('\n')) known.push({ fromMs: now(), value });
       while ((known[1]?.fromMs ?? Infinity) < now() - REMEMBERED_MS) known.shift();
     }
   }
 
-  function listOf(status: Status | undefined): StoredPet[] {
+  function shownIn(list: ListName): Pet[] {
     const found = [];
-    for (const pet of pets.values()) {
+    for (const { pet } of pets.values()) {
       if (found.length === MAX_LISTED) break;
-      if (status === undefined || pet.status === status) found.push(pet);
+      if (isListed(pet, list)) found.push(pet);
     }
     return found;
   }
@@ -232,10 +253,29 @@ function within<Value>(versions: readonly Version<Value>[], { fromMs, untilMs }:
   );
 }
 
-function isStatus(value: unknown): value is Status | undefined {
-  return value === undefined || (STATUSES as readonly unknown[]).includes(value);
+/** Returns what is wrong with the value of a field or a filter. */
+function problemOf(name: FieldName, value: unknown): string | undefined {
+  const field = FIELDS[name];
+  switch (field.kind) {
+    case 'text':
+      return typeof value === 'string' && value.trim() !== '' ? undefined : `${name}: expected a text.`;
+    case 'int64':
+      return Number.isInteger(value) || typeof value === 'bigint' ? undefined : `${name}: expected an int64.`;
+    case 'enum': {
+      const isKnown = value === undefined || (field.values as readonly unknown[]).includes(value);
+      return isKnown ? undefined : `${name}: expected one of ${field.values.join(', ')}.`;
+    }
+  }
 }
 
-function wire({ id, name, categoryId, status }: StoredPet): string {
-  return JSON.stringify({ id: bareNumber(id), name, categoryId: bareNumber(categoryId), status });
+function digitsOf(value: unknown): string | undefined {
+  return typeof value === 'bigint' || typeof value === 'number' ? String(value) : undefined;
+}
+
+function wire(pet: Pet): string {
+  const encoded = FIELD_NAMES.map((name) => {
+    const value = pet[name];
+    return [name, value !== undefined && FIELDS[name].kind === 'int64' ? bareNumber(value) : value];
+  });
+  return JSON.stringify(Object.fromEntries(encoded));
 }

@@ -1,4 +1,5 @@
-import { STATUSES } from '../../support/pet-api/pet-store.ts';
+import { LISTS, STATUSES } from '../../support/pet-api/contract.ts';
+import { PET, listField } from '../../support/pet-documents.ts';
 
 /** The same operations for petql and its rivals. */
 export interface Workload {
@@ -17,11 +18,10 @@ export interface Workload {
 }
 
 export const PETS = 1_000;
-const NAMES = STATUSES.map((status) => status.toUpperCase());
 
-const LIST = { query: 'query ($limit: Int!) { pets(limit: $limit) { id name categoryId status } }' };
+const LIST = { query: `query ($limit: Int!) { pets(limit: $limit) ${PET} }` };
 export const LIST_20 = { ...LIST, variables: { limit: 20 } };
-const ONE = { query: 'query ($id: ID!) { pet(id: $id) { id name categoryId status } }' };
+const ONE = { query: `query ($id: ID!) { pet(id: $id) ${PET} }` };
 const CREATE = {
   query: 'mutation ($name: String!) { createPet(input: { name: $name, categoryId: "1" }) { pet { id name } } }',
   variables: { name: 'Rex' },
@@ -30,13 +30,11 @@ const ALIASES = Array.from(
   { length: 20 },
   (_, index) => `p${index}: pet(id: "${1 + (index % 10)}") { id name status }`,
 );
-const LISTS = ['', ...NAMES.map((status) => `(status: ${status})`)].map(
-  (filter, index) => `l${index}: pets${filter} { id name status }`,
-);
+const FOUR_LISTS = LISTS.map((list, index) => `l${index}: ${listField(list)} { id name status }`);
 const FILTERED = {
   query: 'query ($status: PetStatus, $limit: Int!) { pets(status: $status, limit: $limit) { id name } }',
 };
-const FILTERS = [...NAMES, null];
+const FILTERS = [...STATUSES.map((status) => status.toUpperCase()), null];
 /** Lists and pets by turns, all pets in an order without rhythm. */
 const MIXED = Array.from({ length: 2 * PETS }, (_, index) => {
   const number = (Math.floor(index / 2) * 387) % PETS;
@@ -66,7 +64,7 @@ export const WORKLOADS: readonly Workload[] = [
   {
     name: 'four-lists',
     work: 'four lists in one operation',
-    requests: [requestOf({ query: `{ ${LISTS.join(' ')} }` })],
+    requests: [requestOf({ query: `{ ${FOUR_LISTS.join(' ')} }` })],
     maxRatios: { 'cached yoga-throttled': 0.35, 'called yoga-throttled': 0.35 },
     isOneCall: false,
   },

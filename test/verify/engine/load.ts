@@ -4,6 +4,8 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import { post } from '../../support/client.ts';
+import { LISTS } from '../../support/pet-api/contract.ts';
+import { listField } from '../../support/pet-documents.ts';
 
 /** What did not work. */
 export interface LoadFailure {
@@ -39,10 +41,9 @@ const report: LoadReport = { sent: running.length, stale, slowestMs, failures };
 process.stdout.write(`${JSON.stringify(report)}\n`);
 
 async function read(number: number): Promise<void> {
-  const lists = ['AVAILABLE', 'PENDING', 'SOLD'];
   const document =
     number % 2 === 0
-      ? `{ pets(status: ${lists[number % 3]}, limit: ${1 + (number % 7)}) { id name } }`
+      ? `{ ${listField(LISTS[number % LISTS.length] ?? 'all', 1 + (number % 7))} { id name } }`
       : `{ petsById(ids: ["${1 + ((number * 7) % 250)}"]) { name } }`;
   note('read', await send(document));
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { COSTLY_DOCUMENTS } from '../costly-documents.ts';
-import { STATUSES } from '../../support/pet-api/pet-store.ts';
+import { ENUM_NAMES, FIELDS, FIELD_NAMES, FILTERS } from '../../support/pet-api/contract.ts';
 import { grammar, mutated, nasty } from './grammar.ts';
 import type { Rules } from './grammar.ts';
 
@@ -17,6 +17,8 @@ export const VALUES: Rules = {
   wrong: 'null | true | {} | [] | 1.5 | 1e999 | [[1]] | <nasty>',
 };
 
+const FILTER_ARGUMENTS = FILTERS.map((name) => `${name}: <${name}>`).join(', ');
+
 /** Most documents are valid; some have cycles, fields of another type, or values of none. */
 const DOCUMENT: Rules = {
   document: `20* <query> | 3* mutation Main$ { <creates> } | <query> query Other { __typename } |
@@ -26,39 +28,49 @@ const DOCUMENT: Rules = {
   field: `__typename | 5* <list> | 5* <pet> | 3* <petsById> | 3* <rateLimit> | ... <when> { <fields> } | ...<letter>Query |
     __schema { types { name } } | nobody`,
   list: '<alias>pets<listArguments> <when> { <petFields> }',
-  listArguments: ' | (limit: <limit>) | (status: <status>) | (status: <status>, limit: <limit>)',
+  listArguments: ` | (limit: <limit>) | (${FILTER_ARGUMENTS}) | (${FILTER_ARGUMENTS}, limit: <limit>)`,
   pet: '<alias>pet(id: <idValue>) <when> { <petFields> }',
   petsById: '<alias>petsById(ids: <idsValue>) <when> { <petFields> }',
   rateLimit: '<alias>rateLimit <when> { <rateLimitFields> }',
   creates: '<create> | <create> <creates>',
   create: '<alias>createPet(input: <input>) { pet { <petFields> } userErrors { field code message } }',
   petFields: 'id | 4* <petField> <petFields>',
-  petField:
-    '9* id | 9* name | 9* categoryId | 9* status | 4* ...<letter>Pet | 3* ... on Pet <when> { id } | a: name | nobody',
+  petField: `${FIELD_NAMES.map((name) => `9* ${name}`).join(' | ')} | 4* ...<letter>Pet | 3* ... on Pet <when> { id } |
+    a: name | nobody`,
   rateLimitFields: 'plan | 3* <rateLimitField> <rateLimitFields>',
   rateLimitField:
     '9* queued | 9* pausedUntil | 9* windows { window limit used remaining resetAt } | 4* ...<letter>RateLimit | limit',
   letter: 'F | G | H',
   alias: '20* a<petId>: | 20* b<petId>: | 3*  | id: | __proto__: | constructor:',
   when: '20*  | @skip(if: $yes) | @include(if: <boolean>) | @skip | @include(if: $limit) | @deprecated | @skip(if: true) @skip(if: $yes)',
-  status: `${STATUSES.map((status) => `9* ${status.toUpperCase()}`).join(' | ')} | 9* $status | NOBODY | <wrong>`,
+  ...Object.fromEntries(ENUM_NAMES.map((name) => [name, valuesOf(name)])),
   limit: '20* <int> | 9* $limit | $nobody | <wrong>',
   idValue: '40* <id> | 9* $id | <wrong>',
   idsValue: '20* [<idList>] | 9* $ids | <wrong>',
   idList: '<id> | 4* <id> <idList>',
   input: '20* { name: <name> categoryId: <id><more> } | 9* $input | { __proto__: 1 } | <wrong>',
-  more: ' |  status: <status> |  idempotencyKey: <idempotencyKey>',
+  more: ` | ${ENUM_NAMES.map((name) => ` ${name}: <${name}>`).join(' | ')} |  idempotencyKey: <idempotencyKey>`,
 };
 
 /** What each variable that a document may use is declared as. */
 const VARIABLES: Rules = {
-  status: 'PetStatus = SOLD',
+  ...Object.fromEntries(ENUM_NAMES.map((name) => [name, `${FIELDS[name].type} = ${anyValueOf(name)}`])),
   limit: 'Int = 3',
   id: 'ID! = "7"',
   ids: '[ID!]! = ["1", "2", "404404"]',
   input: 'CreatePetInput! = { name: "Momo", categoryId: "3" }',
   yes: 'Boolean! = true',
 };
+
+function valuesOf(name: (typeof ENUM_NAMES)[number]): string {
+  const values = FIELDS[name].values.map((value) => `9* ${value.toUpperCase()}`);
+  return `${values.join(' | ')} | 9* $${name} | NOBODY | <wrong>`;
+}
+
+/** Returns a value as GraphQL writes it. */
+export function anyValueOf(name: (typeof ENUM_NAMES)[number]): string {
+  return FIELDS[name].values.at(-1)?.toUpperCase() ?? '';
+}
 
 const texts = grammar({ ...VALUES, ...DOCUMENT }, { nasty: nasty.map((text) => JSON.stringify(text)) });
 const rule = (name: string) => texts[name] as fc.Arbitrary<string>;

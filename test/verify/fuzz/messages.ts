@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { VALUES, documents } from './documents.ts';
+import { VALUES, anyValueOf, documents } from './documents.ts';
+import { ENUM_NAMES } from '../../support/pet-api/contract.ts';
 import { grammar, mutated, nasty } from './grammar.ts';
 import type { Rules } from './grammar.ts';
 
@@ -50,6 +51,8 @@ const MESSAGE: Rules = {
   name: 'accept | cache-control | prefer | traceparent | tracestate | origin | cookie | if-none-match | x-request-id',
 };
 
+const ENUMS = ENUM_NAMES.map((name) => `2* "${name}":"${anyValueOf(name)}"`);
+
 /** Members of the JSON body beside the query. Names may stand twice, and `__proto__` is one. */
 const MEMBERS: Rules = {
   members:
@@ -57,8 +60,8 @@ const MEMBERS: Rules = {
   none: '',
   variables: '20* {"yes":<boolean><vars>} | {"__proto__":<json>} | {"constructor":<json>,"id":<json>} | <json>',
   vars: '<none> | 4* ,<var><vars>',
-  var: '4* "limit":<int> | 4* "id":<id> | 2* "ids":[<id>,<id>] | 2* "status":"SOLD" | 2* "input":<input> | "v0":1 | "<key>":<json>',
-  key: 'limit | id | ids | status | input | yes',
+  var: `4* "limit":<int> | 4* "id":<id> | 2* "ids":[<id>,<id>] | ${ENUMS.join(' | ')} | 2* "input":<input> | "v0":1 | "<key>":<json>`,
+  key: `limit | id | ids | ${ENUM_NAMES.join(' | ')} | input | yes`,
   input:
     '{"name":<name>,"categoryId":<id>} | {"name":<name>,"categoryId":<id>,"idempotencyKey":<idempotencyKey>} | {"name":<json>}',
   operation: '4* "Main" | "q0" | "Nobody" | "" | 1 | "__proto__"',

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type Highs from 'highs';
-import { STATUSES } from '../../support/pet-api/pet-store.ts';
-import { MAX_LISTED, isShownBy } from './trace.ts';
+import { LISTS, MAX_LISTED } from '../../support/pet-api/contract.ts';
+import { isShownBy } from './trace.ts';
 import type { Trace, Wanted } from './trace.ts';
 
 /** Its types are those of its CommonJS build. */
@@ -21,8 +21,6 @@ interface Candidate {
 
 /** Loaded once. */
 let highs: ReturnType<typeof loadHighs> | undefined;
-
-const LISTS = ['all', ...STATUSES] as const;
 
 /**
  * The fewest calls with which somebody who knows the future answers every read of a trace, in the moment in which it comes,

@@ -1,6 +1,8 @@
 import { createGateway } from '../../../src/index.ts';
 import { createPetApi } from '../../support/pet-api/pet-api.ts';
-import { STATUSES, createPetStore } from '../../support/pet-api/pet-store.ts';
+import { LISTS } from '../../support/pet-api/contract.ts';
+import { createPetStore } from '../../support/pet-api/pet-store.ts';
+import { listField } from '../../support/pet-documents.ts';
 import { UNLIMITED } from '../../support/pet-api/strict-plan.ts';
 import { PET_API_URL } from '../../support/start-gateway.ts';
 import { startVirtualTime } from '../../../src/simulate/virtual-time.ts';
@@ -22,8 +24,7 @@ const LEG_MS = 25;
 const PAUSE_MS = 5_000;
 const apiKey = 'a-key';
 const CREATE = 'mutation { createPet(input: { name: "New", categoryId: 1 }) { pet { id } } }';
-const FILTERED = STATUSES.map((status) => `${status}: pets(status: ${status.toUpperCase()}) { id }`);
-const EVERY_LIST = `{ all: pets { id } ${FILTERED.join(' ')} }`;
+const EVERY_LIST = `{ ${LISTS.map((list, index) => `f${index}: ${listField(list)} { id }`).join(' ')} }`;
 
 /**
  * Replays a trace on virtual time.
@@ -84,7 +85,7 @@ function documentOf({ reads }: TraceOperation): string {
 
 function fieldOf(wanted: Wanted): string {
   if (typeof wanted === 'number') return `pet(id: ${wanted}) { id }`;
-  return wanted === 'all' ? 'pets { id }' : `pets(status: ${wanted.toUpperCase()}) { id }`;
+  return `${listField(wanted)} { id }`;
 }
 
 function sleep(ms: number): Promise<void> {

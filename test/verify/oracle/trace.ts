@@ -1,10 +1,10 @@
-import { STATUSES } from '../../support/pet-api/pet-store.ts';
-import type { Status } from '../../support/pet-api/pet-store.ts';
+import { LISTS, MAX_LISTED, isListed, valuesInTurn } from '../../support/pet-api/contract.ts';
+import type { ListName } from '../../support/pet-api/contract.ts';
 import { createRandom } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 
 /** A list, or the number of a pet: the first one of the store is 1. */
-export type Wanted = Status | number | 'all';
+export type Wanted = ListName | number;
 
 /** What clients of one key do. Times are whole milliseconds since the start. */
 export interface Trace {
@@ -20,7 +20,7 @@ export interface TraceOperation {
 }
 
 export interface LoadOptions {
-  /** Pets in the store, each status in turn. */
+  /** Pets in the store, each value of each enum in turn. */
   readonly pets: number;
   /** `uniform`: popular ids are anywhere in the store. `listed`: four of five are ids that a list shows, as where users click on what it shows. */
   readonly ids: 'listed' | 'uniform';
@@ -33,8 +33,8 @@ export interface LoadOptions {
   readonly seed: number;
 }
 
-export const MAX_LISTED = 100;
-const LISTS: readonly Wanted[] = ['all', 'all', ...STATUSES];
+/** That of all pets is the most popular. */
+const READ_LISTS: readonly ListName[] = ['all', ...LISTS];
 const SHARE_OF_LISTS = 0.4;
 const SHARE_OF_LISTED_IDS = 0.8;
 
@@ -48,11 +48,11 @@ export function createTrace(options: LoadOptions): Trace {
   );
   const anywhere = zipf(numbers, random);
   const shown = zipf(
-    numbers.filter((number) => STATUSES.some((list) => isShownBy(list, number, pets))),
+    numbers.filter((number) => LISTS.some((list) => isShownBy(list, number, pets))),
     random,
   );
   const chooseId = () => (ids === 'listed' && random() < SHARE_OF_LISTED_IDS ? shown() : anywhere());
-  const chooseList = () => LISTS[Math.floor(random() * LISTS.length)] ?? 'all';
+  const chooseList = () => READ_LISTS[Math.floor(random() * READ_LISTS.length)] ?? 'all';
   let atMs = 0;
   const operations = Array.from({ length: options.operations }, (): TraceOperation => {
     atMs += (-Math.log(1 - random()) / operationsPerSecond) * 1_000;
@@ -70,12 +70,20 @@ export function createTrace(options: LoadOptions): Trace {
   };
 }
 
-/** Whether a list shows this pet of a store with so many pets, each status in turn and the lowest ids first. */
-export function isShownBy(list: Wanted, number: number, pets: number): boolean {
-  if (number > pets) return false;
-  if (list === 'all') return number <= MAX_LISTED;
-  const index = number - 1;
-  return STATUSES[index % STATUSES.length] === list && Math.floor(index / STATUSES.length) < MAX_LISTED;
+/** The numbers of the pets that each list shows of a store without an end. */
+const SHOWN = new Map(LISTS.map((list) => [list, shownIn(list)]));
+
+function shownIn(list: ListName): ReadonlySet<number> {
+  const shown = new Set<number>();
+  for (let number = 1; shown.size < MAX_LISTED; number += 1) {
+    if (isListed(valuesInTurn(number - 1), list)) shown.add(number);
+  }
+  return shown;
+}
+
+/** Whether a list shows this pet of a store with so many pets, the lowest ids first. */
+export function isShownBy(list: ListName, number: number, pets: number): boolean {
+  return number <= pets && SHOWN.get(list)?.has(number) === true;
 }
 
 function zipf(numbers: readonly number[], random: Random): () => number {

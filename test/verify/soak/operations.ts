@@ -1,5 +1,7 @@
-import type { CacheControl, Field, Operation, WantedPet } from '../../support/operation.ts';
-import { STATUSES } from '../../support/pet-api/pet-store.ts';
+import type { CacheControl, Field, Operation } from '../../support/operation.ts';
+import { PET, asVariable } from '../../support/pet-documents.ts';
+import { FIELDS, FILTERS, LISTS, NEW_PET_FIELD_NAMES, filterOf } from '../../support/pet-api/contract.ts';
+import type { NewPet, OperationName } from '../../support/pet-api/contract.ts';
 import { between } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 
@@ -76,8 +78,6 @@ export function operationOfWrongKey(): Sending {
   return { ...PLAIN, query: '{ pets { id } }', expected };
 }
 
-const PET = '{ id name categoryId status }';
-
 interface Parts {
   readonly name?: string;
   readonly selection?: string;
@@ -90,38 +90,75 @@ function partsOf(field: Field): Parts {
       return { args: { id: [field.id, 'ID!'] } };
     case 'petsById':
       return { args: { ids: [field.ids, '[ID!]!'] } };
-    case 'pets':
-      return { args: { status: [field.status?.toUpperCase(), 'PetStatus'], limit: [field.limit, 'Int'] } };
+    case 'pets': {
+      const filter = asVariable(filterOf(field.list));
+      const filters = FILTERS.map((name) => [name, [filter[name], FIELDS[name].type]] as const);
+      return { args: { ...Object.fromEntries(filters), limit: [field.limit, 'Int'] } };
+    }
     case 'create': {
-      const input = { ...field.pet, status: field.pet.status?.toUpperCase() };
       const selection = `{ pet ${PET} userErrors { code message } }`;
-      return { name: 'createPet', selection, args: { input: [input, 'CreatePetInput!'] } };
+      return { name: 'createPet', selection, args: { input: [asVariable(field.pet), 'CreatePetInput!'] } };
     }
     case 'rateLimit':
       return { selection: '{ plan queued windows { window limit used remaining } }' };
   }
 }
 
+/** Fields with values that the seed chooses. */
+interface Draws {
+  readonly list: () => Field;
+  readonly pet: () => Field;
+  readonly petsById: () => Field;
+  readonly create: (isKeyed?: boolean, name?: string) => Field;
+}
+
+type Share = readonly [share: number, fieldsOf: (draws: Draws) => Field[]];
+
+/** What the load is mixed of, by the operation that it is about: one that is missing does not compile. The rest are quotas. */
+const MIX: Readonly<Record<OperationName, readonly Share[]>> = {
+  listPets: [
+    [0.3, ({ list }) => [list()]],
+    [0.12, ({ list, pet }) => [list(), pet(), list(), pet()]],
+  ],
+  getPet: [
+    [0.2, ({ pet }) => [pet()]],
+    [0.12, ({ petsById }) => [petsById()]],
+  ],
+  createPet: [
+    [0.12, ({ create }) => [create()]],
+    [0.01, ({ create }) => [create(), create()]],
+    [0.01, ({ create }) => [create(false, '')]],
+  ],
+};
+const SHARES = Object.values(MIX).flat();
+
 function nextFields(random: Random, names: Names): Field[] {
-  const chance = random();
   const id = () => nextId(random, names);
-  const status = () => (random() < 0.3 ? undefined : STATUSES[between(random, 0, STATUSES.length - 1)]);
-  const limit = () => (random() < 0.3 ? 100 : between(random, 1, 100));
-  const list = (): Field => ({ kind: 'pets', status: status(), limit: limit() });
-  const pet = (): Field => ({ kind: 'pet', id: id() });
-  const create = (isKeyed = random() < 0.7, name = names.newName()): Field => {
-    const idempotencyKey = isKeyed ? `key-${name}` : undefined;
-    const wanted: WantedPet = { name, categoryId: String(between(random, 1, 9)), status: status(), idempotencyKey };
-    return { kind: 'create', pet: wanted };
-  };
-  if (chance < 0.3) return [list()];
-  if (chance < 0.5) return [pet()];
-  if (chance < 0.62) return [{ kind: 'petsById', ids: Array.from({ length: between(random, 1, 30) }, id) }];
-  if (chance < 0.74) return [list(), pet(), list(), pet()];
-  if (chance < 0.86) return [create()];
-  if (chance < 0.87) return [create(), create()];
-  if (chance < 0.88) return [create(false, '')];
-  return [{ kind: 'rateLimit' }];
+  let left = random();
+  const [, fieldsOf] = SHARES.find(([share]) => (left -= share) < 0) ?? [];
+  if (!fieldsOf) return [{ kind: 'rateLimit' }];
+  return fieldsOf({
+    list: () => ({ kind: 'pets', list: choose(LISTS, random), limit: random() < 0.3 ? 100 : between(random, 1, 100) }),
+    pet: () => ({ kind: 'pet', id: id() }),
+    petsById: () => ({ kind: 'petsById', ids: Array.from({ length: between(random, 1, 30) }, id) }),
+    create(isKeyed = random() < 0.7, name = names.newName()) {
+      return { kind: 'create', pet: { ...nextPet(random, name), idempotencyKey: isKeyed ? `key-${name}` : undefined } };
+    },
+  });
+}
+
+/** A new pet with a value in each field; three of ten enums are left out. */
+function nextPet(random: Random, name: string): NewPet {
+  const values = NEW_PET_FIELD_NAMES.map((field) => {
+    const form = FIELDS[field];
+    if (form.kind === 'enum') return [field, random() < 0.3 ? undefined : choose(form.values, random)];
+    return [field, form.kind === 'int64' ? String(between(random, 1, 9)) : `text ${between(random, 1, 9)}`];
+  });
+  return { ...Object.fromEntries(values), name };
+}
+
+function choose<Value>(values: readonly Value[], random: Random): Value {
+  return values[between(random, 0, values.length - 1)] as Value;
 }
 
 /** Mostly of pets that are there: the newest, which their creators look for, the first ones, and any. */

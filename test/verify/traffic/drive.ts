@@ -3,6 +3,8 @@ import { PLANS } from '../../../src/plan.ts';
 import { percentile } from '../../../src/simulate/percentile.ts';
 import { createPetApi } from '../../support/pet-api/pet-api.ts';
 import type { PetApi } from '../../support/pet-api/pet-api.ts';
+import { listField } from '../../support/pet-documents.ts';
+import type { ListName } from '../../support/pet-api/contract.ts';
 import { createPetStore } from '../../support/pet-api/pet-store.ts';
 import { PETS, operationsOf } from './trace.ts';
 import type { TrafficOperation, TrafficRow } from './trace.ts';
@@ -115,10 +117,9 @@ function documentOf({ rows }: TrafficOperation): string {
 }
 
 function fieldOf({ kind, of, limit }: TrafficRow): string {
-  const status = of.toUpperCase();
   if (kind === 'pet') return `pet(id: ${of}) { id name status }`;
-  if (kind === 'list') return `pets(limit: ${limit}${of === 'all' ? '' : ` status: ${status}`}) { id name status }`;
-  return `createPet(input: { name: "New", categoryId: 1, status: ${status} }) { pet { id } }`;
+  if (kind === 'list') return `${listField(of as ListName, limit)} { id name status }`;
+  return `createPet(input: { name: "New", categoryId: 1, status: ${of.toUpperCase()} }) { pet { id } }`;
 }
 
 function sleep(ms: number): Promise<void> {

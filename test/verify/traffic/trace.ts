@@ -1,4 +1,5 @@
-import { STATUSES } from '../../support/pet-api/pet-store.ts';
+import { LISTS, STATUSES, isListed, valuesInTurn } from '../../support/pet-api/contract.ts';
+import type { ListName } from '../../support/pet-api/contract.ts';
 import { between, createRandom } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 import type { Trace, Wanted } from '../oracle/trace.ts';
@@ -40,7 +41,11 @@ const MEAN_PAGES = 4;
 const MEAN_THINKING_MS = 15_000;
 const MIN_THINKING_MS = 2_000;
 const CREATES_PER_HOUR = 6;
-const LISTS = ['available', 'available', 'available', 'all', 'pending', 'sold'] as const;
+/** How popular each list is: one that is missing does not compile. */
+const POPULARITY: Readonly<Record<ListName, number>> = { available: 3, all: 1, pending: 1, sold: 1 };
+const READ_LISTS = Object.entries(POPULARITY).flatMap(([list, times]) =>
+  Array.from({ length: times }, () => list as ListName),
+);
 
 /**
  * The visitors of an adoption page behind one API key. They come at random moments (a Poisson process), with a peak. Each one
@@ -90,7 +95,7 @@ function wantedOf({ kind, of }: TrafficRow): Wanted {
 
 function visitOf(visitor: number, startMs: number, random: Random): TrafficRow[] {
   const rows: TrafficRow[] = [];
-  let list = choose(LISTS, random);
+  let list = choose(READ_LISTS, random);
   let limit = choose(LIMITS, random);
   const look = () => rows.push({ ms, visitor, kind: 'list', of: list, limit });
   const lookAt = (id: number) => rows.push({ ms, visitor, kind: 'pet', of: String(id), limit: undefined });
@@ -105,7 +110,7 @@ function visitOf(visitor: number, startMs: number, random: Random): TrafficRow[]
       const first = position(limit - 2, random);
       for (const index of [first, first + 1, first + 2]) lookAt(shownBy(list, index));
     } else if (next < 0.92) {
-      list = choose(LISTS, random);
+      list = choose(READ_LISTS, random);
       limit = choose(LIMITS, random);
       look();
     } else {
@@ -115,10 +120,17 @@ function visitOf(visitor: number, startMs: number, random: Random): TrafficRow[]
   return rows;
 }
 
+/** The ids of the pets of each list, in its order. */
+const SHOWN = new Map(
+  LISTS.map((list) => {
+    const numbers = Array.from({ length: PETS }, (_, index) => index + 1);
+    return [list, numbers.filter((number) => isListed(valuesInTurn(number - 1), list))];
+  }),
+);
+
 /** The id at this position of a list, from 0. */
-function shownBy(list: string, index: number): number {
-  const status = STATUSES.findIndex((one) => one === list);
-  return status === -1 ? index + 1 : index * STATUSES.length + status + 1;
+function shownBy(list: ListName, index: number): number {
+  return SHOWN.get(list)?.[index] ?? PETS;
 }
 
 /** The first ones of a list get most looks. */
