@@ -3,8 +3,8 @@ import type { FailedCalls } from './failed-calls.ts';
 import { notCachedError } from './cache/freshness.ts';
 import type { Freshness } from './cache/freshness.ts';
 import type { PetCache } from './cache/pet-cache.ts';
-import { ALL_PETS, isList } from '../pets/read-key.ts';
-import type { ListName, ReadKey } from '../pets/read-key.ts';
+import { isList } from '../pets/read-key.ts';
+import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { PendingReads } from './pending-reads.ts';
 import { ReadLine } from './read-line.ts';
 import type { ReadRequest, ReadResult, RequestTerms, ServedResult, StaleReason } from './read-request.ts';
@@ -65,7 +65,7 @@ export class PetReads {
    */
   peek(key: ReadKey, terms: ReadTerms): ServedResult | undefined {
     this.#lists?.keepUp();
-    return this.#lists?.isBlind ? undefined : this.#fromCache(key, terms, 0);
+    return this.#lists?.isBlind ? undefined : this.#fromCache(key, terms, () => 0);
   }
 
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
@@ -98,16 +98,24 @@ export class PetReads {
   /** Returns the results that need no call: cached entries, and the errors of calls that failed and are not tried again yet. */
   #serve(keys: readonly ReadKey[], terms: ReadTerms): Results {
     const results: Results = new Map();
-    for (const [index, key] of keys.entries()) {
-      // In a small store one call answers all of them.
-      const ahead = this.#cache.sizeOf(ALL_PETS) === 'small' ? 0 : index - results.size;
-      const result = this.#fromCache(key, terms, ahead) ?? this.#errorOf(key, terms.freshness);
+    const callsAhead = new Set<CallKey>();
+    const uncounted: ReadKey[] = [];
+    // Planned for a stale entry alone: one call may answer many reads.
+    const countAhead = (key: ReadKey) => {
+      for (const before of uncounted.splice(0)) callsAhead.add(this.#line.callFor(before, terms.freshness) ?? before);
+      const isAmongThem = callsAhead.has(this.#line.callFor(key, terms.freshness) ?? key);
+      return callsAhead.size - (isAmongThem ? 1 : 0);
+    };
+
+    for (const key of keys) {
+      const result = this.#fromCache(key, terms, countAhead) ?? this.#errorOf(key, terms.freshness);
       if (result) results.set(key, result);
+      else uncounted.push(key);
     }
     return results;
   }
 
-  #fromCache(key: ReadKey, terms: ReadTerms, ahead: number): ServedResult | undefined {
+  #fromCache(key: ReadKey, terms: ReadTerms, countAhead: (key: ReadKey) => number): ServedResult | undefined {
     const { freshness } = terms;
     const accepted = this.#cache.findAccepted(key, freshness);
     if (!accepted) return undefined;
@@ -115,7 +123,7 @@ export class PetReads {
     if (!isStale) return { ...entry, staleReason: undefined, hasWaited: false };
     if (!freshness.mayCall) return { ...entry, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
 
-    const staleReason = this.#line.whyServeStale(key, terms, ahead) ?? this.#whyNotHere(key, freshness);
+    const staleReason = this.#line.whyServeStale(key, terms, countAhead(key)) ?? this.#whyNotHere(key, freshness);
     return staleReason && { ...entry, staleReason, hasWaited: false };
   }
 

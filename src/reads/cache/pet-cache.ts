@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.ts';
 import { setNewest } from '../../memory.ts';
 import type { Int64 } from '../../pets/int64.ts';
 import type { Pet } from '../../pets/pet.ts';
-import { callsFor } from '../../pets/read-key.ts';
+import { LISTS, callsFor } from '../../pets/read-key.ts';
 import type { Freshness } from './freshness.ts';
 import type { ListName, ReadKey } from '../../pets/read-key.ts';
 import type { ListSize } from '../../pets/call-planner.ts';
@@ -92,8 +92,9 @@ export class PetCache implements EarlierData {
   /** Returns the lists that were shown at this moment or later, in this generation, without the read. */
   freshListsWithout(key: ReadKey, sinceMs: number): Set<ListName> {
     const fresh = new Set<ListName>();
-    for (const { snapshot, generation } of this.#snapshots.values()) {
-      if (generation !== this.#generation || snapshot.asOfMs < sinceMs) continue;
+    for (const called of LISTS) {
+      const { snapshot, generation } = this.#snapshots.get(called) ?? {};
+      if (!snapshot || generation !== this.#generation || snapshot.asOfMs < sinceMs) continue;
       for (const list of listsWithout(snapshot, key)) fresh.add(list);
     }
     return fresh;
