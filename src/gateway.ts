@@ -109,11 +109,11 @@ function assemble(
   opened: DisposableStack,
   spans: Spans,
 ): Gateway {
-  const { petApiUrl, upstreamTimeoutMs, maxStaleMs, proxy, log, clock, dispatcher, admin } = checked;
+  const { petApiUrl, upstreamTimeoutMs, maxStaleMs, proxy, log, clock, dispatcher, admin, planShare } = checked;
   let isDraining = false;
   let closing: Promise<void> | undefined;
 
-  const metrics = admin ? new Metrics(clock) : undefined;
+  const metrics = admin ? new Metrics(clock, planShare) : undefined;
   const events = metrics?.events;
   const stores = openStores(checked, opened, events);
   const { accounts, replicas, sharedLists, records, nameOf } = stores;

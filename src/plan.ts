@@ -40,6 +40,11 @@ export function planName({ perMinute, perDay }: Plan): string {
   return name ? name[0]?.toUpperCase() + name.slice(1) : `${perMinute}/${perDay}`;
 }
 
+/** Returns the calls of a window that petql may use by its plan share, in percent. */
+export function ownLimitOf(limit: number, planShare: number): number {
+  return planShare === 100 ? limit : Math.max(1, Math.floor((limit * planShare) / 100));
+}
+
 /** Returns whether a published plan has this limit. */
 export function isPublished(limit: keyof Plan, calls: number): boolean {
   return Object.values<Plan>(PLANS).some((plan) => plan[limit] === calls);

@@ -35,6 +35,7 @@ const KNOWN_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 40
 
 /** The metrics and their names, in the one file that imports prom-client. Labels are few and never a caller's. */
 export class Metrics {
+  readonly #planShare: number;
   readonly #lastHour: LastHour;
   readonly #register = new Registry();
 
@@ -126,7 +127,9 @@ export class Metrics {
     storeUpdate: ({ result, tookMs }) => this.#storeSeconds.observe({ result }, tookMs / 1000),
   };
 
-  constructor(clock: Clock) {
+  /** @param planShare the percentage of the plan that petql uses at most. */
+  constructor(clock: Clock, planShare: number) {
+    this.#planShare = planShare;
     this.#lastHour = new LastHour(clock);
     // prom-client never ends its collection: each gateway with metrics leaves a timer behind.
     collectDefaultMetrics({ register: this.#register });
@@ -173,7 +176,7 @@ export class Metrics {
     let queued = 0;
     for await (const { quota } of callers.views()) {
       queued += quota.queued;
-      addQuota(quota, plans);
+      addQuota(quota, plans, this.#planShare);
     }
 
     // All are set in one turn, since another scrape may be under way.

@@ -1,5 +1,5 @@
 import type { QuotaView, QuotaWindow } from '../caller/quota.ts';
-import { PLANS, planName } from '../plan.ts';
+import { PLANS, planName, ownLimitOf } from '../plan.ts';
 
 interface WindowTotals {
   limit: number;
@@ -15,13 +15,15 @@ export interface PlanTotals {
 }
 
 const PLAN_NAMES: ReadonlySet<string> = new Set(Object.values(PLANS).map(planName));
-const PUBLISHED_LIMITS: ReadonlySet<number> = new Set(
-  Object.values(PLANS).flatMap(({ perMinute, perDay }) => [perMinute, perDay]),
-);
+const PUBLISHED_LIMITS = Object.values(PLANS).flatMap(({ perMinute, perDay }) => [perMinute, perDay]);
 
-/** Adds the quota of one key to the totals of its plan. */
-export function addQuota({ plan: name, windows }: QuotaView, plans: Map<string, PlanTotals>): void {
-  const label = labelOf(name, windows);
+/**
+ * Adds the quota of one key to the totals of its plan.
+ *
+ * @param planShare the percentage of each limit that the quota shows.
+ */
+export function addQuota({ plan: name, windows }: QuotaView, plans: Map<string, PlanTotals>, planShare: number): void {
+  const label = labelOf(name, windows, planShare);
   const totals = plans.get(label) ?? { keys: 0, windows: new Map() };
   plans.set(label, totals);
 
@@ -36,7 +38,8 @@ export function addQuota({ plan: name, windows }: QuotaView, plans: Map<string, 
 }
 
 /** Returns the label of a plan. A plan without a name is custom where one of its limits is in no published plan. */
-function labelOf(plan: string | undefined, windows: QuotaView['windows']): string {
+function labelOf(plan: string | undefined, windows: QuotaView['windows'], planShare: number): string {
   if (plan !== undefined) return PLAN_NAMES.has(plan) ? plan : 'custom';
-  return windows.some((window) => !PUBLISHED_LIMITS.has(window.limit)) ? 'custom' : 'unknown';
+  const published = new Set(PUBLISHED_LIMITS.map((limit) => ownLimitOf(limit, planShare)));
+  return windows.every(({ limit }) => published.has(limit)) ? 'unknown' : 'custom';
 }

@@ -42,7 +42,7 @@ export const OPTIONS = {
    */
   planShare: {
     schema: integer(1, 100).default(100),
-    flag: { value: 'PERCENT', help: 'Part of the plan that petql uses at most, beside other programs' },
+    flag: { value: 'PERCENT', help: 'Percent of each minute and day that petql uses at most' },
   },
   /** Max wait of a request for quota, in milliseconds. Default 10000. */
   maxWaitMs: {

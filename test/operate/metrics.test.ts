@@ -88,6 +88,19 @@ test('the series agree with a load of all kinds', async () => {
   }
 });
 
+// A header of 1,000 may tell Free's day or Business's minute, and one of 120 is in no published plan.
+test.each([
+  [100, 1_000, 'unknown'],
+  [50, 1_000, 'unknown'],
+  [100, 120, 'custom'],
+  [50, 120, 'custom'],
+])('with a share of %i, a limit of %i in a header counts as %s', async (planShare, limit, plan) => {
+  await using gateway = await startGateway({ gateway: { admin: true, planShare } });
+  gateway.petApi.fault = { headers: { 'x-ratelimit-limit': `${limit}`, 'x-ratelimit-remaining': `${limit - 1}` } };
+  await gateway.query('{ pets(limit: 1) { id } }');
+  expect((await scrape(gateway)).get(`petql_callers{plan="${plan}"}`)).toBe(1);
+});
+
 test('what alerts count starts at 0, since the first one of a series is no increase', async () => {
   await using gateway = await startGateway({ gateway: { admin: true } });
   const samples = await scrape(gateway);

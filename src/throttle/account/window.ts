@@ -1,3 +1,4 @@
+import { ownLimitOf } from '../../plan.ts';
 import type { Account, WindowCount } from './format.ts';
 import { assumedLimit, knownWindows, limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
@@ -54,7 +55,7 @@ export class WindowAt {
     this.own = ownCount(window);
     this.foreign = window.foreign?.calls ?? 0;
     this.#planShare = planShare;
-    this.ownLimit = this.#shareOf(this.limit);
+    this.ownLimit = ownLimitOf(this.limit, planShare);
     this.left = Math.min(this.ownLimit, this.limit - this.foreign) - this.own;
     this.#account = account;
     this.#window = window;
@@ -109,7 +110,7 @@ export class WindowAt {
   get shownLimit(): number | undefined {
     const isLowered = this.limit < this.#toldLimit && this.#window.lowered !== undefined;
     if (this.isKnown || isLowered) return this.ownLimit;
-    return this.#window.limit === undefined ? undefined : this.#shareOf(this.#window.limit);
+    return this.#window.limit === undefined ? undefined : ownLimitOf(this.#window.limit, this.#planShare);
   }
 
   /** Used calls, as clients see them. */
@@ -148,10 +149,6 @@ export class WindowAt {
     const lapMs = LAP_MS[this.name];
     const slotsMs = this.waitFor((ahead % limit) + 1) + lapMs * Math.floor(ahead / limit);
     return Math.min(slotsMs, this.#resetMs() + lapMs * Math.floor(Math.max(0, ahead - left) / limit));
-  }
-
-  #shareOf(limit: number): number {
-    return this.#planShare === 100 ? limit : Math.max(1, Math.floor((limit * this.#planShare) / 100));
   }
 
   #countedWaitMs(calls: number): number {

@@ -76,8 +76,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'whole-plan',
     rule: 'petql’s own calls use their part of the plan alone',
-    from: 'Math.max(1, Math.floor((limit * this.#planShare) / 100))',
-    to: 'this.limit',
+    from: 'Math.max(1, Math.floor((limit * planShare) / 100))',
+    to: 'limit',
   },
   {
     name: 'no-echo',
