@@ -77,8 +77,14 @@ export function planCalls<Wanted extends PlannedRead>(reads: readonly Wanted[], 
   // 2. Lists that are wanted, and those that have shown pets.
   const pets: Wanted[] = [];
   for (const read of left) {
-    if (isList(read.key)) wait(read.key, read);
-    else pets.push(read);
+    const { kind } = readOf(read.key);
+    switch (kind) {
+      case 'list':
+        wait(read.key, read);
+        break;
+      case 'pet':
+        pets.push(read);
+    }
   }
   const lists = new Set<ListName>([...calls.keys()].filter(isList));
   for (const list of coverOf(pets, lists, facts)) lists.add(list);
@@ -120,7 +126,13 @@ export function maxCalls(reads: readonly PlannedRead[], facts: PlanFacts): numbe
 /** Whether the list is a candidate for a read, whatever its size: all pets for any read, others for the lists that they answer. */
 function mayReplace(list: ListName, { key, tried }: PlannedRead): boolean {
   if (tried.has(list)) return false;
-  return list === ALL_PETS || list === key || (isList(key) && isWider(list, key));
+  const read = readOf(key);
+  switch (read.kind) {
+    case 'list':
+      return list === read.list || isWider(list, read.list);
+    case 'pet':
+      return list === ALL_PETS;
+  }
 }
 
 /** Whether a wide list saves calls. One that is large answers no other list, so it is called beside them. */

@@ -67,11 +67,12 @@ export class PetApi {
 
   /** `GET /pets`, always with the highest limit: it costs the same and shows more. */
   listPets(filter: PetFilter, call: UpstreamCall): Promise<UpstreamAnswer<DecodedList>> {
-    const query = FILTERS.map((name) => (filter[name] === undefined ? '' : `&${name}=${filter[name]}`));
+    const query = new URLSearchParams({ limit: String(LIST_LIMIT) });
+    for (const name of FILTERS) if (filter[name] !== undefined) query.set(name, filter[name]);
     return this.#exchange(call, {
       operation: 'listPets',
       method: 'GET',
-      path: `/pets?limit=${LIST_LIMIT}${query.join('')}`,
+      path: `/pets?${query}`,
       isOfOne: false,
       success: 200,
       decode: ({ body, headers }) => {
