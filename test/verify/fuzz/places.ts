@@ -1,5 +1,6 @@
 import { createSandbox } from '../../../src/sandbox/sandbox.ts';
 import { startEmbedded } from '../../support/start-gateway.ts';
+import { HEADER_FORMS } from '../../support/pet-api/headers.ts';
 import { UNLIMITED } from '../../support/pet-api/strict-plan.ts';
 import type { Fault } from '../../support/pet-api/fault.ts';
 
@@ -38,15 +39,7 @@ const FAULTS: Readonly<Record<string, (text: string) => Fault>> = {
   // A 5xx is tried again after a pause.
   'a page of a proxy': (body) => ({ status: 501, body }),
 };
-const UPSTREAM_HEADERS = [
-  'link',
-  'retry-after',
-  'date',
-  'x-ratelimit-limit',
-  'x-ratelimit-reset',
-  'content-encoding',
-  'content-type',
-];
+const UPSTREAM_HEADERS = ['link', ...Object.keys(HEADER_FORMS), 'content-encoding', 'content-type'];
 const HEADERS = [
   'accept',
   'authorization',
