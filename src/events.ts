@@ -49,7 +49,7 @@ export interface WaitEvent {
   readonly waitedMs: number;
 }
 
-/** A read or a create gets no call. A refused read may still be served cached data. */
+/** A read or a write gets no call. A refused read may still be served cached data. */
 export interface RefusalEvent {
   readonly kind: 'read' | 'write';
   /** As in the log. */

@@ -68,7 +68,7 @@ export class Metrics {
     'operation',
   ]);
   readonly #waitSeconds = this.#histogram('petql_wait_seconds', 'Wait of upstream calls for the quota.', ['kind']);
-  readonly #refusals = this.#counter('petql_refusals_total', 'Reads and creates that get no call, by reason.', [
+  readonly #refusals = this.#counter('petql_refusals_total', 'Reads and writes that get no call, by reason.', [
     'kind',
     'reason',
   ]);

@@ -31,8 +31,9 @@ const TEXT: Field<string | undefined> = {
   bytes: (text) => (text === undefined ? 0 : TEXT_BYTES + CHARACTER_BYTES * text.length),
 };
 
-/** An object without the values of its fields. */
-const PET_BYTES = 60;
+/** An object, and the place of each of its fields. */
+const OBJECT_BYTES = 24;
+const FIELD_BYTES = 8;
 const TEXT_BYTES = 16;
 const CHARACTER_BYTES = 2;
 
@@ -44,6 +45,7 @@ const FIELDS: { readonly [Name in keyof Pet]-?: Field<Pet[Name]> } = {
   status: TEXT,
 };
 export const PET_FIELD_NAMES = Object.keys(FIELDS) as readonly (keyof Pet)[];
+const PET_BYTES = OBJECT_BYTES + FIELD_BYTES * PET_FIELD_NAMES.length;
 
 /** Whether all fields are equal. The response cache serves a response again while its pets are the same objects. */
 export function isSamePet(one: Pet, other: Pet): boolean {

@@ -144,7 +144,7 @@ export const OPTIONS = {
     flag: { value: 'N', help: 'Maximum aliases of a document' },
   },
   /**
-   * Max fields of an operation's result: each counts once per item of the lists around it, an id or a create 20 times. A
+   * Max fields of an operation's result: each counts once per item of the lists around it, an id or a write 20 times. A
    * variable counts as a `limit` of 100, or as 100 ids. Default 20000; tools that read the schema need up to 15000.
    */
   maxCost: {

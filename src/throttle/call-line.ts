@@ -67,7 +67,7 @@ export class CallLine {
   async write(call: WriteCall): Promise<Refusal | undefined> {
     const refusal = this.#refusalOf(call);
     if (refusal) {
-      this.#decisions.logRefusal(refusal, call.request.id);
+      this.#decisions.logRefusedWrite(call, refusal);
       return refusal;
     }
 
@@ -192,7 +192,7 @@ export class CallLine {
   #abort(write: WaitingWrite): void {
     if (!this.#writes.delete(write)) return;
     const refusal = this.refusal('write', 'aborted');
-    this.#decisions.logRefusal(refusal, write.request.id);
+    this.#decisions.logRefusedWrite(write, refusal);
     write.refuse(write, refusal);
     this.change();
   }
@@ -275,7 +275,7 @@ export class CallLine {
 
     if (call instanceof WaitingWrite) {
       this.#writes.delete(call);
-      this.#decisions.logRefusal(refusal, claim.request.id);
+      this.#decisions.logRefusedWrite(call, refusal);
     }
     call.refuse(claim, refusal);
   }

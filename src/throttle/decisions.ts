@@ -5,6 +5,7 @@ import type { CallEnd } from './account/call-end.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Refusal } from './refusal.ts';
 import type { LineAnswer, LineCall, LineRequest } from './line-call.ts';
+import type { WriteCall } from './waiting-write.ts';
 
 /** A probe after a 429 that fails is another incident. */
 const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
@@ -44,8 +45,8 @@ export class Decisions {
     this.#log.debug?.({ request: requestId, call: name, status, ...failure, sent, tookMs }, 'call failed');
   }
 
-  logRefusal({ reason, window }: Refusal, request: string): void {
-    this.#log.debug?.({ request, reason, window }, 'create refused');
+  logRefusedWrite({ name, request }: Pick<WriteCall, 'name' | 'request'>, { reason, window }: Refusal): void {
+    this.#log.debug?.({ request: request.id, call: name, reason, window }, 'write refused');
   }
 
   /**

@@ -85,7 +85,7 @@ export class Outage {
   }
 }
 
-/** Two kinds of calls: lists and creates are one each, and all single pets, whose ids clients choose, are one. */
+/** Two kinds of calls: lists and the writes of one name are one each, and all single pets, whose ids clients choose, are one. */
 const MIN_KINDS = 2;
 /** Two keys that the upstream has accepted before. */
 const MIN_KEYS = 2;

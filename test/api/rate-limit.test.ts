@@ -53,8 +53,7 @@ describe.each(TRANSPORTS)('rateLimit by %s', (transport) => {
 
   test('shows a plan that is too large for an Int as the largest Int', async () => {
     await using gateway = await start();
-    const headers = { 'x-ratelimit-limit': '30000000000', 'x-ratelimit-remaining': '29999999999' };
-    gateway.petApi.fault = { headers };
+    gateway.petApi.fault = { told: { limit: 30_000_000_000, remaining: 29_999_999_999 } };
     const send = sendBy(transport, gateway);
     await send('{ pets { id } }');
     const most = 2 ** 31 - 1;
@@ -124,8 +123,7 @@ test('the headers of each response count all calls before it, also within a mill
   expect(await remaining(list)).toBe('59');
   expect(await remaining(list)).toBe('59');
 
-  const headers = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '20' };
-  gateway.petApi.fault = { ...slow(500), headers };
+  gateway.petApi.fault = { ...slow(500), told: { limit: 60, remaining: 20 } };
   const creating = remaining(create(1));
   await expect.poll(() => gateway.petApi.log.length).toBe(2);
   expect(await remaining(list)).toBe('58');

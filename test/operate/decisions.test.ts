@@ -161,8 +161,8 @@ test('at debug, each decision is a line with its request', async () => {
   expect(own.filter(({ msg }) => msg === 'call')).toHaveLength(20);
   expect(lines(petql, 'probe')).not.toEqual([]);
   expect(lines(petql, 'calls wait')).toContainEqual(expect.objectContaining({ by: 'minute', key: KEY_HASH }));
-  expect(lines(petql, 'create refused')).toContainEqual(
-    expect.objectContaining({ reason: 'plan', window: 'MINUTE', request: expect.any(String) }),
+  expect(lines(petql, 'write refused')).toContainEqual(
+    expect.objectContaining({ call: 'createPet', reason: 'plan', window: 'MINUTE', request: expect.any(String) }),
   );
   expect(lines(petql, 'count corrected')).not.toEqual([]);
   expect(lines(petql, 'call plan')).not.toEqual([]);

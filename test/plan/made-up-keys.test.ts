@@ -14,7 +14,7 @@ const PETS = '{ pets { id } }';
 const GET = '{ pet(id: 4711) { id } }';
 const CREATE = 'mutation { createPet(input: { name: "Momo", categoryId: 3 }) { pet { id } } }';
 /** An upstream that knows the key would send them; a firewall may send anything. */
-const LIMITS = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '59', 'x-ratelimit-reset': '4000000000' };
+const LIMITS = { limit: 60, remaining: 59, reset: 4_000_000_000 };
 
 async function createQuietWorld(): Promise<World> {
   const key = { ...PLANS.free, windows: 'fixed', tells: 'nothing' } as const;
@@ -48,12 +48,12 @@ describe('with Redis, made-up keys', () => {
     ['400', LIMITS, 0],
     ['403', LIMITS, 0],
     ['404', LIMITS, 0],
-    ['429', { ...LIMITS, 'retry-after': '600' }, 10 * MINUTE_MS],
-  ])('are forgotten after a %s with %o, the lease of their calls and their pause', async (status, headers, pauseMs) => {
+    ['429', { ...LIMITS, retryAfterMs: 600_000 }, 10 * MINUTE_MS],
+  ])('are forgotten after a %s with %o, the lease of their calls and their pause', async (status, told, pauseMs) => {
     await using world = await createQuietWorld();
     const redis = createRedis({ seed: 5 });
     const [petql] = await startReplicas(world, redis, 1);
-    world.petApi.fault = () => ({ status: Number(status), headers });
+    world.petApi.fault = () => ({ status: Number(status), told });
     for (const document of [GET, CREATE]) await flood(world, petql, document);
     await world.pass(pauseMs);
     expect(accountsIn(redis)).toBe(SOME);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { PLANS } from '../../src/plan.ts';
 import { inTurn, tooMany } from '../support/pet-api/fault.ts';
 import type { Fault, FaultRule, HeaderRecord } from '../support/pet-api/fault.ts';
-import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
+import type { StrictPlanOptions, ToldHeaders } from '../support/pet-api/strict-plan.ts';
 import { HOUR_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
 
@@ -102,8 +102,7 @@ describe('what only a header knows is given back at its reset', () => {
     const petql = await world.start({ plan: 'free' });
     await world.until(petql.create(3));
     const resetS = Math.floor(world.nowMs / 1_000) + 3_600;
-    const headers = { 'x-ratelimit-limit': '5000', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': `${resetS}` };
-    world.petApi.fault = { ...fault, headers };
+    world.petApi.fault = { ...fault, told: { limit: 5_000, remaining: 0, reset: resetS } };
     await world.until(petql.create(1));
     world.petApi.fault = undefined;
     expect(await createEachMinute(world, petql, 10, 5)).toBe(50);
@@ -196,31 +195,28 @@ describe('a custom plan is found out under auto', () => {
 describe('headers that are not exact cost one 429 an hour, not one a minute', () => {
   /** The headers as they were so long ago. */
   const lateBy = (lateMs: number): FaultRule => {
-    const told: [atMs: number, headers: HeaderRecord][] = [];
+    const before: [atMs: number, told: ToldHeaders][] = [];
     return ({ atMs }) => ({
-      headers(now) {
-        told.push([atMs, now]);
-        return told.findLast(([toldAtMs]) => toldAtMs <= atMs - lateMs)?.[1] ?? now;
+      told(now) {
+        before.push([atMs, now]);
+        return before.findLast(([toldAtMs]) => toldAtMs <= atMs - lateMs)?.[1] ?? now;
       },
     });
   };
   const offBy = (calls: number): FaultRule => ({
-    headers: (told) => ({
-      ...told,
-      'x-ratelimit-remaining': String(Math.max(0, Number(told['x-ratelimit-remaining']) + calls)),
-    }),
+    told: ({ remaining = 0, ...told }) => ({ ...told, remaining: Math.max(0, remaining + calls) }),
   });
   /** Three servers, each of which counts its own calls. */
   const nodes = (): FaultRule => {
     const used = [0, 0, 0];
     let minute = 0;
     return ({ number, atMs }) => ({
-      headers(told) {
+      told({ limit = 0, ...told }) {
         if (Math.floor(atMs / MINUTE_MS) !== minute) used.fill(0);
         minute = Math.floor(atMs / MINUTE_MS);
         const node = number % used.length;
         used[node] = (used[node] ?? 0) + 1;
-        return { ...told, 'x-ratelimit-remaining': String(Number(told['x-ratelimit-limit']) - used[node]) };
+        return { ...told, limit, remaining: limit - used[node] };
       },
     });
   };

@@ -115,8 +115,8 @@ test('the limits of a proxy that answers in place of the pet API do not count', 
   await using world = await createBusinessWorld();
   const petql = await world.start({ plan: 'auto' });
   await world.until(petql.create(1));
-  const limits = { 'x-ratelimit-limit': '300', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1795254127' };
-  const page: Fault = { status: 502, body: '<html>', headers: limits };
+  const told = { limit: 300, remaining: 0, reset: 1_795_254_127 };
+  const page: Fault = { status: 502, body: '<html>', told };
   const before = await petql.rateLimit();
   world.petApi.fault = times(1, page);
   await world.until(petql.create(1, QUICK));

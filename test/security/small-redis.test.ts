@@ -17,8 +17,8 @@ const CREATE = `mutation ($key: String!) {
 }`;
 const PETS = '{ pets { id } }';
 /** An upstream that knows the key would send them; a firewall may send anything. */
-const LIMITS = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '59', 'x-ratelimit-reset': '4000000000' };
-const answers = (status: number, more: Fault = {}): Fault => fails(status, { headers: LIMITS, ...more });
+const LIMITS = { limit: 60, remaining: 59, reset: 4_000_000_000 };
+const answers = (status: number, more: Fault = {}): Fault => fails(status, { told: LIMITS, ...more });
 
 /** What a pet API in trouble, or its firewall, answers to any key. */
 const ANSWERS: [string, Fault][] = [
@@ -28,7 +28,7 @@ const ANSWERS: [string, Fault][] = [
   ['400 before it checks the key', answers(400)],
   ['403', answers(403)],
   ['404 before it checks the key', answers(404)],
-  ['429 for a day', answers(429, { headers: { ...LIMITS, 'retry-after': '86400' } })],
+  ['429 for a day', answers(429, { told: { ...LIMITS, retryAfterMs: 86_400_000 } })],
 ];
 
 describe.skipIf(!redisIsHere)('a Redis of 16 MB while the pet API answers made-up keys', () => {

@@ -1,6 +1,7 @@
 import { STORIES } from '../../../src/sandbox/stories.ts';
 import type { StoryName } from '../../../src/sandbox/stories.ts';
 import { createRandom } from '../random.ts';
+import type { ToldHeaders } from './strict-plan.ts';
 import type { ListName, OPERATIONS, OperationName } from './contract.ts';
 
 /** What goes wrong with one call. The parts can be combined. */
@@ -11,6 +12,8 @@ export interface Fault {
   readonly isCarriedOut?: boolean;
   /** Replaces the body, or changes it: a list that lies. */
   readonly body?: Buffer | string | ((body: string) => string);
+  /** A lie about the plan, in all headers that tell of it: these values, or others made from the true ones. */
+  readonly told?: Partial<ToldHeaders> | ((told: ToldHeaders) => ToldHeaders);
   /** Added to those of the plan, or made from them. An undefined one is left out. */
   readonly headers?: HeaderRecord | ((headers: HeaderRecord) => HeaderRecord);
   /** The response leaves so much later; a refused connection takes so long. */

@@ -29,6 +29,15 @@ export const HEADER_FORMS: Readonly<Record<string, HeaderForm>> = {
   },
 };
 
+/** No word of any plan. */
+export const NOTHING_TOLD: ToldHeaders = {
+  limit: undefined,
+  remaining: undefined,
+  reset: undefined,
+  retryAfterMs: undefined,
+  dateMs: undefined,
+};
+
 export function writeHeaders(told: ToldHeaders): HeaderRecord {
   return Object.fromEntries(Object.entries(HEADER_FORMS).map(([name, { write }]) => [name, write(told)]));
 }

@@ -6,12 +6,12 @@ import { OPERATIONS, listOf, routeOf } from './contract.ts';
 import { openConnections } from './connections.ts';
 import type { Arrived, Connections, SentCall } from './connections.ts';
 import { faultOf } from './fault.ts';
-import type { ArrivingCall, CallTarget, FaultRule, HeaderRecord } from './fault.ts';
-import { writeHeaders } from './headers.ts';
+import type { ArrivingCall, CallTarget, Fault, FaultRule, HeaderRecord } from './fault.ts';
+import { NOTHING_TOLD, writeHeaders } from './headers.ts';
 import { createPetStore, refusal } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
 import { createStrictPlan } from './strict-plan.ts';
-import type { StrictPlan, StrictPlanOptions } from './strict-plan.ts';
+import type { StrictPlan, StrictPlanOptions, ToldHeaders } from './strict-plan.ts';
 
 export interface PetApiOptions {
   /** The plan of an API key; a key without one is answered 401. */
@@ -141,7 +141,7 @@ export function createPetApi(options: PetApiOptions): PetApi {
     const body = typeof fault.body === 'function' ? fault.body(response.body) : (fault.body ?? response.body);
     const told = {
       ...(response.body !== '' && { 'content-type': 'application/json' }),
-      ...(counted && writeHeaders(counted.headers)),
+      ...writeHeaders(toldBy(fault, counted?.headers ?? NOTHING_TOLD)),
     };
     const headers = typeof fault.headers === 'function' ? fault.headers(told) : { ...told, ...fault.headers };
 
@@ -169,13 +169,18 @@ function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   const path = sent.path.replace(/^\/v1(?=\/)/, '');
   const key = String(headers['authorization'] ?? '').replace('Bearer ', '');
   const name = body === '' ? undefined : (JSON.parse(body) as { name: string }).name;
-  const route = routeOf(method, path);
+  // Below another base path it is a call too, and is answered 404.
+  const route = routeOf(method, path.slice(path.indexOf('/pets')));
   // A fault or a checker that took it for another kind or list would judge it wrongly.
   if (!route) throw new Error(`the double of the pet API has no ${method} ${path}`);
   const { kind } = OPERATIONS[route.operation];
   const listed = listOf(Object.fromEntries(route.search));
   const target = (kind === 'create' ? 'create' : (route.id ?? listed)) as CallTarget;
   return { ...sent, path, key, kind, target, name, atMs };
+}
+
+function toldBy({ told = {} }: Fault, truth: ToldHeaders): ToldHeaders {
+  return typeof told === 'function' ? told(truth) : { ...truth, ...told };
 }
 
 /** Seconds or a date (RFC 9110, section 10.2.3). */

@@ -22,6 +22,7 @@ import {
   UNUSED,
   accountEdges,
   answerOf,
+  retryAfterMsOf,
   arriveAt,
   upstreamEdges,
 } from './upstream.ts';
@@ -169,7 +170,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
     const { status, headers } = arriveAt(state.nowMs, state.arrivals, options);
     const isRefused = state.nowMs < state.refusesUntilMs;
     const retryAfterMs =
-      isRefused && options.faults.limited ? state.refusesUntilMs - state.nowMs : headers.retryAfterMs;
+      isRefused && options.faults.limited ? retryAfterMsOf(state.refusesUntilMs - state.nowMs) : headers.retryAfterMs;
     if (status === 200 && !isRefused) count(state);
 
     if (call.phase === 'stray') state.calls.splice(index, 1);

@@ -21,6 +21,7 @@ import {
   TIMEOUT_MS,
   accountEdges,
   answerOf,
+  retryAfterMsOf,
   arriveAt,
   upstreamEdges,
 } from './upstream.ts';
@@ -221,7 +222,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     const call = state.calls[index] as ReplicaCall;
     const { headers, status } = arriveAt(state.nowMs, state.arrivals, options);
     const isRefused = state.nowMs < state.refusesUntilMs;
-    const retryAfterMs = isRefused ? state.refusesUntilMs - state.nowMs : headers.retryAfterMs;
+    const retryAfterMs = isRefused ? retryAfterMsOf(state.refusesUntilMs - state.nowMs) : headers.retryAfterMs;
     if (status === 200 && !isRefused) state.arrivals.push(state.nowMs);
 
     if (call.phase === 'stray') state.calls.splice(index, 1);

@@ -1,6 +1,8 @@
 import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/slots.ts';
 import type { Account } from '../../../src/throttle/account/format.ts';
-import type { CallAnswer } from '../../../src/call-answer.ts';
+import type { CallAnswer, RateLimitHeaders } from '../../../src/call-answer.ts';
+import { readRateLimitHeaders } from '../../../src/upstream/rate-limit-headers.ts';
+import { writeHeaders } from '../../support/pet-api/headers.ts';
 import { createStrictPlan } from '../../support/pet-api/strict-plan.ts';
 import type { Arrival, StrictPlanOptions, Tells, ToldHeaders } from '../../support/pet-api/strict-plan.ts';
 
@@ -51,11 +53,28 @@ export function accountEdges(account: Account): number[] {
   return [pause.untilMs, trust?.againAtMs ?? 0, ...slots, ...told];
 }
 
-/** Returns what petql makes of a response. */
+/** Returns a wait as the header has it, in whole seconds. */
+export function retryAfterMsOf(waitMs: number): number {
+  return Math.ceil(waitMs / 1_000) * 1_000;
+}
+
+/** Returns what petql reads of a response. */
 export function answerOf({ headers, status }: Response): CallAnswer {
   const meaning = { 200: 'accepted', 429: 'rate-limited', 503: 'failed' } as const;
   const health = { 200: 'works', 429: 'unknown', 503: 'fails' } as const;
-  return { sent: true, meaning: meaning[status as 200], health: health[status as 200], rateLimit: headers };
+  const rateLimit = readBack(headers);
+  return { sent: true, meaning: meaning[status as 200], health: health[status as 200], rateLimit };
+}
+
+/** What petql read of each, since few differ. */
+const read = new Map<string, RateLimitHeaders>();
+
+/** Returns what petql reads of headers that tell this. */
+function readBack(told: ToldHeaders): RateLimitHeaders {
+  const text = Object.values(told).join(' ');
+  const known = read.get(text) ?? readRateLimitHeaders(writeHeaders(told), 0);
+  read.set(text, known);
+  return known;
 }
 
 export const NO_ANSWER: CallAnswer = { sent: true, meaning: 'other', health: 'fails', rateLimit: undefined };

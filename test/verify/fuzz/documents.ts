@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { COSTLY_DOCUMENTS } from '../costly-documents.ts';
-import { ENUM_NAMES, FIELDS, FIELD_NAMES, FILTERS } from '../../support/pet-api/contract.ts';
+import { ENUM_NAMES, FIELDS, FIELD_NAMES, FILTERS, NEW_PET_FIELD_NAMES } from '../../support/pet-api/contract.ts';
 import { grammar, mutated, nasty } from './grammar.ts';
 import type { Rules } from './grammar.ts';
 
@@ -17,6 +17,11 @@ export const VALUES: Rules = {
   wrong: 'null | true | {} | [] | 1.5 | 1e999 | [[1]] | <nasty>',
 };
 
+/** The fields that each new pet has, with the rules of their values. */
+export const NEW_PET_FIELDS = NEW_PET_FIELD_NAMES.flatMap((name) => {
+  const { kind } = FIELDS[name];
+  return kind === 'enum' ? [] : [[name, kind === 'int64' ? '<id>' : '<name>'] as const];
+});
 const FILTER_ARGUMENTS = FILTERS.map((name) => `${name}: <${name}>`).join(', ');
 
 /** Most documents are valid; some have cycles, fields of another type, or values of none. */
@@ -48,7 +53,8 @@ const DOCUMENT: Rules = {
   idValue: '40* <id> | 9* $id | <wrong>',
   idsValue: '20* [<idList>] | 9* $ids | <wrong>',
   idList: '<id> | 4* <id> <idList>',
-  input: '20* { name: <name> categoryId: <id><more> } | 9* $input | { __proto__: 1 } | <wrong>',
+  input: `20* { ${NEW_PET_FIELDS.map(([name, value]) => `${name}: ${value}`).join(' ')}<more> } | 9* $input |
+    { __proto__: 1 } | <wrong>`,
   more: ` | ${ENUM_NAMES.map((name) => ` ${name}: <${name}>`).join(' | ')} |  idempotencyKey: <idempotencyKey>`,
 };
 

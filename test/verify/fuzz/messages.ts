@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { VALUES, anyValueOf, documents } from './documents.ts';
+import { NEW_PET_FIELDS, VALUES, anyValueOf, documents } from './documents.ts';
 import { ENUM_NAMES } from '../../support/pet-api/contract.ts';
 import { grammar, mutated, nasty } from './grammar.ts';
 import type { Rules } from './grammar.ts';
@@ -51,6 +51,7 @@ const MESSAGE: Rules = {
   name: 'accept | cache-control | prefer | traceparent | tracestate | origin | cookie | if-none-match | x-request-id',
 };
 
+const NEW_PET = NEW_PET_FIELDS.map(([name, value]) => `"${name}":${value}`).join(',');
 const ENUMS = ENUM_NAMES.map((name) => `2* "${name}":"${anyValueOf(name)}"`);
 
 /** Members of the JSON body beside the query. Names may stand twice, and `__proto__` is one. */
@@ -62,8 +63,7 @@ const MEMBERS: Rules = {
   vars: '<none> | 4* ,<var><vars>',
   var: `4* "limit":<int> | 4* "id":<id> | 2* "ids":[<id>,<id>] | ${ENUMS.join(' | ')} | 2* "input":<input> | "v0":1 | "<key>":<json>`,
   key: `limit | id | ids | ${ENUM_NAMES.join(' | ')} | input | yes`,
-  input:
-    '{"name":<name>,"categoryId":<id>} | {"name":<name>,"categoryId":<id>,"idempotencyKey":<idempotencyKey>} | {"name":<json>}',
+  input: `{${NEW_PET}} | {${NEW_PET},"idempotencyKey":<idempotencyKey>} | {"name":<json>}`,
   operation: '4* "Main" | "q0" | "Nobody" | "" | 1 | "__proto__"',
   extra: `,"extensions":{"__proto__":{"a":1},"constructor":{"prototype":1}} | ,"extensions":"x" | ,"other":null |
     ,"extensions":{"persistedQuery":{"version":1,"sha256Hash":"__proto__"}} | ,"documentId":"constructor" |

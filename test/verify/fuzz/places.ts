@@ -1,5 +1,8 @@
 import { createSandbox } from '../../../src/sandbox/sandbox.ts';
 import { startEmbedded } from '../../support/start-gateway.ts';
+import { FIELDS, FIELD_NAMES } from '../../support/pet-api/contract.ts';
+import type { FieldName } from '../../support/pet-api/contract.ts';
+import { HEADER_FORMS } from '../../support/pet-api/headers.ts';
 import { UNLIMITED } from '../../support/pet-api/strict-plan.ts';
 import type { Fault } from '../../support/pet-api/fault.ts';
 
@@ -32,21 +35,25 @@ const CREATE = 'mutation { createPet(input: { name: "Ada", categoryId: 1 }) { pe
 const FAULTS: Readonly<Record<string, (text: string) => Fault>> = {
   'an upstream body': (body) => ({ body }),
   'a number in a pet': (text) => ({ body: `[{"id":1,"name":"Ada","categoryId":1,"weight":${text}}]` }),
-  'the id of a pet': (text) => ({ body: `[{"id":${text},"name":"Ada","categoryId":1}]` }),
-  'the name of a pet': (text) => ({ body: `[{"id":1,"name":"${text}","categoryId":1}]` }),
+  ...Object.fromEntries(
+    FIELD_NAMES.map((name) => [`the ${name} of a pet`, (text: string) => ({ body: bodyWith(name, text) })]),
+  ),
   'an Error body': (text) => ({ status: 404, body: `{"code":"a","message":"${text}","status":404}` }),
   // A 5xx is tried again after a pause.
   'a page of a proxy': (body) => ({ status: 501, body }),
 };
-const UPSTREAM_HEADERS = [
-  'link',
-  'retry-after',
-  'date',
-  'x-ratelimit-limit',
-  'x-ratelimit-reset',
-  'content-encoding',
-  'content-type',
-];
+
+/** A list of one pet that has this text in one field, a number as digits. */
+function bodyWith(field: FieldName, text: string): string {
+  const members = FIELD_NAMES.map((name) => {
+    const { kind } = FIELDS[name];
+    if (kind === 'int64') return `"${name}":${name === field ? text : 1}`;
+    return name === field || kind === 'text' ? `"${name}":"${name === field ? text : 'Ada'}"` : '';
+  });
+  return `[{${members.filter(Boolean).join(',')}}]`;
+}
+
+const UPSTREAM_HEADERS = ['link', ...Object.keys(HEADER_FORMS), 'content-encoding', 'content-type'];
 const HEADERS = [
   'accept',
   'authorization',

@@ -6,6 +6,7 @@ import { PLANS } from '../../../src/plan.ts';
 import { brokenPromises } from '../../support/check.ts';
 import { tooMany } from '../../support/pet-api/fault.ts';
 import { createPetApi } from '../../support/pet-api/pet-api.ts';
+import { HEADER_FORMS } from '../../support/pet-api/headers.ts';
 import type { HeaderRecord } from '../../support/pet-api/fault.ts';
 import { percentile } from '../../../src/simulate/percentile.ts';
 import { between } from '../../support/random.ts';
@@ -193,17 +194,9 @@ function disfigured(random: Random, headers: HeaderRecord): HeaderRecord {
 /** What no header means; some differ by the value in whose place they stand. */
 const NONSENSE = ['', ' ', 'null', 'NaN', 'Infinity', '-1', '９９', '99999999999999999999', 'unlimited'];
 const variantsOf = (value: string) => [`-${value}`, `${value}.5`, `${value}e9`, `0x${value}`, `"${value}"`];
-/** More than any window holds, a limit of no plan, a distant past or future. A small reset would be one in seconds from now. */
-const IMPOSSIBLE: Readonly<Record<string, readonly string[]>> = {
-  'x-ratelimit-remaining': ['999999999', '999999999999999', '1000000000'],
-  'x-ratelimit-limit': ['0', '000'],
-  'x-ratelimit-reset': ['999999999999999', '1000000000', '1234567890'],
-  date: ['Thu, 01 Jan 1970 00:00:00 GMT', 'Fri, 31 Dec 9999 23:59:59 GMT', 'Sat, 32 Foo 2026 12:00:00', '12'],
-};
-
 function spoil(random: Random, name: string, value: string): string | string[] {
   const noise = String.fromCodePoint(between(random, 0x3a, 0x2fff)).repeat(between(random, 1, 40));
   const twice = [`${value}, ${value}0`, [value, `${value}0`], []];
-  const choices = [...NONSENSE, ...variantsOf(value), ...twice, noise, ...(IMPOSSIBLE[name] ?? [])];
+  const choices = [...NONSENSE, ...variantsOf(value), ...twice, noise, ...(HEADER_FORMS[name]?.impossible ?? [])];
   return choices[between(random, 0, choices.length - 1)] ?? '';
 }

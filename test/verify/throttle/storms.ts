@@ -13,14 +13,10 @@ const STORM_MS = 600_000;
 const EXHAUSTED_KEYS = ['used-1', 'used-2'] as const;
 const NEW_KEYS = ['new-1', 'new-2'] as const;
 /** No word of the plan. */
-const SILENT_HEADERS = {
-  'x-ratelimit-limit': undefined,
-  'x-ratelimit-remaining': undefined,
-  'x-ratelimit-reset': undefined,
-};
+const SILENT = { limit: undefined, remaining: undefined, reset: undefined };
 /** A Retry-After that is shorter than any backoff should be. */
-const REFUSES: Fault = { status: 429, headers: { ...SILENT_HEADERS, 'retry-after': '1' } };
-const FAILS = fails(503, { headers: SILENT_HEADERS });
+const REFUSES: Fault = { status: 429, told: { ...SILENT, retryAfterMs: 1_000 } };
+const FAILS = fails(503, { told: SILENT });
 
 const STORMS = [
   { name: 'storm', what: '429', max: 8, rule: REFUSES },
