@@ -134,7 +134,8 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const { quota } = this.#parts;
     const { billedTo } = flight;
     const onSent = () => {
-      billedTo.request.onBilled(billedTo.read.key);
+      billedTo.isBilled = true;
+      billedTo.request.upstreamCalls += 1;
       endSending(flight);
     };
     // The call belongs to the trace of the request that it is billed to.
