@@ -84,7 +84,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   ): Promise<HttpResponse> {
     let state = begun;
     try {
-      const page = state ? undefined : await pages(request);
+      const page = await pages(request);
       if (page) return finish({ id: requestId(request) }, page);
       state ??= telemetry.begin(request);
       const response = await runYoga(state);
