@@ -1,3 +1,4 @@
+import type { CallerRequest, Freshness } from '../caller-request.ts';
 import { keyLog } from '../log.ts';
 import type { GetRoute } from '../pets/get-route.ts';
 import type { PetApi } from '../pets/pet-api.ts';
@@ -6,9 +7,7 @@ import type { SharedLists } from '../reads/cache/shared-lists.ts';
 import type { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
 import { FailedCalls } from '../reads/failed-calls.ts';
 import { PetReads } from '../reads/pet-reads.ts';
-import type { Freshness } from '../reads/cache/freshness.ts';
 import type { ReadKey } from '../pets/read-key.ts';
-import type { RequestTerms } from '../reads/read-request.ts';
 import type { Wait } from '../throttle/account/wait.ts';
 import { CallLine } from '../throttle/call-line.ts';
 import type { KeyAccount } from '../throttle/key-account.ts';
@@ -132,9 +131,9 @@ export class Caller {
   }
 
   /** Reads the account. Returns the expected wait of the last of these calls of a request, behind those that wait already. */
-  async waitFor(calls: number, terms: RequestTerms): Promise<Wait> {
+  async waitFor(calls: number, request: CallerRequest): Promise<Wait> {
     await this.#quota.account.read();
-    return this.#useAccess().line.expectedWait(calls, terms);
+    return this.#useAccess().line.expectedWait(calls, request);
   }
 
   /** Counts what an operation has saved. */

@@ -1,4 +1,5 @@
 import DataLoader from 'dataloader';
+import type { CallerRequest } from '../caller-request.ts';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
 import type { Int64 } from '../pets/int64.ts';
@@ -7,11 +8,9 @@ import { listOf } from '../pets/read-key.ts';
 import type { ListName, PetFilter, ReadKey } from '../pets/read-key.ts';
 import type { Found } from '../pets/snapshot.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
-import type { ReadRequest, RequestTerms, ServedResult } from '../reads/read-request.ts';
+import type { ServedResult } from '../reads/read-waiter.ts';
 import type { Wait } from '../throttle/account/wait.ts';
-import type { ToldTime } from '../throttle/line-call.ts';
 import type { ShownQuota } from '../throttle/visitors.ts';
-import type { WriteRequest } from '../writes/write-sender.ts';
 import type { Writes } from '../writes/writes.ts';
 import type { Caller } from './caller.ts';
 import type { Callers } from './callers.ts';
@@ -27,7 +26,7 @@ export interface Pets {
   /** The pet, or null when there is none. */
   byId(id: Int64): Promise<Pet | null> | null;
   /** Runs one write, whatever it does; a dry run counts it. */
-  write<T>(run: (writes: Writes, request: WriteRequest) => Promise<T>): Promise<T> | null;
+  write<T>(run: (writes: Writes, request: CallerRequest) => Promise<T>): Promise<T> | null;
   /** What the reads beside it have left of the quota. */
   readQuota(): Promise<QuotaView | null>;
 }
@@ -45,16 +44,6 @@ export interface CacheUse {
   readonly isUncachedWanted: boolean;
 }
 
-interface RequestContextOptions {
-  readonly callers: Callers;
-  readonly clock: Clock;
-  /** The API key, or why there is none. */
-  readonly apiKey: string | PetqlError;
-  readonly terms: RequestTerms;
-  /** Whether the request wants to know its cost alone. */
-  readonly isDryRun: boolean;
-}
-
 /** The reads of one request. */
 interface RequestReads {
   /** Makes equal reads one, and those of one tick one batch. */
@@ -69,29 +58,27 @@ interface RequestReads {
  * at once, so that the whole field fails with one error.
  */
 export class RequestContext implements Pets {
-  readonly isDryRun: boolean;
   /** Why nothing can be read or written: there is no API key, or the upstream rejected it. Undefined otherwise. */
   readonly keyError: PetqlError | undefined;
   readonly #callers: Callers;
   readonly #apiKey: string | PetqlError;
-  readonly #terms: RequestTerms;
+  readonly #request: CallerRequest;
   readonly #meter: UsageMeter;
   /** Undefined before the first read, write or look at the quota: anybody can make up API keys. */
   #caller: Caller | undefined;
   /** Undefined before the first read: a hit needs none. */
   #reads: RequestReads | undefined;
-  readonly #told: ToldTime = { atMs: -Infinity };
   /** Whether the response is made of reads only. */
   #isRepeatable: boolean;
 
-  constructor({ callers, clock, apiKey, terms, isDryRun }: RequestContextOptions) {
-    this.#callers = callers;
+  /** @param apiKey the API key, or why there is none. */
+  constructor(request: CallerRequest, apiKey: string | PetqlError, callers: Callers, clock: Clock) {
+    this.#request = request;
     this.#apiKey = apiKey;
-    this.#terms = terms;
-    this.#meter = new UsageMeter(clock);
-    this.isDryRun = isDryRun;
+    this.#callers = callers;
+    this.#meter = new UsageMeter(request, clock);
     this.keyError = apiKey instanceof PetqlError ? apiKey : callers.keyError(apiKey);
-    this.#isRepeatable = this.keyError === undefined && !isDryRun;
+    this.#isRepeatable = this.keyError === undefined && !request.isDryRun;
   }
 
   list(filter: PetFilter, limit: number): Promise<readonly Pet[]> {
@@ -102,9 +89,9 @@ export class RequestContext implements Pets {
     return this.#read(id);
   }
 
-  write<T>(run: (writes: Writes, request: WriteRequest) => Promise<T>): Promise<T> {
+  write<T>(run: (writes: Writes, request: CallerRequest) => Promise<T>): Promise<T> {
     this.#isRepeatable = false;
-    return run(this.#useAccepted().writes, this.#writeRequest());
+    return run(this.#useAccepted().writes, this.#request);
   }
 
   async readQuota(): Promise<QuotaView> {
@@ -113,7 +100,12 @@ export class RequestContext implements Pets {
     // Resolvers run in one turn, so the reads after this field count too.
     await Promise.resolve();
     if (this.#reads) await Promise.allSettled(this.#reads.loads);
-    return caller.readQuota(this.#terms.visitor);
+    return caller.readQuota(this.#request.visitor);
+  }
+
+  /** Whether the request wants to know its cost alone. */
+  get isDryRun(): boolean {
+    return this.#request.isDryRun;
   }
 
   /** The hash of the API key, for the log; undefined where the request has none. */
@@ -137,7 +129,7 @@ export class RequestContext implements Pets {
     return {
       isHit: upstreamCalls === 0 && !hasSharedCall && !hasFailed,
       hasSharedCall,
-      isUncachedWanted: this.#terms.freshness.maxAgeMs < 0,
+      isUncachedWanted: this.#request.freshness.maxAgeMs < 0,
     };
   }
 
@@ -154,7 +146,7 @@ export class RequestContext implements Pets {
 
   /** The quota as this process knows it, or the visitor's share of it, for the headers; undefined before the first call. */
   get latestQuota(): ShownQuota | undefined {
-    return this.#knownCaller?.latestQuota(this.#terms.visitor);
+    return this.#knownCaller?.latestQuota(this.#request.visitor);
   }
 
   /** The quota of the whole key, for the log. */
@@ -165,13 +157,13 @@ export class RequestContext implements Pets {
   /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */
   maxCalls({ reads, writes }: ReadsAndWrites): number {
     if (this.#apiKey instanceof PetqlError) return 0;
-    return this.#useCaller().maxCalls(reads, this.#terms.freshness) + writes;
+    return this.#useCaller().maxCalls(reads, this.#request.freshness) + writes;
   }
 
   /** Returns the minimum wait of the last of these calls for the quota. */
   async waitFor(calls: number): Promise<Wait> {
     if (this.#apiKey instanceof PetqlError) return { waitMs: 0, window: undefined };
-    return this.#useCaller().waitFor(calls, this.#terms);
+    return this.#useCaller().waitFor(calls, this.#request);
   }
 
   /** What the request has read, for `repeat`; undefined where its response depends on anything else. */
@@ -188,7 +180,7 @@ export class RequestContext implements Pets {
     const { reads } = this.#useCaller();
     const results: ServedResult[] = [];
     for (const [key, before] of repeated) {
-      const result = reads.peek(key, this.#terms);
+      const result = reads.peek(key, this.#request);
       if (result?.found !== before) return false;
       results.push(result);
     }
@@ -220,34 +212,14 @@ export class RequestContext implements Pets {
 
   /** DataLoader's batch function. */
   async #load(keys: readonly ReadKey[], reads: PetReads, found: RequestReads['found']): Promise<(Error | Found)[]> {
-    /** The reads that a call was billed to. */
-    const billed = new Set<ReadKey>();
-    const batch: ReadRequest = {
-      ...this.#terms,
-      told: this.#told,
-      onBilled: (key) => {
-        billed.add(key);
-        this.#meter.recordCall();
-      },
-    };
-    const results = await reads.load(keys, batch);
-
+    const results = await reads.load(keys, this.#request);
     return results.map((result, index) => {
-      const key = keys[index] as ReadKey;
       if (result instanceof Error) return result;
-      const saved = result.staleReason ?? (result.hasWaited ? 'SHARED_CALL' : 'FRESH');
-      this.#meter.recordRead(result, billed.has(key) ? undefined : saved);
-      found.set(key, result.found);
+      const saved = result.staleReason ?? (result.waiter ? 'SHARED_CALL' : 'FRESH');
+      this.#meter.recordRead(result, result.waiter?.isBilled ? undefined : saved);
+      found.set(keys[index] as ReadKey, result.found);
       return result.found;
     });
-  }
-
-  #writeRequest(): WriteRequest {
-    return {
-      ...this.#terms,
-      told: this.#told,
-      onBilled: () => this.#meter.recordCall(),
-    };
   }
 
   get #knownCaller(): Caller | undefined {

@@ -1,5 +1,6 @@
+import type { CallerRequest } from '../caller-request.ts';
 import type { Clock } from '../clock.ts';
-import type { ServedResult, StaleReason } from '../reads/read-request.ts';
+import type { ServedResult, StaleReason } from '../reads/read-waiter.ts';
 
 /** What one request has cost, and how old its results are: `extensions.petql`. */
 export interface Usage {
@@ -28,25 +29,26 @@ export type SavedCalls = Readonly<Partial<Record<SavedReason, number>>>;
 
 type UsedResult = Pick<ServedResult, 'asOfMs' | 'staleReason'>;
 
-/** Counts what one request costs. */
+/** Counts what one request costs, beside its calls. */
 export class UsageMeter {
+  readonly #request: Pick<CallerRequest, 'upstreamCalls'>;
   readonly #elapsed: Clock['elapsed'];
   readonly #savings: Partial<Record<SavedReason, number>> = {};
-  #upstreamCalls = 0;
   #savedCalls = 0;
   /** By `clock.elapsed()`. */
   #oldestAsOfMs = Infinity;
   /** The oldest of the stale results. */
   #stalest: UsedResult | undefined;
 
-  constructor({ elapsed }: Pick<Clock, 'elapsed'>) {
+  constructor(request: Pick<CallerRequest, 'upstreamCalls'>, { elapsed }: Pick<Clock, 'elapsed'>) {
+    this.#request = request;
     this.#elapsed = elapsed;
   }
 
   get usage(): Usage {
     const hasResult = this.#oldestAsOfMs !== Infinity;
     return {
-      upstreamCalls: this.#upstreamCalls,
+      upstreamCalls: this.#request.upstreamCalls,
       savedCalls: this.#savedCalls,
       oldestAgeMs: hasResult ? Math.max(0, Math.round(this.#elapsed() - this.#oldestAsOfMs)) : undefined,
       staleReason: this.#stalest?.staleReason,
@@ -55,11 +57,6 @@ export class UsageMeter {
 
   get savings(): SavedCalls {
     return this.#savings;
-  }
-
-  /** Counts a call that was sent, and is billed to the request. */
-  recordCall(): void {
-    this.#upstreamCalls += 1;
   }
 
   /** @param saved why the read cost no call; undefined where it did. */

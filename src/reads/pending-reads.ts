@@ -1,15 +1,14 @@
+import type { CallerRequest, Freshness } from '../caller-request.ts';
 import { MOMENT_MS, waitAtMost } from '../time-limit.ts';
 import { whyNoCall } from '../throttle/admission.ts';
 import type { Refusal } from '../throttle/refusal.ts';
 import { canAnswer } from '../pets/call-planner.ts';
 import type { PlanFacts, PlannedRead } from '../pets/call-planner.ts';
 import type { CallerParts } from './caller-parts.ts';
-import type { Freshness } from './cache/freshness.ts';
 import { LISTS, isList } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
-import type { ReadRequest, ReadResult, StaleReason } from './read-request.ts';
 import { ReadWaiter } from './read-waiter.ts';
-import type { Flight, PendingRead } from './read-waiter.ts';
+import type { Flight, PendingRead, ReadResult, StaleReason } from './read-waiter.ts';
 import { answerFrom } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
 
@@ -40,7 +39,7 @@ export class PendingReads {
   }
 
   /** Adds the reads of one request as one batch, with one abort listener. Resolves once all are settled. */
-  async add(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+  async add(keys: readonly ReadKey[], request: CallerRequest): Promise<ReadResult[]> {
     const signal = request.signal();
     const waiters = keys.map((key) => this.#addWaiter(key, request));
 
@@ -142,7 +141,7 @@ export class PendingReads {
         if (isList(call) && takers.length === read.waiters.size) read.tried.add(call);
         continue;
       }
-      for (const waiter of takers) this.settle(waiter, { found, asOfMs, staleReason: undefined, hasWaited: true });
+      for (const waiter of takers) this.settle(waiter, { found, asOfMs, staleReason: undefined, waiter });
     }
   }
 
@@ -161,7 +160,7 @@ export class PendingReads {
     const accepted = this.#parts.cache.findAccepted(waiter.read.key, waiter.request.freshness);
     if (!accepted) return false;
     const staleReason = accepted.isStale ? reason : undefined;
-    this.settle(waiter, { ...accepted.entry, staleReason, hasWaited: true });
+    this.settle(waiter, { ...accepted.entry, staleReason, waiter });
     return true;
   }
 
@@ -201,7 +200,7 @@ export class PendingReads {
     void waitAtMost(sending, MOMENT_MS).then(() => waiter.result.resolve(result));
   }
 
-  #addWaiter(key: ReadKey, request: ReadRequest): ReadWaiter {
+  #addWaiter(key: ReadKey, request: CallerRequest): ReadWaiter {
     const { cache, clock, line } = this.#parts;
     const { freshness } = request;
     const isCrowded = !this.#reads.has(key) && this.#reads.size >= MAX_PENDING;

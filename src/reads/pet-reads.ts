@@ -1,18 +1,16 @@
+import type { CallerRequest, Freshness } from '../caller-request.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import { notCachedError } from './cache/freshness.ts';
-import type { Freshness } from './cache/freshness.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import { ALL_PETS, isList } from '../pets/read-key.ts';
 import type { ListName, ReadKey } from '../pets/read-key.ts';
 import { PendingReads } from './pending-reads.ts';
 import { ReadLine } from './read-line.ts';
-import type { ReadRequest, ReadResult, RequestTerms, ServedResult, StaleReason } from './read-request.ts';
+import type { ReadResult, ServedResult, StaleReason } from './read-waiter.ts';
 import { CallerLists } from './cache/caller-lists.ts';
 import type { SharedLists } from './cache/shared-lists.ts';
 
-/** What of a request decides how its reads are served. */
-type ReadTerms = Pick<RequestTerms, 'freshness' | 'isBackground' | 'visitor'>;
 type Results = Map<ReadKey, ReadResult>;
 
 /** All reads of one caller: the cache serves what it can, the rest waits together for as few calls as possible. */
@@ -34,7 +32,7 @@ export class PetReads {
   }
 
   /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */
-  async load(keys: readonly ReadKey[], request: ReadRequest): Promise<ReadResult[]> {
+  async load(keys: readonly ReadKey[], request: CallerRequest): Promise<ReadResult[]> {
     const { freshness } = request;
     // 1. Another replica may have written, or called for these: a look at Redis costs no call.
     const looking = this.#lists?.catchUp();
@@ -63,9 +61,9 @@ export class PetReads {
    * background, and spends, counts and logs nothing. What it finds is the very same object as before while nothing about it has
    * changed.
    */
-  peek(key: ReadKey, terms: ReadTerms): ServedResult | undefined {
+  peek(key: ReadKey, request: CallerRequest): ServedResult | undefined {
     this.#lists?.keepUp();
-    return this.#lists?.isBlind ? undefined : this.#fromCache(key, terms, 0);
+    return this.#lists?.isBlind ? undefined : this.#fromCache(key, request, 0);
   }
 
   /**
@@ -91,27 +89,27 @@ export class PetReads {
   }
 
   /** Returns the results that need no call: cached entries, and the errors of calls that failed and are not tried again yet. */
-  #serve(keys: readonly ReadKey[], terms: ReadTerms): Results {
+  #serve(keys: readonly ReadKey[], request: CallerRequest): Results {
     const results: Results = new Map();
     for (const [index, key] of keys.entries()) {
       // In a small store one call answers all of them.
       const ahead = this.#cache.sizeOf(ALL_PETS) === 'small' ? 0 : index - results.size;
-      const result = this.#fromCache(key, terms, ahead) ?? this.#errorOf(key, terms.freshness);
+      const result = this.#fromCache(key, request, ahead) ?? this.#errorOf(key, request.freshness);
       if (result) results.set(key, result);
     }
     return results;
   }
 
-  #fromCache(key: ReadKey, terms: ReadTerms, ahead: number): ServedResult | undefined {
-    const { freshness } = terms;
+  #fromCache(key: ReadKey, request: CallerRequest, ahead: number): ServedResult | undefined {
+    const { freshness } = request;
     const accepted = this.#cache.findAccepted(key, freshness);
     if (!accepted) return undefined;
     const { entry, isStale } = accepted;
-    if (!isStale) return { ...entry, staleReason: undefined, hasWaited: false };
-    if (!freshness.mayCall) return { ...entry, staleReason: 'ONLY_IF_CACHED', hasWaited: false };
+    if (!isStale) return { ...entry, staleReason: undefined, waiter: undefined };
+    if (!freshness.mayCall) return { ...entry, staleReason: 'ONLY_IF_CACHED', waiter: undefined };
 
-    const staleReason = this.#line.whyServeStale(key, terms, ahead) ?? this.#whyNotHere(key, freshness);
-    return staleReason && { ...entry, staleReason, hasWaited: false };
+    const staleReason = this.#line.whyServeStale(key, request, ahead) ?? this.#whyNotHere(key, freshness);
+    return staleReason && { ...entry, staleReason, waiter: undefined };
   }
 
   #errorOf(key: ReadKey, { mayCall, maxAgeMs }: Freshness): Error | undefined {

@@ -133,7 +133,8 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const { quota, petApi, getRoute, cache } = this.#parts;
     const { key, sentAtMs, billedTo } = flight;
     const onSent = () => {
-      billedTo.request.onBilled(billedTo.read.key);
+      billedTo.isBilled = true;
+      billedTo.request.upstreamCalls += 1;
       endSending(flight);
     };
     // The call belongs to the trace of the request that it is billed to.

@@ -1,17 +1,16 @@
+import type { CallerRequest, Freshness } from '../caller-request.ts';
 import { PetqlError } from '../errors.ts';
 import { planCalls } from '../pets/call-planner.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { LineReads } from '../throttle/line-call.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
-import type { Freshness } from './cache/freshness.ts';
 import type { CallerParts } from './caller-parts.ts';
 import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads } from './pending-reads.ts';
 import { ReadCall } from './read-call.ts';
-import type { RequestTerms, StaleReason } from './read-request.ts';
 import { canWait, waitersOf } from './read-waiter.ts';
-import type { PendingRead, ReadWaiter } from './read-waiter.ts';
+import type { PendingRead, ReadWaiter, StaleReason } from './read-waiter.ts';
 
 /** The call plan for the waiting reads, sorted by what may be sent now. */
 interface SortedPlan {
@@ -54,12 +53,9 @@ export class ReadLine implements LineReads {
    *
    * @param more calls that the same request needs before this one.
    */
-  whyServeStale(
-    key: ReadKey,
-    { freshness, isBackground, visitor }: Pick<RequestTerms, 'freshness' | 'isBackground' | 'visitor'>,
-    more: number,
-  ): StaleReason | undefined {
+  whyServeStale(key: ReadKey, request: CallerRequest, more: number): StaleReason | undefined {
     const { failedCalls, line } = this.#parts;
+    const { freshness } = request;
     // 1. A call for it has failed, or is in flight.
     if (!failedCalls.isEmpty || this.#pending.hasFlights) {
       const read = this.#pending.unplannedRead(key, freshness);
@@ -71,7 +67,7 @@ export class ReadLine implements LineReads {
     if (!freshness.mayServeStaleToSaveCalls) return undefined;
 
     // 3. The line decides about any other call.
-    return line.whyNotRefresh({ isBackground, visitor }, { more, needsBudget: !this.#pending.has(key) });
+    return line.whyNotRefresh(request, { more, needsBudget: !this.#pending.has(key) });
   }
 
   prepare(): void {

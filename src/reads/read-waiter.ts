@@ -1,29 +1,43 @@
+import type { CallerRequest } from '../caller-request.ts';
 import type { PetqlError } from '../errors.ts';
 import { MAX_LATE_MS } from '../throttle/admission.ts';
 import type { LineClaim } from '../throttle/line-call.ts';
 import type { Visitor } from '../throttle/visitors.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
-import type { PetCache } from './cache/pet-cache.ts';
+import type { CachedEntry, PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from '../pets/read-key.ts';
 import type { FailedCall } from './failed-calls.ts';
-import type { ReadRequest, ReadResult } from './read-request.ts';
+
+/** Why a result is staler than the request wanted. */
+export type StaleReason = 'PAUSED' | 'ONLY_IF_CACHED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
+
+export interface ServedResult extends CachedEntry {
+  /** Undefined for a fresh result. */
+  readonly staleReason: StaleReason | undefined;
+  /** Undefined where the read did not wait for a call. */
+  readonly waiter: Pick<ReadWaiter, 'isBilled'> | undefined;
+}
+
+export type ReadResult = Error | ServedResult;
 
 /** One read of one request that waits for a call. */
 export class ReadWaiter implements LineClaim {
   readonly read: PendingRead;
-  readonly request: ReadRequest;
+  readonly request: CallerRequest;
   /** Generation at arrival. */
   readonly generation: number;
   /** Send time of the oldest call that may answer it. */
   readonly notBeforeMs: number;
   /** Resolves once the call that may be billed to it is sent, or fails to be; undefined without such a call. */
   sending: Promise<void> | undefined;
+  /** Whether a call that was sent is billed to it. */
+  isBilled = false;
   /** The error of a call that it waited for. */
   failed: PetqlError | undefined;
   readonly result = Promise.withResolvers<ReadResult>();
   readonly #cache: PetCache;
 
-  constructor(read: PendingRead, request: ReadRequest, notBeforeMs: number, cache: PetCache) {
+  constructor(read: PendingRead, request: CallerRequest, notBeforeMs: number, cache: PetCache) {
     this.read = read;
     this.request = request;
     this.generation = cache.generation;

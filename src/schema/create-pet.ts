@@ -55,7 +55,7 @@ builder.mutationField('createPet', (t) =>
         status: status ?? undefined,
       };
       const key = idempotencyKeyArgument('input.idempotencyKey', idempotencyKey);
-      const created = await pets.write((writes, request) => writes.create(newPet, { ...request, idempotencyKey: key }));
+      const created = await pets.write((writes, request) => writes.create(newPet, key, request));
       if (created && 'refusal' in created) return { pet: null, userErrors: [created.refusal] };
       return { pet: created?.pet ?? null, userErrors: [] };
     },

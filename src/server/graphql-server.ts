@@ -43,38 +43,50 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     const request = given.method === 'HEAD' ? { ...given, method: 'GET' } : given;
     const key = cacheKey(request, settings);
     const cached = key === undefined ? undefined : cache.get(key);
+    if (!cached) return respondUncached(request, key);
+    // Only responses of operations are cached.
+    const state = telemetry.begin(request);
     try {
-      return (cached && fromCache(request, cached)) ?? respondUncached(request, key);
+      return fromCache(state, cached) ?? respondUncached(request, key, state);
     } catch (fault) {
-      return ofFault(fault, telemetry.begin(request));
+      state.context?.end();
+      return ofFault(fault, state);
     }
   };
 
   /** Undefined where a read behind the response has another result now. */
-  function fromCache(request: HttpRequest, cached: CachedResponse): HttpResponse | undefined {
-    const context = readRequest({ request, id: '', span: undefined });
+  function fromCache(
+    state: RequestState,
+    { headers, data, reads, operation }: CachedResponse,
+  ): HttpResponse | undefined {
+    state.operation = operation;
+    const context = readRequest(state);
     // Responses for the keys that a function finds are never cached.
     if (context instanceof Promise) return undefined;
-    try {
-      if (!context.repeat(cached.reads)) return undefined;
-      const { headers, data, operation } = cached;
-      const { usage } = context;
-      const state = Object.assign(telemetry.begin(request), { context, operation, usage });
-      context.recordSavings();
-      telemetry.end(state);
-      const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(usage)}}}`;
-      return finish(state, { status: 200, headers, body });
-    } finally {
-      context.end();
-    }
+    state.context = context;
+    if (!context.repeat(reads)) return undefined;
+
+    const { usage } = context;
+    state.usage = usage;
+    context.recordSavings();
+    telemetry.end(state);
+    const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(usage)}}}`;
+    const response = finish(state, { status: 200, headers, body });
+    context.end();
+    return response;
   }
 
-  async function respondUncached(request: HttpRequest, key: string | undefined): Promise<HttpResponse> {
-    let state: RequestState | undefined;
+  /** @param begun the state of a request whose cached response is no longer valid; a new one without it. */
+  async function respondUncached(
+    request: HttpRequest,
+    key: string | undefined,
+    begun?: RequestState,
+  ): Promise<HttpResponse> {
+    let state = begun;
     try {
       const page = await pages(request);
       if (page) return finish({ id: requestId(request) }, page);
-      state = telemetry.begin(request);
+      state ??= telemetry.begin(request);
       const response = await runYoga(state);
       telemetry.end(state);
       if (key !== undefined) store(key, state, response);

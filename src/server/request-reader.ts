@@ -1,3 +1,4 @@
+import type { CallerRequest } from '../caller-request.ts';
 import type { Callers } from '../caller/callers.ts';
 import { RequestContext } from '../caller/request-context.ts';
 import type { PetqlError } from '../errors.ts';
@@ -8,7 +9,7 @@ import type { HttpRequest, InProcessOptions } from './http/http-message.ts';
 import type { RequestState } from './request-state.ts';
 import { visitorOf } from './visitor.ts';
 
-/** Reads the headers of a request. Returns a promise only where a `petApiKey` function finds the key. */
+/** Reads the headers of a request, once its operation is known. Returns a promise only where a `petApiKey` function finds the key. */
 export type RequestReader = (
   state: Pick<RequestState, 'id' | 'operation' | 'request' | 'span'>,
 ) => Promise<RequestContext> | RequestContext;
@@ -37,19 +38,22 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
   }
 
   function withKey(state: Parameters<RequestReader>[0], apiKey: string | PetqlError): RequestContext {
-    const { id, request, span } = state;
+    const { id, operation, request, span } = state;
     const { waitMs = maxWaitMs, cacheControl, dryRun, isBackground } = request.inProcess ?? readHeaders(request);
-    const terms = {
+    const given: CallerRequest = {
       id,
-      operation: () => state.operation?.name,
+      operation: operation?.name,
       trace: span?.trace,
       freshness: cacheControl ? readFreshness(cacheControl, settings) : defaultFreshness,
       deadlineMs: clock.elapsed() + Math.min(maxWaitMs, waitMs),
-      signal: () => request.signal(),
+      signal: request.signal,
       visitor: visitorOf(request, visitorHeader),
       isBackground,
+      isDryRun: dryRun,
+      upstreamCalls: 0,
+      toldAtMs: -Infinity,
     };
-    return new RequestContext({ callers, clock, apiKey, terms, isDryRun: dryRun });
+    return new RequestContext(given, apiKey, callers, clock);
   }
 
   function readHeaders({ headers }: HttpRequest): Omit<InProcessOptions, 'apiKey' | 'client' | 'visitor'> {

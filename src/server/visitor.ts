@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { isIPv4, isIPv6 } from 'node:net';
-import type { RequestTerms } from '../reads/read-request.ts';
 import type { HttpRequest } from './http/http-message.ts';
 
 /**
@@ -9,7 +8,7 @@ import type { HttpRequest } from './http/http-message.ts';
  *
  * @param header its name in lower case; undefined without the setting.
  */
-export function visitorOf({ inProcess, headers }: HttpRequest, header: string | undefined): RequestTerms['visitor'] {
+export function visitorOf({ inProcess, headers }: HttpRequest, header: string | undefined): string | undefined {
   if (inProcess?.visitor !== undefined) return hashOf(inProcess.visitor);
   if (header === undefined) return undefined;
   const entries = (inProcess ? undefined : headers[header]) ?? '';

@@ -33,7 +33,7 @@ export function createYogaHandler({
     schema,
     graphqlEndpoint: settings.endpoint,
     async context({ state }) {
-      state.context = await readRequest(state);
+      state.context = await (state.context ?? readRequest(state));
       return { pets: state.context };
     },
     maskedErrors: { maskError },

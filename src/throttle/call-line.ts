@@ -1,3 +1,4 @@
+import type { CallerRequest } from '../caller-request.ts';
 import type { KeyLog } from '../log.ts';
 import type { Wait } from './account/wait.ts';
 import { admit, admitAll, lateAtMs, lineOf, whyNoCall } from './admission.ts';
@@ -98,11 +99,11 @@ export class CallLine {
    * @param needsBudget false where a read that waits pays for the call already.
    */
   whyNotRefresh(
-    { visitor, ...terms }: Pick<Claim, 'isBackground' | 'visitor'>,
+    { visitor, isBackground }: CallerRequest,
     { more, needsBudget }: { readonly more: number; readonly needsBudget: boolean },
   ): ServeStale['reason'] | undefined {
     const payer = needsBudget ? visitor : undefined;
-    const claim: Claim = { ...terms, visitor: payer, deadlineMs: Infinity, isRefresh: true };
+    const claim: Claim = { isBackground, visitor: payer, deadlineMs: Infinity, isRefresh: true };
     const view = this.#view();
     const { verdict } = admit({ claims: [claim], needsBudget }, view, this.#behind(more, payer));
     if (verdict.kind === 'serve-stale') return verdict.reason;
@@ -110,10 +111,10 @@ export class CallLine {
   }
 
   /** Returns how long the last of so many more calls of a request would wait, or be told to wait. */
-  expectedWait(calls: number, terms: Omit<Claim, 'isRefresh'>): Wait {
+  expectedWait(calls: number, { visitor, isBackground, deadlineMs }: CallerRequest): Wait {
     if (calls === 0) return { waitMs: 0, window: undefined };
-    const claim: Claim = { ...terms, isRefresh: false };
-    const { verdict } = admit({ claims: [claim] }, this.#view(), this.#behind(calls - 1, terms.visitor));
+    const claim: Claim = { visitor, isBackground, deadlineMs, isRefresh: false };
+    const { verdict } = admit({ claims: [claim] }, this.#view(), this.#behind(calls - 1, visitor));
     return verdict.kind === 'wait' || verdict.kind === 'refuse' ? verdict.wait : { waitMs: 0, window: undefined };
   }
 
@@ -269,7 +270,7 @@ export class CallLine {
     const isCounted = claim === call.claims[0];
     const retryAfterMs =
       reason === 'plan'
-        ? this.#returns.tell(claim.request.told, wait.waitMs, { nowMs, isCounted })
+        ? this.#returns.tell(claim.request, wait.waitMs, { nowMs, isCounted })
         : this.#returns.retryAfterMs(wait.waitMs);
     const refusal = this.#createRefusal(call.kind, { reason, wait, retryAfterMs, quotaState });
 

@@ -1,10 +1,11 @@
+import type { CallerRequest } from '../caller-request.ts';
 import type { KeyLog } from '../log.ts';
 import { DAY_MS, MINUTE_MS } from '../plan.ts';
 import type { Taken } from './account/account.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import type { Refusal } from './refusal.ts';
-import type { LineAnswer, LineCall, LineRequest } from './line-call.ts';
+import type { LineAnswer, LineCall } from './line-call.ts';
 
 /** A probe after a 429 that fails is another incident. */
 const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
@@ -34,8 +35,8 @@ export class Decisions {
     if (permit?.isTrial) this.#log.debug?.({ isAfter429: permit.isAfter429 }, 'probe');
   }
 
-  logCall({ name, isRetry }: LineCall, { id, operation }: LineRequest, waitedMs: number): void {
-    this.#log.debug?.({ request: id, operation: operation(), call: name, waitedMs }, isRetry ? 'retry' : 'call');
+  logCall({ name, isRetry }: LineCall, { id, operation }: CallerRequest, waitedMs: number): void {
+    this.#log.debug?.({ request: id, operation, call: name, waitedMs }, isRetry ? 'retry' : 'call');
   }
 
   /** Logs a response that is no success, or a call without one. */

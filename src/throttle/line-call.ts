@@ -1,25 +1,11 @@
 import type { CallAnswer } from '../call-answer.ts';
+import type { CallerRequest } from '../caller-request.ts';
 import type { Claim, ServeStale, WantedCall } from './admission.ts';
 import type { Refusal } from './refusal.ts';
 
 /** Who waits in the line. */
 export interface LineClaim extends Claim {
-  readonly request: LineRequest;
-}
-
-/** The request that waits. */
-export interface LineRequest {
-  /** In the log. */
-  readonly id: string;
-  /** Returns the name of its operation, for the log. */
-  readonly operation: () => string | undefined;
-  /** When it was told to return. All of its calls return together, so they are told one time. */
-  readonly told: ToldTime;
-}
-
-export interface ToldTime {
-  /** By `clock.elapsed()`; -Infinity before it is told. */
-  atMs: number;
+  readonly request: CallerRequest;
 }
 
 /** The end of a call, as the line sees it. */

@@ -1,4 +1,4 @@
-import type { ToldTime } from './line-call.ts';
+import type { CallerRequest } from '../caller-request.ts';
 
 const SECOND_MS = 1_000;
 const MIN_RETRY_AFTER_MS = 1_000;
@@ -24,13 +24,13 @@ export class ReturnTimes {
   }
 
   /** Tells a request when to return, unless it was told before. Returns after which time. */
-  tell(told: ToldTime, waitMs: number, { nowMs, isCounted }: { nowMs: number; isCounted: boolean }): number {
-    if (told.atMs > nowMs) return told.atMs - nowMs;
+  tell(request: CallerRequest, waitMs: number, { nowMs, isCounted }: { nowMs: number; isCounted: boolean }): number {
+    if (request.toldAtMs > nowMs) return request.toldAtMs - nowMs;
 
-    told.atMs = nowMs + this.retryAfterMs(waitMs);
-    const second = Math.floor(told.atMs / SECOND_MS);
+    request.toldAtMs = nowMs + this.retryAfterMs(waitMs);
+    const second = Math.floor(request.toldAtMs / SECOND_MS);
     if (isCounted) this.#counts.set(second, (this.#counts.get(second) ?? 0) + 1);
-    return told.atMs - nowMs;
+    return request.toldAtMs - nowMs;
   }
 
   /** Returns the wait with up to a second, so that not all return in one moment. */

@@ -1,4 +1,5 @@
-import type { LineAnswer, LineCall, LineClaim, LineRequest } from './line-call.ts';
+import type { CallerRequest } from '../caller-request.ts';
+import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
 import type { Refusal } from './refusal.ts';
 import type { Visitor } from './visitors.ts';
 
@@ -6,7 +7,7 @@ import type { Visitor } from './visitors.ts';
 export interface WriteCall {
   /** What it does, for the log. */
   readonly name: string;
-  readonly request: LineRequest;
+  readonly request: CallerRequest;
   readonly visitor: Visitor;
   readonly isBackground: boolean;
   /** By `clock.elapsed()`. */
@@ -39,7 +40,7 @@ export class WaitingWrite implements LineCall<WaitingWrite>, LineClaim {
     return this.#call.name;
   }
 
-  get request(): LineRequest {
+  get request(): CallerRequest {
     return this.#call.request;
   }
 

@@ -1,22 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import type { CallerRequest } from '../caller-request.ts';
 import { PetqlError, retryIn } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { setNewest } from '../memory.ts';
 import type { NewPet } from '../pets/pet.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
-import type { RequestTerms } from '../reads/read-request.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { SOON_MS, graceLeftMs, pause, waitAtMost } from '../time-limit.ts';
 import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
 import type { FoundRecord, IdempotencyRecords, Lease } from './records.ts';
-
-/** A create with an idempotency key. */
-interface KeyedCreate extends Pick<RequestTerms, 'deadlineMs' | 'signal'> {
-  readonly key: string;
-  readonly pet: NewPet;
-}
 
 /** What the creates of all callers share. */
 export interface IdempotencySettings {
@@ -58,11 +52,15 @@ export class Idempotency {
    *
    * @param send adds the pet; it rejects where that surely did not happen.
    */
-  async once(create: KeyedCreate, send: () => Promise<CreateOutcome>): Promise<CreateOutcome> {
-    const { key } = create;
+  async once(
+    key: string,
+    pet: NewPet,
+    request: CallerRequest,
+    send: () => Promise<CreateOutcome>,
+  ): Promise<CreateOutcome> {
     const name = `${this.#parts.quota.apiKey} ${key}`;
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
-      const lease = this.#newLease(create);
+      const lease = this.#newLease(pet, request);
       const found = await this.#lease(name, lease);
       if (!found) return this.#sendOnce(send, { key, name, lease });
       if (found === 'full') throw this.#retryableError('IDEMPOTENCY_UNAVAILABLE', TOO_MANY_UNPROVEN);
@@ -71,7 +69,7 @@ export class Idempotency {
       if (found.outcome !== undefined) return this.#replay(key, found.outcome);
       // The process that had the lease is gone, and it may have sent the POST.
       if (found.leaseLeftMs === 0) return this.#replay(key, UNKNOWN_OUTCOME);
-      await this.#wait(Math.min(pollMs, found.leaseLeftMs), create);
+      await this.#wait(Math.min(pollMs, found.leaseLeftMs), request);
     }
   }
 
@@ -80,7 +78,7 @@ export class Idempotency {
     this.#isClosed = true;
   }
 
-  #newLease({ pet, deadlineMs }: KeyedCreate): Lease {
+  #newLease(pet: NewPet, { deadlineMs }: CallerRequest): Lease {
     const waitMs = Math.max(0, graceLeftMs(deadlineMs, this.#parts.clock));
     return { id: randomUUID(), input: inputOf(pet), ms: Math.ceil(waitMs + this.#settings.sendingMs) };
   }
@@ -135,7 +133,7 @@ export class Idempotency {
   }
 
   /** Rejects at the deadline, when the client has left, or when petql stops. */
-  async #wait(forMs: number, { deadlineMs, signal }: KeyedCreate): Promise<void> {
+  async #wait(forMs: number, { deadlineMs, signal }: CallerRequest): Promise<void> {
     const { clock, line } = this.#parts;
     if (this.#isClosed) throw line.refusal('write', 'stopping').error();
     if (signal()?.aborted) throw line.refusal('write', 'aborted').error();

@@ -1,9 +1,8 @@
+import type { CallerRequest } from '../caller-request.ts';
 import type { UpstreamOperation } from '../events.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
-import type { RequestTerms } from '../reads/read-request.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
-import type { ToldTime } from '../throttle/line-call.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
 import { failureDetails } from '../upstream/outcome.ts';
 import type { OwnFailure, UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
@@ -27,12 +26,6 @@ type WriteOutcome<T> =
   /** It may have happened; with the status of the response that was not clear, if there was one. */
   | { readonly kind: 'unknown'; readonly status: number | undefined };
 
-export interface WriteRequest extends RequestTerms {
-  readonly told: ToldTime;
-  /** Called when a call was sent. */
-  readonly onBilled: () => void;
-}
-
 /** The pauses before further tries where there was no connection. */
 const PAUSES_MS = [100, 300, 1_000];
 /** Max wait of a response for the announcement of the write to other replicas. */
@@ -52,7 +45,7 @@ export class WriteSender {
    * Sends a write, and sends it again only where it surely did not happen: after a 429, and where there was no connection.
    * Rejects with a PetqlError where petql refuses it.
    */
-  async send<T>(write: Write<T>, request: WriteRequest): Promise<WriteOutcome<T>> {
+  async send<T>(write: Write<T>, request: CallerRequest): Promise<WriteOutcome<T>> {
     const pausesMs = PAUSES_MS.values();
     for (;;) {
       const { outcome, sent } = await this.#sendInLine(write, request);
@@ -86,7 +79,7 @@ export class WriteSender {
   }
 
   /** Makes one try. Rejects where it is not sent. */
-  async #sendInLine<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
+  async #sendInLine<T>(write: Write<T>, request: CallerRequest): Promise<UpstreamAnswer<T>> {
     const { visitor, isBackground, deadlineMs } = request;
     let answer: UpstreamAnswer<T> | undefined;
     const refusal = await this.#parts.line.write({
@@ -108,10 +101,13 @@ export class WriteSender {
   }
 
   /** Sends the call. Reads that begin after a write see it, since this is before the line lets anything else through. */
-  async #call<T>(write: Write<T>, request: WriteRequest): Promise<UpstreamAnswer<T>> {
+  async #call<T>(write: Write<T>, request: CallerRequest): Promise<UpstreamAnswer<T>> {
     const { quota, petApi, clock, cache } = this.#parts;
     const sentAtMs = clock.elapsed();
-    const answer = await write.send(petApi, { apiKey: quota.apiKey, trace: request.trace, onSent: request.onBilled });
+    const onSent = () => {
+      request.upstreamCalls += 1;
+    };
+    const answer = await write.send(petApi, { apiKey: quota.apiKey, trace: request.trace, onSent });
     const { outcome, sent } = answer;
     if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;
 

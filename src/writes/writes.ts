@@ -1,3 +1,4 @@
+import type { CallerRequest } from '../caller-request.ts';
 import type { NewPet, Pet } from '../pets/pet.ts';
 import { petSnapshot } from '../pets/snapshot.ts';
 import type { CallerParts } from '../reads/caller-parts.ts';
@@ -9,12 +10,7 @@ import type { CreateOutcome, Created } from './create-outcome.ts';
 import type { IdempotencySettings } from './idempotency.ts';
 import { outcomeUnknownError } from './unknown-outcome.ts';
 import { WriteSender } from './write-sender.ts';
-import type { Write, WriteRequest } from './write-sender.ts';
-
-interface CreateRequest extends WriteRequest {
-  /** All creates with this key within a day are one. */
-  readonly idempotencyKey: string | undefined;
-}
+import type { Write } from './write-sender.ts';
 
 const MAY_BE_CREATED =
   'so the pet may have been created. Check with the pets query; to create it anyway, use a new idempotencyKey.';
@@ -37,12 +33,15 @@ export class Writes {
     return this.#underWay.size > 0;
   }
 
-  /** Adds a pet. Rejects with a PetqlError; OUTCOME_UNKNOWN where the pet may have been added or not. */
-  async create(pet: NewPet, request: CreateRequest): Promise<Created> {
-    const { idempotencyKey: key, deadlineMs, signal } = request;
+  /**
+   * Adds a pet. Rejects with a PetqlError; OUTCOME_UNKNOWN where the pet may have been added or not.
+   *
+   * @param key all creates with this idempotency key within a day are one.
+   */
+  async create(pet: NewPet, key: string | undefined, request: CallerRequest): Promise<Created> {
     const send = () => this.#create(pet, request);
     const outcome = await this.#run(request, () =>
-      key === undefined ? send() : this.#idempotency.once({ key, pet, deadlineMs, signal }, send),
+      key === undefined ? send() : this.#idempotency.once(key, pet, request, send),
     );
     if ('unknown' in outcome) throw outcomeUnknownError(outcome.unknown.status, MAY_BE_CREATED);
     return outcome;
@@ -55,7 +54,7 @@ export class Writes {
   }
 
   /** Runs a write of any operation, in time and under the eyes of `isBusy` and `close`. */
-  async #run<T>({ deadlineMs }: WriteRequest, write: () => Promise<T>): Promise<T> {
+  async #run<T>({ deadlineMs }: CallerRequest, write: () => Promise<T>): Promise<T> {
     const { clock, line } = this.#parts;
     // The writes of one operation run one after the other, and the first may have taken all the time.
     if (graceLeftMs(deadlineMs, clock) < 0) throw line.refusal('write', 'late').error();
@@ -69,7 +68,7 @@ export class Writes {
     }
   }
 
-  async #create(pet: NewPet, request: CreateRequest): Promise<CreateOutcome> {
+  async #create(pet: NewPet, request: CallerRequest): Promise<CreateOutcome> {
     const { cache, quota } = this.#parts;
     const createPet: Write<Pet> = {
       operation: 'createPet',

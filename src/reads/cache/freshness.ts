@@ -1,18 +1,5 @@
+import type { Freshness } from '../../caller-request.ts';
 import { PetqlError } from '../../errors.ts';
-
-/** How old an entry a request accepts, and whether petql may call for a fresh one. */
-export interface Freshness {
-  /** An entry up to this age is served without a call; below 0 none is. */
-  readonly maxAgeMs: number;
-  /** An entry up to this age is served while the quota is saved or exhausted, or the upstream fails. */
-  readonly maxStaleMs: number;
-  /** The request coalesces with calls that were sent up to this time ago: 0 for no-cache, Infinity for any call. */
-  readonly coalesceWithinMs: number;
-  /** Whether the upstream may be called. */
-  readonly mayCall: boolean;
-  /** Whether stale entries may be served to save calls (refresh-budget.ts). A request that names its own age gets that age. */
-  readonly mayServeStaleToSaveCalls: boolean;
-}
 
 /** The settings of the gateway. */
 type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;

@@ -3,7 +3,7 @@ import { setNewest } from '../../memory.ts';
 import type { Int64 } from '../../pets/int64.ts';
 import type { Pet } from '../../pets/pet.ts';
 import { callsFor, isList } from '../../pets/read-key.ts';
-import type { Freshness } from './freshness.ts';
+import type { Freshness } from '../../caller-request.ts';
 import type { ListName, ReadKey } from '../../pets/read-key.ts';
 import type { ListSize } from '../../pets/call-planner.ts';
 import { answerFrom } from '../../pets/snapshot.ts';

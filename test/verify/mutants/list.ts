@@ -336,7 +336,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'each-read-told',
     rule: 'all reads of a request are told one time',
-    from: 'if (told.atMs > nowMs) return told.atMs - nowMs;',
+    from: 'if (request.toldAtMs > nowMs) return request.toldAtMs - nowMs;',
     to: '',
   },
   {
