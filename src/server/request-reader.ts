@@ -10,9 +10,7 @@ import type { RequestState } from './request-state.ts';
 import { visitorOf } from './visitor.ts';
 
 /** Reads the headers of a request, once its operation is known. Returns a promise only where a `petApiKey` function finds the key. */
-export type RequestReader = (
-  state: Pick<RequestState, 'id' | 'operation' | 'request' | 'span'>,
-) => Promise<RequestContext> | RequestContext;
+export type RequestReader = (state: RequestState) => Promise<RequestContext> | RequestContext;
 
 /** With a server-side key, the Authorization of requests is not read. */
 export function createRequestReader(settings: CheckedOptions, callers: Callers): RequestReader {
@@ -37,7 +35,7 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
     return givenApiKey(undefined);
   }
 
-  function withKey(state: Parameters<RequestReader>[0], apiKey: string | PetqlError): RequestContext {
+  function withKey(state: RequestState, apiKey: string | PetqlError): RequestContext {
     const { id, operation, request, span } = state;
     const { waitMs = maxWaitMs, cacheControl, dryRun, isBackground } = request.inProcess ?? readHeaders(request);
     const given: CallerRequest = {

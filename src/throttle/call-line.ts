@@ -6,13 +6,11 @@ import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.t
 import { CallRunner } from './call-runner.ts';
 import { Decisions } from './decisions.ts';
 import type { KeyQuota, ThrottleParts } from './key-quota.ts';
-import type { LineCall, LineClaim, LineReads } from './line-call.ts';
+import type { LineCall, LineClaim, LineReads, LineWrite } from './line-call.ts';
 import { LineView } from './line-view.ts';
 import { createRefusal } from './refusal.ts';
 import type { GivenReason, Refusal, Refused } from './refusal.ts';
 import { ReturnTimes } from './return-times.ts';
-import { WaitingWrite } from './waiting-write.ts';
-import type { WriteCall } from './waiting-write.ts';
 
 /** The verdicts about the line, until something changes. */
 interface Walk {
@@ -40,7 +38,7 @@ export class CallLine {
   readonly #returns = new ReturnTimes();
   readonly #runner: CallRunner;
   /** The writes that wait, in order of arrival. */
-  readonly #writes = new Set<WaitingWrite>();
+  readonly #writes = new Set<LineCall>();
   #reads: LineReads | undefined;
   #walked: Walk | undefined;
   #isReviewScheduled = false;
@@ -64,24 +62,19 @@ export class CallLine {
     this.#reads = reads;
   }
 
-  /** Waits for a permit and then sends. Resolves once the call is settled; with a refusal where it was not sent. */
-  async write(call: WriteCall): Promise<Refusal | undefined> {
-    const refusal = this.#refusalOf(call);
-    if (refusal) {
-      this.#decisions.logRefusal(refusal, call.request.id);
-      return refusal;
-    }
-
-    const write = new WaitingWrite(call, this.#parts.clock.elapsed());
-    const onAbort = () => this.#abort(write);
-    call.signal?.addEventListener('abort', onAbort, { once: true });
+  /** Lets a write stand in the line, or refuses it at once where it cannot wait at all. */
+  write(write: LineWrite): void {
+    if (write.request.signal()?.aborted) return this.#refuseWrite(write, 'aborted');
+    if (this.#writes.size >= MAX_WAITING_WRITES) return this.#refuseWrite(write, 'crowded');
     this.#writes.add(write);
     this.change();
-    try {
-      return await write.result;
-    } finally {
-      call.signal?.removeEventListener('abort', onAbort);
-    }
+  }
+
+  /** Ends the wait of a write whose client has left, if it still waits. */
+  abort(write: LineWrite): void {
+    if (!this.#writes.delete(write)) return;
+    this.#refuseWrite(write, 'aborted');
+    this.change();
   }
 
   /** Reviews the line at the end of this turn of the event loop, for all changes in it. */
@@ -156,7 +149,7 @@ export class CallLine {
       if (!payer) continue;
       walk.admissions.delete(call);
       walk.after = withoutFirst(walk.after, payer);
-      if (call instanceof WaitingWrite) this.#writes.delete(call);
+      if (call.kind === 'write') this.#writes.delete(call);
       return { call, payer };
     }
     return undefined;
@@ -184,18 +177,10 @@ export class CallLine {
     return this.#stopped.promise;
   }
 
-  /** Returns why a write cannot wait at all. */
-  #refusalOf({ signal }: WriteCall): Refusal | undefined {
-    if (signal?.aborted) return this.refusal('write', 'aborted');
-    return this.#writes.size < MAX_WAITING_WRITES ? undefined : this.refusal('write', 'crowded');
-  }
-
-  #abort(write: WaitingWrite): void {
-    if (!this.#writes.delete(write)) return;
-    const refusal = this.refusal('write', 'aborted');
+  #refuseWrite(write: LineWrite, reason: GivenReason): void {
+    const refusal = this.refusal('write', reason);
     this.#decisions.logRefusal(refusal, write.request.id);
     write.refuse(write, refusal);
-    this.change();
   }
 
   /** Ends the claims that wait in vain, and takes permits for the calls that stay. */
@@ -274,7 +259,7 @@ export class CallLine {
         : this.#returns.retryAfterMs(wait.waitMs);
     const refusal = this.#createRefusal(call.kind, { reason, wait, retryAfterMs, quotaState });
 
-    if (call instanceof WaitingWrite) {
+    if (call.kind === 'write') {
       this.#writes.delete(call);
       this.#decisions.logRefusal(refusal, claim.request.id);
     }

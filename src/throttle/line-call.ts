@@ -41,6 +41,9 @@ export interface LineCall<
   fail(error: unknown): void;
 }
 
+/** A write in the line waits for itself. */
+export type LineWrite = LineCall & LineClaim;
+
 /** The reads of the key: what they want changes with each response, so the line asks for it each time. */
 export interface LineReads {
   /** Ends the reads that no call can answer, or whose calls failed a short while ago. */

@@ -8,6 +8,7 @@ import { failureDetails } from '../upstream/outcome.ts';
 import type { OwnFailure, UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../pets/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
+import { WriteCall } from './write-call.ts';
 
 /** One upstream operation that changes the pet store. */
 export interface Write<T> {
@@ -80,24 +81,22 @@ export class WriteSender {
 
   /** Makes one try. Rejects where it is not sent. */
   async #sendInLine<T>(write: Write<T>, request: CallerRequest): Promise<UpstreamAnswer<T>> {
-    const { visitor, isBackground, deadlineMs } = request;
-    let answer: UpstreamAnswer<T> | undefined;
-    const refusal = await this.#parts.line.write({
+    const { clock, line } = this.#parts;
+    const call = new WriteCall({
       name: write.operation,
       request,
-      visitor,
-      isBackground,
-      deadlineMs,
-      signal: request.signal(),
-      send: async () => {
-        answer = await this.#call(write, request);
-        return answer;
-      },
+      waitingSinceMs: clock.elapsed(),
+      send: () => this.#call(write, request),
     });
-    if (answer) return answer;
-
-    if (!refusal) throw new Error('a write has no response');
-    throw refusal.error();
+    const signal = request.signal();
+    const onAbort = () => line.abort(call);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    line.write(call);
+    try {
+      return await call.result;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
   }
 
   /** Sends the call. Reads that begin after a write see it, since this is before the line lets anything else through. */

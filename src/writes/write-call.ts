@@ -1,0 +1,66 @@
+import type { CallerRequest } from '../caller-request.ts';
+import type { UpstreamOperation } from '../events.ts';
+import type { LineCall, LineClaim } from '../throttle/line-call.ts';
+import type { Refusal } from '../throttle/refusal.ts';
+import type { Visitor } from '../throttle/visitors.ts';
+import type { UpstreamAnswer } from '../upstream/outcome.ts';
+
+/** One try of a write. It stands in the line until it is sent, its deadline or its abort; the first end counts. */
+export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, LineClaim {
+  readonly kind = 'write';
+  readonly isRetry = false;
+  readonly isRefresh = false;
+  readonly claims: readonly WriteCall<T>[] = [this];
+  readonly name: UpstreamOperation;
+  readonly outageKind: UpstreamOperation;
+  readonly request: CallerRequest;
+  readonly waitingSinceMs: number;
+  /** Sends the call, which has its permit. */
+  readonly send: () => Promise<UpstreamAnswer<T>>;
+  readonly #result = Promise.withResolvers<UpstreamAnswer<T>>();
+
+  constructor({
+    name,
+    request,
+    waitingSinceMs,
+    send,
+  }: Pick<WriteCall<T>, 'name' | 'request' | 'send' | 'waitingSinceMs'>) {
+    this.name = name;
+    this.outageKind = name;
+    this.request = request;
+    this.waitingSinceMs = waitingSinceMs;
+    this.send = send;
+  }
+
+  get visitor(): Visitor {
+    return this.request.visitor;
+  }
+
+  get isBackground(): boolean {
+    return this.request.isBackground;
+  }
+
+  get deadlineMs(): number {
+    return this.request.deadlineMs;
+  }
+
+  /** Resolves once the call is settled. Rejects where it was not sent. */
+  get result(): Promise<UpstreamAnswer<T>> {
+    return this.#result.promise;
+  }
+
+  refuse(_claim: WriteCall<T>, refusal: Refusal): void {
+    this.#result.reject(refusal.error());
+  }
+
+  /** A write is no refresh. */
+  serveStale(): void {}
+
+  receive(answer: UpstreamAnswer<T>): void {
+    this.#result.resolve(answer);
+  }
+
+  fail(error: unknown): void {
+    this.#result.reject(error);
+  }
+}
