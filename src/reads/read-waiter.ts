@@ -2,7 +2,6 @@ import type { CallerRequest } from '../caller-request.ts';
 import type { PetqlError } from '../errors.ts';
 import { MAX_LATE_MS } from '../throttle/admission.ts';
 import type { LineClaim } from '../throttle/line-call.ts';
-import type { Visitor } from '../throttle/visitors.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { CachedEntry, PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from '../pets/read-key.ts';
@@ -45,18 +44,6 @@ export class ReadWaiter implements LineClaim {
     this.#cache = cache;
   }
 
-  get visitor(): Visitor {
-    return this.request.visitor;
-  }
-
-  get isBackground(): boolean {
-    return this.request.isBackground;
-  }
-
-  get deadlineMs(): number {
-    return this.request.deadlineMs;
-  }
-
   /** Whether the request accepts an entry that is cached. */
   get hasData(): boolean {
     return this.#cache.findAccepted(this.read.key, this.request.freshness) !== undefined;
@@ -73,7 +60,7 @@ export class ReadWaiter implements LineClaim {
 
   /** Whether the call was sent early enough to be waited for. */
   isInTime({ sentAtMs }: Flight): boolean {
-    return sentAtMs <= this.deadlineMs + MAX_LATE_MS;
+    return sentAtMs <= this.request.deadlineMs + MAX_LATE_MS;
   }
 }
 
@@ -91,7 +78,7 @@ export function waitersOf(reads: readonly PendingRead[]): ReadWaiter[] {
 }
 
 /** Whether the next try of the call begins before the deadline. */
-export function canWait({ deadlineMs }: ReadWaiter, { retryAtMs }: FailedCall): boolean {
+export function canWait({ request: { deadlineMs } }: ReadWaiter, { retryAtMs }: FailedCall): boolean {
   return deadlineMs >= retryAtMs;
 }
 

@@ -1,16 +1,13 @@
+import type { CallerRequest } from '../caller-request.ts';
 import type { Wait } from './account/wait.ts';
 import { MOMENT_MS } from '../time-limit.ts';
 import type { Visitor } from './visitors.ts';
 
 /** Who waits for a call: a read of one request, or a write. */
 export interface Claim {
-  readonly visitor: Visitor;
-  /** By `clock.elapsed()`. */
-  readonly deadlineMs: number;
+  readonly request: Pick<CallerRequest, 'deadlineMs' | 'isBackground' | 'visitor'>;
   /** Whether cached data would do: then it waits for nothing. */
   readonly isRefresh: boolean;
-  /** Whether it yields to all others. */
-  readonly isBackground: boolean;
 }
 
 /** A call that stands in the line of one API key. */
@@ -146,15 +143,16 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
 
   // 3. A visitor that has a share pays for all.
   const own = (visitor: Visitor) => before.paidBy.get(visitor) ?? 0;
-  const payer = staying.find(({ visitor }) => view.hasShare(visitor, own(visitor), place.ahead));
+  const payer = staying.find(({ request: { visitor } }) => view.hasShare(visitor, own(visitor), place.ahead));
   if (!payer) {
     if (view.isOld && !call.needsBudget) return { verdict: LOOK, payer, ended };
-    for (const claim of staying) ended.set(claim, endingByShare(claim, view, own(claim.visitor), place.ahead));
+    for (const claim of staying) ended.set(claim, endingByShare(claim, view, own(claim.request.visitor), place.ahead));
     return { verdict: endOf(ended), payer, ended };
   }
 
   // 4. A call that only refreshes needs a token.
-  if (call.needsBudget && !view.hasRefreshToken(payer.visitor, own(payer.visitor), before.calls)) {
+  const { visitor } = payer.request;
+  if (call.needsBudget && !view.hasRefreshToken(visitor, own(visitor), before.calls)) {
     for (const claim of staying) ended.set(claim, { kind: 'serve-stale', reason: 'SAVING_QUOTA' });
     return { verdict: endOf(ended), payer: undefined, ended };
   }
@@ -169,14 +167,15 @@ export function stepBehind(before: Before, { verdict, payer }: Admission): Befor
 
   const calls = before.calls + 1;
   // Most gateways do not tell visitors apart.
-  if (payer.visitor === undefined) return { ...before, calls };
-  const paidBy = new Map(before.paidBy).set(payer.visitor, (before.paidBy.get(payer.visitor) ?? 0) + 1);
+  const { visitor } = payer.request;
+  if (visitor === undefined) return { ...before, calls };
+  const paidBy = new Map(before.paidBy).set(visitor, (before.paidBy.get(visitor) ?? 0) + 1);
   return { ...before, calls, paidBy };
 }
 
 /** Whether a call is for background work alone: it stands behind all others. */
 export function isBackground({ claims }: WantedCall): boolean {
-  return claims.every((claim) => claim.isBackground);
+  return claims.every(({ request }) => request.isBackground);
 }
 
 /** Where a call stands. */
@@ -236,7 +235,7 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
   }
 
   const isLate = view.nowMs >= lateAtMs(claim, mayGo);
-  const isHopeless = !view.isOld && wait.waitMs > 0 && view.nowMs + wait.waitMs > claim.deadlineMs;
+  const isHopeless = !view.isOld && wait.waitMs > 0 && view.nowMs + wait.waitMs > claim.request.deadlineMs;
   if (!isLate && !isHopeless) return undefined;
   if (place.isHeldBack) return { kind: 'refuse', reason: 'background', wait };
   if (wait.waitMs > 0) return { kind: 'refuse', reason: 'plan', wait: place.returnWait() };
@@ -249,11 +248,11 @@ export function whyNoCall({ isAfter429 }: Pick<View, 'isAfter429'>): 'PAUSED' | 
 }
 
 /** Returns when a claim is refused that still waits. */
-export function lateAtMs({ deadlineMs }: Claim, mayGo: boolean): number {
+export function lateAtMs({ request: { deadlineMs } }: Claim, mayGo: boolean): number {
   return deadlineMs + (mayGo ? MAX_LATE_MS : MOMENT_MS);
 }
 
-function endingByShare({ isRefresh, visitor }: Claim, view: View, own: number, ahead: number): Ending {
+function endingByShare({ isRefresh, request: { visitor } }: Claim, view: View, own: number, ahead: number): Ending {
   if (isRefresh) return { kind: 'serve-stale', reason: 'QUOTA_EXHAUSTED' };
   return { kind: 'refuse', reason: 'visitor-share', wait: view.shareWaitOf(visitor, own, ahead) };
 }

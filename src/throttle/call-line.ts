@@ -92,22 +92,21 @@ export class CallLine {
    * @param needsBudget false where a read that waits pays for the call already.
    */
   whyNotRefresh(
-    { visitor, isBackground }: CallerRequest,
+    request: CallerRequest,
     { more, needsBudget }: { readonly more: number; readonly needsBudget: boolean },
   ): ServeStale['reason'] | undefined {
-    const payer = needsBudget ? visitor : undefined;
-    const claim: Claim = { isBackground, visitor: payer, deadlineMs: Infinity, isRefresh: true };
+    const claim = { request: needsBudget ? request : { ...request, visitor: undefined }, isRefresh: true };
     const view = this.#view();
-    const { verdict } = admit({ claims: [claim], needsBudget }, view, this.#behind(more, payer));
+    const { verdict } = admit({ claims: [claim], needsBudget }, view, this.#behind(more, claim.request));
     if (verdict.kind === 'serve-stale') return verdict.reason;
     return verdict.kind === 'wait' ? whyNoCall(view) : undefined;
   }
 
   /** Returns how long the last of so many more calls of a request would wait, or be told to wait. */
-  expectedWait(calls: number, { visitor, isBackground, deadlineMs }: CallerRequest): Wait {
+  expectedWait(calls: number, request: CallerRequest): Wait {
     if (calls === 0) return { waitMs: 0, window: undefined };
-    const claim: Claim = { visitor, isBackground, deadlineMs, isRefresh: false };
-    const { verdict } = admit({ claims: [claim] }, this.#view(), this.#behind(calls - 1, visitor));
+    const claims = [{ request, isRefresh: false }];
+    const { verdict } = admit({ claims }, this.#view(), this.#behind(calls - 1, request));
     return verdict.kind === 'wait' || verdict.kind === 'refuse' ? verdict.wait : { waitMs: 0, window: undefined };
   }
 
@@ -228,7 +227,7 @@ export class CallLine {
   }
 
   /** Returns what stands before a call behind the line, after so many more calls of the same visitor. */
-  #behind(more: number, visitor: Claim['visitor']): Before {
+  #behind(more: number, { visitor }: CallerRequest): Before {
     const { after } = this.#walk();
     if (more === 0) return after;
     const paidBy = new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 0) + more);
@@ -309,7 +308,7 @@ export class CallLine {
   }
 }
 
-function withoutFirst(after: Before, { visitor }: LineClaim): Before {
+function withoutFirst(after: Before, { request: { visitor } }: Claim): Before {
   const calls = after.calls - 1;
   if (visitor === undefined) return { ...after, calls };
   return { ...after, calls, paidBy: new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 1) - 1) };

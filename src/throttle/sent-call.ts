@@ -15,7 +15,7 @@ export class SentCall {
     this.#call = call;
     this.#payer = payer;
     this.#sentAtMs = sentAtMs;
-    quota.charge(payer.visitor, sentAtMs);
+    quota.charge(payer.request.visitor, sentAtMs);
     quota.outage.begin();
   }
 
@@ -30,7 +30,7 @@ export class SentCall {
     const quota = this.#quota;
     quota.outage.end(this.#call.outageKind, answer, { sentAtMs: this.#sentAtMs, isPaused, isProven: quota.isProven });
     if (!sent) {
-      quota.refund(this.#payer.visitor, this.#sentAtMs);
+      quota.refund(this.#payer.request.visitor, this.#sentAtMs);
       return false;
     }
 

@@ -2,7 +2,6 @@ import type { CallerRequest } from '../caller-request.ts';
 import type { UpstreamOperation } from '../events.ts';
 import type { LineCall, LineClaim } from '../throttle/line-call.ts';
 import type { Refusal } from '../throttle/refusal.ts';
-import type { Visitor } from '../throttle/visitors.ts';
 import type { UpstreamAnswer } from '../upstream/outcome.ts';
 
 /** One try of a write. It stands in the line until it is sent, its deadline or its abort; the first end counts. */
@@ -30,18 +29,6 @@ export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, 
     this.request = request;
     this.waitingSinceMs = waitingSinceMs;
     this.send = send;
-  }
-
-  get visitor(): Visitor {
-    return this.request.visitor;
-  }
-
-  get isBackground(): boolean {
-    return this.request.isBackground;
-  }
-
-  get deadlineMs(): number {
-    return this.request.deadlineMs;
   }
 
   /** Resolves once the call is settled. Rejects where it was not sent. */

@@ -52,13 +52,16 @@ const keys = fc.record<Key>({
   isAfter429: fc.boolean(),
   used: fc.record({ one: fc.integer({ min: 0, max: 5 }), two: fc.integer({ min: 0, max: 2 }), three: fc.constant(0) }),
 });
-const claim = fc.record<Claim>({
+const request = fc.record<Claim['request']>({
   visitor: fc.constantFrom(...VISITORS),
   deadlineMs: fc
     .constantFrom(-2_000, -1_000, -500, -100, -50, 400, 10_000, 20_000, 70_000, 200_000)
     .map((ms) => NOW_MS + ms),
-  isRefresh: fc.constantFrom(false, false, true),
   isBackground: fc.constantFrom(false, false, true),
+});
+const claim = fc.record<Claim>({
+  request,
+  isRefresh: fc.constantFrom(false, false, true),
 });
 const write = claim.map((one): WantedCall => ({ claims: [{ ...one, isRefresh: false }] }));
 const read = fc.array(claim, { minLength: 1, maxLength: 3 }).map((claims): WantedCall => ({ claims }));
@@ -143,7 +146,7 @@ function decideOrEnd(
     if (met.payer) paid.push(met.payer);
   }
 
-  const named = paid.flatMap(({ visitor }) => visitor ?? []);
+  const named = paid.flatMap((each) => each.request.visitor ?? []);
   const paidBy = new Map(named.map((visitor) => [visitor, named.filter((each) => each === visitor).length]));
   return { admissions, after: { calls: paid.length, refused, paidBy } };
 }
@@ -171,21 +174,23 @@ function meet(
 
   // A visitor pays as long as it has used less than it leaves, and for a first call in any case.
   const first = staying[0] as Claim;
-  const usedBy = (visitor: string) => (key.used[visitor] ?? 0) + paid.filter((each) => each.visitor === visitor).length;
+  const usedBy = (visitor: string) =>
+    (key.used[visitor] ?? 0) + paid.filter((each) => each.request.visitor === visitor).length;
   const isLeft = allowedBy(key, 0) - paid.length;
   const payer = staying.find(
-    ({ visitor }) => visitor === undefined || usedBy(visitor) === 0 || usedBy(visitor) < isLeft,
+    ({ request: { visitor } }) => visitor === undefined || usedBy(visitor) === 0 || usedBy(visitor) < isLeft,
   );
   if (!payer) {
     if (key.isOld && spot.isInLine) return { verdict: { kind: 'look' }, payer };
     if (first.isRefresh) return { ends: [first, { kind: 'serve-stale', reason: 'QUOTA_EXHAUSTED' }] };
-    const untilShare = waitForMore(key, paid.length + usedBy(first.visitor as string));
+    const untilShare = waitForMore(key, paid.length + usedBy(first.request.visitor as string));
     return { ends: [first, { kind: 'refuse', reason: 'visitor-share', wait: untilShare }] };
   }
 
   // A new refresh needs a token. Each call in front takes one, and a visitor leaves as many as it has used.
   const tokens = key.tokens - paid.length;
-  const hasToken = tokens >= 1 && (payer.visitor === undefined || usedBy(payer.visitor) <= tokens);
+  const { visitor } = payer.request;
+  const hasToken = tokens >= 1 && (visitor === undefined || usedBy(visitor) <= tokens);
   if (!spot.isInLine && !hasToken) return { ends: [first, { kind: 'serve-stale', reason: 'SAVING_QUOTA' }] };
 
   return { verdict: spot.mayGo ? { kind: 'go' } : { kind: 'wait', wait: spot.wait }, payer };
@@ -199,7 +204,7 @@ function spotOf({ claims, needsBudget }: WantedCall, { paid, key }: Front) {
   const isPermitLeft = paid.length < key.permits;
   const byPlan = isPermitLeft ? NO_WAIT : laterOf(waitForMore(key, paid.length), pauseOf(key));
   // Background work takes nothing, and no permit, before the reserve is left besides.
-  const isBackground = claims.every((each) => each.isBackground);
+  const isBackground = claims.every((each) => each.request.isBackground);
   const byReserve = isBackground ? waitForMore(key, paid.length + key.reserve) : NO_WAIT;
   const isHeldBack = byReserve.waitMs > byPlan.waitMs;
 
@@ -216,7 +221,7 @@ function spotOf({ claims, needsBudget }: WantedCall, { paid, key }: Front) {
 }
 
 /** Returns why a claim does not wait for the quota. */
-function endByQuota({ isRefresh, deadlineMs }: Claim, spot: Spot, front: Front): Ending | undefined {
+function endByQuota({ isRefresh, request: { deadlineMs } }: Claim, spot: Spot, front: Front): Ending | undefined {
   const { key } = front;
   const { wait, isHeldBack, isSlotLeft, hasPermit, mayGo, isInLine } = spot;
   if (key.isStopping) return { kind: 'refuse', reason: 'stopping', wait };
@@ -272,7 +277,7 @@ function allowedBy({ permits, left, limit, resetMs, leftOfDay }: Key, afterMs: n
 /** Returns the order of the README, by a rank for each call. */
 function orderSlowly(ofWrites: readonly WantedCall[], ofReads: readonly WantedCall[]): readonly WantedCall[] {
   const rankOf = (call: WantedCall) => {
-    const isForOthers = call.claims.some((each) => !each.isBackground);
+    const isForOthers = call.claims.some((each) => !each.request.isBackground);
     return (isForOthers ? 0 : 2) + (ofReads.includes(call) ? 1 : 0);
   };
   return [...ofReads, ...ofWrites].toSorted((one, other) => rankOf(one) - rankOf(other));
@@ -321,7 +326,7 @@ describe('the line of calls', () => {
         const key = { ...given, used: {} };
         const alone = line.map(({ claims, ...call }) => ({
           ...call,
-          claims: claims.map((each) => ({ ...each, visitor: undefined })),
+          claims: claims.map((each) => ({ ...each, request: { ...each.request, visitor: undefined } })),
         }));
         const before = waitOf(key, alone);
         const after = waitOf(
@@ -338,7 +343,10 @@ describe('the line of calls', () => {
   test('tells as many refused calls to return in each minute as it has room for', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 8 }), (count, limit) => {
-        const hurried = { visitor: undefined, deadlineMs: NOW_MS + 400, isRefresh: false, isBackground: false };
+        const hurried = {
+          request: { visitor: undefined, deadlineMs: NOW_MS + 400, isBackground: false },
+          isRefresh: false,
+        };
         const line = Array.from({ length: count }, () => ({ claims: [{ ...hurried }] }));
         const verdicts = verdictsOf(line, { ...NORMAL, left: 0, limit });
         const told = verdicts.map((verdict) => (verdict.kind === 'refuse' ? verdict.wait.waitMs : 0));
@@ -354,7 +362,10 @@ describe('the line of calls', () => {
     const left = 60;
     const calls = Array.from({ length: 60 * greedy }, (_, index) => ({
       claims: [
-        { visitor: `greedy ${index % greedy}`, deadlineMs: NOW_MS + 400, isRefresh: false, isBackground: false },
+        {
+          request: { visitor: `greedy ${index % greedy}`, deadlineMs: NOW_MS + 400, isBackground: false },
+          isRefresh: false,
+        },
       ],
     }));
     const { after } = admitAll(calls, viewOf({ ...NORMAL, left, limit: left, slots: 600 }));

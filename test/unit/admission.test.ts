@@ -30,20 +30,18 @@ const MINUTE_EXHAUSTED: Partial<View> = {
 const DAY_EXHAUSTED: Partial<View> = { waitOf: () => ({ waitMs: 3_600_000, window: 'DAY' }) };
 const PAUSED: Partial<View> = { isAfter429: true, waitOf: () => ({ waitMs: 20_000, window: 'MINUTE' }) };
 
-const waiting = (waitMs: number): Claim => ({
-  visitor: undefined,
-  deadlineMs: NOW_MS + waitMs,
+const waiting = (waitMs: number, terms: Partial<Claim['request']> = {}): Claim => ({
+  request: { visitor: undefined, deadlineMs: NOW_MS + waitMs, isBackground: false, ...terms },
   isRefresh: false,
-  isBackground: false,
 });
 const READ = waiting(10_000);
 const PATIENT = waiting(90_000);
 const CREATE = waiting(40_000);
-const BACKGROUND: Claim = { ...READ, isBackground: true };
+const BACKGROUND = waiting(10_000, { isBackground: true });
 const RESERVED: Partial<View> = { reserveWaitOf: () => ({ waitMs: 5_000, window: 'MINUTE' }) };
 const REFRESH: Claim = { ...READ, isRefresh: true };
-const GREEDY: Claim = { ...READ, visitor: 'greedy' };
-const HONEST: Claim = { ...READ, visitor: 'honest' };
+const GREEDY = waiting(10_000, { visitor: 'greedy' });
+const HONEST = waiting(10_000, { visitor: 'honest' });
 
 interface Situation {
   readonly what: string;
@@ -233,7 +231,7 @@ test.each<Situation>([
   },
   {
     what: 'background work that cannot wait so long',
-    claims: [{ ...BACKGROUND, deadlineMs: NOW_MS + 1_000 }],
+    claims: [waiting(1_000, { isBackground: true })],
     view: RESERVED,
     verdict: 'refuse background MINUTE 5 s',
   },
@@ -255,5 +253,6 @@ test.each<Situation>([
   const parts: unknown[] = [verdict.kind];
   if ('reason' in verdict) parts.push(verdict.reason);
   if ('wait' in verdict) parts.push(verdict.wait.window ?? '-', `${verdict.wait.waitMs / 1_000} s`);
-  expect(parts.join(' ') + (payer?.visitor === undefined ? '' : `, ${payer.visitor} pays`)).toBe(expected);
+  const visitor = payer?.request.visitor;
+  expect(parts.join(' ') + (visitor === undefined ? '' : `, ${visitor} pays`)).toBe(expected);
 });

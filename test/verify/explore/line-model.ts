@@ -100,9 +100,9 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     progress,
     keyOf(state) {
       const { account, nowMs, visitors } = state;
-      const waiters = state.waiters.map(({ kind, claims: [{ deadlineMs }], saidMs = NaN }) => [
+      const waiters = state.waiters.map(({ kind, claims: [{ request }], saidMs = NaN }) => [
         kind,
-        deadlineMs - nowMs,
+        request.deadlineMs - nowMs,
         saidMs - nowMs,
       ]);
       const flying = state.flying.map(({ permit, sentAtMs }) => [permit, sentAtMs - nowMs, account.granted]);
@@ -154,10 +154,11 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   }
 
   function come(state: LineState, kind: Waiter['kind']): void {
-    const { waitMs, ...claim } = CLAIMS[kind];
+    const { waitMs, isRefresh, ...terms } = CLAIMS[kind];
     state.arrivals -= 1;
     for (const other of state.waiters) if (placeOf(other.kind) > placeOf(kind)) delete other.saidMs;
-    state.waiters.push({ kind, claims: [{ ...claim, deadlineMs: state.nowMs + waitMs }] });
+    const request = { ...terms, deadlineMs: state.nowMs + waitMs };
+    state.waiters.push({ kind, claims: [{ request, isRefresh }] });
   }
 
   function end({ account, flying, nowMs }: LineState, index: number, meaning: 'accepted' | 'rate-limited'): void {
@@ -212,7 +213,8 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     if (ending?.kind === 'refuse' && ending.reason === 'plan') {
       return ending.wait.waitMs > 0 ? [] : [`a ${kind} is told to return at once`];
     }
-    const mayGo = state.flying.length < SLOTS && nowMs < claim.deadlineMs + MAX_LATE_MS;
+    const { deadlineMs } = claim.request;
+    const mayGo = state.flying.length < SLOTS && nowMs < deadlineMs + MAX_LATE_MS;
     if (ending?.kind === 'refuse' && ending.reason === 'late' && mayGo)
       return [`a ${kind} is refused though it may go`];
     if (ending) return ending.kind === 'serve-stale' && kind !== 'refresh' ? [`a ${kind} gets stale data`] : [];
@@ -221,9 +223,9 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     if (state.isStopping) return [`a ${kind} waits though petql stops`];
     if (verdict.kind !== 'wait' && verdict.kind !== 'go') return [`a ${kind} neither waits nor ends`];
     if (kind === 'refresh' && verdict.kind === 'wait') return ['a refresh waits'];
-    if (nowMs > claim.deadlineMs + MAX_LATE_MS) return [`a ${kind} waits ${nowMs - claim.deadlineMs} ms too long`];
+    if (nowMs > deadlineMs + MAX_LATE_MS) return [`a ${kind} waits ${nowMs - deadlineMs} ms too long`];
     if (verdict.kind !== 'wait') return [];
-    if (nowMs + verdict.wait.waitMs > claim.deadlineMs + MAX_LATE_MS) return [`a ${kind} waits in vain`];
+    if (nowMs + verdict.wait.waitMs > deadlineMs + MAX_LATE_MS) return [`a ${kind} waits in vain`];
     return checkSaid(waiter, nowMs + verdict.wait.waitMs);
   }
 
@@ -252,7 +254,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       problems.push('a background call takes the reserve');
     }
 
-    const { visitor } = waiter.claims[0];
+    const { visitor } = waiter.claims[0].request;
     if (visitor === undefined) return problems;
     const calls = (visitors[visitor] ??= newVisitorCalls());
     countCalls(calls, nowMs);
@@ -299,7 +301,10 @@ export function createLineModel(options: LineOptions): Model<LineState> {
 
   /** The next moment at which the account or a deadline changes something. */
   function edgeOf({ account, nowMs, waiters }: LineState): number {
-    const deadlines = waiters.flatMap(({ claims: [{ deadlineMs }] }) => [deadlineMs + 100, deadlineMs + MAX_LATE_MS]);
+    const deadlines = waiters.flatMap(({ claims: [{ request }] }) => [
+      request.deadlineMs + 100,
+      request.deadlineMs + MAX_LATE_MS,
+    ]);
     return Math.min(Infinity, ...[...accountEdges(account), ...deadlines].filter((atMs) => atMs > nowMs));
   }
 
