@@ -99,10 +99,10 @@ export class FailedCalls {
    * Whether reads get calls of their own instead of the list: it broke its contract, or failed twice. Reads with stale data do so
    * only where other calls work meanwhile. In an outage they would fail too.
    */
-  isAvoided(list: ListName, hasData: boolean): boolean {
+  isAvoided(list: ListName, hasAcceptedEntry: boolean): boolean {
     const failed = this.#calls.get(list);
     if (!failed || this.#elapsed() >= failed.failedAtMs + AVOIDED_MS) return false;
-    return !failed.isTransient || (failed.failures > 1 && (!hasData || failed.isAlone));
+    return !failed.isTransient || (failed.failures > 1 && (!hasAcceptedEntry || failed.isAlone));
   }
 
   /** Records a failed try. */
@@ -168,7 +168,7 @@ export class FailedCalls {
     for (const failed of this.#calls.values()) {
       if (failed.retryAtMs <= atMs) failed.retryAtMs = -Infinity;
     }
-    this.#line.change();
+    this.#line.reviewSoon();
   }
 
   /** Lets the error say when the call is tried again. */

@@ -46,7 +46,7 @@ export class PendingReads {
     const onAbort = () => this.#abort(waiters);
     signal?.addEventListener('abort', onAbort, { once: true });
     if (signal?.aborted) onAbort();
-    else this.#parts.line.change();
+    else this.#parts.line.reviewSoon();
 
     const results = await Promise.all(waiters.map(({ result }) => result.promise));
     signal?.removeEventListener('abort', onAbort);
@@ -144,7 +144,7 @@ export class PendingReads {
   }
 
   /** Settles the waiters that a snapshot answers, if it is for them. A list that shows nothing of a read has been tried. */
-  settleFrom(snapshot: Snapshot, isFor: (waiter: ReadWaiter) => boolean): void {
+  finishFrom(snapshot: Snapshot, isFor: (waiter: ReadWaiter) => boolean): void {
     const { key: call, asOfMs } = snapshot;
     for (const read of this.#concernedBy(call)) {
       const takers = [...read.waiters].filter(isFor);
@@ -154,7 +154,7 @@ export class PendingReads {
         for (const list of listsWithout(snapshot, read.key)) read.tried.add(list);
         continue;
       }
-      for (const waiter of takers) this.settle(waiter, { found, asOfMs, staleReason: undefined, waiter });
+      for (const waiter of takers) this.finish(waiter, { found, asOfMs, staleReason: undefined, waiter });
     }
   }
 
@@ -164,8 +164,8 @@ export class PendingReads {
     cache.store(snapshot);
     failedCalls.recordResponse(snapshot);
     const ageMs = clock.elapsed() - snapshot.asOfMs;
-    this.settleFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
-    line.change();
+    this.finishFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
+    line.reviewSoon();
   }
 
   /** Settles with the cached entry, and returns true, if the request accepts it. */
@@ -173,19 +173,19 @@ export class PendingReads {
     const accepted = this.#parts.cache.findAccepted(waiter.read.key, waiter.request.freshness);
     if (!accepted) return false;
     const staleReason = accepted.isStale ? reason : undefined;
-    this.settle(waiter, { ...accepted.entry, staleReason, waiter });
+    this.finish(waiter, { ...accepted.entry, staleReason, waiter });
     return true;
   }
 
   /** Settles with the cached entry, or else with the error. */
   fail(waiter: ReadWaiter, error: Error, reason: StaleReason): void {
-    if (!this.serveStale(waiter, reason)) this.settle(waiter, error);
+    if (!this.serveStale(waiter, reason)) this.finish(waiter, error);
   }
 
   /** Settles all waiters in this way, after an error that concerns all calls of the key. */
   failAll(error: unknown): void {
     for (const waiter of this.waiters()) this.fail(waiter, error as Error, 'PAUSED');
-    this.#parts.line.change();
+    this.#parts.line.reviewSoon();
   }
 
   /** Ends a wait for which no call is sent in time. */
@@ -208,7 +208,7 @@ export class PendingReads {
   }
 
   /** Ends a wait. The first result counts. */
-  settle(waiter: ReadWaiter, result: ReadResult): void {
+  finish(waiter: ReadWaiter, result: ReadResult): void {
     const { read, sending } = waiter;
     read.waiters.delete(waiter);
     if (read.waiters.size === 0 && this.#reads.get(read.key) === read) this.#reads.delete(read.key);
@@ -262,8 +262,8 @@ export class PendingReads {
   #abort(waiters: readonly ReadWaiter[]): void {
     const { line } = this.#parts;
     const error = line.refusal('read', 'aborted').error();
-    for (const waiter of waiters) this.settle(waiter, error);
-    line.change();
+    for (const waiter of waiters) this.finish(waiter, error);
+    line.reviewSoon();
   }
 
   /** Returns the reads that a call may concern: its own, or for a list, all of them. */

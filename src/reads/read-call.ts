@@ -125,7 +125,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
       for (const waiter of this.claims) this.#pending.serveStale(waiter, 'UPSTREAM_FAILED');
     }
     // While the circuit is open, the probe is the only get.
-    if (readOf(key).kind === 'pet' && !getRoute.isHealthy) line.change();
+    if (readOf(key).kind === 'pet' && !getRoute.isHealthy) line.reviewSoon();
     return flight;
   }
 
@@ -194,7 +194,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
       cache.store(snapshot);
       void this.#lists?.share(snapshot);
     }
-    this.#pending.settleFrom(snapshot, (waiter) => waiter.accepts(flight));
+    this.#pending.finishFrom(snapshot, (waiter) => waiter.accepts(flight));
   }
 
   /** A get found no route. Where that may concern this id alone, only a list that may show all pets is tried for it. */
@@ -230,16 +230,16 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
       isTransient: isTransient(failure),
       sentAtMs: flight.sentAtMs,
       retryAfterMs,
-      takeRetry: () => !waiting.every(({ hasData }) => hasData) && retryBudget.take(),
+      takeRetry: () => !waiting.every(({ hasAcceptedEntry }) => hasAcceptedEntry) && retryBudget.take(),
     });
   }
 
   /** The call of the read itself failed: it is served stale data, waits for an early retry, or fails. */
   #failOwn(waiter: ReadWaiter, failure: OwnFailure, failed: FailedCall): void {
-    if (failure.kind === 'forbidden') return this.#pending.settle(waiter, failed.error);
+    if (failure.kind === 'forbidden') return this.#pending.finish(waiter, failed.error);
     if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return;
     if (failed.isRetriedEarly && canWait(waiter, failed)) return;
-    this.#pending.settle(waiter, failed.error);
+    this.#pending.finish(waiter, failed.error);
   }
 
   /** A list that was to save calls failed in a way in which the call of the read would fail too. */

@@ -75,7 +75,7 @@ export class ReadLine implements LineReads {
     const { failedCalls } = this.#parts;
     for (const waiter of waitersOf(this.#plan().unprovable)) {
       this.#pending.fail(waiter, waiter.failed ?? unprovableError(), 'UPSTREAM_FAILED');
-      this.expire();
+      this.discardPlan();
     }
 
     for (const [call, reads] of this.#plan().postponed) {
@@ -90,12 +90,12 @@ export class ReadLine implements LineReads {
     return this.#plan().calls;
   }
 
-  expire(): void {
+  discardPlan(): void {
     this.#planned = undefined;
   }
 
   /** No data of a key that the upstream rejects is served: here at once, by other replicas within a second. */
-  forget(): void {
+  dropData(): void {
     const { cache, log, quota } = this.#parts;
     cache.clear();
     // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
@@ -185,12 +185,12 @@ export class ReadLine implements LineReads {
   #postpone(waiter: ReadWaiter, call: CallKey, failed: FailedCall): void {
     if (this.#pending.isCovered(waiter)) return;
     waiter.failed ??= failed.error;
-    if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return this.expire();
+    if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return this.discardPlan();
 
     const isTooLong = !canWait(waiter, failed) || (failed.failures > 1 && !failed.isRetriedEarly);
     if (!isTooLong || waiter.read.key === call) return;
     waiter.read.tried.add(call);
-    this.expire();
+    this.discardPlan();
   }
 }
 

@@ -45,12 +45,12 @@ export class ReadWaiter implements LineClaim {
   }
 
   /** Whether the request accepts an entry that is cached. */
-  get hasData(): boolean {
+  get hasAcceptedEntry(): boolean {
     return this.#cache.findAccepted(this.read.key, this.request.freshness) !== undefined;
   }
 
   get isRefresh(): boolean {
-    return this.request.freshness.mayServeStaleToSaveCalls && this.hasData;
+    return this.request.freshness.mayServeStaleToSaveCalls && this.hasAcceptedEntry;
   }
 
   /** Rule 2: read your writes, and no response from before the moment that the request names. */

@@ -55,9 +55,9 @@ export interface View {
   /** Permits that are granted and unused: the first calls of the line have them. */
   readonly permits: number;
   /** How many more calls may be in flight: as many as trust allows after a 429, and none where its calls are under way. */
-  readonly slots: number;
+  readonly freeCalls: number;
   /** How many calls may be sent while the upstream fails: one finds out; Infinity while it works. */
-  readonly outageSlots: number;
+  readonly outageCalls: number;
   /** The time until one finds out. */
   readonly outageWaitMs: number;
   /** Refused requests that were told to return, and have not had the time yet. */
@@ -130,7 +130,7 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
   const ended = new Map<Of, Ending>();
 
   // 1. An outage of the upstream ends all but the call that finds out; the quota ends claims that would wait too long.
-  const isInOutage = before.calls >= view.outageSlots;
+  const isInOutage = before.calls >= view.outageCalls;
   for (const claim of call.claims) {
     const ending = isInOutage ? endingByOutage(claim, view) : endingByQuota(claim, call, view, place);
     if (ending) ended.set(claim, ending);
@@ -187,7 +187,7 @@ interface Place {
   readonly isHeldBack: boolean;
   readonly wait: Wait;
   readonly mayGo: boolean;
-  readonly hasSlot: boolean;
+  readonly mayStart: boolean;
   /** Until the plan has room for it behind all that were told to return. */
   readonly returnWait: () => Wait;
 }
@@ -200,14 +200,14 @@ function placeOf(view: View, before: Before, isForBackground: boolean): Place {
   const reserveWait = isForBackground ? view.reserveWaitOf(ahead) : NO_WAIT;
   const isHeldBack = reserveWait.waitMs > quotaWait.waitMs;
   const wait = isHeldBack ? reserveWait : quotaWait;
-  const hasSlot = ahead < 0 || before.calls < view.slots;
+  const mayStart = ahead < 0 || before.calls < view.freeCalls;
   return {
     ahead,
     hasPermit: ahead < 0 && !isHeldBack,
     isHeldBack,
     wait,
-    hasSlot,
-    mayGo: hasSlot && wait.waitMs === 0,
+    mayStart,
+    mayGo: mayStart && wait.waitMs === 0,
     returnWait() {
       const own = view.waitOf(Math.max(0, ahead) + view.promised + before.refused);
       const maxMs = wait.waitMs + MAX_SPREAD_MS;
@@ -229,7 +229,7 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
 
   // A refresh waits for no quota, no call in flight and no probe; once in the line, it waits for a look at the account.
   if (claim.isRefresh) {
-    const isLookedAt = view.isOld && place.hasSlot && !call.needsBudget;
+    const isLookedAt = view.isOld && place.mayStart && !call.needsBudget;
     if (mayGo || isLookedAt) return undefined;
     return { kind: 'serve-stale', reason: whyNoCall(view) };
   }

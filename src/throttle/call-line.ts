@@ -67,18 +67,18 @@ export class CallLine {
     if (write.request.signal()?.aborted) return this.#refuseWrite(write, 'aborted');
     if (this.#writes.size >= MAX_WAITING_WRITES) return this.#refuseWrite(write, 'crowded');
     this.#writes.add(write);
-    this.change();
+    this.reviewSoon();
   }
 
   /** Ends the wait of a write whose client has left, if it still waits. */
   abort(write: LineWrite): void {
     if (!this.#writes.delete(write)) return;
     this.#refuseWrite(write, 'aborted');
-    this.change();
+    this.reviewSoon();
   }
 
   /** Reviews the line at the end of this turn of the event loop, for all changes in it. */
-  change(): void {
+  reviewSoon(): void {
     this.#forgetVerdicts();
     if (this.#isReviewScheduled) return;
     this.#isReviewScheduled = true;
@@ -155,8 +155,8 @@ export class CallLine {
   }
 
   /** The upstream rejects the key: nobody gets data for it. */
-  forget(): void {
-    this.#reads?.forget();
+  dropData(): void {
+    this.#reads?.dropData();
   }
 
   /** Ends all waits, by an error that concerns all calls of the key. */
@@ -164,7 +164,7 @@ export class CallLine {
     for (const write of this.#writes) write.fail(error);
     this.#writes.clear();
     this.#reads?.fail(error);
-    this.change();
+    this.reviewSoon();
   }
 
   /** Refuses waiting and new calls, and resolves once the calls in flight are settled. */
@@ -202,7 +202,7 @@ export class CallLine {
   /** What is wanted, or what there is for it, has changed. */
   #forgetVerdicts(): void {
     this.#walked = undefined;
-    this.#reads?.expire();
+    this.#reads?.discardPlan();
   }
 
   /** Returns the verdicts about the line as it is now. */
@@ -221,7 +221,7 @@ export class CallLine {
       isStopping: this.#stopped !== undefined,
       isTaking: this.#runner.isTaking,
       permits: this.#runner.permits,
-      freeSlots: this.#runner.freeSlots,
+      spareConcurrency: this.#runner.spareConcurrency,
       promised: this.#returns.count(nowMs),
     });
   }
@@ -279,7 +279,7 @@ export class CallLine {
     this.#isLooking = true;
     await this.#quota.account.read();
     this.#isLooking = false;
-    this.change();
+    this.reviewSoon();
   }
 
   /** Reviews the line when the next claim is late, or when there may be a call for background work. */
@@ -301,7 +301,7 @@ export class CallLine {
     this.#lateTimer = setTimeout(
       () => {
         this.#lateAtMs = Infinity;
-        this.change();
+        this.reviewSoon();
       },
       Math.ceil(nextMs - nowMs),
     );

@@ -13,9 +13,9 @@ interface Line {
   /** Takes the first call, for which there is a permit; undefined where none is wanted any more. */
   takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined;
   /** Records that the permits or the account have changed. */
-  change(): void;
+  reviewSoon(): void;
   /** Records that the upstream rejects the key. */
-  forget(): void;
+  dropData(): void;
   /** Ends all waits by an error that concerns all calls of the key. */
   fail(error: unknown): void;
 }
@@ -64,7 +64,7 @@ export class CallRunner {
   }
 
   /** How many more calls may be in flight. */
-  get freeSlots(): number {
+  get spareConcurrency(): number {
     return MAX_CONCURRENT - this.#running;
   }
 
@@ -86,12 +86,12 @@ export class CallRunner {
   /** Gets permits for so many calls, as far as they may be in flight, and refunds those that none needs: other replicas may. */
   provide(calls: number): void {
     this.#giveBack(this.#permits.length - calls);
-    const missing = Math.min(calls, this.freeSlots) - this.#permits.length;
+    const missing = Math.min(calls, this.spareConcurrency) - this.#permits.length;
     if (missing <= 0 || this.#isTaking) return;
 
     clearTimeout(this.#waitTimer);
     const leftMs = this.#waitUntilMs - this.#parts.clock.elapsed();
-    if (leftMs > 0) this.#waitTimer = setTimeout(() => this.#line.change(), Math.ceil(leftMs));
+    if (leftMs > 0) this.#waitTimer = setTimeout(() => this.#line.reviewSoon(), Math.ceil(leftMs));
     else void this.#take(missing);
   }
 
@@ -121,7 +121,7 @@ export class CallRunner {
       this.#line.fail(error);
     }
     this.#isTaking = false;
-    this.#line.change();
+    this.#line.reviewSoon();
   }
 
   #boundedMs(waitMs: number): number {
@@ -151,7 +151,7 @@ export class CallRunner {
     this.#running += 1;
     await this.#make(next.call, next.payer, permit);
     this.#running -= 1;
-    this.#line.change();
+    this.#line.reviewSoon();
   }
 
   /** Makes the call, and settles its permit. Never rejects. */
@@ -171,7 +171,7 @@ export class CallRunner {
 
       const end = callEndOf(permit, answer, times);
       const isRejected = record.end(answer, retryBudget, end.kind === 'rate-limited');
-      if (isRejected) this.#line.forget();
+      if (isRejected) this.#line.dropData();
       this.#decisions.logOutage(this.#quota.outage);
       // The client's next operation is counted after this call.
       const settling = this.#settle(permit, end);
@@ -211,6 +211,6 @@ export class CallRunner {
     this.#decisions.warnOfUnreadable(state, end);
     this.#decisions.warnOfOutgrownPlan(state);
     this.#decisions.warnOfOthers(state, this.#parts.clock.elapsed());
-    this.#line.change();
+    this.#line.reviewSoon();
   }
 }

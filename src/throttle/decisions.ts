@@ -32,7 +32,7 @@ export class Decisions {
   logTaken(wanted: number, { permits, wait }: Taken): void {
     const [permit] = permits;
     if (wait) this.#log.debug?.({ wanted, granted: permits.length, ...wait }, 'calls wait');
-    if (permit?.isTrial) this.#log.debug?.({ isAfter429: permit.isAfter429 }, 'probe');
+    if (permit?.isTrial) this.#log.debug?.({ isAfter429: permit.isProbe }, 'probe');
   }
 
   logCall({ name, isRetry }: LineCall, { id, operation }: CallerRequest, waitedMs: number): void {

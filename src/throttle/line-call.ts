@@ -51,9 +51,9 @@ export interface LineReads {
   /** Returns the calls that they want now, in their order. */
   calls(): readonly LineCall[];
   /** Records that reads have come or gone: other calls may be wanted. */
-  expire(): void;
+  discardPlan(): void;
   /** Deletes what the key has read: the upstream rejects it. */
-  forget(): void;
+  dropData(): void;
   /** Ends every wait by an error that concerns all calls of the key. */
   fail(error: unknown): void;
 }

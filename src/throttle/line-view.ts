@@ -14,7 +14,7 @@ type LineState = Pick<View, 'isStopping' | 'nowMs' | 'permits' | 'promised'> & {
   /** Whether the account is being read, and may count permits that are not here yet. */
   readonly isTaking: boolean;
   /** Calls that may start before there are too many in flight. */
-  readonly freeSlots: number;
+  readonly spareConcurrency: number;
 };
 
 /** What a key's quota says at one moment. Most decisions need two of its answers, so each is found on demand. */
@@ -25,19 +25,19 @@ export class LineView implements View {
   readonly promised: number;
   readonly #quota: KeyQuota;
   readonly #isTaking: boolean;
-  readonly #freeSlots: number;
+  readonly #spareConcurrency: number;
   #state: QuotaState | undefined;
-  #slots: number | undefined;
+  #freeCalls: number | undefined;
   #isOld: boolean | undefined;
 
-  constructor(quota: KeyQuota, { nowMs, isStopping, permits, promised, isTaking, freeSlots }: LineState) {
+  constructor(quota: KeyQuota, { nowMs, isStopping, permits, promised, isTaking, spareConcurrency }: LineState) {
     this.#quota = quota;
     this.nowMs = nowMs;
     this.isStopping = isStopping;
     this.permits = permits;
     this.promised = promised;
     this.#isTaking = isTaking;
-    this.#freeSlots = freeSlots;
+    this.#spareConcurrency = spareConcurrency;
   }
 
   get isOld(): boolean {
@@ -49,10 +49,10 @@ export class LineView implements View {
   }
 
   /** While permits are taken, some of the calls that trust allows are theirs. */
-  get slots(): number {
+  get freeCalls(): number {
     const trials = this.#isTaking ? Infinity : this.permits + this.#quota.account.trialsLeft;
     const isLimited = trials === 0 || this.isAfter429;
-    return (this.#slots ??= isLimited ? Math.min(this.#freeSlots, trials) : this.#freeSlots);
+    return (this.#freeCalls ??= isLimited ? Math.min(this.#spareConcurrency, trials) : this.#spareConcurrency);
   }
 
   /** The key's quota as this process saw it last; undefined before the first call. */
@@ -60,8 +60,8 @@ export class LineView implements View {
     return (this.#state ??= this.#quota.account.state);
   }
 
-  get outageSlots(): number {
-    return this.#quota.outage.slots;
+  get outageCalls(): number {
+    return this.#quota.outage.freeCalls;
   }
 
   get outageWaitMs(): number {

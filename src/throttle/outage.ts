@@ -39,7 +39,7 @@ export class Outage {
   }
 
   /** How many calls may be sent now. */
-  get slots(): number {
+  get freeCalls(): number {
     if (!this.isOpen) return Infinity;
     return this.#isProbing || this.#elapsed() < this.#retryAtMs ? 0 : 1;
   }
@@ -116,8 +116,8 @@ export class KeyOutage {
   }
 
   /** How many calls may be sent now; Infinity while the upstream works. */
-  get slots(): number {
-    return Math.min(this.#own?.slots ?? Infinity, this.#api.slots);
+  get freeCalls(): number {
+    return Math.min(this.#own?.freeCalls ?? Infinity, this.#api.freeCalls);
   }
 
   /** The time until a call finds out. */

@@ -114,7 +114,7 @@ export function simulate(options: SimulationOptions): StrictPlan {
       if (status === 200) succeed(account, permit, { headers: told, tookMs }, { nowMs: answeredMs, rules });
       else {
         const retryAfterMs = headers.retryAfterMs ?? 0;
-        const mayBeBanned = status === 403 && permit.isAfter429;
+        const mayBeBanned = status === 403 && permit.isProbe;
         pauseKey(account, permit, { headers: told, tookMs, retryAfterMs, mayBeBanned }, { nowMs: answeredMs, rules });
       }
       wakeMs = Infinity;

@@ -27,7 +27,7 @@ interface Key {
   /** Of the refresh budget. */
   readonly tokens: number;
   readonly permits: number;
-  readonly slots: number;
+  readonly freeCalls: number;
   readonly promised: number;
   readonly isOld: boolean;
   readonly isStopping: boolean;
@@ -45,7 +45,7 @@ const keys = fc.record<Key>({
   reserve: fc.integer({ min: 0, max: 6 }),
   tokens: fc.integer({ min: 0, max: 10 }),
   permits: fc.integer({ min: 0, max: 3 }),
-  slots: fc.integer({ min: 0, max: 10 }),
+  freeCalls: fc.integer({ min: 0, max: 10 }),
   promised: fc.constantFrom(0, 0, 3, 20),
   isOld: fc.boolean(),
   isStopping: fc.constantFrom(false, false, false, false, false, true),
@@ -81,7 +81,7 @@ function viewOf(key: Key): View {
   return {
     ...key,
     nowMs: NOW_MS,
-    outageSlots: Infinity,
+    outageCalls: Infinity,
     outageWaitMs: 0,
     waitOf(ahead) {
       const counted = countedWaitOf(ahead);
@@ -209,7 +209,7 @@ function spotOf({ claims, needsBudget }: WantedCall, { paid, key }: Front) {
   const isHeldBack = byReserve.waitMs > byPlan.waitMs;
 
   const wait = isHeldBack ? byReserve : byPlan;
-  const isSlotLeft = isPermitLeft || paid.length < key.slots;
+  const isSlotLeft = isPermitLeft || paid.length < key.freeCalls;
   return {
     wait,
     isHeldBack,
@@ -306,12 +306,12 @@ describe('the line of calls', () => {
     );
   });
 
-  test('lets no more calls go than there are permits, quota and slots', () => {
+  test('lets no more calls go than there are permits, quota and freeCalls', () => {
     fc.assert(
       fc.property(lines, keys, (line, key) => {
         const going = verdictsOf(line, key).filter(({ kind }) => kind === 'go').length;
-        const { permits, left, leftOfDay, slots } = key;
-        expect(going).toBeLessThanOrEqual(Math.max(permits, Math.min(permits + left, permits + leftOfDay, slots)));
+        const { permits, left, leftOfDay, freeCalls } = key;
+        expect(going).toBeLessThanOrEqual(Math.max(permits, Math.min(permits + left, permits + leftOfDay, freeCalls)));
       }),
       { numRuns: 1_000, seed: chooseSeed() },
     );
@@ -368,7 +368,7 @@ describe('the line of calls', () => {
         },
       ],
     }));
-    const { after } = admitAll(calls, viewOf({ ...NORMAL, left, limit: left, slots: 600 }));
+    const { after } = admitAll(calls, viewOf({ ...NORMAL, left, limit: left, freeCalls: 600 }));
     for (const share of after.paidBy.values()) expect(Math.abs(share - left / (greedy + 1))).toBeLessThanOrEqual(1);
     expect(left - after.calls).toBeGreaterThanOrEqual(left / (greedy + 1) - greedy);
   });
@@ -381,7 +381,7 @@ const NORMAL: Omit<Key, 'left' | 'limit'> = {
   reserve: 0,
   tokens: 100,
   permits: 0,
-  slots: 50,
+  freeCalls: 50,
   promised: 0,
   isOld: false,
   isStopping: false,

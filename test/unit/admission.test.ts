@@ -12,8 +12,8 @@ const VIEW: View = {
   isOld: false,
   isAfter429: false,
   permits: 0,
-  slots: 50,
-  outageSlots: Infinity,
+  freeCalls: 50,
+  outageCalls: Infinity,
   outageWaitMs: 0,
   promised: 0,
   waitOf: () => NONE,
@@ -68,7 +68,7 @@ test.each<Situation>([
     view: { ...MINUTE_EXHAUSTED, permits: 1 },
     verdict: 'go',
   },
-  { what: 'a read behind 50 calls in flight', claims: [READ], view: { slots: 0 }, verdict: 'wait - 0 s' },
+  { what: 'a read behind 50 calls in flight', claims: [READ], view: { freeCalls: 0 }, verdict: 'wait - 0 s' },
   {
     what: 'a read on an exhausted minute',
     claims: [READ],
@@ -131,7 +131,7 @@ test.each<Situation>([
   {
     what: 'a read beside the probe of a pause',
     claims: [READ],
-    view: { isAfter429: true, slots: 0 },
+    view: { isAfter429: true, freeCalls: 0 },
     verdict: 'wait - 0 s',
   },
   {
@@ -143,7 +143,7 @@ test.each<Situation>([
   {
     what: 'a late read behind 50 calls in flight',
     claims: [waiting(-200)],
-    view: { slots: 0 },
+    view: { freeCalls: 0 },
     verdict: 'refuse late - 0 s',
   },
   {
@@ -185,7 +185,7 @@ test.each<Situation>([
     what: 'a stale list behind 50 calls in flight',
     claims: [REFRESH],
     needsBudget: true,
-    view: { slots: 0 },
+    view: { freeCalls: 0 },
     verdict: 'serve-stale QUOTA_EXHAUSTED',
   },
   {
@@ -199,7 +199,7 @@ test.each<Situation>([
     what: 'a stale list beside the probe of a pause',
     claims: [REFRESH],
     needsBudget: true,
-    view: { isAfter429: true, slots: 0 },
+    view: { isAfter429: true, freeCalls: 0 },
     verdict: 'serve-stale PAUSED',
   },
   {

@@ -144,7 +144,7 @@ export class PetCache implements EarlierData {
   }
 
   /** Deletes a snapshot that the memory has evicted. */
-  forget(snapshot: Snapshot): void {
+  recordEviction(snapshot: Snapshot): void {
     const { key } = snapshot;
     if (this.#snapshots.get(key)?.snapshot === snapshot) this.#snapshots.delete(key);
   }

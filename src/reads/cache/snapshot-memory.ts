@@ -5,7 +5,7 @@ import type { Snapshot } from '../../pets/snapshot.ts';
 
 /** A cache that loses a snapshot by an eviction. */
 interface SnapshotOwner {
-  forget(snapshot: Snapshot): void;
+  recordEviction(snapshot: Snapshot): void;
 }
 
 /** A snapshot without its pets and lists, and a list without its pets; measured. */
@@ -20,7 +20,7 @@ export class SnapshotMemory {
   readonly #owners = new LRUCache<Snapshot, SnapshotOwner>({
     maxSize: bytesFor('snapshots'),
     sizeCalculation: (_owner, snapshot) => snapshotBytes(snapshot),
-    dispose: (owner, snapshot) => owner.forget(snapshot),
+    dispose: (owner, snapshot) => owner.recordEviction(snapshot),
   });
 
   add(snapshot: Snapshot, owner: SnapshotOwner): void {

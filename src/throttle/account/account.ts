@@ -107,7 +107,7 @@ function grant(account: Account, count: number, flying: number, moment: Moment):
     minuteSlot: slotFor('minute', nowMs + rules.leaseMs),
     daySlot: slotFor('day', nowMs + rules.leaseMs),
     isTrial: account.trust !== undefined,
-    isAfter429: account.trust !== undefined && account.pause.incidents > 0,
+    isProbe: account.trust !== undefined && account.pause.incidents > 0,
   };
   takeTrials(account, count, moment);
   keepPace(account, nowMs);
@@ -208,7 +208,7 @@ function banMs(incidents: number): number {
 function pauseAgain(account: Account, permit: Permit, nowMs: number): void {
   const { pause } = account;
   const isOver = pause.incidents === 0 || permit.grantedAtMs <= pause.incidentAtMs;
-  if (!permit.isAfter429 || isOver) return;
+  if (!permit.isProbe || isOver) return;
 
   const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** pause.incidents + SECOND_MS, MAX_PROBE_PAUSE_MS);
   pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);

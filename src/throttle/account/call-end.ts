@@ -34,7 +34,7 @@ export function callEndOf(
   const response = { headers, tookMs };
 
   const isRejected = isUnauthenticated || meaning === 'forbidden';
-  const mayBeBanned = isRejected && permit.isAfter429;
+  const mayBeBanned = isRejected && permit.isProbe;
   if (meaning === 'rate-limited' || mayBeBanned) {
     return { kind: 'rate-limited', ...response, retryAfterMs: rateLimit.retryAfterMs ?? 0, mayBeBanned };
   }

@@ -107,5 +107,5 @@ export interface Permit {
   /** Whether it was granted by trust, so that its success proves more. */
   readonly isTrial: boolean;
   /** Whether it is the probe after a 429: a 401 or 403 to it may be a ban. */
-  readonly isAfter429: boolean;
+  readonly isProbe: boolean;
 }

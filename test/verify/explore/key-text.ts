@@ -98,6 +98,6 @@ function permitFrom(permit: Permit, { epoch, granted }: Account, nowMs: number) 
     permit.minuteSlot * WINDOWS.minute.slotMs - nowMs,
     permit.daySlot * WINDOWS.day.slotMs - nowMs,
     permit.isTrial,
-    permit.isAfter429,
+    permit.isProbe,
   ];
 }

@@ -276,11 +276,11 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       nowMs,
       isStopping,
       isOld: false,
-      outageSlots: Infinity,
+      outageCalls: Infinity,
       outageWaitMs: 0,
       isAfter429: state.incidents > 0,
       permits: 0,
-      slots: trialsLeft(account, nowMs) > 0 ? SLOTS - flying.length : 0,
+      freeCalls: trialsLeft(account, nowMs) > 0 ? SLOTS - flying.length : 0,
       promised: 0,
       waitOf: (ahead) => waitOf(account, ahead, { nowMs, rules }),
       reserveWaitOf(ahead) {

@@ -160,7 +160,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-ban',
     rule: 'a 401 or 403 to a probe after a 429 may be a ban',
-    from: 'const mayBeBanned = isRejected && permit.isAfter429;',
+    from: 'const mayBeBanned = isRejected && permit.isProbe;',
     to: 'const mayBeBanned = false;',
   },
   {
@@ -727,7 +727,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'failed-lists-used',
     rule: 'a list that fails is not used to save calls',
-    from: 'return !failed.isTransient || (failed.failures > 1 && (!hasData || failed.isAlone));',
+    from: 'return !failed.isTransient || (failed.failures > 1 && (!hasAcceptedEntry || failed.isAlone));',
     to: 'return false;',
   },
   {
