@@ -39,8 +39,12 @@ export const ENUM_NAMES = FIELD_NAMES.filter((name): name is EnumName => FIELDS[
 export const FILTERS = ['status'] as const satisfies readonly EnumName[];
 export type Filter = { readonly [Name in (typeof FILTERS)[number]]?: ValueOf<Name> | undefined };
 
-/** `all`, or the values of the filters. */
-export type ListName = ValueOf<(typeof FILTERS)[number]> | 'all';
+/** `all`, or the values of the filters, such as `sold`. */
+export type ListName = Exclude<Values<typeof FILTERS>, ''> | 'all';
+type Values<Names> = Names extends readonly [infer First extends EnumName, ...infer Rest]
+  ? Joined<ValueOf<First>, Values<Rest>> | Values<Rest>
+  : '';
+type Joined<First extends string, Rest extends string> = Rest extends '' ? First : `${First}-${Rest}`;
 
 const EACH_FILTER = FILTERS.reduce<readonly Filter[]>(
   (filters, name) =>
