@@ -122,6 +122,12 @@ const ROUTES = OPERATION_NAMES.map((operation) => {
   return { operation, ...form, pattern: new RegExp(`^${form.path.replace('{petId}', String.raw`(-?\d+)`)}$`) };
 });
 
+/** Whether the pet API has anything at this path, which may have a query. */
+export function isPath(path: string): boolean {
+  const [bare = ''] = path.split('?');
+  return ROUTES.some(({ pattern }) => pattern.test(bare));
+}
+
 /** @param path below `/v1`, with its query. */
 export function routeOf(method: string, path: string): Route | undefined {
   const [bare = '', query] = path.split('?');
