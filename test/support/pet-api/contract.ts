@@ -39,8 +39,12 @@ export const ENUM_NAMES = FIELD_NAMES.filter((name): name is EnumName => FIELDS[
 export const FILTERS = ['status'] as const satisfies readonly EnumName[];
 export type Filter = { readonly [Name in (typeof FILTERS)[number]]?: ValueOf<Name> | undefined };
 
-/** `all`, or the values of the filters. */
-export type ListName = ValueOf<(typeof FILTERS)[number]> | 'all';
+/** `all`, or the values of the filters, such as `sold`. */
+export type ListName = Exclude<Values<typeof FILTERS>, ''> | 'all';
+type Values<Names> = Names extends readonly [infer First extends EnumName, ...infer Rest]
+  ? Joined<ValueOf<First>, Values<Rest>> | Values<Rest>
+  : '';
+type Joined<First extends string, Rest extends string> = Rest extends '' ? First : `${First}-${Rest}`;
 
 const EACH_FILTER = FILTERS.reduce<readonly Filter[]>(
   (filters, name) =>
@@ -117,6 +121,12 @@ const ROUTES = OPERATION_NAMES.map((operation) => {
   const form: OperationForm = OPERATIONS[operation];
   return { operation, ...form, pattern: new RegExp(`^${form.path.replace('{petId}', String.raw`(-?\d+)`)}$`) };
 });
+
+/** Whether the pet API has anything at this path, which may have a query. */
+export function isPath(path: string): boolean {
+  const [bare = ''] = path.split('?');
+  return ROUTES.some(({ pattern }) => pattern.test(bare));
+}
 
 /** @param path below `/v1`, with its query. */
 export function routeOf(method: string, path: string): Route | undefined {

@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { serve } from '../serve.ts';
 import type { Served } from '../serve.ts';
 import { between, createRandom } from '../random.ts';
-import { OPERATIONS, listOf, routeOf } from './contract.ts';
+import { OPERATIONS, isPath, listOf, routeOf } from './contract.ts';
+import type { OperationName } from './contract.ts';
 import { openConnections } from './connections.ts';
 import type { Arrived, Connections, SentCall } from './connections.ts';
 import { faultOf } from './fault.ts';
@@ -164,18 +165,25 @@ export function createPetApi(options: PetApiOptions): PetApi {
 
 const NOTHING = { status: 0, headers: {}, body: Buffer.alloc(0) };
 
+/** An operation of each method. */
+const METHODS = new Map<string, OperationName>([
+  [OPERATIONS.listPets.method, 'listPets'],
+  [OPERATIONS.createPet.method, 'createPet'],
+]);
+
 function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   const { method, headers, body } = sent;
   const path = sent.path.replace(/^\/v1(?=\/)/, '');
   const key = String(headers['authorization'] ?? '').replace('Bearer ', '');
   const name = body === '' ? undefined : (JSON.parse(body) as { name: string }).name;
-  // Below another base path it is a call too, and is answered 404.
-  const route = routeOf(method, path.slice(path.indexOf('/pets')));
+  const route = routeOf(method, path);
+  // What is beside the base URL is answered 404.
+  const operation = route?.operation ?? (isPath(path) ? undefined : METHODS.get(method));
   // A fault or a checker that took it for another kind or list would judge it wrongly.
-  if (!route) throw new Error(`the double of the pet API has no ${method} ${path}`);
-  const { kind } = OPERATIONS[route.operation];
-  const listed = listOf(Object.fromEntries(route.search));
-  const target = (kind === 'create' ? 'create' : (route.id ?? listed)) as CallTarget;
+  if (!operation) throw new Error(`the double of the pet API has no ${method} ${path}`);
+  const { kind } = OPERATIONS[operation];
+  const listed = listOf(Object.fromEntries(route?.search ?? []));
+  const target = (kind === 'create' ? 'create' : (route?.id ?? listed)) as CallTarget;
   return { ...sent, path, key, kind, target, name, atMs };
 }
 

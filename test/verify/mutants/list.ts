@@ -749,6 +749,12 @@ const reads: readonly Mutant[] = [
     to: 'const isRetriedEarly = false;',
   },
   {
+    name: 'lists-weigh-nothing',
+    rule: 'the lists of a snapshot count for the memory that snapshots may take',
+    from: 'sum + LIST_BYTES + list.length',
+    to: 'sum + list.length',
+  },
+  {
     name: 'forbidden-data-stays',
     rule: 'what a key may not read any more is not served',
     from: "if (failure.kind === 'forbidden') this.#parts.cache.drop(this.key);",
