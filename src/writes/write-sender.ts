@@ -85,18 +85,13 @@ export class WriteSender {
   /** Makes one try. Rejects where it is not sent. */
   async #sendInLine<T>(write: Write<T>, request: CallerRequest): Promise<UpstreamAnswer<T>> {
     const { clock, line } = this.#parts;
-    const call = new WriteCall({
-      name: write.operation,
-      request,
-      waitingSinceMs: clock.elapsed(),
-      send: () => this.#call(write, request),
-    });
+    const call = new WriteCall(write.operation, request, clock.elapsed(), () => this.#call(write, request));
     const signal = request.signal();
     const onAbort = () => line.abort(call);
     signal?.addEventListener('abort', onAbort, { once: true });
     line.write(call);
     try {
-      return await call.result;
+      return await call.result.promise;
     } finally {
       signal?.removeEventListener('abort', onAbort);
     }
