@@ -208,7 +208,7 @@ export class Caller {
     const failedCalls = new FailedCalls(clock, line);
     const parts = { ...this.#shared, quota: this.#quota, log, line, cache, failedCalls };
     const reads = new PetReads(parts, sharedLists);
-    const writes = new Writes(parts, reads, idempotency);
+    const writes = new Writes({ ...parts, reads }, idempotency);
     return { line, reads, writes };
   }
 

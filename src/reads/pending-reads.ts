@@ -1,10 +1,19 @@
 import type { CallerRequest, Freshness } from '../caller-request.ts';
+import type { Clock } from '../clock.ts';
+import type { Events } from '../events.ts';
+import type { KeyLog } from '../log.ts';
 import { MOMENT_MS, waitAtMost } from '../time-limit.ts';
 import { whyNoCall } from '../throttle/admission.ts';
+import type { CallLine } from '../throttle/call-line.ts';
+import type { KeyQuota } from '../throttle/key-quota.ts';
 import type { Refusal } from '../throttle/refusal.ts';
+import type { RetryBudget } from '../throttle/retry-budget.ts';
 import { canAnswer, maxCalls } from '../pets/call-planner.ts';
 import type { PlanFacts, PlannedRead } from '../pets/call-planner.ts';
-import type { CallerParts } from './caller-parts.ts';
+import type { GetRoute } from '../pets/get-route.ts';
+import type { PetApi } from '../pets/pet-api.ts';
+import type { PetCache } from './cache/pet-cache.ts';
+import type { FailedCalls } from './failed-calls.ts';
 import { LISTS, isList, readKindOf, readOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import { ReadWaiter } from './read-waiter.ts';
@@ -12,12 +21,28 @@ import type { Flight, PendingRead, ReadResult, StaleReason } from './read-waiter
 import { answerFrom, listsWithout } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
 
+/** What the reads of one caller are made of. */
+export interface ReadParts {
+  readonly quota: KeyQuota;
+  readonly line: CallLine;
+  readonly cache: PetCache;
+  readonly failedCalls: FailedCalls;
+  /** Names the key by its hash. */
+  readonly log: KeyLog;
+  // All callers share these.
+  readonly petApi: PetApi;
+  readonly getRoute: GetRoute;
+  readonly retryBudget: RetryBudget;
+  readonly clock: Clock;
+  readonly events: Events | undefined;
+}
+
 /** Different reads that may wait at a time. */
 const MAX_PENDING = 1_000;
 
 /** The reads of one caller that wait, its calls in flight, and every way in which a wait ends. */
 export class PendingReads {
-  readonly #parts: CallerParts;
+  readonly #parts: ReadParts;
   /** The reads that wait, in order of arrival. */
   readonly #reads = new Map<ReadKey, PendingRead>();
   /** The calls in flight, in order of departure. */
@@ -25,7 +50,7 @@ export class PendingReads {
   /** What the planner goes by. */
   readonly facts: PlanFacts;
 
-  constructor(parts: CallerParts) {
+  constructor(parts: ReadParts) {
     this.#parts = parts;
     const { cache, getRoute } = parts;
     this.facts = {

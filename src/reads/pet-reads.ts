@@ -1,11 +1,11 @@
 import type { CallerRequest, Freshness } from '../caller-request.ts';
-import type { CallerParts } from './caller-parts.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import { notCachedError } from './cache/freshness.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import { isList } from '../pets/read-key.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { PendingReads } from './pending-reads.ts';
+import type { ReadParts } from './pending-reads.ts';
 import { ReadLine } from './read-line.ts';
 import type { ReadResult, ServedResult, StaleReason } from './read-waiter.ts';
 import { CallerLists } from './cache/caller-lists.ts';
@@ -22,7 +22,7 @@ export class PetReads {
   /** Undefined without Redis. */
   readonly #lists: CallerLists | undefined;
 
-  constructor(parts: CallerParts, shared: SharedLists | undefined) {
+  constructor(parts: ReadParts, shared: SharedLists | undefined) {
     const { cache, failedCalls, quota } = parts;
     this.#cache = cache;
     this.#failedCalls = failedCalls;

@@ -12,9 +12,8 @@ import { isForeign, isTransient } from '../upstream/outcome.ts';
 import type { OwnFailure, UpstreamAnswer, UpstreamOutcome } from '../upstream/outcome.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
-import type { CallerParts } from './caller-parts.ts';
 import type { FailedCall } from './failed-calls.ts';
-import type { PendingReads } from './pending-reads.ts';
+import type { PendingReads, ReadParts } from './pending-reads.ts';
 import { canWait } from './read-waiter.ts';
 import type { Flight, ReadWaiter } from './read-waiter.ts';
 
@@ -40,7 +39,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   readonly claims: readonly ReadWaiter[];
   readonly waitingSinceMs: number;
   readonly isRetry: boolean;
-  readonly #parts: CallerParts;
+  readonly #parts: ReadParts;
   readonly #pending: PendingReads;
   /** Undefined without Redis. */
   readonly #lists: CallerLists | undefined;
@@ -48,7 +47,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   #flight: Flight | undefined;
 
   constructor(
-    parts: CallerParts,
+    parts: ReadParts,
     pending: PendingReads,
     lists: CallerLists | undefined,
     { key, claims, waitingSinceMs }: Pick<ReadCall, 'claims' | 'key' | 'waitingSinceMs'>,

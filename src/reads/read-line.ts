@@ -6,9 +6,8 @@ import { readKindOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { LineReads } from '../throttle/line-call.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
-import type { CallerParts } from './caller-parts.ts';
 import type { FailedCall } from './failed-calls.ts';
-import type { PendingReads } from './pending-reads.ts';
+import type { PendingReads, ReadParts } from './pending-reads.ts';
 import { ReadCall } from './read-call.ts';
 import { canWait, waitersOf } from './read-waiter.ts';
 import type { PendingRead, ReadWaiter, StaleReason } from './read-waiter.ts';
@@ -28,7 +27,7 @@ const MAX_LOGGED = 10;
 
 /** The calls that the waiting reads of one caller want: planned when the line asks for them after a change, for all requests together. */
 export class ReadLine implements LineReads {
-  readonly #parts: CallerParts;
+  readonly #parts: ReadParts;
   readonly #pending: PendingReads;
   /** Undefined without Redis. */
   readonly #lists: CallerLists | undefined;
@@ -37,7 +36,7 @@ export class ReadLine implements LineReads {
   /** Since when each call of the latest plan is wanted, by `clock.elapsed()`. */
   #wantedSinceMs = new Map<CallKey, number>();
 
-  constructor(parts: CallerParts, pending: PendingReads, lists: CallerLists | undefined) {
+  constructor(parts: ReadParts, pending: PendingReads, lists: CallerLists | undefined) {
     this.#parts = parts;
     this.#pending = pending;
     this.#lists = lists;

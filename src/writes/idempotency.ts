@@ -4,13 +4,12 @@ import { PetqlError, retryIn } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { setNewest } from '../memory.ts';
 import type { NewPet } from '../pets/pet.ts';
-import type { CallerParts } from '../reads/caller-parts.ts';
-import type { PetReads } from '../reads/pet-reads.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { SOON_MS, graceLeftMs, pause, waitAtMost } from '../time-limit.ts';
 import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
 import type { FoundRecord, IdempotencyRecords, Lease } from './records.ts';
+import type { WriteParts } from './write-sender.ts';
 
 /** What the creates of all callers share. */
 export interface IdempotencySettings {
@@ -33,16 +32,14 @@ const TOO_MANY_UNPROVEN =
 
 /** Makes all creates of one caller with one idempotency key one create with one outcome, for a day. */
 export class Idempotency {
-  readonly #parts: CallerParts;
-  readonly #reads: PetReads;
+  readonly #parts: WriteParts;
   readonly #settings: IdempotencySettings;
   /** The outcomes that this process has added or replayed, oldest first; refusals are not news. */
   readonly #seen = new Map<string, 'pet' | 'unknown'>();
   #isClosed = false;
 
-  constructor(parts: CallerParts, reads: PetReads, settings: IdempotencySettings) {
+  constructor(parts: WriteParts, settings: IdempotencySettings) {
     this.#parts = parts;
-    this.#reads = reads;
     this.#settings = settings;
   }
 
@@ -128,7 +125,7 @@ export class Idempotency {
     if (this.#seen.get(key) === kind) return outcome;
 
     setNewest(this.#seen, [key, kind], MAX_SEEN);
-    void this.#reads.invalidate(kind === 'pet' || this.#parts.quota.isProven);
+    void this.#parts.reads.invalidate(kind === 'pet' || this.#parts.quota.isProven);
     return outcome;
   }
 

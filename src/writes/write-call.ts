@@ -16,14 +16,10 @@ export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, 
   readonly waitingSinceMs: number;
   /** Sends the call, which has its permit. */
   readonly send: () => Promise<UpstreamAnswer<T>>;
-  readonly #result = Promise.withResolvers<UpstreamAnswer<T>>();
+  /** Resolves once the call is settled. Rejects where it was not sent. */
+  readonly result = Promise.withResolvers<UpstreamAnswer<T>>();
 
-  constructor({
-    name,
-    request,
-    waitingSinceMs,
-    send,
-  }: Pick<WriteCall<T>, 'name' | 'request' | 'send' | 'waitingSinceMs'>) {
+  constructor(name: UpstreamOperation, request: CallerRequest, waitingSinceMs: number, send: WriteCall<T>['send']) {
     this.name = name;
     this.outageKind = name;
     this.request = request;
@@ -31,23 +27,18 @@ export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, 
     this.send = send;
   }
 
-  /** Resolves once the call is settled. Rejects where it was not sent. */
-  get result(): Promise<UpstreamAnswer<T>> {
-    return this.#result.promise;
-  }
-
   refuse(_claim: WriteCall<T>, refusal: Refusal): void {
-    this.#result.reject(refusal.error());
+    this.result.reject(refusal.error());
   }
 
   /** A write is no refresh. */
   serveStale(): void {}
 
   receive(answer: UpstreamAnswer<T>): void {
-    this.#result.resolve(answer);
+    this.result.resolve(answer);
   }
 
   fail(error: unknown): void {
-    this.#result.reject(error);
+    this.result.reject(error);
   }
 }

@@ -1,6 +1,6 @@
 import type { CallerRequest } from '../caller-request.ts';
 import type { UpstreamOperation } from '../events.ts';
-import type { CallerParts } from '../reads/caller-parts.ts';
+import type { ReadParts } from '../reads/pending-reads.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
 import { waitAtMost, pause } from '../time-limit.ts';
@@ -9,6 +9,11 @@ import type { OwnFailure, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } fro
 import type { PetApi, UpstreamCall } from '../pets/pet-api.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
 import { WriteCall } from './write-call.ts';
+
+/** What the writes of one caller are made of. */
+export interface WriteParts extends Pick<ReadParts, 'cache' | 'clock' | 'line' | 'log' | 'petApi' | 'quota'> {
+  readonly reads: PetReads;
+}
 
 /** One upstream operation that changes the pet store. */
 export interface Write<T> {
@@ -34,12 +39,10 @@ const ANNOUNCING_MS = 500;
 
 /** Sends the writes of one caller. They go before its reads, and one that may have happened is never sent again. */
 export class WriteSender {
-  readonly #parts: CallerParts;
-  readonly #reads: PetReads;
+  readonly #parts: WriteParts;
 
-  constructor(parts: CallerParts, reads: PetReads) {
+  constructor(parts: WriteParts) {
     this.#parts = parts;
-    this.#reads = reads;
   }
 
   /**
@@ -82,18 +85,13 @@ export class WriteSender {
   /** Makes one try. Rejects where it is not sent. */
   async #sendInLine<T>(write: Write<T>, request: CallerRequest): Promise<UpstreamAnswer<T>> {
     const { clock, line } = this.#parts;
-    const call = new WriteCall({
-      name: write.operation,
-      request,
-      waitingSinceMs: clock.elapsed(),
-      send: () => this.#call(write, request),
-    });
+    const call = new WriteCall(write.operation, request, clock.elapsed(), () => this.#call(write, request));
     const signal = request.signal();
     const onAbort = () => line.abort(call);
     signal?.addEventListener('abort', onAbort, { once: true });
     line.write(call);
     try {
-      return await call.result;
+      return await call.result.promise;
     } finally {
       signal?.removeEventListener('abort', onAbort);
     }
@@ -101,7 +99,7 @@ export class WriteSender {
 
   /** Sends the call. Reads that begin after a write see it, since this is before the line lets anything else through. */
   async #call<T>(write: Write<T>, request: CallerRequest): Promise<UpstreamAnswer<T>> {
-    const { quota, petApi, clock, cache } = this.#parts;
+    const { quota, petApi, clock, cache, reads } = this.#parts;
     const sentAtMs = clock.elapsed();
     const onSent = () => {
       request.upstreamCalls += 1;
@@ -112,7 +110,7 @@ export class WriteSender {
     const isClear = outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent);
     if (isClear && !snapshot) return answer;
 
-    const announced = this.#reads.invalidate(meaning === 'accepted' || quota.isProven);
+    const announced = reads.invalidate(meaning === 'accepted' || quota.isProven);
     if (snapshot) {
       cache.store(snapshot);
       for (const id of snapshot.byId.keys()) cache.recordCreated(id);

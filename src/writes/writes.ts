@@ -1,8 +1,6 @@
 import type { CallerRequest } from '../caller-request.ts';
 import type { NewPet, Pet } from '../pets/pet.ts';
 import { petSnapshot } from '../pets/snapshot.ts';
-import type { CallerParts } from '../reads/caller-parts.ts';
-import type { PetReads } from '../reads/pet-reads.ts';
 import { graceLeftMs } from '../time-limit.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import { Idempotency } from './idempotency.ts';
@@ -10,23 +8,23 @@ import type { CreateOutcome, Created } from './create-outcome.ts';
 import type { IdempotencySettings } from './idempotency.ts';
 import { outcomeUnknownError } from './unknown-outcome.ts';
 import { WriteSender } from './write-sender.ts';
-import type { Write } from './write-sender.ts';
+import type { Write, WriteParts } from './write-sender.ts';
 
 const MAY_BE_CREATED =
   'so the pet may have been created. Check with the pets query; to create it anyway, use a new idempotencyKey.';
 
 /** The writes of one caller: what each operation makes of its outcome. */
 export class Writes {
-  readonly #parts: CallerParts;
+  readonly #parts: WriteParts;
   readonly #sender: WriteSender;
   readonly #idempotency: Idempotency;
   /** Writes whose outcome is not known, or not stored. */
   readonly #underWay = new Set<Promise<unknown>>();
 
-  constructor(parts: CallerParts, reads: PetReads, idempotency: IdempotencySettings) {
+  constructor(parts: WriteParts, idempotency: IdempotencySettings) {
     this.#parts = parts;
-    this.#sender = new WriteSender(parts, reads);
-    this.#idempotency = new Idempotency(parts, reads, idempotency);
+    this.#sender = new WriteSender(parts);
+    this.#idempotency = new Idempotency(parts, idempotency);
   }
 
   get isBusy(): boolean {
