@@ -60,7 +60,6 @@ export function createGraphqlServer(parts: ServerParts): Respond {
       const { headers, data, operation } = cached;
       const { usage } = context;
       const state = Object.assign(telemetry.begin(request), { context, operation, usage });
-      context.recordSavings();
       telemetry.end(state);
       const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(usage)}}}`;
       return finish(state, { status: 200, headers, body });
