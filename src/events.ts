@@ -4,8 +4,6 @@
  */
 export interface Events {
   readonly operation: (event: OperationEvent) => void;
-  /** Reads of an operation cost no upstream call. */
-  readonly saved: (event: { readonly reason: string; readonly calls: number }) => void;
   readonly upstreamCall: (event: UpstreamCallEvent) => void;
   readonly waited: (event: WaitEvent) => void;
   /** A read is sent again after a failure, beside its `upstreamCall`. */
@@ -16,15 +14,20 @@ export interface Events {
   readonly storeUpdate: (event: StoreUpdateEvent) => void;
 }
 
-/** An operation is answered or rejected. */
+/** An operation has ended: all that is counted of it follows from this. */
 export interface OperationEvent {
   /** `none` where the request is no GraphQL. */
   readonly type: 'mutation' | 'none' | 'query' | 'subscription';
+  /** Its name, and the app that ran it; undefined where the client gives none. */
+  readonly name: string | undefined;
+  readonly client: string | undefined;
   /** `OK`, or the code of its first error. */
   readonly outcome: string;
   readonly tookMs: number;
   readonly upstreamCalls: number;
   readonly savedCalls: number;
+  /** The saved calls by their reason. */
+  readonly savings: Readonly<Record<string, number>>;
   readonly oldestAgeMs: number | undefined;
   readonly staleReason: string | undefined;
 }

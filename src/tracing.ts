@@ -50,15 +50,10 @@ export function traceIdOf(inTrace: TraceContext): string | undefined {
   return span && isSpanContextValid(span) ? span.traceId : undefined;
 }
 
-/** What an operation was, once it is over. */
-interface OperationEnd extends Pick<OperationEvent, 'outcome' | 'type'> {
-  readonly name?: string | undefined;
-}
-
 export interface OperationSpan {
   /** The parent of the operation's calls. */
   readonly trace: TraceContext;
-  readonly end: (operation: OperationEnd) => void;
+  readonly end: (operation: OperationEvent) => void;
 }
 
 interface CallSpan {
@@ -127,7 +122,7 @@ function hasSdk(): boolean {
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer('petql') !== undefined;
 }
 
-function endOperation(span: Span, { type, name, outcome }: OperationEnd): void {
+function endOperation(span: Span, { type, name, outcome }: OperationEvent): void {
   if (type !== 'none') {
     // The client's name of the operation would make as many names of spans as clients like.
     span.updateName(type);

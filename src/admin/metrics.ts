@@ -104,16 +104,16 @@ export class Metrics {
 
   /** Counts what happens in the gateway. */
   readonly events: Events = {
-    operation: ({ type, outcome, tookMs, oldestAgeMs, staleReason }) => {
+    operation: ({ type, outcome, tookMs, savings, oldestAgeMs, staleReason }) => {
       if (outcome === REFUSED) this.#lastHour.add('refused', 1);
       this.#operations.inc({ type, outcome });
       this.#operationSeconds.observe({ type }, tookMs / 1000);
       if (oldestAgeMs !== undefined) this.#ages.observe(oldestAgeMs / 1000);
       if (staleReason !== undefined) this.#stale.inc({ reason: staleReason });
-    },
-    saved: ({ reason, calls }) => {
-      this.#lastHour.add('callsSaved', calls);
-      this.#saved.inc({ reason }, calls);
+      for (const [reason, calls] of Object.entries(savings)) {
+        this.#lastHour.add('callsSaved', calls);
+        this.#saved.inc({ reason }, calls);
+      }
     },
     upstreamCall: ({ operation, status, reason, tookMs }) => {
       this.#lastHour.add('callsMade', 1);

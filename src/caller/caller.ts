@@ -1,4 +1,5 @@
 import type { CallerRequest, Freshness } from '../caller-request.ts';
+import type { OperationEvent } from '../events.ts';
 import { keyLog } from '../log.ts';
 import type { GetRoute } from '../pets/get-route.ts';
 import type { PetApi } from '../pets/pet-api.ts';
@@ -18,11 +19,10 @@ import type { Spans } from '../tracing.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
 import { Writes } from '../writes/writes.ts';
 import { ConsumerCounts } from './consumers.ts';
-import type { ConsumerRows, Consumers, OperationUse } from './consumers.ts';
+import type { ConsumerRows, Consumers } from './consumers.ts';
 import { DayWarning } from './day-warning.ts';
 import { quotaViewOf } from './quota.ts';
 import type { QuotaView } from './quota.ts';
-import type { SavedCalls } from './usage.ts';
 
 /** What all callers of a gateway share. */
 export interface SharedParts extends ThrottleParts {
@@ -132,27 +132,20 @@ export class Caller {
     return this.#useAccess().line.expectedWait(calls, request);
   }
 
-  /** Counts what an operation has saved. */
-  recordSavings(calls: SavedCalls): void {
-    for (const [reason, count] of Object.entries(calls)) {
-      this.#savedCalls += count;
-      this.#shared.events?.saved({ reason, calls: count });
-    }
-  }
-
   /** Whether it knows what must outlive an idle hour: the calls of visitors, and who used the quota today. */
   get isKeptForADay(): boolean {
     return this.#hasUsedQuota || !this.#quota.visitors.isEmpty;
   }
 
-  /** Counts what an operation has used for its name and its client. */
-  recordUse(use: OperationUse): void {
-    this.#hasUsedQuota ||= use.callsMade > 0;
+  /** Counts an operation that has ended: what it saved, and what it used for its name and its client. */
+  record(operation: OperationEvent): void {
     const { clock, replicas } = this.#shared;
     const nowMs = clock.now();
-    this.#consumers.record(use, nowMs);
-    if (use.callsMade === 0) return;
+    this.#savedCalls += operation.savedCalls;
+    this.#consumers.record(operation, nowMs);
+    if (operation.upstreamCalls === 0) return;
 
+    this.#hasUsedQuota = true;
     const { day } = this.#quota.account.state ?? {};
     if (day) this.#dayWarning?.check(day, () => this.#consumers.view(nowMs), { nowMs, replicas: replicas.count });
   }

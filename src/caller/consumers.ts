@@ -1,3 +1,4 @@
+import type { OperationEvent } from '../events.ts';
 import { entriesFor } from '../memory.ts';
 import { DAY_MS } from '../plan.ts';
 
@@ -25,12 +26,6 @@ export interface Consumers {
 export interface ConsumersOf {
   readonly operations: readonly Consumer[];
   readonly clients: readonly Consumer[];
-}
-
-/** Who ran an operation, and what it used. */
-export interface OperationUse extends Count {
-  readonly operation: string | undefined;
-  readonly client: string | undefined;
 }
 
 interface Count {
@@ -87,15 +82,16 @@ export class ConsumerCounts {
   }
 
   /** @param nowMs by the wall clock. */
-  record(use: OperationUse, nowMs: number): void {
+  record({ name, client, outcome, upstreamCalls, savedCalls }: OperationEvent, nowMs: number): void {
     this.#expire(nowMs);
     const step = Math.floor(nowMs / STEP_MS);
     if (this.#steps.at(-1)?.number !== step) this.#steps.push(newPeriod(step));
     this.#day ??= newPeriod(Math.floor(nowMs / DAY_MS));
 
+    const use = { callsMade: upstreamCalls, callsSaved: savedCalls, refused: outcome === 'RATE_LIMITED' ? 1 : 0 };
     for (const { operations, clients } of [this.#steps.at(-1) as Period, this.#day]) {
-      this.#add(operations, use.operation, use);
-      this.#add(clients, use.client, use);
+      this.#add(operations, name, use);
+      this.#add(clients, client, use);
     }
   }
 

@@ -2,6 +2,7 @@ import DataLoader from 'dataloader';
 import type { CallerRequest } from '../caller-request.ts';
 import type { Clock } from '../clock.ts';
 import { PetqlError } from '../errors.ts';
+import type { OperationEvent } from '../events.ts';
 import type { Int64 } from '../pets/int64.ts';
 import type { Pet } from '../pets/pet.ts';
 import { listOf } from '../pets/read-key.ts';
@@ -129,7 +130,7 @@ export class RequestContext implements Pets {
     const { loads, found } = this.#reads ?? {};
     if (!loads && savedCalls === 0) return undefined;
 
-    const hasSharedCall = this.#meter.savings.SHARED_CALL !== undefined;
+    const hasSharedCall = this.#meter.savings['SHARED_CALL'] !== undefined;
     const hasFailed = loads?.size !== found?.size;
     return {
       isHit: upstreamCalls === 0 && !hasSharedCall && !hasFailed,
@@ -138,15 +139,14 @@ export class RequestContext implements Pets {
     };
   }
 
-  /** Counts the calls that this request has saved, once it is over. */
-  recordSavings(): void {
-    this.#caller?.recordSavings(this.#meter.savings);
+  /** How many reads have cost no call of their own so far, by the reason. */
+  get savings(): OperationEvent['savings'] {
+    return this.#meter.savings;
   }
 
-  /** Counts what the operation has used for its name and its client, once it is over. */
-  recordUse(operation: string | undefined, client: string | undefined, isRefused: boolean): void {
-    const { upstreamCalls: callsMade, savedCalls: callsSaved } = this.usage;
-    this.#caller?.recordUse({ operation, client, callsMade, callsSaved, refused: isRefused ? 1 : 0 });
+  /** Counts the operation for its API key, once it has ended. */
+  record(operation: OperationEvent): void {
+    this.#caller?.record(operation);
   }
 
   /** The quota as this process knows it, or the visitor's share of it, for the headers; undefined before the first call. */

@@ -24,17 +24,13 @@ export const NO_USAGE: Usage = {
 /** Why a read cost no call. */
 type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
 
-/** How many reads cost no call of their own, by the reason. */
-export type SavedCalls = Readonly<Partial<Record<SavedReason, number>>>;
-
 type UsedResult = Pick<ServedResult, 'asOfMs' | 'staleReason'>;
 
 /** Counts what one request costs, beside its calls. */
 export class UsageMeter {
   readonly #request: Pick<CallerRequest, 'upstreamCalls'>;
   readonly #elapsed: Clock['elapsed'];
-  readonly #savings: Partial<Record<SavedReason, number>> = {};
-  #savedCalls = 0;
+  readonly #savings: Record<string, number> = {};
   /** By `clock.elapsed()`. */
   #oldestAsOfMs = Infinity;
   /** The oldest of the stale results. */
@@ -49,22 +45,20 @@ export class UsageMeter {
     const hasResult = this.#oldestAsOfMs !== Infinity;
     return {
       upstreamCalls: this.#request.upstreamCalls,
-      savedCalls: this.#savedCalls,
+      savedCalls: Object.values(this.#savings).reduce((sum, count) => sum + count, 0),
       oldestAgeMs: hasResult ? Math.max(0, Math.round(this.#elapsed() - this.#oldestAsOfMs)) : undefined,
       staleReason: this.#stalest?.staleReason,
     };
   }
 
-  get savings(): SavedCalls {
+  /** How many reads cost no call of their own, by the reason. */
+  get savings(): Readonly<Record<string, number>> {
     return this.#savings;
   }
 
   /** @param saved why the read cost no call; undefined where it did. */
   recordRead(result: UsedResult, saved: SavedReason | undefined): void {
-    if (saved) {
-      this.#savedCalls += 1;
-      this.#savings[saved] = (this.#savings[saved] ?? 0) + 1;
-    }
+    if (saved) this.#savings[saved] = (this.#savings[saved] ?? 0) + 1;
     this.#oldestAsOfMs = Math.min(this.#oldestAsOfMs, result.asOfMs);
     if (result.staleReason && result.asOfMs < (this.#stalest?.asOfMs ?? Infinity)) this.#stalest = result;
   }

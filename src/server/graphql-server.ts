@@ -68,7 +68,6 @@ export function createGraphqlServer(parts: ServerParts): Respond {
 
     const { usage } = context;
     state.usage = usage;
-    context.recordSavings();
     telemetry.end(state);
     const body = `{"data":${data},"extensions":{"petql":${JSON.stringify(usage)}}}`;
     const response = finish(state, { status: 200, headers, body });

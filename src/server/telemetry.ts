@@ -18,7 +18,7 @@ interface Reports {
   readonly refusals: RefusalLog;
 }
 
-/** Reports each operation once: a log line, an event for the metrics and a span. */
+/** Reports each operation once, from one value: its span, the counts of its API key, the metrics, a log line and its refusal. */
 export function createTelemetry({ log, events, spans, refusals }: Reports) {
   return {
     begin(request: HttpRequest): RequestState {
@@ -29,21 +29,21 @@ export function createTelemetry({ log, events, spans, refusals }: Reports) {
       return { request, id: requestId(request), startedAtMs: performance.now(), span };
     },
     /** Reports nothing for a request that is no operation. */
-    end({ request, id, startedAtMs, span, operation, context, usage = NO_USAGE, result = {} }: RequestState): void {
+    end({ request, id, startedAtMs, span, operation, context, usage, result = {} }: RequestState): void {
       if (!span) return;
       const [error] = result.errors ?? [];
       const outcome = request.isAborted() ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
       const { type = 'none', name } = operation ?? {};
-      span.end({ type, name, outcome });
-      context?.recordUse(name, clientOf(request), outcome === 'RATE_LIMITED');
-      if (error && context && outcome !== 'ABORTED') refusals.record(context, error);
-      if (!events && !log.debug) return;
-
       const tookMs = Math.round((performance.now() - startedAtMs) * 1000) / 1000;
-      const { upstreamCalls, savedCalls, oldestAgeMs, staleReason } = usage;
-      const event = { type, outcome, tookMs, upstreamCalls, savedCalls, oldestAgeMs, staleReason } as const;
-      events?.operation(event);
-      log.debug?.({ id, trace_id: traceIdOf(span.trace), operation: name, ...event }, 'operation');
+      const { upstreamCalls, savedCalls, oldestAgeMs, staleReason } = usage ?? context?.usage ?? NO_USAGE;
+      const logged = { type, outcome, tookMs, upstreamCalls, savedCalls, oldestAgeMs, staleReason } as const;
+      const ended = { ...logged, name, client: clientOf(request), savings: context?.savings ?? {} };
+
+      span.end(ended);
+      context?.record(ended);
+      events?.operation(ended);
+      log.debug?.({ id, trace_id: traceIdOf(span.trace), operation: name, ...logged }, 'operation');
+      if (error && context && outcome !== 'ABORTED') refusals.record(context, error);
     },
   };
 }

@@ -104,7 +104,6 @@ function recordUsage(result: ExecutionResult, state: RequestState, context: Requ
 
   const { keyError } = context;
   if (keyError && hasKeyErrorOnly(result, keyError)) return { errors: [graphqlError(keyError)] };
-  context.recordSavings();
   state.usage = context.usage;
   return result;
 }
