@@ -194,7 +194,8 @@ function toldBy({ told = {} }: Fault, truth: ToldHeaders): ToldHeaders {
 /** Seconds or a date (RFC 9110, section 10.2.3). */
 function retryAfterMsOf(value: string | string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== 'string') return undefined;
-  return Number.isNaN(Number(value)) ? Date.parse(value) - nowMs : Number(value) * 1000;
+  const waitMs = Number.isNaN(Number(value)) ? Date.parse(value) - nowMs : Number(value) * 1000;
+  return Number.isNaN(waitMs) ? undefined : waitMs;
 }
 
 function definedHeaders(headers: HeaderRecord): Record<string, string | string[]> {
