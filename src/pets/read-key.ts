@@ -35,7 +35,7 @@ export type Read = { readonly kind: 'list'; readonly list: ListName } | { readon
 /** What petql does with the reads of one kind. */
 interface ReadKind {
   readonly operation: 'getPet' | 'listPets';
-  /** Returns the name of a read in the log, without any text that a client chooses. */
+  /** Returns the name of a read in the log: an id is a number, and a client's text belongs into none. */
   readonly logName: (key: ReadKey) => string;
   /** Returns what tells the calls of an outage apart: calls of several such kinds fail in one. */
   readonly outageKind: (key: ReadKey) => string;
@@ -61,10 +61,14 @@ export function isList(key: string): key is ListName {
   return (LISTS as readonly string[]).includes(key);
 }
 
-/** The lists that can answer another one, the widest first. */
-export const WIDE_LISTS: readonly ListName[] = LISTS.filter((list) =>
-  LISTS.some((other) => isWider(list, other)),
-).toSorted((one, other) => Number(isWider(other, one)) - Number(isWider(one, other)));
+/** The lists that can answer others, the widest first: a wider one answers more. */
+export const WIDE_LISTS: readonly ListName[] = LISTS.filter((list) => widthOf(list) > 0).toSorted(
+  (one, other) => widthOf(other) - widthOf(one),
+);
+
+function widthOf(list: ListName): number {
+  return LISTS.filter((other) => isWider(list, other)).length;
+}
 
 /** Returns the list that the upstream filters by this. */
 export function listOf(filter: PetFilter): ListName {
