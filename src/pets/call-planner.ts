@@ -114,11 +114,10 @@ export function maxCalls(reads: readonly PlannedRead[], facts: PlanFacts): numbe
   const called = new Set<CallKey>();
   let left = reads.map(({ key, tried }) => ({ key, tried: new Set(tried) }));
   while (left.length > 0) {
-    const inVain = [...planCalls(left, worst).calls].flatMap(([call, waiting]) => {
+    left = [...planCalls(left, worst).calls].flatMap(([call, waiting]) => {
       called.add(call);
       return waiting.filter(({ key, tried }) => key !== call && tried.add(call));
     });
-    left = inVain;
   }
   return called.size;
 }

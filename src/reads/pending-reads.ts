@@ -63,7 +63,7 @@ export class PendingReads {
     };
   }
 
-  /** Adds the reads of one request as one batch, with one abort listener. Resolves once all are settled. */
+  /** Adds the reads of one request as one batch, with one abort listener. Resolves once all have ended. */
   async add(keys: readonly ReadKey[], request: CallerRequest): Promise<ReadResult[]> {
     const signal = request.signal();
     const waiters = keys.map((key) => this.#addWaiter(key, request));
@@ -87,7 +87,7 @@ export class PendingReads {
     return this.#reads.has(key);
   }
 
-  /** Yields all waiters; they may be settled meanwhile. */
+  /** Yields all waiters; they may end meanwhile. */
   *waiters(): Generator<ReadWaiter> {
     for (const { waiters } of this.#reads.values()) yield* waiters;
   }
@@ -168,7 +168,7 @@ export class PendingReads {
     return waiters.filter((waiter) => waiter.accepts(flight) && !this.isCovered(waiter));
   }
 
-  /** Settles the waiters that a snapshot answers, if it is for them. A list that shows nothing of a read has been tried. */
+  /** Ends the waits that a snapshot answers, if it is for them. A list that shows nothing of a read has been tried. */
   finishFrom(snapshot: Snapshot, isFor: (waiter: ReadWaiter) => boolean): void {
     const { key: call, asOfMs } = snapshot;
     for (const read of this.#concernedBy(call)) {
@@ -193,7 +193,7 @@ export class PendingReads {
     line.reviewSoon();
   }
 
-  /** Settles with the cached entry, and returns true, if the request accepts it. */
+  /** Ends the wait with the cached entry, and returns true, if the request accepts it. */
   serveStale(waiter: ReadWaiter, reason: StaleReason): boolean {
     const accepted = this.#parts.cache.findAccepted(waiter.read.key, waiter.request.freshness);
     if (!accepted) return false;
@@ -202,12 +202,12 @@ export class PendingReads {
     return true;
   }
 
-  /** Settles with the cached entry, or else with the error. */
+  /** Ends the wait with the cached entry, or else with the error. */
   fail(waiter: ReadWaiter, error: Error, reason: StaleReason): void {
     if (!this.serveStale(waiter, reason)) this.finish(waiter, error);
   }
 
-  /** Settles all waiters in this way, after an error that concerns all calls of the key. */
+  /** Ends all waits in this way, after an error that concerns all calls of the key. */
   failAll(error: unknown): void {
     for (const waiter of this.waiters()) this.fail(waiter, error as Error, 'PAUSED');
     this.#parts.line.reviewSoon();

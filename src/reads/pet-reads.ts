@@ -101,6 +101,7 @@ export class PetReads {
     // Planned for a stale entry alone: one call may answer many reads.
     const countAhead = (key: ReadKey) => {
       for (const before of uncounted.splice(0)) callsAhead.add(this.#line.callFor(before, request.freshness) ?? before);
+      if (callsAhead.size === 0) return 0;
       const isAmongThem = callsAhead.has(this.#line.callFor(key, request.freshness) ?? key);
       return callsAhead.size - (isAmongThem ? 1 : 0);
     };
