@@ -257,6 +257,46 @@ describe('headers that are not exact cost one 429 an hour, not one a minute', ()
   });
 });
 
+describe('more calls remaining than the limit allows are no count', () => {
+  /** Such a `remaining`; with it, no reset: no clock tells then what the header counts. */
+  const IMPOSSIBLE: Fault = { told: (told) => ({ ...told, remaining: 999_999_999, reset: undefined }) };
+
+  test('that would say that a reset has freed everything', async () => {
+    await using world = await createOddWorld({ perMinute: 21, windows: 'sliding' }, '2026-11-21T09:41:07Z');
+    // Resets are told in the first minute only, and the day is not at its end.
+    const startMs = world.nowMs;
+    world.petApi.fault = ({ atMs }) => (atMs < startMs + MINUTE_MS ? undefined : IMPOSSIBLE);
+    const petql = await world.start({ plan: '21/1000' });
+    await world.until(petql.create(4));
+    await world.pass(1_500);
+    await world.saturate([petql], 4 * MINUTE_MS);
+    expect(refusalsOf(world)).toBe(0);
+    expect(servedBy(world)).toBeGreaterThanOrEqual(0.9 * 4 * 21);
+  });
+
+  test.each<[string, StrictPlanOptions]>([
+    ['minute', FREE],
+    ['day', { perMinute: 1_000, perDay: 60, windows: 'fixed', tells: 'day' }],
+  ])('that would say that nobody else uses the key in its %s', async (_title, plan) => {
+    await using world = await createOddWorld(plan);
+    const petql = await world.start({ plan: `${plan.perMinute}/${plan.perDay}` });
+    world.petApi.countOthers('key', 50);
+    await world.until(petql.create(1));
+    world.petApi.fault = IMPOSSIBLE;
+    await world.until(petql.create(1));
+    await world.until(petql.create(20, { waitMs: 20_000 }));
+    expect(refusalsOf(world)).toBe(0);
+  });
+
+  test('while their limit is one', async () => {
+    await using world = await createOddWorld(PLANS.pro);
+    world.petApi.fault = IMPOSSIBLE;
+    const petql = await world.start();
+    await world.until(petql.create(1));
+    expect((await petql.rateLimit()).minute).toMatchObject({ limit: PLANS.pro.perMinute, used: 1 });
+  });
+});
+
 describe('Retry-After is read as far as it can be', () => {
   const asctime = (ms: number) => {
     const [, day, date, month, year, time] =

@@ -78,7 +78,7 @@ export function createKey({
 
 function headersOf(nowMs: number, { limit, used, resetInMs }: Told): HeaderLimits {
   const reset = resetInMs === undefined ? undefined : { inMs: resetInMs, id: Math.round((nowMs + resetInMs) / 1_000) };
-  return { limit, remaining: limit - used, reset };
+  return { limit, remaining: limit - used, used, reset };
 }
 
 export const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);

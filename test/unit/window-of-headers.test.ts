@@ -11,6 +11,7 @@ const LATE_MS = MIDNIGHT_MS - 100_000;
 const day = (used: number): HeaderLimits => ({
   limit: PLANS.free.perDay,
   remaining: PLANS.free.perDay - used,
+  used,
   reset: { inMs: MIDNIGHT_MS - LATE_MS, id: MIDNIGHT_MS / 1_000 },
 });
 

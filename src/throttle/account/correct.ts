@@ -19,7 +19,7 @@ interface ToldReset {
 
 /** What a response shows of a window. */
 interface Evidence {
-  /** Calls that its header counts. */
+  /** Calls that its header counts; NaN where it counts none. */
   readonly used: number;
   /** When the window began, in seconds; NaN where no reset says so. */
   readonly beginsAtS: number;
@@ -69,13 +69,13 @@ export function correct(
 
   // 3. The limit, the window and the calls of others.
   setLimit(account, { ...described, limit: headers.limit });
-  const used = headers.limit - headers.remaining;
+  const { used } = headers;
   // By the upstream's clock, which no latency disturbs.
   const beginsAtS = reset ? reset.id - WINDOWS[name].lengthMs / SECOND_MS : NaN;
   judgeDoubted(account, name, { used, beginsAtS, permit, nowMs });
   if (reset) seeReset(window, reset, tookMs, nowMs);
   window.toldAtMs = nowMs;
-  seeForeign(window, name, { used, isAlone: later === 1, nowMs });
+  if (!Number.isNaN(used)) seeForeign(window, name, { used, isAlone: later === 1, nowMs });
   return name;
 }
 
@@ -124,8 +124,9 @@ function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, per
   if (window.reset && !window.reset.isGuess && beginsAtS >= window.reset.id) doubt(account, name, window.reset, nowMs);
 
   const { doubted } = window;
-  if (!doubted || permit.grantedAtMs < doubted.fromMs) return;
-  const isFreed = Number.isNaN(beginsAtS) ? used <= window.total : beginsAtS >= doubted.id;
+  const isByCount = Number.isNaN(beginsAtS);
+  if (!doubted || permit.grantedAtMs < doubted.fromMs || (isByCount && Number.isNaN(used))) return;
+  const isFreed = isByCount ? used <= window.total : beginsAtS >= doubted.id;
   if (isFreed) window.doubted = undefined;
   else endDoubt(window, nowMs);
   window.beyondSinceMs = undefined;

@@ -9,14 +9,19 @@ const MIN_TIMESTAMP_MS = 100_000_000_000;
 
 /**
  * Reads which window the headers of one response describe (pet-api.md, "Rate-limit headers"). The reset counts from the Date
- * of the same response, so that no clock of ours matters. What remains is held to the limit, which may have gone down.
+ * of the same response, so that no clock of ours matters.
  *
  * @param nowMs our wall clock, used where the response has no Date.
  */
 export function headerLimits({ limit, remaining, reset, dateMs }: RateLimitHeaders, nowMs: number) {
   if (limit === undefined || remaining === undefined || limit < 1) return undefined;
-  const bounded = Math.min(limit, Math.max(0, remaining));
-  return { limit, remaining: bounded, reset: reset === undefined ? undefined : headerReset(reset, dateMs ?? nowMs) };
+  return {
+    limit,
+    remaining: Math.max(0, remaining),
+    // More than the limit allows is no count of calls.
+    used: remaining > limit ? NaN : limit - Math.max(0, remaining),
+    reset: reset === undefined ? undefined : headerReset(reset, dateMs ?? nowMs),
+  };
 }
 
 /** Returns undefined for an impossible reset. */

@@ -106,7 +106,7 @@ const UNCOUNTED = 10;
  * @param own calls of petql that the upstream may have counted.
  */
 export function windowOfHeaders(
-  { limit, remaining, reset }: HeaderLimits,
+  { limit, reset, used }: HeaderLimits,
   own: OwnCalls,
   account: KnownLimits,
   assumed: AssumedPlan,
@@ -116,7 +116,6 @@ export function windowOfHeaders(
   const isKnown = (name: WindowName) => known[name] && limits[name] === limit;
   const [mayBeMinute, mayBeDay] = [isPublished('perMinute', limit), isPublished('perDay', limit)];
   const isFar = reset !== undefined && reset.inMs > FAR_MS;
-  const used = limit - remaining;
   // A day holds every call that succeeded; but a sliding one lets go of some before petql does, and each of several nodes may count its own.
   const isTooFewForDay = (share: number) => used + UNCOUNTED < share * own.day;
 

@@ -194,7 +194,7 @@ function toldBy({ told = {} }: Fault, truth: ToldHeaders): ToldHeaders {
 /** Seconds or a date (RFC 9110, section 10.2.3). */
 function retryAfterMsOf(value: string | string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== 'string') return undefined;
-  const waitMs = Number.isNaN(Number(value)) ? Date.parse(value) - nowMs : Number(value) * 1000;
+  const waitMs = /^\d+(?:\.\d+)?$/.test(value) ? Number(value) * 1000 : Date.parse(value) - nowMs;
   return Number.isNaN(waitMs) ? undefined : waitMs;
 }
 

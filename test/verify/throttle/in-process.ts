@@ -150,7 +150,7 @@ const MALFORMED_KEYS = 60;
 export const malformed = scenario(
   {
     name: 'malformed',
-    goal: `${RESPONSES.toLocaleString('en')} malformed headers: no exception, nothing over the plan`,
+    goal: `${RESPONSES.toLocaleString('en')} malformed headers: no exception, one 429 a key where windows slide, else none`,
   },
   async ({ random }) => {
     const findings = { calls: 0, measured: '', problems: [] as string[] };
@@ -169,7 +169,8 @@ export const malformed = scenario(
       const load = { clients: 5, batch: Math.ceil(plan.perMinute / 10), waitMs: 5 * MINUTE_MS };
       while (log.length < RESPONSES / MALFORMED_KEYS) await world.saturate([petql], 5 * MINUTE_MS, load);
       findings.calls += log.length;
-      findings.problems.push(...brokenPromises(world.history()));
+      // Where no header says that a reset has freed a part only, calls find it out, once a week.
+      findings.problems.push(...brokenPromises(world.history(), { incidents: windows === 'sliding' ? 1 : 0 }));
       const errors = petql.logLines.filter(({ level }) => Number(level) >= ERROR_LEVEL);
       findings.problems.push(...errors.map((line) => `the log has ${JSON.stringify(line)}`));
     }
