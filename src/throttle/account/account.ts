@@ -3,6 +3,8 @@ import { correct } from './correct.ts';
 import { guessDayEnd } from './doubt.ts';
 import type { Account, Permit } from './format.ts';
 import { keepPace, learn, paceLeft, paceWaitMs } from './lessons.ts';
+import { nameWindow } from './named-window.ts';
+import type { NamedWindow } from './named-window.ts';
 import { MAX_PAUSE_MS, passTime } from './pass-time.ts';
 import { WINDOW_NAMES, add, countIn, newSlots, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
@@ -181,13 +183,13 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
 
   // A call that was granted before the last incident belongs to it.
   const isEcho = permit.grantedAtMs <= pause.incidentAtMs;
-  if (!response.mayBeBanned) learn(account, permit, { ...response, told, isEcho }, moment);
+  if (!response.mayBeBanned) learn(account, permit, { told, retryAfterMs: response.retryAfterMs, isEcho }, moment);
 
   const incidents = isEcho ? Math.max(0, pause.incidents - 1) : pause.incidents;
   const backoffMs = response.mayBeBanned ? banMs(incidents) : Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS);
   // A reset outvotes no Retry-After, but for one that was too short.
   const mayTellReset = response.retryAfterMs === 0 || incidents > 0;
-  const resetMs = mayTellReset && told && response.headers?.remaining === 0 ? account[told].reset?.byMs : undefined;
+  const resetMs = mayTellReset && told?.remaining === 0 ? account[told.name].reset?.byMs : undefined;
   const waitMs = Math.max(response.retryAfterMs, backoffMs, (resetMs ?? 0) - nowMs) + SECOND_MS;
 
   pause.untilMs = Math.max(pause.untilMs, nowMs + Math.min(waitMs, MAX_PAUSE_MS));
@@ -220,10 +222,10 @@ function pauseAgain(account: Account, permit: Permit, nowMs: number): void {
 /**
  * Moves a permit from its lease to the time of its response, and corrects the counts by its headers.
  *
- * @returns the window that they describe.
+ * @returns what they say of a window.
  */
-function settle(account: Account, permit: Permit, response: CallResponse, moment: Moment): WindowName | undefined {
-  const { nowMs } = moment;
+function settle(account: Account, permit: Permit, response: CallResponse, moment: Moment): NamedWindow | undefined {
+  const { nowMs, rules } = moment;
   passTime(account, moment);
 
   for (const name of WINDOW_NAMES) {
@@ -233,5 +235,10 @@ function settle(account: Account, permit: Permit, response: CallResponse, moment
     add(account[name], leased, -1);
     add(account[name], slotFor(name, nowMs), 1);
   }
-  return response.headers && correct(account, permit, { ...response, headers: response.headers }, moment);
+
+  if (!response.headers) return undefined;
+  const told = nameWindow(response.headers, account, permit, rules.plan);
+  if (told) correct(account, permit, told, response.tookMs, moment);
+  else for (const name of WINDOW_NAMES) account[name].toldAtMs = nowMs;
+  return told;
 }

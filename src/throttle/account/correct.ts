@@ -1,21 +1,12 @@
-import type { CallResponse } from './call-response.ts';
 import { doubt, endDoubt } from './doubt.ts';
 import type { Account, Permit, WindowCount } from './format.ts';
-import type { HeaderLimits } from './header-limits.ts';
-import { OTHER_WINDOW, contradicts, windowOfHeaders } from './limits.ts';
+import { OTHER_WINDOW, contradicts } from './limits.ts';
+import { permitsAfter } from './named-window.ts';
+import type { NamedWindow } from './named-window.ts';
 import { WINDOWS } from './slots.ts';
 import type { WindowName } from './slots.ts';
 import { MAX_TOLD_MS, ownCount } from './window.ts';
 import type { Moment } from './window.ts';
-
-interface ToldResponse extends CallResponse {
-  readonly headers: HeaderLimits;
-}
-
-interface ToldReset {
-  readonly inMs: number;
-  readonly id: number;
-}
 
 /** What a response shows of a window. */
 interface Evidence {
@@ -29,59 +20,32 @@ interface Evidence {
 
 /** Resets and Dates are whole seconds. */
 const SECOND_MS = 1_000;
-/** A reset is at most a window ahead: and by the seconds of its reset and Date, and once a year by the hour of a local day. */
-const MAX_AHEAD_MS = { minute: 62 * SECOND_MS, day: 25 * 3_600 * SECOND_MS };
-/**
- * Corrects an account by the headers of a response: what the limit is, when the window ends, and how many calls are foreign.
- *
- * @returns the window that they describe; undefined where that is not clear.
- */
-export function correct(
-  account: Account,
-  permit: Permit,
-  { headers, tookMs }: ToldResponse,
-  moment: Moment,
-): WindowName | undefined {
+
+/** Corrects an account by what a response says of a window: what the limit is, when it ends, and how many calls are foreign. */
+export function correct(account: Account, permit: Permit, told: NamedWindow, tookMs: number, moment: Moment): void {
   const { nowMs, rules } = moment;
-  // The upstream had surely counted what was settled before the call was sent.
-  const later = permit.epoch === account.epoch ? account.granted - permit.settledBefore : Infinity;
-  const ownIn = (name: WindowName) => Math.max(0, ownCount(account[name]) - later);
-  const own = { minute: ownIn('minute'), day: ownIn('day'), madeInMinute: ownCount(account.minute) };
-  const described = windowOfHeaders(headers, own, account, rules.plan);
-  if (!described) {
-    account.minute.toldAtMs = nowMs;
-    account.day.toldAtMs = nowMs;
-    return undefined;
-  }
-  const { name } = described;
-  const reset = believedReset(headers, name);
+  const { name, remaining, reset, used } = told;
 
   // 1. Headers count the calls of all replicas, so they correct no offline share.
   if (rules.offlineShare) {
-    if (headers.remaining < 2 * rules.offlineShare.divisor) endShare(account, reset?.inMs ?? MAX_TOLD_MS, nowMs);
-    return name;
+    if (remaining < 2 * rules.offlineShare.divisor) endShare(account, reset?.inMs ?? MAX_TOLD_MS, nowMs);
+    return;
   }
 
   // 2. A response of an earlier window is too old.
   const window = account[name];
   const before = window.reset;
-  if (reset && before && !before.isGuess && reset.id < before.id - 1) return name;
+  if (reset && before && !before.isGuess && reset.id < before.id - 1) return;
 
   // 3. The limit, the window and the calls of others.
-  setLimit(account, { ...described, limit: headers.limit });
-  const { used } = headers;
+  setLimit(account, told);
   // By the upstream's clock, which no latency disturbs.
   const beginsAtS = reset ? reset.id - WINDOWS[name].lengthMs / SECOND_MS : NaN;
   judgeDoubted(account, name, { used, beginsAtS, permit, nowMs });
   if (reset) seeReset(window, reset, tookMs, nowMs);
   window.toldAtMs = nowMs;
-  if (!Number.isNaN(used)) seeForeign(window, name, { used, isAlone: later === 1, nowMs });
-  return name;
-}
-
-/** A reset is believed as far as its window goes: a minute's is at most a minute ahead. */
-function believedReset({ reset }: HeaderLimits, name: WindowName): ToldReset | undefined {
-  return reset && reset.inMs <= MAX_AHEAD_MS[name] ? reset : undefined;
+  if (Number.isNaN(used)) return;
+  seeForeign(window, name, { used, isAlone: permitsAfter(account, permit) === 1, nowMs });
 }
 
 /** Ends an offline share when little is left: without Redis, other replicas may take the rest. */
@@ -89,10 +53,7 @@ function endShare({ pause }: Account, inMs: number, nowMs: number): void {
   pause.untilMs = Math.max(pause.untilMs, nowMs + Math.min(inMs + SECOND_MS, MAX_TOLD_MS));
 }
 
-function setLimit(
-  account: Account,
-  { name, limit, isSure }: { readonly name: WindowName; readonly limit: number; readonly isSure: boolean },
-): void {
+function setLimit(account: Account, { name, limit, isSure }: NamedWindow): void {
   const other = account[OTHER_WINDOW[name]];
   // A limit is told of one window, and no minute allows more than its day.
   const isMisplaced = name === 'minute' ? limit >= (other.limit ?? Infinity) : limit <= (other.limit ?? 0);
@@ -110,7 +71,12 @@ function setLimit(
   if (isOther) other.isSure = true;
 }
 
-function seeReset(window: WindowCount, { inMs, id }: ToldReset, tookMs: number, nowMs: number): void {
+function seeReset(
+  window: WindowCount,
+  { inMs, id }: NonNullable<NamedWindow['reset']>,
+  tookMs: number,
+  nowMs: number,
+): void {
   if (window.reset && !window.reset.isGuess && id <= window.reset.id) return;
   window.reset = { fromMs: nowMs + inMs - tookMs - SECOND_MS, byMs: nowMs + inMs + SECOND_MS, id };
 }

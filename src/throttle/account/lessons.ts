@@ -2,6 +2,7 @@ import type { RateLimited } from './call-response.ts';
 import { endDoubt } from './doubt.ts';
 import type { Account, Permit, WindowCount } from './format.ts';
 import { isOneWindows } from './limits.ts';
+import type { NamedWindow } from './named-window.ts';
 import { WINDOW_NAMES, countAfter, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
 import { WindowAt } from './window.ts';
@@ -26,9 +27,9 @@ const MIN_CALLS = 4;
 const MAX_PACE = 1_000;
 const SECOND_MS = 1_000;
 
-interface Lesson extends Pick<RateLimited, 'headers' | 'retryAfterMs'> {
-  /** The window that the headers describe. */
-  readonly told: WindowName | undefined;
+interface Lesson extends Pick<RateLimited, 'retryAfterMs'> {
+  /** What its headers say of a window. */
+  readonly told: NamedWindow | undefined;
   /** Whether the call was granted before the last incident. */
   readonly isEcho: boolean;
 }
@@ -59,8 +60,8 @@ export function learn(account: Account, permit: Permit, lesson: Lesson, moment: 
 }
 
 /** Returns the windows that may be full: after a short Retry-After no day is, unless the next call is refused too. */
-function mayBeFull({ headers, retryAfterMs, told }: Lesson, isAgain: boolean): readonly WindowName[] {
-  if (headers?.remaining === 0 && told) return [told];
+function mayBeFull({ retryAfterMs, told }: Lesson, isAgain: boolean): readonly WindowName[] {
+  if (told?.remaining === 0) return [told.name];
   return retryAfterMs > 0 && retryAfterMs <= FAR_MS && !isAgain ? ['minute'] : WINDOW_NAMES;
 }
 
@@ -74,18 +75,18 @@ function endBeyond(account: Account, name: WindowName, isBriefRush: boolean, mom
   window.beyondSinceMs = undefined;
 }
 
-function isExplained(account: Account, { headers, told }: Lesson, moment: Moment): boolean {
+function isExplained(account: Account, { told }: Lesson, moment: Moment): boolean {
   const isOver = (name: WindowName) => {
     const { foreign, limit, own } = new WindowAt(account, name, moment);
     return account[name].beyondSinceMs === undefined && own + foreign > limit;
   };
   if (WINDOW_NAMES.some(isOver)) return true;
-  return told !== undefined && headers?.remaining === 0 && account[told].foreign !== undefined;
+  return told?.remaining === 0 && account[told.name].foreign !== undefined;
 }
 
 /** Returns the window that may have caused it: a day's Retry-After is long. */
-function suspectOf({ headers, retryAfterMs, told }: Lesson): WindowName {
-  if (headers?.remaining === 0 && told) return told;
+function suspectOf({ retryAfterMs, told }: Lesson): WindowName {
+  if (told?.remaining === 0) return told.name;
   return retryAfterMs > FAR_MS ? 'day' : 'minute';
 }
 
@@ -96,7 +97,7 @@ function suspectOf({ headers, retryAfterMs, told }: Lesson): WindowName {
 function isNear(account: Account, name: WindowName, { retryAfterMs, told }: Lesson, moment: Moment): boolean {
   const { foreign, isKnown, limit, own } = new WindowAt(account, name, moment);
   if (2 * (own + foreign) >= limit) return true;
-  const mayBeAny = name === 'minute' && (!isKnown || (told === name && !isOneWindows(limit)));
+  const mayBeAny = name === 'minute' && (!isKnown || (told?.name === name && !isOneWindows(limit)));
   return mayBeAny && own >= MIN_LIMIT && retryAfterMs > BRIEF_MS;
 }
 

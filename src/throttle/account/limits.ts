@@ -1,7 +1,6 @@
 import { PLANS, isPublished, planName, planWith } from '../../plan.ts';
 import type { AssumedPlan, Plan } from '../../plan.ts';
 import type { Account, WindowCount } from './format.ts';
-import type { HeaderLimits } from './header-limits.ts';
 import type { WindowName } from './slots.ts';
 
 /** Rules for all accounts of a process. */
@@ -34,7 +33,7 @@ export type Limits = Readonly<Record<WindowName, number>>;
 type ToldLimit = Pick<WindowCount, 'isSure' | 'limit'>;
 
 /** The limits in an account: from headers and from configuration. */
-interface KnownLimits {
+export interface KnownLimits {
   readonly minute: ToldLimit;
   readonly day: ToldLimit;
   readonly configured?: Account['configured'];
@@ -82,63 +81,6 @@ export function knownPlanName(account: KnownLimits, assumed: AssumedPlan): strin
   return planName({ perMinute: minute, perDay: day });
 }
 
-/** The window that a response describes. */
-interface DescribedWindow {
-  readonly name: WindowName;
-  readonly isSure: boolean;
-}
-
-/** Calls of petql, as a response describes a window. */
-interface OwnCalls extends Limits {
-  /** All of the last minute, with those in flight; the upstream had surely counted the others before this one. */
-  readonly madeInMinute: number;
-}
-
-/** A reset farther ahead is not a minute's. */
-const FAR_MS = 120_000;
-/** Own calls that the upstream may not have counted, as those that failed. */
-const UNCOUNTED = 10;
-
-/**
- * Returns the window that a response describes; undefined where it may be either. Its headers name a limit, not a window, and 1,000
- * is both Free's day and Business's minute (pet-api.md, "Rate limits by plan"). The first rule that holds decides.
- *
- * @param own calls of petql that the upstream may have counted.
- */
-export function windowOfHeaders(
-  { limit, reset, used }: HeaderLimits,
-  own: OwnCalls,
-  account: KnownLimits,
-  assumed: AssumedPlan,
-): DescribedWindow | undefined {
-  const limits = limitsOf(account, assumed);
-  const known = knownWindows(account);
-  const isKnown = (name: WindowName) => known[name] && limits[name] === limit;
-  const [mayBeMinute, mayBeDay] = [isPublished('perMinute', limit), isPublished('perDay', limit)];
-  const isFar = reset !== undefined && reset.inMs > FAR_MS;
-  // A day holds every call that succeeded; but a sliding one lets go of some before petql does, and each of several nodes may count its own.
-  const isTooFewForDay = (share: number) => used + UNCOUNTED < share * own.day;
-
-  // 1. The window as known.
-  if (isKnown('minute') && !(isFar && (mayBeDay || isKnown('day')))) return { name: 'minute', isSure: true };
-  if (isKnown('day') && (isFar || !reset || !isTooFewForDay(0.5))) return { name: 'day', isSure: true };
-  // 2. A limit that only one published window has.
-  if (mayBeMinute && !mayBeDay) return { name: 'minute', isSure: true };
-  if (mayBeDay && !mayBeMinute) return { name: 'day', isSure: true };
-  // 3. No minute allows more than its day.
-  if (known.minute && limit < limits.minute && !mayBeDay) return { name: 'minute', isSure: false };
-  if (known.day && limit > limits.day && !mayBeMinute) return { name: 'day', isSure: false };
-  // 4. The calls that it counts, and how far its reset is.
-  if (isTooFewForDay(0.25) && !(isFar && mayBeDay)) return { name: 'minute', isSure: true };
-  if (isFar) return { name: 'day', isSure: mayBeDay || (used >= own.day && own.day > own.minute + UNCOUNTED) };
-  // 5. A near reset is a minute's, or that of a day that ends soon: a calendar's does on the hour.
-  if (known.minute && !reset) return { name: 'day', isSure: false };
-  if (limits.day !== limit && !mayBeDay) return { name: 'minute', isSure: false };
-  const isNamed = account.minute.limit === limit;
-  if ((!reset && !isNamed) || used > own.madeInMinute + UNCOUNTED) return { name: 'day', isSure: false };
-  return reset && isOnTheHour(reset.id) ? undefined : { name: 'minute', isSure: false };
-}
-
 /** Returns whether a limit is that of one published window, so that it cannot mean another one. */
 export function isOneWindows(limit: number): boolean {
   return isPublished('perMinute', limit) !== isPublished('perDay', limit);
@@ -151,10 +93,4 @@ export function contradicts(name: WindowName, limit: number, other: number | und
   const named = plans.find((plan) => plan[FIELDS[name]] === limit);
   const before = plans.find((plan) => plan[FIELDS[OTHER_WINDOW[name]]] === other);
   return named !== undefined && before !== undefined && named !== before;
-}
-
-/** Returns whether a reset, in seconds since the epoch, can be that of a calendar day. */
-function isOnTheHour(id: number): boolean {
-  const seconds = id % 3_600;
-  return seconds <= 2 || seconds >= 3_598;
 }

@@ -142,7 +142,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'old-window-believed',
     rule: 'a response of an earlier window says nothing of this one',
-    from: 'if (reset && before && !before.isGuess && reset.id < before.id - 1) return name;',
+    from: 'if (reset && before && !before.isGuess && reset.id < before.id - 1) return;',
     to: '',
   },
   {
