@@ -20,8 +20,7 @@ import { RequestBodies } from './server/http/request-body.ts';
 import type { RequestHandler } from './server/listener.ts';
 import type { Execute } from './server/operation.ts';
 import { readTrustedDocuments } from './server/plugins/trusted-documents.ts';
-import { quotaReport } from './caller/quota-report.ts';
-import type { KeyReport } from './caller/quota-report.ts';
+import type { KeyReport } from './caller/key-report.ts';
 import type { TrustedDocuments } from './server/plugins/trusted-documents.ts';
 import { checkedOptions } from './settings/settings.ts';
 import type { CheckedOptions, GatewayOptions } from './settings/settings.ts';
@@ -151,7 +150,7 @@ function assemble(
     handle: createNodeHandler(respond, bodies, checked.endpoint),
     execute: createExecute(respond, checked),
     schema,
-    quotaReport: () => quotaReport(callers.views()),
+    quotaReport: () => callers.report().then(({ keys }) => keys),
     admin: metrics && createAdmin({ callers, health, replicas }, metrics, log),
     drain,
     ready: async () => void (await Promise.all([stores.ready(), warmUp()])),

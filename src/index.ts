@@ -2,7 +2,7 @@ import './node-version.ts';
 
 export type { Clock } from './clock.ts';
 export type { Consumer, Consumers, ConsumersOf } from './caller/consumers.ts';
-export type { KeyReport } from './caller/quota-report.ts';
+export type { KeyReport } from './caller/key-report.ts';
 export type { Usage } from './caller/usage.ts';
 export type { ErrorCode } from './errors.ts';
 export { createGateway } from './gateway.ts';

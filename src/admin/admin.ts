@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { quotaReport } from '../caller/quota-report.ts';
 import type { Log } from '../log.ts';
 import { isForeignHost } from '../server/http/host-check.ts';
 import { SECURITY_HEADERS } from '../server/http/response-headers.ts';
@@ -30,8 +29,7 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
     const [path] = url.split('?');
     if (path === '/metrics') return [200, metrics.contentType, await metrics.text(sources)];
     if (path !== '/quota' && path !== '/quota/') return [404, TEXT, 'Not found. Try /metrics or /quota.\n'];
-    if (wantsJson(request))
-      return [200, 'application/json', JSON.stringify(await quotaReport(sources.callers.views()))];
+    if (wantsJson(request)) return [200, 'application/json', JSON.stringify((await sources.callers.report()).keys)];
     return [200, 'text/html; charset=utf-8', await quotaPage(sources, await metrics.totals(), metrics.lastHour())];
   }
 }

@@ -174,8 +174,8 @@ export class Metrics {
   async #readSources({ callers, health, replicas }: AdminSources): Promise<void> {
     const plans = new Map<string, PlanTotals>();
     let queued = 0;
-    for await (const { quota } of callers.views()) {
-      queued += quota.queued;
+    for await (const [caller, quota] of callers.quotas()) {
+      queued += caller.queued;
       addQuota(quota, plans, this.#planShare);
     }
 

@@ -38,8 +38,8 @@ export function addQuota({ plan: name, windows }: QuotaView, plans: Map<string, 
 }
 
 /** Returns the label of a plan. A plan without a name is custom where one of its limits is in no published plan. */
-function labelOf(plan: string | undefined, windows: QuotaView['windows'], planShare: number): string {
-  if (plan !== undefined) return PLAN_NAMES.has(plan) ? plan : 'custom';
+function labelOf(plan: string | null, windows: QuotaView['windows'], planShare: number): string {
+  if (plan !== null) return PLAN_NAMES.has(plan) ? plan : 'custom';
   const published = new Set(PUBLISHED_LIMITS.map((limit) => ownLimitOf(limit, planShare)));
   return windows.every(({ limit }) => published.has(limit)) ? 'unknown' : 'custom';
 }

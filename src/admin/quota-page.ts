@@ -1,4 +1,4 @@
-import type { CallerView } from '../caller/caller.ts';
+import type { KeyReport } from '../caller/key-report.ts';
 import type { QuotaWindow } from '../caller/quota.ts';
 import { figure } from '../figure.ts';
 import type { Health } from '../server/http/health.ts';
@@ -9,8 +9,6 @@ import type { Minute } from './last-hour.ts';
 import type { AdminSources, Totals } from './metrics.ts';
 import { QUOTA_RELOAD } from './quota-reload.ts';
 
-/** Rows of the page: the callers that called last. */
-const MAX_ROWS = 100;
 /** Keys for which it shows who used the quota. */
 const MAX_CONSUMER_KEYS = 20;
 
@@ -20,17 +18,10 @@ export async function quotaPage(
   totals: Totals,
   lastHour: readonly Minute[],
 ): Promise<string> {
-  const unsorted: string[] = [];
-  const used: string[] = [];
-  let more = 0;
-  for await (const view of callers.views()) {
-    if (unsorted.length < MAX_ROWS) unsorted.push(row(view));
-    else more += 1;
-    if (used.length < MAX_CONSUMER_KEYS) used.push(consumersOf(view.name, view.consumers));
-  }
-
+  const { keys, more } = await callers.report();
   // Sorted by name, so that rows keep their places.
-  const rows = unsorted.toSorted();
+  const rows = keys.map(row).toSorted();
+  const used = keys.slice(0, MAX_CONSUMER_KEYS).map(({ key, consumers }) => consumersOf(key, consumers));
   const note = rows.length === 0 ? 'No calls yet.' : more > 0 ? `And ${figure(more)} callers before these.` : '';
   return `<!doctype html>
 <html lang="en">
@@ -75,25 +66,24 @@ function classOf(title: string | undefined): string {
   return FIGURES.has(title) ? ' class="figure"' : '';
 }
 
-function row(view: CallerView): string {
-  const { name, quota, made, saved } = view;
-  const { plan, windows, queued } = quota;
+function row(report: KeyReport): string {
+  const { key, plan, windows, queued, callsMade, callsSaved } = report;
   const meterOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
 
   const cells = [
-    `<code>${escaped(name)}</code>`,
-    plan === undefined ? 'not known yet' : escaped(plan),
+    `<code>${escaped(key)}</code>`,
+    plan === null ? 'not known yet' : escaped(plan),
     meterOf('MINUTE'),
     meterOf('DAY'),
     figure(queued),
-    stateOfKey(view),
-    figure(made),
-    figure(saved),
+    stateOfKey(report),
+    figure(callsMade),
+    figure(callsSaved),
   ];
   return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}"${classOf(TITLES[index])}>${cell}</td>`).join('')}</tr>`;
 }
 
-function stateOfKey({ quota: { windows, pausedUntil }, isRejected }: CallerView): string {
+function stateOfKey({ isRejected, pausedUntil, windows }: KeyReport): string {
   if (isRejected) return '<strong>rejected</strong>';
   if (pausedUntil) return `<strong>paused until ${time(pausedUntil)}</strong>`;
   return windows.some(({ remaining }) => remaining === 0) ? 'exhausted' : 'active';
@@ -140,8 +130,8 @@ function stateOf({ isDraining, redis, pausedKeys, isGetRouteWorking }: Health, r
 }
 
 /** Returns a time such as "2026-11-22 21:00:00 UTC". */
-function time(date: Date): string {
-  return `<time>${date.toISOString().slice(0, 19).replace('T', ' ')} UTC</time>`;
+function time(iso: string): string {
+  return `<time>${iso.slice(0, 19).replace('T', ' ')} UTC</time>`;
 }
 
 const STYLE = `

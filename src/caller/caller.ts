@@ -9,19 +9,21 @@ import type { SnapshotMemory } from '../reads/cache/snapshot-memory.ts';
 import { FailedCalls } from '../reads/failed-calls.ts';
 import { PetReads } from '../reads/pet-reads.ts';
 import type { ReadKey } from '../pets/read-key.ts';
+import type { QuotaState } from '../throttle/account/quota-state.ts';
 import type { Wait } from '../throttle/account/wait.ts';
 import { CallLine } from '../throttle/call-line.ts';
 import type { KeyAccount } from '../throttle/key-account.ts';
 import { KeyQuota } from '../throttle/key-quota.ts';
 import type { ThrottleParts } from '../throttle/key-quota.ts';
-import type { ShownQuota, Visitor } from '../throttle/visitors.ts';
+import type { Visitor } from '../throttle/visitors.ts';
 import type { Spans } from '../tracing.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
 import { Writes } from '../writes/writes.ts';
 import { ConsumerCounts } from './consumers.ts';
-import type { ConsumerRows, Consumers } from './consumers.ts';
+import type { ConsumerRows } from './consumers.ts';
 import { DayWarning } from './day-warning.ts';
-import { quotaViewOf } from './quota.ts';
+import type { KeyReport } from './key-report.ts';
+import { quotaView } from './quota.ts';
 import type { QuotaView } from './quota.ts';
 
 /** What all callers of a gateway share. */
@@ -36,20 +38,6 @@ export interface SharedParts extends ThrottleParts {
   /** After how long an unused caller is forgotten, in milliseconds, and 15 minutes at least. The quota that it used is kept. */
   readonly idleMs: number;
   readonly spans: Spans;
-}
-
-/** A caller as operators see it: never by its key. */
-export interface CallerView {
-  /** The hash of its key. */
-  readonly name: string;
-  readonly quota: QuotaView;
-  /** Calls made by this process since it created the caller, and reads that cost no call. */
-  readonly made: number;
-  readonly saved: number;
-  /** Whether the pet API rejected the key, so that petql makes no call with it for now. */
-  readonly isRejected: boolean;
-  /** Who has used its quota by this process. */
-  readonly consumers: Consumers;
 }
 
 /** What it takes to read and write pets with one API key. */
@@ -73,6 +61,8 @@ export class Caller {
   #hasUsedQuota = false;
   /** Undefined before the first read or write. */
   #dayWarning: DayWarning | undefined;
+  /** The last view: a state is replaced with each change of the account, and each millisecond. */
+  #viewed: { readonly state: QuotaState; readonly view: QuotaView } | undefined;
   #isClosing = false;
 
   constructor(apiKey: string, shared: SharedParts) {
@@ -111,14 +101,19 @@ export class Caller {
   }
 
   /** Returns the quota as this process knows it, or the visitor's share of it; undefined before the first call. */
-  latestQuota(visitor: Visitor): ShownQuota | undefined {
-    const quotaState = this.#quota.account.state;
-    return quotaState && this.#quota.visitors.quotaOf(visitor, quotaState);
+  quota(visitor?: Visitor): QuotaView | undefined {
+    const { state } = this.#quota.account;
+    return state && this.#viewOf(state, visitor);
   }
 
   /** Returns the quota with what other replicas have used. */
   async readQuota(visitor: Visitor): Promise<QuotaView> {
-    return this.#viewOf(this.#quota.visitors.quotaOf(visitor, await this.#quota.account.read()));
+    return this.#viewOf(await this.#quota.account.read(), visitor);
+  }
+
+  /** Calls that wait in this process. */
+  get queued(): number {
+    return this.#access?.line.length ?? 0;
   }
 
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
@@ -150,26 +145,16 @@ export class Caller {
     if (day) this.#dayWarning?.check(day, () => this.#consumers.view(nowMs), { nowMs, replicas: replicas.count });
   }
 
-  /** Returns what operators see; undefined before the first call. */
-  view(): CallerView | undefined {
-    const quotaState = this.#quota.account.state;
-    if (!quotaState) return undefined;
-
-    const key = this.#quota;
-    const consumers = this.#consumers;
-    const { clock } = this.#shared;
-    // The metrics read who used the quota of a few callers only.
+  /** Returns what operators see of the key. */
+  report(quota: QuotaView): KeyReport {
     return {
-      name: key.name,
-      quota: this.#viewOf(quotaState),
-      made: this.#access?.line.madeCalls ?? 0,
-      saved: this.#savedCalls,
-      get isRejected() {
-        return key.rejection !== undefined;
-      },
-      get consumers() {
-        return consumers.view(clock.now());
-      },
+      key: this.#quota.name,
+      ...quota,
+      isRejected: this.#quota.rejection !== undefined,
+      queued: this.queued,
+      callsMade: this.#access?.line.madeCalls ?? 0,
+      callsSaved: this.#savedCalls,
+      consumers: this.#consumers.view(this.#shared.clock.now()),
     };
   }
 
@@ -205,8 +190,11 @@ export class Caller {
     return { line, reads, writes };
   }
 
-  #viewOf(quota: ShownQuota): QuotaView {
-    return quotaViewOf(quota, this.#access?.line, this.#shared.clock.now());
+  #viewOf(state: QuotaState, visitor: Visitor): QuotaView {
+    const nowMs = this.#shared.clock.now();
+    if (visitor !== undefined) return quotaView(this.#quota.visitors.quotaOf(visitor, state), nowMs);
+    if (this.#viewed?.state !== state) this.#viewed = { state, view: quotaView(state, nowMs) };
+    return this.#viewed.view;
   }
 }
 

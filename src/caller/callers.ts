@@ -4,7 +4,9 @@ import { entriesFor } from '../memory.ts';
 import { DAY_MS } from '../plan.ts';
 import { ProvenFirst } from '../throttle/proven-first.ts';
 import { Caller } from './caller.ts';
-import type { CallerView, SharedParts } from './caller.ts';
+import type { SharedParts } from './caller.ts';
+import type { KeyReport } from './key-report.ts';
+import type { QuotaView } from './quota.ts';
 
 /** Wins over a smaller `idleMs`. */
 const MIN_IDLE_MS = 900_000;
@@ -16,7 +18,8 @@ const CALLER_BYTES = 23_000;
 const MAX_OFFLINE = entriesFor('offlineCallers', CALLER_BYTES);
 const PURGE_EVERY_MS = 60_000;
 const RELEASE_EVERY_MS = 1_000;
-const VIEWS_AT_A_TIME = 100;
+const QUOTAS_AT_A_TIME = 100;
+const MAX_REPORTS = 100;
 
 /**
  * The callers of a gateway, by their API keys. Anybody can make up keys: until the upstream has accepted a key, its caller is
@@ -82,12 +85,23 @@ export class Callers {
   }
 
   /** Yields those that have called, the latest first. Other work goes on in between: thousands of them take a while. */
-  async *views(): AsyncGenerator<CallerView> {
+  async *quotas(): AsyncGenerator<readonly [caller: Caller, quota: QuotaView]> {
     for (const [index, caller] of this.#all().entries()) {
-      if (index % VIEWS_AT_A_TIME === VIEWS_AT_A_TIME - 1) await setImmediate();
-      const view = caller.view();
-      if (view) yield view;
+      if (index % QUOTAS_AT_A_TIME === QUOTAS_AT_A_TIME - 1) await setImmediate();
+      const quota = caller.quota();
+      if (quota) yield [caller, quota];
     }
+  }
+
+  /** Returns what operators see of the keys that called last, and how many more there are. */
+  async report(): Promise<{ readonly keys: readonly KeyReport[]; readonly more: number }> {
+    const keys: KeyReport[] = [];
+    let more = 0;
+    for await (const [caller, quota] of this.quotas()) {
+      if (keys.length < MAX_REPORTS) keys.push(caller.report(quota));
+      else more += 1;
+    }
+    return { keys, more };
   }
 
   /** How many keys are paused after a 429. */

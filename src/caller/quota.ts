@@ -1,22 +1,17 @@
 import type { PlanWindow } from '../plan.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
-import type { ShownQuota } from '../throttle/visitors.ts';
-
-export type { ShownQuota };
 
 /**
- * What a caller has left of its quota, as people and programs see it. QuotaState has durations by the clock of the store; these
- * are dates by the clock of this process, and numbers that GraphQL can hold.
+ * What is left of a quota, as everybody sees it: headers, `rateLimit`, logs, metrics and reports. Plain JSON, with times of this
+ * process's clock in ISO 8601, and numbers that GraphQL can hold.
  */
 export interface QuotaView {
-  /** "Free", or the figures of a plan without a name: "500/20000"; undefined while it is not known. */
-  readonly plan: string | undefined;
-  /** The windows whose limit is known. */
+  /** "Free", or the figures of a plan without a name: "500/20000"; null while it is not known. */
+  readonly plan: string | null;
+  /** The windows whose limit is known: of all replicas, as this process saw them last. */
   readonly windows: readonly QuotaWindow[];
-  /** Calls that wait in this process. */
-  readonly queued: number;
-  /** The end of the pause after a 429; undefined while the key is not paused. */
-  readonly pausedUntil: Date | undefined;
+  /** The end of the pause after a 429; null while the key is not paused. */
+  readonly pausedUntil: string | null;
 }
 
 export interface QuotaWindow {
@@ -24,40 +19,40 @@ export interface QuotaWindow {
   readonly limit: number;
   readonly used: number;
   readonly remaining: number;
-  /** Undefined while nothing was called in the window. */
-  readonly resetAt: Date | undefined;
+  /** Null while nothing was called in the window. */
+  readonly resetAt: string | null;
 }
 
 /** GraphQL's Int holds no more, and the headers of an unlimited plan may. */
 const MAX_SHOWN = 2 ** 31 - 1;
 
-/** @param line the calls that wait. */
-export function quotaViewOf(
-  quotaState: ShownQuota,
-  line: { readonly length: number } | undefined,
+/** Returns the quota of a key or of a visitor. Its durations are from `nowMs`, which is the wall clock's. */
+export function quotaView(
+  { plan, minute, day, pausedForMs }: Pick<QuotaState, 'day' | 'minute' | 'pausedForMs' | 'plan'>,
   nowMs: number,
 ): QuotaView {
-  const { minute, day, pausedForMs } = quotaState;
   const windows: QuotaWindow[] = [];
-  if (minute.isKnown) windows.push(windowOf('MINUTE', minute, nowMs));
-  if (day.isKnown) windows.push(windowOf('DAY', day, nowMs));
+  if (minute.isKnown) windows.push(windowView('MINUTE', minute, nowMs));
+  if (day.isKnown) windows.push(windowView('DAY', day, nowMs));
+  return { plan: plan ?? null, windows, pausedUntil: timeIn(pausedForMs, nowMs) };
+}
+
+function windowView(
+  window: PlanWindow,
+  { limit, used, remaining, resetInMs }: QuotaState['day'],
+  nowMs: number,
+): QuotaWindow {
   return {
-    // Computed when it is read: the headers do not show it.
-    get plan() {
-      return quotaState.plan;
-    },
-    windows,
-    get queued() {
-      return line?.length ?? 0;
-    },
-    pausedUntil: pausedForMs > 0 ? new Date(nowMs + pausedForMs) : undefined,
+    window,
+    limit: shown(limit),
+    used: shown(used),
+    remaining: shown(remaining),
+    resetAt: timeIn(resetInMs, nowMs),
   };
 }
 
-function windowOf(window: QuotaWindow['window'], quotaState: QuotaState['day'], nowMs: number): QuotaWindow {
-  const { limit, used, remaining, resetInMs } = quotaState;
-  const resetAt = resetInMs > 0 ? new Date(nowMs + resetInMs) : undefined;
-  return { window, limit: shown(limit), used: shown(used), remaining: shown(remaining), resetAt };
+function timeIn(ms: number, nowMs: number): string | null {
+  return ms > 0 ? new Date(nowMs + ms).toISOString() : null;
 }
 
 /** Returns the window with the fewest calls left. */

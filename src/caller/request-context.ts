@@ -11,7 +11,6 @@ import type { Found } from '../pets/snapshot.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { ServedResult } from '../reads/read-waiter.ts';
 import type { Wait } from '../throttle/account/wait.ts';
-import type { ShownQuota } from '../throttle/visitors.ts';
 import type { Writes } from '../writes/writes.ts';
 import type { Caller } from './caller.ts';
 import type { Callers } from './callers.ts';
@@ -28,7 +27,12 @@ export interface Pets {
   /** Runs one write, whatever it does; a dry run counts it. */
   write<T>(run: (writes: Writes, request: CallerRequest) => Promise<T>): Promise<T> | null;
   /** What the reads beside it have left of the quota. */
-  readQuota(): Promise<QuotaView | null>;
+  readQuota(): Promise<RateLimit | null>;
+}
+
+/** A quota, and the calls that wait for it in this process. */
+export interface RateLimit extends QuotaView {
+  readonly queued: number;
 }
 
 /** What an operation would read and write. */
@@ -100,13 +104,13 @@ export class RequestContext implements Pets {
     return run(this.#useAccepted().writes, this.#request);
   }
 
-  async readQuota(): Promise<QuotaView> {
+  async readQuota(): Promise<RateLimit> {
     this.#isRepeatable = false;
     const caller = this.#useCaller();
     // Resolvers run in one turn, so the reads after this field count too.
     await Promise.resolve();
     if (this.#reads) await Promise.allSettled(this.#reads.loads);
-    return caller.readQuota(this.#request.visitor);
+    return { ...(await caller.readQuota(this.#request.visitor)), queued: caller.queued };
   }
 
   /** Whether the request wants to know its cost alone. */
@@ -150,13 +154,13 @@ export class RequestContext implements Pets {
   }
 
   /** The quota as this process knows it, or the visitor's share of it, for the headers; undefined before the first call. */
-  get latestQuota(): ShownQuota | undefined {
-    return this.#knownCaller?.latestQuota(this.#request.visitor);
+  get latestQuota(): QuotaView | undefined {
+    return this.#knownCaller?.quota(this.#request.visitor);
   }
 
   /** The quota of the whole key, for the log. */
   get latestKeyQuota(): QuotaView | undefined {
-    return this.#knownCaller?.view()?.quota;
+    return this.#knownCaller?.quota();
   }
 
   /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */

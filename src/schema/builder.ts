@@ -9,5 +9,5 @@ export interface ResolverContext {
 /** Fields are nullable by default, so that a field that fails leaves its siblings intact. */
 export const builder = new SchemaBuilder<{
   Context: ResolverContext;
-  Scalars: { ID: { Input: string; Output: string }; DateTime: { Input: never; Output: Date } };
+  Scalars: { ID: { Input: string; Output: string }; DateTime: { Input: never; Output: string } };
 }>({});

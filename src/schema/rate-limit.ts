@@ -1,10 +1,11 @@
-import type { QuotaView, QuotaWindow } from '../caller/quota.ts';
+import type { QuotaWindow } from '../caller/quota.ts';
+import type { RateLimit } from '../caller/request-context.ts';
 import { builder } from './builder.ts';
 
 const dateTime = builder.scalarType('DateTime', {
   description: 'A moment in UTC, such as "2026-11-21T12:00:00.000Z" (RFC 3339).',
   specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
-  serialize: (date) => date.toISOString(),
+  serialize: (time) => time,
 });
 
 const windowName = builder.enumType('Window', {
@@ -36,7 +37,7 @@ const rateLimitWindow = builder.objectRef<QuotaWindow>('RateLimitWindow').implem
   }),
 });
 
-export const rateLimit = builder.objectRef<QuotaView>('RateLimit').implement({
+export const rateLimit = builder.objectRef<RateLimit>('RateLimit').implement({
   description:
     "What is left of the quota of the API key by petql's own count, which the headers of the pet API correct. Where visitors share " +
     'the key, each sees its own share of it, and no plan.',

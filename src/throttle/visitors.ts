@@ -21,9 +21,6 @@ import { WINDOW_NAMES } from './account/slots.ts';
 /** An end user behind the key, by a hash; undefined where the operators do not tell them apart. */
 export type Visitor = string | undefined;
 
-/** What a client sees of a quota. */
-export type ShownQuota = Pick<QuotaState, 'day' | 'minute' | 'pausedForMs' | 'plan'>;
-
 /** Calls that stand in the line before the one in question: those that the visitor pays for, and all that have no permit. */
 interface Standing {
   readonly own: number;
@@ -93,8 +90,7 @@ export class Visitors {
   }
 
   /** Returns the quota as the visitor may see it: its share, and not the plan. */
-  quotaOf(visitor: Visitor, state: QuotaState): ShownQuota {
-    if (visitor === undefined) return state;
+  quotaOf(visitor: string, state: QuotaState): Pick<QuotaState, 'day' | 'minute' | 'pausedForMs' | 'plan'> {
     const replicas = this.#replicas.count;
     const shareOf = (name: WindowName) => {
       const window = state[name];

@@ -238,7 +238,7 @@ function settle(account: Account, permit: Permit, response: CallResponse, moment
 
   if (!response.headers) return undefined;
   const told = nameWindow(response.headers, account, permit, rules.plan);
-  if (told) correct(account, permit, told, response.tookMs, moment);
+  if (told) correct(account, permit, { ...told, tookMs: response.tookMs }, moment);
   else for (const name of WINDOW_NAMES) account[name].toldAtMs = nowMs;
   return told;
 }

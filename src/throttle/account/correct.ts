@@ -8,6 +8,10 @@ import type { WindowName } from './slots.ts';
 import { MAX_TOLD_MS, ownCount } from './window.ts';
 import type { Moment } from './window.ts';
 
+interface ToldWindow extends NamedWindow {
+  readonly tookMs: number;
+}
+
 /** What a response shows of a window. */
 interface Evidence {
   /** Calls that its header counts; NaN where it counts none. */
@@ -22,9 +26,9 @@ interface Evidence {
 const SECOND_MS = 1_000;
 
 /** Corrects an account by what a response says of a window: what the limit is, when it ends, and how many calls are foreign. */
-export function correct(account: Account, permit: Permit, told: NamedWindow, tookMs: number, moment: Moment): void {
+export function correct(account: Account, permit: Permit, told: ToldWindow, moment: Moment): void {
   const { nowMs, rules } = moment;
-  const { name, remaining, reset, used } = told;
+  const { name, remaining, reset, tookMs, used } = told;
 
   // 1. Headers count the calls of all replicas, so they correct no offline share.
   if (rules.offlineShare) {
