@@ -67,7 +67,7 @@ export class ReadLine implements LineReads {
     if (!freshness.mayServeStaleToSaveCalls) return undefined;
 
     // 3. The line decides about any other call.
-    return line.whyNotRefresh(request, { more, needsBudget: !this.#pending.has(key) });
+    return line.whyNotRefresh(request, { more, isPaid: this.#pending.has(key) });
   }
 
   prepare(): void {

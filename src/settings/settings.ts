@@ -194,7 +194,7 @@ export type GatewayOptions = Omit<Options, 'petApiUrl'> & Required<Pick<Options,
 export type CheckedOptions = Outputs<typeof OPTIONS>;
 
 /** Limits of one request. Requests over a limit are rejected with LIMIT_EXCEEDED before any upstream call. */
-export type Limits = Pick<
+export type RequestLimits = Pick<
   CheckedOptions,
   'maxAliases' | 'maxBodyBytes' | 'maxCost' | 'maxDepth' | 'maxTokens' | 'maxUpstreamCalls'
 >;

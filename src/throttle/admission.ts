@@ -14,8 +14,8 @@ export interface Claim {
 export interface WantedCall<Of extends Claim = Claim> {
   /** All who need the call. The first one whose visitor has a share pays for it. */
   readonly claims: readonly Of[];
-  /** Whether it is to refresh an entry, and is not in the line yet: then the refresh budget must allow it. */
-  readonly needsBudget?: boolean;
+  /** Whether it only refreshes an entry and is not in the line yet: then the refresh budget must allow it. */
+  readonly isNewRefresh?: boolean;
 }
 
 /** The call is not sent: it would be too late, or others have used what there is. */
@@ -61,7 +61,7 @@ export interface View {
   /** The time until one finds out. */
   readonly outageWaitMs: number;
   /** Refused requests that were told to return, and have not had the time yet. */
-  readonly promised: number;
+  readonly toldToReturn: number;
   /** Returns the minimum wait of a call without a permit that has `ahead` such calls before it. */
   waitOf(ahead: number): Wait;
   /** Returns the minimum wait of a background call for what it leaves to others; its own permit is used already. */
@@ -145,14 +145,14 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
   const own = (visitor: Visitor) => before.paidBy.get(visitor) ?? 0;
   const payer = staying.find(({ request: { visitor } }) => view.hasShare(visitor, own(visitor), place.ahead));
   if (!payer) {
-    if (view.isOld && !call.needsBudget) return { verdict: LOOK, payer, ended };
+    if (view.isOld && !call.isNewRefresh) return { verdict: LOOK, payer, ended };
     for (const claim of staying) ended.set(claim, endingByShare(claim, view, own(claim.request.visitor), place.ahead));
     return { verdict: endOf(ended), payer, ended };
   }
 
   // 4. A call that only refreshes needs a token.
   const { visitor } = payer.request;
-  if (call.needsBudget && !view.hasRefreshToken(visitor, own(visitor), before.calls)) {
+  if (call.isNewRefresh && !view.hasRefreshToken(visitor, own(visitor), before.calls)) {
     for (const claim of staying) ended.set(claim, { kind: 'serve-stale', reason: 'SAVING_QUOTA' });
     return { verdict: endOf(ended), payer: undefined, ended };
   }
@@ -209,7 +209,7 @@ function placeOf(view: View, before: Before, isForBackground: boolean): Place {
     mayStart,
     mayGo: mayStart && wait.waitMs === 0,
     returnWait() {
-      const own = view.waitOf(Math.max(0, ahead) + view.promised + before.refused);
+      const own = view.waitOf(Math.max(0, ahead) + view.toldToReturn + before.refused);
       const maxMs = wait.waitMs + MAX_SPREAD_MS;
       return own.waitMs > maxMs ? { ...wait, waitMs: maxMs } : own;
     },
@@ -229,7 +229,7 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
 
   // A refresh waits for no quota, no call in flight and no probe; once in the line, it waits for a look at the account.
   if (claim.isRefresh) {
-    const isLookedAt = view.isOld && place.mayStart && !call.needsBudget;
+    const isLookedAt = view.isOld && place.mayStart && !call.isNewRefresh;
     if (mayGo || isLookedAt) return undefined;
     return { kind: 'serve-stale', reason: whyNoCall(view) };
   }

@@ -89,15 +89,15 @@ export class CallLine {
    * Returns why a stale entry is not refreshed now; undefined where a call for it may be sent at once.
    *
    * @param more calls that the same request needs before this one.
-   * @param needsBudget false where a read that waits pays for the call already.
+   * @param isPaid whether a read that waits pays for the call already.
    */
   whyNotRefresh(
     request: CallerRequest,
-    { more, needsBudget }: { readonly more: number; readonly needsBudget: boolean },
+    { more, isPaid }: { readonly more: number; readonly isPaid: boolean },
   ): ServeStale['reason'] | undefined {
-    const claim = { request: needsBudget ? request : { ...request, visitor: undefined }, isRefresh: true };
+    const claim = { request: isPaid ? { ...request, visitor: undefined } : request, isRefresh: true };
     const view = this.#view();
-    const { verdict } = admit({ claims: [claim], needsBudget }, view, this.#behind(more, claim.request));
+    const { verdict } = admit({ claims: [claim], isNewRefresh: !isPaid }, view, this.#behind(more, claim.request));
     if (verdict.kind === 'serve-stale') return verdict.reason;
     return verdict.kind === 'wait' ? whyNoCall(view) : undefined;
   }
@@ -222,7 +222,7 @@ export class CallLine {
       isTaking: this.#runner.isTaking,
       permits: this.#runner.permits,
       spareConcurrency: this.#runner.spareConcurrency,
-      promised: this.#returns.count(nowMs),
+      toldToReturn: this.#returns.count(nowMs),
     });
   }
 

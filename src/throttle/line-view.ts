@@ -10,7 +10,7 @@ const MINUTE_RESERVE = 0.5;
 const DAY_RESERVE = 0.2;
 
 /** What the line itself knows. */
-type LineState = Pick<View, 'isStopping' | 'nowMs' | 'permits' | 'promised'> & {
+type LineState = Pick<View, 'isStopping' | 'nowMs' | 'permits' | 'toldToReturn'> & {
   /** Whether the account is being read, and may count permits that are not here yet. */
   readonly isTaking: boolean;
   /** Calls that may start before there are too many in flight. */
@@ -22,7 +22,7 @@ export class LineView implements View {
   readonly nowMs: number;
   readonly isStopping: boolean;
   readonly permits: number;
-  readonly promised: number;
+  readonly toldToReturn: number;
   readonly #quota: KeyQuota;
   readonly #isTaking: boolean;
   readonly #spareConcurrency: number;
@@ -30,12 +30,12 @@ export class LineView implements View {
   #freeCalls: number | undefined;
   #isOld: boolean | undefined;
 
-  constructor(quota: KeyQuota, { nowMs, isStopping, permits, promised, isTaking, spareConcurrency }: LineState) {
+  constructor(quota: KeyQuota, { nowMs, isStopping, permits, toldToReturn, isTaking, spareConcurrency }: LineState) {
     this.#quota = quota;
     this.nowMs = nowMs;
     this.isStopping = isStopping;
     this.permits = permits;
-    this.promised = promised;
+    this.toldToReturn = toldToReturn;
     this.#isTaking = isTaking;
     this.#spareConcurrency = spareConcurrency;
   }

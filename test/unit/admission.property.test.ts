@@ -28,7 +28,7 @@ interface Key {
   readonly tokens: number;
   readonly permits: number;
   readonly freeCalls: number;
-  readonly promised: number;
+  readonly toldToReturn: number;
   readonly isOld: boolean;
   readonly isStopping: boolean;
   readonly isAfter429: boolean;
@@ -46,7 +46,7 @@ const keys = fc.record<Key>({
   tokens: fc.integer({ min: 0, max: 10 }),
   permits: fc.integer({ min: 0, max: 3 }),
   freeCalls: fc.integer({ min: 0, max: 10 }),
-  promised: fc.constantFrom(0, 0, 3, 20),
+  toldToReturn: fc.constantFrom(0, 0, 3, 20),
   isOld: fc.boolean(),
   isStopping: fc.constantFrom(false, false, false, false, false, true),
   isAfter429: fc.boolean(),
@@ -65,7 +65,7 @@ const claim = fc.record<Claim>({
 });
 const write = claim.map((one): WantedCall => ({ claims: [{ ...one, isRefresh: false }] }));
 const read = fc.array(claim, { minLength: 1, maxLength: 3 }).map((claims): WantedCall => ({ claims }));
-const newRefresh = claim.map((one): WantedCall => ({ claims: [{ ...one, isRefresh: true }], needsBudget: true }));
+const newRefresh = claim.map((one): WantedCall => ({ claims: [{ ...one, isRefresh: true }], isNewRefresh: true }));
 const writes = fc.array(write, { maxLength: 3 });
 const reads = fc.array(fc.oneof(read, read, newRefresh), { maxLength: 10 });
 const lines = fc.tuple(writes, reads).map((calls) => lineOf(...calls));
@@ -199,7 +199,7 @@ function meet(
 type Spot = ReturnType<typeof spotOf>;
 
 /** Returns what keeps a call waiting that is next behind those in front. */
-function spotOf({ claims, needsBudget }: WantedCall, { paid, key }: Front) {
+function spotOf({ claims, isNewRefresh }: WantedCall, { paid, key }: Front) {
   // The first calls of the line have the permits. All others wait for the plan and for the end of a pause.
   const isPermitLeft = paid.length < key.permits;
   const byPlan = isPermitLeft ? NO_WAIT : laterOf(waitForMore(key, paid.length), pauseOf(key));
@@ -216,7 +216,7 @@ function spotOf({ claims, needsBudget }: WantedCall, { paid, key }: Front) {
     isSlotLeft,
     hasPermit: isPermitLeft && !isHeldBack,
     mayGo: isSlotLeft && wait.waitMs === 0,
-    isInLine: needsBudget !== true,
+    isInLine: isNewRefresh !== true,
   };
 }
 
@@ -246,7 +246,7 @@ function endByQuota({ isRefresh, request: { deadlineMs } }: Claim, spot: Spot, f
 
 /** Returns when a refused call has room, behind all that were refused before: ten minutes later at most. */
 function returnAfter(wait: Wait, { paid, refused, key }: Front): Wait {
-  const room = laterOf(waitForMore(key, paid.length + key.promised + refused), pauseOf(key));
+  const room = laterOf(waitForMore(key, paid.length + key.toldToReturn + refused), pauseOf(key));
   return room.waitMs - wait.waitMs > 10 * MINUTE_MS ? { ...wait, waitMs: wait.waitMs + 10 * MINUTE_MS } : room;
 }
 
@@ -382,7 +382,7 @@ const NORMAL: Omit<Key, 'left' | 'limit'> = {
   tokens: 100,
   permits: 0,
   freeCalls: 50,
-  promised: 0,
+  toldToReturn: 0,
   isOld: false,
   isStopping: false,
   isAfter429: false,

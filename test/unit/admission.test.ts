@@ -15,7 +15,7 @@ const VIEW: View = {
   freeCalls: 50,
   outageCalls: Infinity,
   outageWaitMs: 0,
-  promised: 0,
+  toldToReturn: 0,
   waitOf: () => NONE,
   reserveWaitOf: () => NONE,
   hasShare: () => true,
@@ -47,7 +47,7 @@ interface Situation {
   readonly what: string;
   /** Who waits for the call. */
   readonly claims: readonly Claim[];
-  readonly needsBudget?: boolean;
+  readonly isNewRefresh?: boolean;
   readonly view?: Partial<View>;
   /** Calls before it in the line. */
   readonly before?: number;
@@ -110,7 +110,7 @@ test.each<Situation>([
   {
     what: 'a read after 60 that are told to return',
     claims: [READ],
-    view: { ...MINUTE_EXHAUSTED, promised: 60 },
+    view: { ...MINUTE_EXHAUSTED, toldToReturn: 60 },
     verdict: 'refuse plan MINUTE 90 s',
   },
   {
@@ -123,7 +123,7 @@ test.each<Situation>([
   {
     what: 'a read after 6,000 that are to return',
     claims: [READ],
-    view: { ...MINUTE_EXHAUSTED, promised: 6_000 },
+    view: { ...MINUTE_EXHAUSTED, toldToReturn: 6_000 },
     verdict: 'refuse plan MINUTE 630 s',
   },
   { what: 'a read on an exhausted day', claims: [PATIENT], view: DAY_EXHAUSTED, verdict: 'refuse plan DAY 3600 s' },
@@ -160,11 +160,11 @@ test.each<Situation>([
     view: { isStopping: true, permits: 1 },
     verdict: 'refuse stopping - 0 s',
   },
-  { what: 'a stale list while there is quota', claims: [REFRESH], needsBudget: true, verdict: 'go' },
+  { what: 'a stale list while there is quota', claims: [REFRESH], isNewRefresh: true, verdict: 'go' },
   {
     what: 'a stale list without a refresh token',
     claims: [REFRESH],
-    needsBudget: true,
+    isNewRefresh: true,
     view: { hasRefreshToken: () => false },
     verdict: 'serve-stale SAVING_QUOTA',
   },
@@ -177,35 +177,35 @@ test.each<Situation>([
   {
     what: 'a stale list on an exhausted minute',
     claims: [REFRESH],
-    needsBudget: true,
+    isNewRefresh: true,
     view: MINUTE_EXHAUSTED,
     verdict: 'serve-stale QUOTA_EXHAUSTED',
   },
   {
     what: 'a stale list behind 50 calls in flight',
     claims: [REFRESH],
-    needsBudget: true,
+    isNewRefresh: true,
     view: { freeCalls: 0 },
     verdict: 'serve-stale QUOTA_EXHAUSTED',
   },
   {
     what: 'a stale list in a pause',
     claims: [REFRESH],
-    needsBudget: true,
+    isNewRefresh: true,
     view: PAUSED,
     verdict: 'serve-stale PAUSED',
   },
   {
     what: 'a stale list beside the probe of a pause',
     claims: [REFRESH],
-    needsBudget: true,
+    isNewRefresh: true,
     view: { isAfter429: true, freeCalls: 0 },
     verdict: 'serve-stale PAUSED',
   },
   {
     what: 'a stale list of a visitor at its share',
     claims: [{ ...GREEDY, isRefresh: true }],
-    needsBudget: true,
+    isNewRefresh: true,
     view: { hasShare: () => false },
     verdict: 'serve-stale QUOTA_EXHAUSTED',
   },
@@ -247,9 +247,9 @@ test.each<Situation>([
     view: { hasShare: (visitor) => visitor === 'honest' },
     verdict: 'go, honest pays',
   },
-])('$what: $verdict', ({ claims, needsBudget = false, view, before = 0, refusedBefore = 0, verdict: expected }) => {
+])('$what: $verdict', ({ claims, isNewRefresh = false, view, before = 0, refusedBefore = 0, verdict: expected }) => {
   const standing: Before = { ...NOTHING_BEFORE, calls: before, refused: refusedBefore };
-  const { verdict, payer } = admit({ claims, needsBudget }, { ...VIEW, ...view }, standing);
+  const { verdict, payer } = admit({ claims, isNewRefresh }, { ...VIEW, ...view }, standing);
   const parts: unknown[] = [verdict.kind];
   if ('reason' in verdict) parts.push(verdict.reason);
   if ('wait' in verdict) parts.push(verdict.wait.window ?? '-', `${verdict.wait.waitMs / 1_000} s`);

@@ -10,7 +10,7 @@ import type { DocumentNode } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import { bytesFor } from '../../memory.ts';
-import type { CheckedOptions, Limits } from '../../settings/settings.ts';
+import type { CheckedOptions, RequestLimits } from '../../settings/settings.ts';
 import { schema } from '../../schema/schema.ts';
 import { graphqlError, parseFailure } from '../errors.ts';
 import { limitExceeded } from './limit-exceeded.ts';
@@ -46,14 +46,14 @@ export function useDocumentLimits(settings: CheckedOptions): Plugin {
  *
  * @throws GraphQLError LIMIT_EXCEEDED or GRAPHQL_PARSE_FAILED.
  */
-export function parseWithin(text: string, limits: Limits): DocumentNode {
+export function parseWithin(text: string, limits: RequestLimits): DocumentNode {
   const document = parseTokens(text, limits);
   const limitError = queryLimitError(document, limits);
   if (limitError) throw graphqlError(limitError);
   return document;
 }
 
-function parseTokens(text: string, { maxTokens, maxDepth }: Limits): DocumentNode {
+function parseTokens(text: string, { maxTokens, maxDepth }: RequestLimits): DocumentNode {
   try {
     return parse(text, { maxTokens, noLocation: isLong(text) });
   } catch (error) {

@@ -1,7 +1,7 @@
 import { Kind, visit } from 'graphql';
 import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode } from 'graphql';
 import type { PetqlError } from '../../errors.ts';
-import type { Limits } from '../../settings/settings.ts';
+import type { RequestLimits } from '../../settings/settings.ts';
 import { LISTS, WIDE_LISTS } from '../../pets/read-key.ts';
 import { rootFieldSizes } from '../../schema/field-size.ts';
 import type { FieldSize, FieldUse } from '../../schema/field-size.ts';
@@ -31,7 +31,7 @@ const INTROSPECTION_SIZES = new Map([
  */
 export function queryLimitError(
   document: DocumentNode,
-  { maxDepth, maxAliases, maxCost }: Limits,
+  { maxDepth, maxAliases, maxCost }: RequestLimits,
 ): PetqlError | undefined {
   const { nameLength, repeats } = measureNames(document);
   if (nameLength > MAX_NAME_LENGTH) return limitExceeded('nameLength', MAX_NAME_LENGTH, nameLength);

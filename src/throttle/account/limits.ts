@@ -23,12 +23,12 @@ export interface AccountRules {
 interface OfflineShare {
   /** Among how many replicas the plan is divided. */
   readonly divisor: number;
-  readonly limits: Limits;
+  readonly limits: WindowLimits;
   /** How many calls may be in flight. */
   readonly maxInFlight: number;
 }
 
-export type Limits = Readonly<Record<WindowName, number>>;
+export type WindowLimits = Readonly<Record<WindowName, number>>;
 
 type ToldLimit = Pick<WindowCount, 'isSure' | 'limit'>;
 
@@ -48,7 +48,7 @@ export function assumedLimit(account: KnownLimits, name: WindowName, assumed: As
 }
 
 /** Returns the limits of the plan: in headers, else configured, else of the plan that one window names; at first Free's. */
-export function limitsOf({ minute, day, configured }: KnownLimits, assumed: AssumedPlan): Limits {
+export function limitsOf({ minute, day, configured }: KnownLimits, assumed: AssumedPlan): WindowLimits {
   const plan = configured ?? assumed;
   const isKnown = configured !== undefined || assumed.known;
   return { minute: minute.limit ?? beside('day', day.limit), day: day.limit ?? beside('minute', minute.limit) };

@@ -3,7 +3,7 @@ import type { AssumedPlan } from '../../plan.ts';
 import type { Account, Permit } from './format.ts';
 import type { HeaderLimits } from './header-limits.ts';
 import { knownWindows, limitsOf } from './limits.ts';
-import type { KnownLimits, Limits } from './limits.ts';
+import type { KnownLimits, WindowLimits } from './limits.ts';
 import type { WindowName } from './slots.ts';
 import { ownCount } from './window.ts';
 
@@ -15,7 +15,7 @@ export interface NamedWindow extends HeaderLimits {
 }
 
 /** Calls of petql, as a response describes a window. */
-interface OwnCalls extends Limits {
+interface OwnCalls extends WindowLimits {
   /** All of the last minute, with those in flight; the upstream had surely counted the others before this one. */
   readonly madeInMinute: number;
 }

@@ -281,7 +281,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       isAfter429: state.incidents > 0,
       permits: 0,
       freeCalls: trialsLeft(account, nowMs) > 0 ? SLOTS - flying.length : 0,
-      promised: 0,
+      toldToReturn: 0,
       waitOf: (ahead) => waitOf(account, ahead, { nowMs, rules }),
       reserveWaitOf(ahead) {
         const waits = WINDOW_NAMES.map((name) =>

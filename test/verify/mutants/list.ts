@@ -348,7 +348,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'old-view-refuses-visitors',
     rule: 'no visitor is refused by an old view',
-    from: 'if (view.isOld && !call.needsBudget) return { verdict: LOOK, payer, ended };',
+    from: 'if (view.isOld && !call.isNewRefresh) return { verdict: LOOK, payer, ended };',
     to: '',
   },
   {
