@@ -324,7 +324,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'told-one-moment',
     rule: 'refused calls are told times at which the plan has room for them',
-    from: 'Math.max(0, ahead) + view.promised + before.refused',
+    from: 'Math.max(0, ahead) + view.toldToReturn + before.refused',
     to: 'Math.max(0, ahead)',
   },
   {
