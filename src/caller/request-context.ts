@@ -134,7 +134,7 @@ export class RequestContext implements Pets {
     const { loads, found } = this.#reads ?? {};
     if (!loads && savedCalls === 0) return undefined;
 
-    const hasSharedCall = this.#meter.savings['SHARED_CALL'] !== undefined;
+    const hasSharedCall = this.#meter.savings.SHARED_CALL !== undefined;
     const hasFailed = loads?.size !== found?.size;
     return {
       isHit: upstreamCalls === 0 && !hasSharedCall && !hasFailed,

@@ -30,7 +30,8 @@ type UsedResult = Pick<ServedResult, 'asOfMs' | 'staleReason'>;
 export class UsageMeter {
   readonly #request: Pick<CallerRequest, 'upstreamCalls'>;
   readonly #elapsed: Clock['elapsed'];
-  readonly #savings: Record<string, number> = {};
+  readonly #savings: Partial<Record<SavedReason, number>> = {};
+  #savedCalls = 0;
   /** By `clock.elapsed()`. */
   #oldestAsOfMs = Infinity;
   /** The oldest of the stale results. */
@@ -45,20 +46,23 @@ export class UsageMeter {
     const hasResult = this.#oldestAsOfMs !== Infinity;
     return {
       upstreamCalls: this.#request.upstreamCalls,
-      savedCalls: Object.values(this.#savings).reduce((sum, count) => sum + count, 0),
+      savedCalls: this.#savedCalls,
       oldestAgeMs: hasResult ? Math.max(0, Math.round(this.#elapsed() - this.#oldestAsOfMs)) : undefined,
       staleReason: this.#stalest?.staleReason,
     };
   }
 
   /** How many reads cost no call of their own, by the reason. */
-  get savings(): Readonly<Record<string, number>> {
+  get savings(): Readonly<Partial<Record<SavedReason, number>>> {
     return this.#savings;
   }
 
   /** @param saved why the read cost no call; undefined where it did. */
   recordRead(result: UsedResult, saved: SavedReason | undefined): void {
-    if (saved) this.#savings[saved] = (this.#savings[saved] ?? 0) + 1;
+    if (saved) {
+      this.#savedCalls += 1;
+      this.#savings[saved] = (this.#savings[saved] ?? 0) + 1;
+    }
     this.#oldestAsOfMs = Math.min(this.#oldestAsOfMs, result.asOfMs);
     if (result.staleReason && result.asOfMs < (this.#stalest?.asOfMs ?? Infinity)) this.#stalest = result;
   }

@@ -54,8 +54,8 @@ export class PetApi {
     this.#onceLog = new OnceLog(options.log);
     this.#basePath = options.baseUrl.pathname.replace(/\/+$/, '');
     this.#decoders = createPetDecoders({
-      onUnknownStatus: (petId) =>
-        this.#onceLog.warn({ petId }, 'the pet API sends an unknown status; such pets have the status null'),
+      onUnknownValue: ({ field, petId }) =>
+        this.#onceLog.warn({ petId }, `the pet API sends an unknown ${field}; such pets have the ${field} null`),
       onLeftOut: (problem) => this.#recordLeftOut(problem),
     });
   }

@@ -1,5 +1,5 @@
 import { ENUM_NAMES, FIELD_NAMES, filterOf } from './pet-api/contract.ts';
-import type { Filter, ListName, OperationName, Pet } from './pet-api/contract.ts';
+import type { ListName, OperationName, Pet } from './pet-api/contract.ts';
 
 /** The root fields of petql that may lead to a call of each operation: one that is missing does not compile. */
 export const ROOT_FIELDS: Readonly<Record<OperationName, readonly string[]>> = {
@@ -14,7 +14,7 @@ export const PET = `{ ${FIELD_NAMES.join(' ')} }`;
 /** Returns a pet or a filter with its enums as GraphQL writes them. */
 export function asVariable<Of extends object>(values: Of): Of {
   const names = ENUM_NAMES.flatMap((name) => {
-    const value = (values as Filter)[name];
+    const value = (values as Partial<Record<keyof Pet, string>>)[name];
     return value === undefined ? [] : [[name, value.toUpperCase()]];
   });
   return { ...values, ...Object.fromEntries(names) };

@@ -12,7 +12,7 @@ const NOTHING = { findEarlier: () => undefined, createdShortlyBefore: () => new 
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
-const { pets: decodeList } = createPetDecoders({ onUnknownStatus() {}, onLeftOut() {} });
+const { pets: decodeList } = createPetDecoders({ onUnknownValue() {}, onLeftOut() {} });
 
 /** Once what the last snapshots left is gone. */
 async function usedHeap(): Promise<number> {

@@ -131,20 +131,21 @@ function checkOfRedis({ name, work, requests, isCallOnly, maxRatioWithRedis }: W
   return {
     name: `redis-${name}`,
     goal: `${work}, with Redis`,
-    async run({ minutes }) {
-      const redis = await startRedis();
-      try {
-        const own = {
-          name: 'with Redis',
-          start: petqlOf(ROOT, { ...SOURCES[source], REDIS_URL: redis.url }),
-          requests,
-        };
-        const rival = { name: 'without', start: petqlOf(ROOT, SOURCES[source]), requests };
-        const pairs = [{ own, rival, maxRatio: maxRatioWithRedis }];
-        return await compare({ pairs, connections: USUAL_CONNECTIONS }, minutes);
-      } finally {
-        await redis.close();
+    async run({ minutes, beside = [] }) {
+      await using resources = new AsyncDisposableStack();
+      const withRedis = async (side: string, folder: string): Promise<Side> => {
+        const redis = await startRedis();
+        resources.defer(() => redis.close());
+        return { name: side, start: petqlOf(folder, { ...SOURCES[source], REDIS_URL: redis.url }), requests };
+      };
+
+      const own = await withRedis('with Redis', ROOT);
+      const without = { name: 'without', start: petqlOf(ROOT, SOURCES[source]), requests };
+      const pairs: Pair[] = [{ own, rival: without, maxRatio: maxRatioWithRedis }];
+      for (const folder of beside.filter((rival) => !(rival in RIVALS))) {
+        pairs.push({ own, rival: await withRedis(`with Redis by ${basename(folder)}`, resolve(folder)) });
       }
+      return await compare({ pairs, connections: USUAL_CONNECTIONS }, minutes);
     },
   };
 }
