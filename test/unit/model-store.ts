@@ -4,6 +4,7 @@ import { PET_STATUSES } from '../../src/pets/pet.ts';
 import type { Pet, PetStatus } from '../../src/pets/pet.ts';
 import { LISTS } from '../../src/pets/read-key.ts';
 import type { ListName, ReadKey } from '../../src/pets/read-key.ts';
+import { isListed } from '../support/pet-api/contract.ts';
 
 /** The pets of a store that answers as pet-api.md says, at one moment. */
 export interface ModelStore {
@@ -15,18 +16,10 @@ export interface ModelStore {
 
 const MAX_LIMIT = 100;
 
-/** In words of its own; a list that is missing does not compile. */
-const SHOWS: { readonly [List in ListName]: (pet: Pet) => boolean } = {
-  all: () => true,
-  available: ({ status }) => status === 'available',
-  pending: ({ status }) => status === 'pending',
-  sold: ({ status }) => status === 'sold',
-};
-
 function createModelStore(pets: readonly Pet[]): ModelStore {
   return {
     list(name) {
-      const matching = pets.filter(SHOWS[name]);
+      const matching = pets.filter((pet) => isListed(pet, name));
       return { pets: matching.slice(0, MAX_LIMIT), complete: matching.length < MAX_LIMIT };
     },
     get: (id) => pets.find((pet) => pet.id === id),
