@@ -71,6 +71,12 @@ export function isListed(pet: Filter, list: ListName): boolean {
   return FILTERS.every((name) => filter[name] === undefined || filter[name] === pet[name]);
 }
 
+/** Whether every pet of the list is in the other one too, whatever the store has. */
+export function isWithin(list: ListName, other: ListName): boolean {
+  const wide = filterOf(other);
+  return FILTERS.every((name) => wide[name] === undefined || wide[name] === filterOf(list)[name]);
+}
+
 /** Returns a value of each enum for the pet at this position of a store, so that all combinations come in turn. */
 export function valuesInTurn(index: number): Pick<Pet, EnumName> {
   let rest = index;

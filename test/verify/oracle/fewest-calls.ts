@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type Highs from 'highs';
-import { LISTS, MAX_LISTED } from '../../support/pet-api/contract.ts';
-import { isShownBy } from './trace.ts';
+import { LISTS, isWithin } from '../../support/pet-api/contract.ts';
+import { isShownBy, isWhole } from './trace.ts';
 import type { Trace, Wanted } from './trace.ts';
 
 /** Its types are those of its CommonJS build. */
@@ -87,8 +87,9 @@ function callsOf(kind: Wanted, trace: Trace, reads: readonly Read[]): Candidate[
 /** Whether a call that is sent while the store has so many pets answers a read. */
 function answers(kind: Wanted, wanted: Wanted, pets: number): boolean {
   if (kind === wanted) return true;
-  if (kind === 'all' && pets < MAX_LISTED) return true;
-  return typeof wanted === 'number' && typeof kind !== 'number' && isShownBy(kind, wanted, pets);
+  if (typeof kind === 'number') return false;
+  if (typeof wanted === 'number') return isShownBy(kind, wanted, pets) || (kind === 'all' && isWhole(kind, pets));
+  return isWhole(kind, pets) && isWithin(wanted, kind);
 }
 
 /** Lines stay short, as the format wants. */

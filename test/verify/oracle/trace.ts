@@ -86,6 +86,11 @@ export function isShownBy(list: ListName, number: number, pets: number): boolean
   return number <= pets && SHOWN.get(list)?.has(number) === true;
 }
 
+/** Whether a list shows all that a store with so many pets has of it. */
+export function isWhole(list: ListName, pets: number): boolean {
+  return [...(SHOWN.get(list) ?? [])].some((number) => number > pets);
+}
+
 function zipf(numbers: readonly number[], random: Random): () => number {
   let sum = 0;
   const sums = numbers.map((_, rank) => (sum += 1 / (rank + 1)));
