@@ -34,8 +34,8 @@ const MAX_CONNECTIONS = 1_000;
 const POOL_BYTES = 25_000;
 /** Shorter than `Keep-Alive` headers say: a firewall may drop an idle connection in silence. */
 const KEEP_ALIVE_MS = 4_000;
-/** A server may close an idle connection while a create is on its way, whose outcome is unknown then. Few do so within a second. */
-const KEEP_ALIVE_FOR_CREATES_MS = 500;
+/** A server may close an idle connection while a write is on its way, whose outcome is unknown then. Few do so within a second. */
+const KEEP_ALIVE_FOR_WRITES_MS = 500;
 
 const CONNECTIONS = {
   connections: MAX_CONNECTIONS,
@@ -78,7 +78,7 @@ export class Connections {
   accept(call: Departing): void {
     const name = poolName(call);
     if (this.#options.dispatcher || this.#pools.has(name)) return;
-    this.#pools.set(name, this.#open(call.method === 'POST' ? KEEP_ALIVE_FOR_CREATES_MS : KEEP_ALIVE_MS));
+    this.#pools.set(name, this.#open(call.method === 'GET' ? KEEP_ALIVE_MS : KEEP_ALIVE_FOR_WRITES_MS));
   }
 
   /** Closes every connection and aborts the calls in flight. */
