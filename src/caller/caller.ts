@@ -103,7 +103,11 @@ export class Caller {
   /** Returns the quota as this process knows it, or the visitor's share of it; undefined before the first call. */
   quota(visitor?: Visitor): QuotaView | undefined {
     const { state } = this.#quota.account;
-    return state && this.#viewOf(state, visitor);
+    if (!state) return undefined;
+    if (visitor !== undefined) return this.#viewOf(state, visitor);
+
+    if (this.#viewed?.state !== state) this.#viewed = { state, view: this.#viewOf(state, visitor) };
+    return this.#viewed.view;
   }
 
   /** Returns the quota with what other replicas have used. */
@@ -191,10 +195,8 @@ export class Caller {
   }
 
   #viewOf(state: QuotaState, visitor: Visitor): QuotaView {
-    const nowMs = this.#shared.clock.now();
-    if (visitor !== undefined) return quotaView(this.#quota.visitors.quotaOf(visitor, state), nowMs);
-    if (this.#viewed?.state !== state) this.#viewed = { state, view: quotaView(state, nowMs) };
-    return this.#viewed.view;
+    const shown = visitor === undefined ? state : this.#quota.visitors.quotaOf(visitor, state);
+    return quotaView(shown, this.#shared.clock.now());
   }
 }
 
