@@ -54,7 +54,7 @@ export class PetApi {
     this.#onceLog = new OnceLog(options.log);
     this.#basePath = options.baseUrl.pathname.replace(/\/+$/, '');
     this.#decoders = createPetDecoders({
-      onUnknownValue: ({ field, petId }) =>
+      onUnknownValue: (field, petId) =>
         this.#onceLog.warn({ petId }, `the pet API sends an unknown ${field}; such pets have the ${field} null`),
       onLeftOut: (problem) => this.#recordLeftOut(problem),
     });

@@ -36,15 +36,9 @@ export interface PetDecoders {
   readonly pets: (body: Buffer, filter: PetFilter) => DecodedList;
 }
 
-/** A pet has a value of an enum that petql does not know. */
-interface UnknownValue {
-  readonly field: keyof Pet;
-  readonly petId: Int64;
-}
-
 interface DecoderEvents {
-  /** Gets each unknown value; the pet then has none. */
-  readonly onUnknownValue: (unknown: UnknownValue) => void;
+  /** Gets the field and the pet of each value of an enum that petql does not know; the pet then has none. */
+  readonly onUnknownValue: (field: keyof Pet, petId: Int64) => void;
   /** Gets why each pet is left out. */
   readonly onLeftOut: (problem: string) => void;
 }
@@ -103,14 +97,15 @@ export function createPetDecoders({ onUnknownValue, onLeftOut }: DecoderEvents):
       id: petId,
       name,
       categoryId: readInt64(categoryId, 'categoryId'),
-      status: readEnum(status, PET_STATUSES, { field: 'status', petId }),
+      status: readEnum(status, PET_STATUSES, 'status', petId),
     };
   }
 
   function readEnum<Value extends string>(
     json: unknown,
     values: readonly Value[],
-    { field, petId }: UnknownValue,
+    field: keyof Pet,
+    petId: Int64,
   ): Value | undefined {
     // Many services write null where the contract says absent.
     const text = json ?? undefined;
@@ -119,7 +114,7 @@ export function createPetDecoders({ onUnknownValue, onLeftOut }: DecoderEvents):
 
     // Some write the names of their enum.
     const known = values.find((each) => each === text.toLowerCase());
-    if (!known) onUnknownValue({ field, petId });
+    if (!known) onUnknownValue(field, petId);
     return known;
   }
 }

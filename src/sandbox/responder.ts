@@ -7,7 +7,7 @@ import type { PetStore } from './pet-store.ts';
 import { STORIES } from './stories.ts';
 import type { Failure, Story, StoryName } from './stories.ts';
 import { UsageLimits } from './usage-limits.ts';
-import type { CountedCall } from './usage-limits.ts';
+import type { LimitVerdict } from './usage-limits.ts';
 
 /** An HTTP request, over a socket or within the process. */
 export interface SandboxRequest {
@@ -152,13 +152,13 @@ export class Responder {
       return errorResponse(status, 'unavailable', 'The service is unavailable.', retryHeader);
     }
 
-    const counted = countedCallOf(limits, nowMs, { status, retryAfter });
-    if (counted.kind !== 'admitted') return rejection(counted, nowMs);
+    const verdict = verdictOf(limits, nowMs, { status, retryAfter });
+    if (verdict.kind !== 'admitted') return rejection(verdict, nowMs);
 
     const response = status
       ? errorResponse(status, status < 500 ? 'rejected' : 'internal_error', 'The request failed.', retryHeader)
       : this.#run(request);
-    return { ...response, headers: { ...limitHeaders(counted), ...response.headers } };
+    return { ...response, headers: { ...limitHeaders(verdict), ...response.headers } };
   }
 
   #run({ path, ...request }: Request): OperationResponse {
@@ -178,17 +178,17 @@ export class Responder {
 }
 
 /** Counts the request, unless it fails as one over a limit does. A 429 always says when to retry (pet-api.md). */
-function countedCallOf(limits: UsageLimits, nowMs: number, { status, retryAfter }: Failure): CountedCall {
+function verdictOf(limits: UsageLimits, nowMs: number, { status, retryAfter }: Failure): LimitVerdict {
   const untilMs = nowMs + 1000 * (retryAfter ?? 1);
   if (status === 429) return limits.reject('limited', untilMs);
   if (status === 403 && retryAfter !== undefined) return limits.reject('banned', untilMs);
   return limits.admit(nowMs);
 }
 
-function rejection(counted: CountedCall, nowMs: number): OperationResponse {
-  const seconds = Math.max(1, Math.ceil((counted.resetAtMs - nowMs) / 1000));
-  const headers = { ...limitHeaders(counted), 'retry-after': String(seconds) };
-  return counted.kind === 'banned'
+function rejection(verdict: LimitVerdict, nowMs: number): OperationResponse {
+  const seconds = Math.max(1, Math.ceil((verdict.resetAtMs - nowMs) / 1000));
+  const headers = { ...limitHeaders(verdict), 'retry-after': String(seconds) };
+  return verdict.kind === 'banned'
     ? errorResponse(403, 'key_banned', 'This API key kept calling after a 429 and is banned for a while.', headers)
     : errorResponse(429, 'rate_limited', `The plan allows no more requests for ${seconds} seconds.`, headers);
 }
@@ -199,7 +199,7 @@ function unauthorized(nowMs: number): OperationResponse {
   return errorResponse(401, 'unauthorized', 'The API key is missing or invalid.', headers);
 }
 
-function limitHeaders({ limit, remaining, resetAtMs }: Omit<CountedCall, 'kind'>): Record<string, string> {
+function limitHeaders({ limit, remaining, resetAtMs }: Omit<LimitVerdict, 'kind'>): Record<string, string> {
   return {
     'x-ratelimit-limit': String(limit),
     'x-ratelimit-remaining': String(remaining),

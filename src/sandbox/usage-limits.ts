@@ -11,7 +11,7 @@ const REJECTIONS_BEFORE_BAN = 10;
 const BAN_MS = 300_000;
 
 /** The verdict on a request, with the values of its rate-limit headers. */
-export interface CountedCall {
+export interface LimitVerdict {
   readonly kind: 'admitted' | 'banned' | 'limited';
   readonly limit: number;
   readonly remaining: number;
@@ -46,7 +46,7 @@ export class UsageLimits {
   }
 
   /** Counts a request in both windows, or rejects it without counting. */
-  admit(nowMs: number): CountedCall {
+  admit(nowMs: number): LimitVerdict {
     this.#startWindows(nowMs);
     if (nowMs < this.#bannedUntilMs) return rejected('banned', this.#tightest().limit, this.#bannedUntilMs);
 
@@ -59,7 +59,7 @@ export class UsageLimits {
   }
 
   /** Rejects a request without counting, although the plan may allow it. */
-  reject(kind: 'banned' | 'limited', untilMs: number): CountedCall {
+  reject(kind: 'banned' | 'limited', untilMs: number): LimitVerdict {
     return rejected(kind, this.#tightest().limit, untilMs);
   }
 
@@ -70,7 +70,7 @@ export class UsageLimits {
     }
   }
 
-  #rejectBy({ limit, startMs, lengthMs }: Window, nowMs: number): CountedCall {
+  #rejectBy({ limit, startMs, lengthMs }: Window, nowMs: number): LimitVerdict {
     const endMs = startMs + lengthMs;
     this.#rejections = nowMs < this.#rejectedUntilMs ? this.#rejections + 1 : 1;
     this.#rejectedUntilMs = endMs;
@@ -81,7 +81,7 @@ export class UsageLimits {
     return rejected('banned', limit, this.#bannedUntilMs);
   }
 
-  #admitted(): CountedCall {
+  #admitted(): LimitVerdict {
     const showsDay = this.#isDayShown && this.#day.used % 10 === 2;
     const { limit, used, startMs, lengthMs } = showsDay ? this.#day : this.#tightest();
     return { kind: 'admitted', limit, remaining: limit - used, resetAtMs: startMs + lengthMs };
@@ -98,6 +98,6 @@ function newWindow(limit: number, lengthMs: number, left = limit): Window {
   return { limit, lengthMs, usedByOthers: Math.max(0, limit - left), used: 0, startMs: 0 };
 }
 
-function rejected(kind: 'banned' | 'limited', limit: number, resetAtMs: number): CountedCall {
+function rejected(kind: 'banned' | 'limited', limit: number, resetAtMs: number): LimitVerdict {
   return { kind, limit, remaining: 0, resetAtMs };
 }

@@ -64,7 +64,7 @@ export const killed: readonly Check[] = PLACES.map(({ store, replicas }) =>
 const IN_FLIGHT = 50;
 const WAITING = 200;
 /** So many successes prove how petql counts: before, fewer go at a time. */
-const FIRST = 31;
+const PROVING = 31;
 const WARM_UPS = 60;
 const WARM_UP_AT_A_TIME = 25;
 const REFUSED_WITHIN_MS = 100;
@@ -85,12 +85,12 @@ export const sigterm: readonly Check[] = PLACES.map(({ store }) =>
       for (let round = 0; round < WARM_UPS; round += 1) {
         await createMany(WARM_UP_AT_A_TIME, `earlier ${round}`, { key: 'another-key', waitSeconds: 1 });
       }
-      await createMany(FIRST, 'first');
+      await createMany(PROVING, 'first');
       const { promise: held, resolve: respond } = Promise.withResolvers<void>();
       petApi.fault = () => ({ held });
       const ownCalls = () => petApi.log.filter(({ key }) => key === KEY).length;
       const creating = createMany(IN_FLIGHT + WAITING, 'pet');
-      await until(async () => ownCalls() === FIRST + IN_FLIGHT && (await askQueued(address, KEY)) === WAITING);
+      await until(async () => ownCalls() === PROVING + IN_FLIGHT && (await askQueued(address, KEY)) === WAITING);
       const stoppedMs = performance.now();
       const exited = fleet
         .replica(0)
