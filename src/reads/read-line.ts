@@ -2,9 +2,10 @@ import type { CallerRequest, Freshness } from '../caller-request.ts';
 import { PetqlError } from '../errors.ts';
 import { planCalls } from '../pets/call-planner.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
-import { readKindOf } from '../pets/read-key.ts';
+import { ALL_PETS, readKindOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { LineReads } from '../throttle/line-call.ts';
+import { SOON_MS } from '../time-limit.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
 import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads, ReadParts } from './pending-reads.ts';
@@ -89,14 +90,21 @@ export class ReadLine implements LineReads {
     return this.#plan().calls;
   }
 
+  /** Its wait belongs to no visitor and to no operation. */
+  askForList(): void {
+    const { clock, log } = this.#parts;
+    log.debug?.({}, 'petql asks for a list');
+    void this.#pending.add([ALL_PETS], ownRequest(clock.elapsed()));
+  }
+
   discardPlan(): void {
     this.#planned = undefined;
   }
 
   /** No data of a key that the upstream rejects is served: here at once, by other replicas within a second. */
-  dropData(): void {
+  recordRejection(isDropped: boolean): void {
     const { cache, log, quota } = this.#parts;
-    cache.clear();
+    if (isDropped) cache.clear();
     // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
     if (!quota.isProven) return log.debug?.({}, 'the pet API does not know this key');
     log.warn({}, 'the pet API rejects a key that it has accepted before');
@@ -186,11 +194,35 @@ export class ReadLine implements LineReads {
     waiter.failed ??= failed.error;
     if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return this.discardPlan();
 
-    const isTooLong = !canWait(waiter, failed) || (failed.failures > 1 && !failed.isRetriedEarly);
+    const isTooLong = !canWait(waiter, failed) || (failed.backoff.failures > 1 && !failed.isRetriedEarly);
     if (!isTooLong || waiter.read.key === call) return;
     waiter.read.tried.add(call);
     this.discardPlan();
   }
+}
+
+/** Returns the request of a list that petql asks for itself. */
+function ownRequest(nowMs: number): CallerRequest {
+  const freshness = {
+    maxAgeMs: -1,
+    maxStaleMs: -1,
+    coalesceWithinMs: Infinity,
+    mayCall: true,
+    mayServeStaleToSaveCalls: false,
+  };
+  return {
+    id: 'petql',
+    operation: undefined,
+    trace: undefined,
+    freshness,
+    deadlineMs: nowMs + SOON_MS,
+    signal: () => undefined,
+    visitor: undefined,
+    isBackground: false,
+    isDryRun: false,
+    upstreamCalls: 0,
+    toldAtMs: -Infinity,
+  };
 }
 
 /** Returns the error of a read that no call can answer. */

@@ -40,10 +40,14 @@ export class RejectedKeys {
     );
   }
 
-  /** The upstream answered 401: no call for 10 s, doubled at each further rejection up to 10 minutes. */
-  reject(apiKey: string): void {
+  /**
+   * Rejects a key after a 401: no call for a while, doubled at each further rejection up to 10 minutes.
+   *
+   * @param firstMs default: 10 s.
+   */
+  reject(apiKey: string, firstMs = FIRST_MS): void {
     const name = this.#nameOf(apiKey);
-    const { untilMs, nextMs } = this.#rejections.get(name) ?? { untilMs: -Infinity, nextMs: FIRST_MS };
+    const { untilMs, nextMs } = this.#rejections.get(name) ?? { untilMs: -Infinity, nextMs: firstMs };
     // Rejections of concurrent calls count as one.
     if (this.#elapsed() < untilMs) return;
     this.#rejections.set(name, { untilMs: this.#elapsed() + nextMs, nextMs: Math.min(nextMs * 2, MAX_MS) });

@@ -110,7 +110,8 @@ export class WriteSender {
     const isClear = outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent);
     if (isClear && !snapshot) return answer;
 
-    const announced = reads.invalidate(meaning === 'accepted' || quota.isProven);
+    const isShared = meaning === 'accepted' || quota.isProven;
+    const announced = reads.invalidate({ isCertain: outcome.kind === 'ok', isShared });
     if (snapshot) {
       cache.store(snapshot);
       for (const id of snapshot.byId.keys()) cache.recordCreated(id);

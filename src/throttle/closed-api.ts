@@ -1,0 +1,229 @@
+import type { Evidence } from '../call-answer.ts';
+import type { Clock } from '../clock.ts';
+import type { ReplicaView } from '../store/replicas.ts';
+import { nextBackoff } from './backoff.ts';
+import type { Backoff } from './backoff.ts';
+import { API } from './closed-operations.ts';
+import type { ClosedOperations } from './closed-operations.ts';
+
+/** Whose calls they are. */
+export interface Key {
+  /** The hash of the API key. */
+  readonly name: string;
+  /** Whether the upstream has accepted it: anybody can make up keys. */
+  readonly isProven: boolean;
+}
+
+/** A call that has ended. */
+export interface EndedCall {
+  /** A list by its name, `getPet`, or a write. */
+  readonly operation: string;
+  /** Whether it is a list: it has no input that a client chose, so it alone speaks for the API. */
+  readonly isList: boolean;
+  /** By `clock.elapsed()`. */
+  readonly sentAtMs: number;
+  readonly evidence: Evidence;
+  readonly key: Key;
+  /** What the log says of its failure. */
+  readonly details: object;
+}
+
+/** Which calls may be sent now. */
+export interface Turn {
+  /** How many; Infinity while nothing is closed. */
+  readonly calls: number;
+  readonly of: 'all' | 'lists' | 'others';
+  /** Whether all other calls end at once, since the API is closed. Else they wait. */
+  readonly isClosed: boolean;
+  /** The time until the next try. */
+  readonly waitMs: number;
+}
+
+/** Tries of lists that failed in a row, of proven keys or of others. */
+interface FailedLists {
+  readonly tries: number;
+  readonly sentAtMs: number;
+  readonly endedAtMs: number;
+  /** When the try before it was sent, or this one where it is the first. */
+  readonly beforeSentAtMs: number;
+  /** Whose lists they were: all keys, where several failed. */
+  readonly of: string;
+  readonly isProven: boolean;
+}
+
+export const OPEN: Turn = { calls: Infinity, of: 'all', isClosed: false, waitMs: 0 };
+
+/** An early retry belongs to its try. */
+const TRIES_APART_MS = 1_000;
+const FAILED_TRIES = 2;
+/** After so many failed calls in a row, petql asks for a list. */
+const FAILURES_TO_ASK = 3;
+/** A success of another call while lists fail keeps the API open for so long. */
+const HELD_OPEN_MS = 30_000;
+/** How long a list that is due leaves the try to another call, which shows more. */
+const OTHERS_FIRST_MS = 5_000;
+/** Keys that have called within this time are in use. */
+const IN_USE_MS = 600_000;
+/** More would use up the day of a small plan. */
+const MAX_PAUSE_MS = 900_000;
+const ALL_KEYS = 'all';
+/** Keys that are not proven count as one. */
+const UNPROVEN_KEYS = 'unproven';
+
+/**
+ * Whether the pet API is closed: after two failed tries of lists, where no other call works. Then one call goes at a time, a list and
+ * another one in turn, and a success of either opens it. Where other keys are in use, one key alone closes it for itself.
+ */
+export class ClosedApi {
+  readonly #elapsed: Clock['elapsed'];
+  readonly #replicas: Pick<ReplicaView, 'count'>;
+  readonly #shown: ClosedOperations;
+  /** Whose calls it is closed for; undefined while it is open. */
+  #closedFor: string | undefined;
+  #closedAtMs = -Infinity;
+  #failedLists: FailedLists | undefined;
+  #failuresInARow = 0;
+  #backoff: Backoff | undefined;
+  #isTrying = false;
+  /** Whether another call has failed as the last try. */
+  #isListNext = false;
+  /** When the latest call that worked was sent, and when a call worked last while lists failed. */
+  #workedSentAtMs = -Infinity;
+  #workedBesideAtMs = -Infinity;
+  /** The proven key whose call ended last, and when; and when one of another key did. */
+  #lastKey: string | undefined;
+  #provenAtMs = -Infinity;
+  #otherKeyAtMs = -Infinity;
+
+  constructor({ elapsed }: Pick<Clock, 'elapsed'>, replicas: Pick<ReplicaView, 'count'>, shown: ClosedOperations) {
+    this.#elapsed = elapsed;
+    this.#replicas = replicas;
+    this.#shown = shown;
+  }
+
+  /** @param mayList whether the key may list. Otherwise its other calls are its tries. */
+  turnOf(key: Key, mayList: boolean): Turn {
+    if (!this.isClosedFor(key)) return OPEN;
+    const dueAtMs = this.#backoff?.retryAtMs ?? -Infinity;
+    const waitMs = Math.max(0, dueAtMs - this.#elapsed());
+    const isFree = this.#mayTry(key) && !this.#isTrying && waitMs === 0;
+    return { calls: isFree ? 1 : 0, of: mayList ? this.#nextOf(dueAtMs) : 'others', isClosed: true, waitMs };
+  }
+
+  isClosedFor({ name, isProven }: Key): boolean {
+    return this.#closedFor === ALL_KEYS || this.#closedFor === (isProven ? name : UNPROVEN_KEYS);
+  }
+
+  /** Whether a list is needed, though perhaps none is wanted. */
+  isListDue(key: Key): boolean {
+    if (!this.#mayTry(key) || this.#isTrying) return false;
+    const isDue = this.#elapsed() >= (this.#backoff?.retryAtMs ?? -Infinity);
+    return isDue && (this.isClosedFor(key) ? this.#isListNext : this.#failuresInARow >= FAILURES_TO_ASK);
+  }
+
+  /** Records that a call is sent. Returns whether it is the try of a closed API. */
+  begin(key: Key): boolean {
+    const isTry = this.isClosedFor(key) && this.#mayTry(key);
+    this.#isTrying ||= isTry;
+    return isTry;
+  }
+
+  /** Records how a call has ended. */
+  end(call: EndedCall, isTry: boolean): void {
+    const { evidence, isList, key } = call;
+    if (isTry) this.#isTrying = false;
+    if (!this.#mayTry(key)) return;
+    const isAsked = isList && this.isListDue(key);
+    if (key.isProven) this.#recordKey(key.name);
+    if (evidence === 'works') return this.#recordSuccess(call);
+
+    const isFailedList = isList && evidence === 'fails';
+    if (evidence === 'fails') this.#failuresInARow += 1;
+    if (isFailedList) this.#recordFailedList(call);
+    // Each try moves the next one, whatever it shows.
+    if (isTry || isAsked || (isFailedList && !this.isClosedFor(key))) this.#spend(call);
+    if (isFailedList) this.#closeWhereNothingWorks(call);
+  }
+
+  /** Records that a try was not made: petql is at fault. */
+  skip(isTry: boolean): void {
+    if (isTry) this.#isTrying = false;
+  }
+
+  /** Records a list that another replica got, by when it was sent. */
+  recordElsewhere(sentAtMs: number): void {
+    if (sentAtMs >= this.#closedAtMs) this.#open();
+  }
+
+  /** Where no call of a proven key has ended for ten minutes, as after a restart, the other keys find out. */
+  #mayTry({ isProven }: Key): boolean {
+    return isProven || this.#elapsed() > this.#provenAtMs + IN_USE_MS;
+  }
+
+  #nextOf(dueAtMs: number): Turn['of'] {
+    if (this.#isListNext) return 'lists';
+    return this.#elapsed() < dueAtMs + OTHERS_FIRST_MS ? 'others' : 'all';
+  }
+
+  #recordKey(name: string): void {
+    if (this.#lastKey !== undefined && name !== this.#lastKey) this.#otherKeyAtMs = this.#provenAtMs;
+    this.#lastKey = name;
+    this.#provenAtMs = this.#elapsed();
+  }
+
+  #recordSuccess({ isList, sentAtMs }: EndedCall): void {
+    // A call from before the failures does not show the state since.
+    if (sentAtMs < (this.#failedLists?.beforeSentAtMs ?? -Infinity)) return;
+    this.#failuresInARow = 0;
+    this.#workedSentAtMs = Math.max(this.#workedSentAtMs, sentAtMs);
+    if (isList) this.#failedLists = undefined;
+    else if (this.#failedLists) this.#workedBesideAtMs = this.#elapsed();
+    this.#open();
+  }
+
+  #recordFailedList({ sentAtMs, key }: EndedCall): void {
+    const of = key.isProven ? key.name : UNPROVEN_KEYS;
+    // What keys show that are not proven closes nothing for proven ones.
+    const before = this.#failedLists?.isProven === key.isProven ? this.#failedLists : undefined;
+    if (!before) {
+      const endedAtMs = this.#elapsed();
+      this.#failedLists = { tries: 1, sentAtMs, endedAtMs, beforeSentAtMs: sentAtMs, of, isProven: key.isProven };
+      return;
+    }
+
+    const together = { ...before, of: before.of === of ? of : ALL_KEYS };
+    const isNewTry = sentAtMs >= before.endedAtMs + TRIES_APART_MS;
+    const next = { tries: before.tries + 1, sentAtMs, endedAtMs: this.#elapsed(), beforeSentAtMs: before.sentAtMs };
+    this.#failedLists = isNewTry ? { ...together, ...next } : together;
+  }
+
+  #closeWhereNothingWorks({ details }: EndedCall): void {
+    const { tries, of, isProven, beforeSentAtMs } = this.#failedLists as FailedLists;
+    const nowMs = this.#elapsed();
+    const isHeldOpen = nowMs < this.#workedBesideAtMs + HELD_OPEN_MS || this.#workedSentAtMs >= beforeSentAtMs;
+    if (tries < FAILED_TRIES || isHeldOpen) return;
+
+    const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + IN_USE_MS;
+    const before = this.#closedFor;
+    this.#closedFor = isOnlyKey ? ALL_KEYS : of;
+    if (before === this.#closedFor) return;
+    this.#closedAtMs = nowMs;
+    // Where other keys are in use, it is the key that fails.
+    const isShown = this.#closedFor === ALL_KEYS || !isProven;
+    if (isShown && !this.#shown.has(API)) this.#shown.close(API, details);
+  }
+
+  #spend({ isList, sentAtMs }: EndedCall): void {
+    this.#isListNext = !isList;
+    const tried = { sentAtMs, nowMs: this.#elapsed(), maxMs: MAX_PAUSE_MS, replicas: this.#replicas.count };
+    this.#backoff = nextBackoff(this.#backoff, tried);
+  }
+
+  #open(): void {
+    this.#backoff = undefined;
+    this.#isListNext = false;
+    if (this.#closedFor === undefined) return;
+    this.#closedFor = undefined;
+    this.#shown.open(API);
+  }
+}
