@@ -12,10 +12,16 @@ const MARGIN_MS = 660_000;
 export class GetRoute {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #petApi: Pick<PetApi, 'hasWorked'>;
+  /** Whether a get was answered 404 before any call had worked: a list finds out whether any does. */
+  #is404Unproven = false;
 
   constructor(clock: Pick<Clock, 'now'>, petApi: Pick<PetApi, 'hasWorked'>) {
     this.#clock = clock;
     this.#petApi = petApi;
+  }
+
+  get mayGet(): boolean {
+    return this.isBeforeSunset && (!this.#is404Unproven || this.#petApi.hasWorked);
   }
 
   get isBeforeSunset(): boolean {
@@ -24,13 +30,16 @@ export class GetRoute {
 
   /**
    * Returns the outcome of a get: null for a pet that does not exist. `not-found` is left where no call has worked yet, since the base
-   * URL itself may be wrong: a list shows whether any call works.
+   * URL itself may be wrong.
    */
   judge(outcome: UpstreamOutcome<Pet>): UpstreamOutcome<Pet | null> {
     // After the sunset a 404 may mean that the route is gone, and proves no absence.
     if (outcome.kind === 'not-found' && !this.isBeforeSunset) return { kind: 'route-gone', status: 404 };
     const is404 = outcome.kind === 'not-found' || (outcome.kind === 'route-gone' && outcome.status === 404);
-    if (is404 && !this.#petApi.hasWorked) return { kind: 'not-found' };
+    if (is404 && !this.#petApi.hasWorked) {
+      this.#is404Unproven = true;
+      return { kind: 'not-found' };
+    }
     return outcome.kind === 'not-found' ? { kind: 'ok', value: null } : outcome;
   }
 }

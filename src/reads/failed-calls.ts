@@ -53,6 +53,8 @@ const EARLY_PAUSES_MS = [100, 400];
 /** A list that failed so often in a row is closed. */
 const FAILURES_TO_CLOSE = 2;
 const MAX_RETRY_AFTER_MS = 30_000;
+/** Reads without data take part in the next try of a closed list where it has not been tried for so long. */
+const AVOIDED_MS = 60_000;
 /** Failed calls that are remembered, the latest ones. */
 const MAX_CALLS = 1_000;
 
@@ -107,13 +109,14 @@ export class FailedCalls {
   }
 
   /**
-   * Whether the list is closed until its next try, so that reads get calls of their own. Reads with stale data do so only where other
-   * calls work meanwhile: where the API is closed they would fail too.
+   * Whether the list is closed, so that reads get calls of their own. Those with stale data need not wait for its next try, so they
+   * make it; and they get calls of their own only where other calls work.
    */
   isAvoided(list: ListName, hasAcceptedEntry: boolean): boolean {
     const failed = this.#calls.get(list);
-    if (!failed || !hasClosed(failed) || !this.isBackingOff(list)) return false;
-    return !hasAcceptedEntry || failed.isAlone;
+    if (!failed || !hasClosed(failed)) return false;
+    if (hasAcceptedEntry) return failed.isAlone && this.isBackingOff(list);
+    return this.#nowMs < failed.backoff.failedAtMs + AVOIDED_MS;
   }
 
   /** Records a failed try. */

@@ -101,9 +101,9 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     if (!flight) return;
     if (outcome.kind === 'ok') return this.#deliver(flight, outcome.value);
 
-    // 1. The reads wait: the line pauses the key after a 429, and a list finds out what a 401 means.
+    // 1. The reads wait: the line pauses the key after a 429, and a list finds out what a 401 or an unproven 404 means.
     const { quota } = this.#parts;
-    if (outcome.kind === 'rate-limited') return;
+    if (outcome.kind === 'rate-limited' || outcome.kind === 'not-found') return;
     if (outcome.kind === 'unauthenticated' && quota.closed.isInDoubt) return;
 
     // 2. The key is rejected, and so is any other call: one that may be banned is served from the cache.
@@ -111,9 +111,8 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const isRejected = quota.rejection !== undefined || quota.ban !== undefined;
     if (isRejected && isAboutKey(outcome)) return this.#pending.failAll(error);
 
-    // 3. The call itself failed, for those who waited for it. After a 404 that proves nothing, a list shows if any call works.
+    // 3. The call itself failed, for those who waited for it.
     const waiting = this.#pending.waitersFor(flight);
-    if (outcome.kind === 'not-found') return waiting.forEach(({ read }) => read.tried.add(this.key));
     const details = { status, ...failure };
     const received = { failure: outcome, error, retryAfterMs: rateLimit?.retryAfterMs, details, flight, waiting };
     if (outcome.kind === 'route-gone') this.#tryLists(received);
@@ -232,6 +231,8 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     for (const waiter of waiting) {
       waiter.failed = failed.error;
       if (waiter.read.key === this.key) this.#failOwn(waiter, failure, failed);
+      // Nothing has worked below this base URL yet.
+      else if (failure.kind === 'wrong-base-path') this.#pending.fail(waiter, failed.error, 'UPSTREAM_FAILED');
       // A list that was to save a call, and failed in a way that passes, is waited for once more.
       else if (!failed.isTransient) waiter.read.tried.add(this.key);
     }

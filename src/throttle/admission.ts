@@ -133,9 +133,8 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
   const ended = new Map<Of, Ending>();
 
   // 1. A closed API ends all but the call that finds out; the quota ends claims that would wait too long.
-  const isClosed = view.turn.isClosed && !place.isInTurn;
   for (const claim of call.claims) {
-    const ending = isClosed ? endingByClosedApi(claim, view) : endingByQuota(claim, call, view, place);
+    const ending = (place.isInTurn ? undefined : endingByTurn(claim, view)) ?? endingByQuota(claim, call, view, place);
     if (ending) ended.set(claim, ending);
   }
   const staying = ended.size === 0 ? call.claims : call.claims.filter((claim) => !ended.has(claim));
@@ -228,9 +227,11 @@ function isOfTurn({ isList }: WantedCall, turn: Turn): boolean {
   return turn.of === 'all' || isList === undefined || isList === (turn.of === 'lists');
 }
 
-function endingByClosedApi({ isRefresh }: Claim, view: View): Ending {
-  if (isRefresh) return { kind: 'serve-stale', reason: 'UPSTREAM_FAILED' };
-  const wait = { waitMs: view.turn.waitMs, window: undefined };
+function endingByTurn({ isRefresh }: Claim, view: View): Ending | undefined {
+  const { isClosed, isRefusing, waitMs } = view.turn;
+  if (isRefresh && isClosed) return { kind: 'serve-stale', reason: 'UPSTREAM_FAILED' };
+  if (!isRefusing) return undefined;
+  const wait = { waitMs, window: undefined };
   return { kind: 'refuse', reason: view.isStopping ? 'stopping' : 'outage', wait };
 }
 

@@ -33,8 +33,10 @@ export interface Turn {
   /** How many; Infinity while nothing is closed. */
   readonly calls: number;
   readonly of: 'all' | 'lists' | 'others';
-  /** Whether all other calls end at once, since the API is closed. Else they wait. */
+  /** Whether the API is closed: no stale entry is refreshed by a call that may not go. */
   readonly isClosed: boolean;
+  /** Whether calls that may not go are refused at once. Else they wait. */
+  readonly isRefusing: boolean;
   /** The time until the next try. */
   readonly waitMs: number;
 }
@@ -51,7 +53,7 @@ interface FailedLists {
   readonly isProven: boolean;
 }
 
-export const OPEN: Turn = { calls: Infinity, of: 'all', isClosed: false, waitMs: 0 };
+export const OPEN: Turn = { calls: Infinity, of: 'all', isClosed: false, isRefusing: false, waitMs: 0 };
 
 /** An early retry belongs to its try. */
 const TRIES_APART_MS = 1_000;
@@ -85,8 +87,13 @@ export class ClosedApi {
   #failuresInARow = 0;
   #backoff: Backoff | undefined;
   #isTrying = false;
+  /** Tries since it was closed. */
+  #tries = 0;
   /** Whether another call has failed as the last try. */
   #isListNext = false;
+  /** When a call that was no list was sent last, and when one was that failed. */
+  #otherSentAtMs = -Infinity;
+  #otherFailedSentAtMs = -Infinity;
   /** When the latest call that worked was sent, and when a call worked last while lists failed. */
   #workedSentAtMs = -Infinity;
   #workedBesideAtMs = -Infinity;
@@ -106,8 +113,16 @@ export class ClosedApi {
     if (!this.isClosedFor(key)) return OPEN;
     const dueAtMs = this.#backoff?.retryAtMs ?? -Infinity;
     const waitMs = Math.max(0, dueAtMs - this.#elapsed());
-    const isFree = this.#mayTry(key) && !this.#isTrying && waitMs === 0;
-    return { calls: isFree ? 1 : 0, of: mayList ? this.#nextOf(dueAtMs) : 'others', isClosed: true, waitMs };
+    const isOtherDue = this.#isOtherUntried && waitMs > 0;
+    const mayGo = this.#mayTry(key) && !this.#isTrying && (waitMs === 0 || isOtherDue);
+    return {
+      calls: mayGo ? 1 : 0,
+      of: !mayList || isOtherDue ? 'others' : this.#nextOf(dueAtMs),
+      isClosed: true,
+      // Those that wait already hear first what the next try shows.
+      isRefusing: this.#tries > 0 || !this.#mayTry(key),
+      waitMs,
+    };
   }
 
   isClosedFor({ name, isProven }: Key): boolean {
@@ -122,7 +137,8 @@ export class ClosedApi {
   }
 
   /** Records that a call is sent. Returns whether it is the try of a closed API. */
-  begin(key: Key): boolean {
+  begin(key: Key, isList: boolean): boolean {
+    if (!isList) this.#otherSentAtMs = this.#elapsed();
     const isTry = this.isClosedFor(key) && this.#mayTry(key);
     this.#isTrying ||= isTry;
     return isTry;
@@ -132,16 +148,18 @@ export class ClosedApi {
   end(call: EndedCall, isTry: boolean): void {
     const { evidence, isList, key } = call;
     if (isTry) this.#isTrying = false;
+    if (isTry) this.#tries += 1;
     if (!this.#mayTry(key)) return;
     const isAsked = isList && this.isListDue(key);
     if (key.isProven) this.#recordKey(key.name);
     if (evidence === 'works') return this.#recordSuccess(call);
 
     const isFailedList = isList && evidence === 'fails';
+    if (evidence === 'fails' && !isList) this.#otherFailedSentAtMs = Math.max(this.#otherFailedSentAtMs, call.sentAtMs);
     if (evidence === 'fails') this.#failuresInARow += 1;
-    if (isFailedList) this.#recordFailedList(call);
+    const isNewTry = isFailedList && this.#recordFailedList(call);
     // Each try moves the next one, whatever it shows.
-    if (isTry || isAsked || (isFailedList && !this.isClosedFor(key))) this.#spend(call);
+    if (isTry || isAsked || (isNewTry && !this.isClosedFor(key))) this.#spend(call);
     if (isFailedList) this.#closeWhereNothingWorks(call);
   }
 
@@ -160,9 +178,16 @@ export class ClosedApi {
     return isProven || this.#elapsed() > this.#provenAtMs + IN_USE_MS;
   }
 
+  /** Whether lists have closed it, and no other call has been tried since they fail: the first one need not wait. */
+  get #isOtherUntried(): boolean {
+    return this.#tries === 0 && this.#otherFailedSentAtMs < (this.#failedLists?.beforeSentAtMs ?? -Infinity);
+  }
+
   #nextOf(dueAtMs: number): Turn['of'] {
     if (this.#isListNext) return 'lists';
-    return this.#elapsed() < dueAtMs + OTHERS_FIRST_MS ? 'others' : 'all';
+    const nowMs = this.#elapsed();
+    const isOtherLikely = nowMs < this.#otherSentAtMs + IN_USE_MS && nowMs < dueAtMs + OTHERS_FIRST_MS;
+    return isOtherLikely ? 'others' : 'all';
   }
 
   #recordKey(name: string): void {
@@ -181,20 +206,22 @@ export class ClosedApi {
     this.#open();
   }
 
-  #recordFailedList({ sentAtMs, key }: EndedCall): void {
+  /** Returns whether it was another try than the one before it. */
+  #recordFailedList({ sentAtMs, key }: EndedCall): boolean {
     const of = key.isProven ? key.name : UNPROVEN_KEYS;
     // What keys show that are not proven closes nothing for proven ones.
     const before = this.#failedLists?.isProven === key.isProven ? this.#failedLists : undefined;
     if (!before) {
       const endedAtMs = this.#elapsed();
       this.#failedLists = { tries: 1, sentAtMs, endedAtMs, beforeSentAtMs: sentAtMs, of, isProven: key.isProven };
-      return;
+      return true;
     }
 
     const together = { ...before, of: before.of === of ? of : ALL_KEYS };
     const isNewTry = sentAtMs >= before.endedAtMs + TRIES_APART_MS;
     const next = { tries: before.tries + 1, sentAtMs, endedAtMs: this.#elapsed(), beforeSentAtMs: before.sentAtMs };
     this.#failedLists = isNewTry ? { ...together, ...next } : together;
+    return isNewTry;
   }
 
   #closeWhereNothingWorks({ details }: EndedCall): void {
@@ -207,6 +234,7 @@ export class ClosedApi {
     const before = this.#closedFor;
     this.#closedFor = isOnlyKey ? ALL_KEYS : of;
     if (before === this.#closedFor) return;
+    if (before === undefined) this.#tries = 0;
     this.#closedAtMs = nowMs;
     // Where other keys are in use, it is the key that fails.
     const isShown = this.#closedFor === ALL_KEYS || !isProven;

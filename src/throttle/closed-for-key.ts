@@ -110,9 +110,9 @@ export class ClosedForKey {
   }
 
   /** Records that a call is sent. Returns whether it is the try of a closed API. */
-  begin(operation: string, key: Key): boolean {
+  begin(operation: string, { key, isList }: { readonly key: Key; readonly isList: boolean }): boolean {
     if (operation === GET && this.#gets) this.#isTryingGet = true;
-    return this.#api.begin(key);
+    return this.#api.begin(key, isList);
   }
 
   /** Records how a call has ended. */

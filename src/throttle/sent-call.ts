@@ -17,7 +17,7 @@ export class SentCall {
     this.#payer = payer;
     this.#sentAtMs = sentAtMs;
     quota.charge(payer.request.visitor, sentAtMs);
-    this.#isTry = quota.closed.begin(call.operation, quota);
+    this.#isTry = quota.closed.begin(call.operation, { key: quota, isList: call.isList });
   }
 
   /** Records what its response shows, and refunds a call that was not sent after all. Returns what it does to the key. */
