@@ -67,7 +67,10 @@ export class CallLine {
   write(write: LineWrite): void {
     if (write.request.signal()?.aborted) return this.#refuseWrite(write, 'aborted');
     if (this.#writes.size >= MAX_WAITING_WRITES) return this.#refuseWrite(write, 'crowded');
-    this.#writes.add(write);
+    // One that met a 429 goes before those that came after it.
+    const later = [...this.#writes].filter(({ waitingSinceMs }) => waitingSinceMs > write.waitingSinceMs);
+    for (const one of later) this.#writes.delete(one);
+    for (const one of [write, ...later]) this.#writes.add(one);
     this.reviewSoon();
   }
 
