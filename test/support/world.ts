@@ -10,6 +10,7 @@ import type { Answer, Field, Operation, Outcome, WantedPet } from './operation.t
 import { createPetApi } from './pet-api/pet-api.ts';
 import type { PetApi, PetApiOptions } from './pet-api/pet-api.ts';
 import { between, createRandom } from './random.ts';
+import { serve } from './serve.ts';
 import type { StrictPlanOptions } from './pet-api/strict-plan.ts';
 import { startVirtualTime } from '../../src/simulate/virtual-time.ts';
 
@@ -39,7 +40,7 @@ export interface World extends AsyncDisposable {
   readonly newFile: () => string;
 }
 
-export interface WorldOptions extends Pick<PetApiOptions, 'latencyMs'> {
+export interface WorldOptions extends Pick<PetApiOptions, 'latencyMs' | 'storeOf'> {
   readonly seed: number;
   /** The plan of each API key. Any other key is answered 401. */
   readonly keys: Readonly<Record<string, StrictPlanOptions>>;
@@ -90,6 +91,8 @@ export interface Petql {
   /** One operation that reads so many pets that no list shows, and none of them from the cache. */
   readonly read: (count: number, options?: OperationOptions) => Promise<Answer>;
   readonly rateLimit: (key?: string) => Promise<RateLimit>;
+  /** Gets a page over HTTP; `/metrics` with the option `admin` alone. No time passes. */
+  readonly page: (path: '/health/ready' | '/metrics') => Promise<string>;
   readonly stop: () => Promise<void>;
   /** kill -9. @returns a copy of its state file, for the process after it. */
   readonly kill: () => string;
@@ -111,9 +114,9 @@ export const DAY_MS = 86_400_000;
 /** A client that was refused comes back within this time. */
 const MAX_REST_MS = HOUR_MS;
 
-export async function createWorld({ seed, keys, startsAt, latencyMs = [10, 80] }: WorldOptions): Promise<World> {
+export async function createWorld({ seed, keys, startsAt, ...more }: WorldOptions): Promise<World> {
   const time = await startVirtualTime(Date.parse(startsAt));
-  const petApi = createPetApi({ seed, latencyMs, planOf: (key) => keys[key] });
+  const petApi = createPetApi({ seed, latencyMs: [10, 80], ...more, planOf: (key) => keys[key] });
   const hiddenIds = petApi.storeOf('key').hiddenIds();
   const random = createRandom(seed + 1);
   const { random: realRandom } = Math;
@@ -198,6 +201,11 @@ export async function createWorld({ seed, keys, startsAt, latencyMs = [10, 80] }
         const windows: any[] = (data as any).rateLimit.windows;
         const find = (name: string) => windows.find(({ window }) => window === name);
         return { minute: find('MINUTE'), day: find('DAY') };
+      },
+      async page(path) {
+        await using server = await serve((path === '/metrics' ? gateway.admin : undefined) ?? gateway.handle);
+        const text = fetch(`${server.origin}${path}`).then((response) => response.text());
+        return await until(text, time.settle);
       },
       async stop() {
         running.delete(petql);

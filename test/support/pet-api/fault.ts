@@ -93,6 +93,33 @@ export function tooMany(retryAfter?: number | string): Fault {
   return { status: 429, headers: { 'retry-after': retryAfter?.toString() } };
 }
 
+/** What else stands before an API, or serves it, and answers in words of its own: none of them is the Error body. */
+const BOXES = {
+  nginx: [
+    'text/html',
+    (status) => `<html><head><title>${status}</title></head><body><center>nginx</center></body></html>`,
+  ],
+  proxy: ['text/plain', () => 'blocked by policy'],
+  cdn: ['application/json', () => '{"message":"Forbidden"}'],
+  fastapi: ['application/json', () => '{"detail":"Not acceptable"}'],
+  django: ['application/json', () => '{"name":["This field is required."]}'],
+  express: [
+    'text/html; charset=utf-8',
+    (status) => `<!DOCTYPE html><html><body><pre>Error ${status}</pre></body></html>`,
+  ],
+  go: ['text/plain; charset=utf-8', (status) => `${status} page\n`],
+  spring: [
+    'application/json',
+    (status) => `{"timestamp":"2026-11-21T09:41:07Z","status":${status},"error":"Error","path":"/"}`,
+  ],
+} as const satisfies Readonly<Record<string, readonly [type: string, body: (status: number) => string]>>;
+
+/** A response in the words of a proxy or a framework, without the headers of the plan. */
+export function box(status: number, by: keyof typeof BOXES = 'nginx', headers: HeaderRecord = {}): Fault {
+  const [type, bodyOf] = BOXES[by];
+  return { status, body: bodyOf(status), headers: () => ({ 'content-type': type, ...headers }) };
+}
+
 /** Answers so much later. */
 export function slow(delayMs: number): Fault {
   return { delayMs };
@@ -150,6 +177,35 @@ export function inTurn(...rules: readonly FaultRule[]): FaultRule {
   let calls = 0;
   return () => rules[calls++ % rules.length];
 }
+
+/**
+ * A cache before the pet API: it keeps each list of a key for so long, whatever its call says. What it does not have meets the rule.
+ *
+ * @param marks which headers of a hit say so. Default: `Age`.
+ */
+export function cachedFor(ttlMs: number, rule?: FaultRule, marks: CacheMarks = ageOf): FaultRule {
+  const kept = new Map<string, { readonly atMs: number; body: string; headers: HeaderRecord }>();
+  return (call) => {
+    const fault = faultOf(rule, call);
+    if (call.kind !== 'list') return fault;
+    const name = `${call.key} ${call.path}`;
+    const hit = kept.get(name);
+    if (hit && call.atMs < hit.atMs + ttlMs) {
+      const { body, headers } = hit;
+      return { status: 200, body, headers: () => ({ ...headers, ...marks(call.atMs - hit.atMs) }) };
+    }
+
+    if (fault) return fault;
+    const entry = { atMs: call.atMs, body: '', headers: {} };
+    kept.set(name, entry);
+    return { body: (body) => (entry.body = body), headers: (headers) => (entry.headers = headers) };
+  };
+}
+
+export type CacheMarks = (ageMs: number) => HeaderRecord;
+
+/** `Age`, in whole seconds (RFC 9111, section 5.1). */
+export const ageOf: CacheMarks = (ageMs) => ({ age: String(Math.floor(ageMs / 1_000)) });
 
 /** Each rule meets its share of the calls; what is left of 1 goes well: `mixed([[0.5, tooMany()], [0.3, HANGS]])`. */
 export function mixed(shares: readonly (readonly [share: number, rule: FaultRule])[], seed = 1): FaultRule {
