@@ -18,8 +18,6 @@ export interface FailedCall {
   readonly backoff: Backoff;
   /** Whether the same call may succeed a moment later. */
   readonly isTransient: boolean;
-  /** Whether other calls of the caller worked between the last two failures, so that it fails alone. */
-  readonly isAlone: boolean;
   /** Early retries since the last try. */
   readonly retries: number;
   /** Whether the next try is an early retry, for which reads without data wait. */
@@ -53,8 +51,6 @@ const EARLY_PAUSES_MS = [100, 400];
 /** A list that failed so often in a row is closed. */
 const FAILURES_TO_CLOSE = 2;
 const MAX_RETRY_AFTER_MS = 30_000;
-/** Reads without data take part in the next try of a closed list where it has not been tried for so long. */
-const AVOIDED_MS = 60_000;
 /** Failed calls that are remembered, the latest ones. */
 const MAX_CALLS = 1_000;
 
@@ -109,14 +105,19 @@ export class FailedCalls {
   }
 
   /**
-   * Whether the list is closed, so that reads get calls of their own. Those with stale data need not wait for its next try, so they
-   * make it; and they get calls of their own only where other calls work.
+   * Whether the list is closed, so that reads get calls of their own. Those with stale data do so only where other calls work: where
+   * the API is closed they would fail too.
    */
   isAvoided(list: ListName, hasAcceptedEntry: boolean): boolean {
     const failed = this.#calls.get(list);
     if (!failed || !hasClosed(failed)) return false;
-    if (hasAcceptedEntry) return failed.isAlone && this.isBackingOff(list);
-    return this.#nowMs < failed.backoff.failedAtMs + AVOIDED_MS;
+    return !hasAcceptedEntry || this.#workedAtMs > failed.backoff.sinceMs;
+  }
+
+  /** Whether the list is closed, and its next try is due. */
+  isDue(list: ListName): boolean {
+    const failed = this.#calls.get(list);
+    return failed !== undefined && hasClosed(failed) && !this.isBackingOff(list);
   }
 
   /** Records a failed try. */
@@ -139,7 +140,6 @@ export class FailedCalls {
       error: this.#withRetry(error, retryAtMs),
       backoff,
       isTransient,
-      isAlone: before !== undefined && this.#workedAtMs > before.backoff.failedAtMs,
       retries,
       isRetriedEarly,
       retryAtMs,

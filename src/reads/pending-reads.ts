@@ -14,7 +14,8 @@ import type { PetApi } from '../pets/pet-api.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import { LISTS, isList, readKindOf, readOf } from '../pets/read-key.ts';
-import type { CallKey, ReadKey } from '../pets/read-key.ts';
+import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
+import { ownRequest } from './own-request.ts';
 import { ReadWaiter } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadResult, StaleReason } from './read-waiter.ts';
 import { answerFrom, listsWithout } from '../pets/snapshot.ts';
@@ -75,6 +76,13 @@ export class PendingReads {
     const results = await Promise.all(waiters.map(({ result }) => result.promise));
     signal?.removeEventListener('abort', onAbort);
     return results;
+  }
+
+  /** Asks for a list that no request wants. It belongs to no visitor and to no operation. */
+  ask(list: ListName): void {
+    const { clock, log } = this.#parts;
+    log.debug?.({ list }, 'petql asks for a list');
+    void this.add([list], ownRequest(clock.elapsed()));
   }
 
   /** How many reads wait. */
@@ -267,6 +275,7 @@ export class PendingReads {
     if (!read) {
       const added = { key, tried: this.#triedLists(key, freshness), waiters: new Set<ReadWaiter>(), generation };
       this.#reads.set(key, added);
+      this.#tryClosedLists(key);
       return added;
     }
 
@@ -288,6 +297,17 @@ export class PendingReads {
     }
     tried.delete(key);
     return tried;
+  }
+
+  /** Reads get calls of their own instead of a closed list, so petql tries it beside them. */
+  #tryClosedLists(key: ReadKey): void {
+    const { failedCalls, quota } = this.#parts;
+    if (failedCalls.isEmpty || quota.closed.isApiClosed(quota)) return;
+    const read = { key, tried: new Set<CallKey>() };
+    for (const list of LISTS) {
+      const isTried = list === key || this.#reads.has(list) || this.isInFlight(list);
+      if (!isTried && failedCalls.isDue(list) && canAnswer(list, read, this.facts)) this.ask(list);
+    }
   }
 
   #abort(waiters: readonly ReadWaiter[]): void {

@@ -243,7 +243,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     return failedCalls.record(this.key, {
       error,
       // A list has no input that could be at fault.
-      isTransient: isTransient(failure) || (this.isList && !isAboutKey(failure)),
+      isTransient: this.isList ? !['forbidden', 'unauthenticated'].includes(failure.kind) : isTransient(failure),
       sentAtMs: flight.sentAtMs,
       retryAfterMs,
       details,

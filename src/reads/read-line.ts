@@ -5,7 +5,6 @@ import type { PlannedRead } from '../pets/call-planner.ts';
 import { ALL_PETS, readKindOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { LineReads } from '../throttle/line-call.ts';
-import { SOON_MS } from '../time-limit.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
 import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads, ReadParts } from './pending-reads.ts';
@@ -90,11 +89,8 @@ export class ReadLine implements LineReads {
     return this.#plan().calls;
   }
 
-  /** Its wait belongs to no visitor and to no operation. */
   askForList(): void {
-    const { clock, log } = this.#parts;
-    log.debug?.({}, 'petql asks for a list');
-    void this.#pending.add([ALL_PETS], ownRequest(clock.elapsed()));
+    this.#pending.ask(ALL_PETS);
   }
 
   discardPlan(): void {
@@ -199,30 +195,6 @@ export class ReadLine implements LineReads {
     waiter.read.tried.add(call);
     this.discardPlan();
   }
-}
-
-/** Returns the request of a list that petql asks for itself. */
-function ownRequest(nowMs: number): CallerRequest {
-  const freshness = {
-    maxAgeMs: -1,
-    maxStaleMs: -1,
-    coalesceWithinMs: Infinity,
-    mayCall: true,
-    mayServeStaleToSaveCalls: false,
-  };
-  return {
-    id: 'petql',
-    operation: undefined,
-    trace: undefined,
-    freshness,
-    deadlineMs: nowMs + SOON_MS,
-    signal: () => undefined,
-    visitor: undefined,
-    isBackground: false,
-    isDryRun: false,
-    upstreamCalls: 0,
-    toldAtMs: -Infinity,
-  };
 }
 
 /** Returns the error of a read that no call can answer. */

@@ -23,12 +23,17 @@ const PART_OF_OUTAGE = 0.1;
 /** Where nothing was tried for so long after a backoff was over, nobody knows that it lasts: the next failure is the first. */
 const QUIET_MS = 600_000;
 
+/** Whether nothing was tried for so long after the backoff that the failures count as over. */
+export function isForgotten({ retryAtMs }: Backoff, nowMs: number): boolean {
+  return nowMs > retryAtMs + QUIET_MS;
+}
+
 /** Adds a failed try to those before it: the pauses between them are 1 s, 2 s, 4 s … 30 s, and then a tenth of their time so far. */
 export function nextBackoff(
   before: Backoff | undefined,
   { sentAtMs, nowMs, maxMs = DOUBLED_TO_MS, replicas = 1 }: FailedTry,
 ): Backoff {
-  const goesOn = before !== undefined && nowMs <= before.retryAtMs + QUIET_MS;
+  const goesOn = before !== undefined && !isForgotten(before, nowMs);
   const sinceMs = goesOn ? before.sinceMs : nowMs;
   const isSameTry = goesOn && sentAtMs < before.failedAtMs;
   const failures = (goesOn ? before.failures : 0) + (isSameTry ? 0 : 1);

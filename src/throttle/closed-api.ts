@@ -1,7 +1,7 @@
 import type { Evidence } from '../call-answer.ts';
 import type { Clock } from '../clock.ts';
 import type { ReplicaView } from '../store/replicas.ts';
-import { nextBackoff } from './backoff.ts';
+import { isForgotten, nextBackoff } from './backoff.ts';
 import type { Backoff } from './backoff.ts';
 import { API } from './closed-operations.ts';
 import type { ClosedOperations } from './closed-operations.ts';
@@ -20,6 +20,8 @@ export interface EndedCall {
   readonly operation: string;
   /** Whether it is a list: it has no input that a client chose, so it alone speaks for the API. */
   readonly isList: boolean;
+  /** Whether it was an early retry, which belongs to the try before it. */
+  readonly isRetry: boolean;
   /** By `clock.elapsed()`. */
   readonly sentAtMs: number;
   readonly evidence: Evidence;
@@ -110,6 +112,7 @@ export class ClosedApi {
 
   /** @param mayList whether the key may list. Otherwise its other calls are its tries. */
   turnOf(key: Key, mayList: boolean): Turn {
+    this.#forget();
     if (!this.isClosedFor(key)) return OPEN;
     const dueAtMs = this.#backoff?.retryAtMs ?? -Infinity;
     const waitMs = Math.max(0, dueAtMs - this.#elapsed());
@@ -138,6 +141,7 @@ export class ClosedApi {
 
   /** Records that a call is sent. Returns whether it is the try of a closed API. */
   begin(key: Key, isList: boolean): boolean {
+    this.#forget();
     if (!isList) this.#otherSentAtMs = this.#elapsed();
     const isTry = this.isClosedFor(key) && this.#mayTry(key);
     this.#isTrying ||= isTry;
@@ -156,7 +160,7 @@ export class ClosedApi {
 
     const isFailedList = isList && evidence === 'fails';
     if (evidence === 'fails' && !isList) this.#otherFailedSentAtMs = Math.max(this.#otherFailedSentAtMs, call.sentAtMs);
-    if (evidence === 'fails') this.#failuresInARow += 1;
+    if (evidence === 'fails' && !call.isRetry) this.#failuresInARow += 1;
     const isNewTry = isFailedList && this.#recordFailedList(call);
     // Each try moves the next one, whatever it shows.
     if (isTry || isAsked || (isNewTry && !this.isClosedFor(key))) this.#spend(call);
@@ -171,6 +175,14 @@ export class ClosedApi {
   /** Records a list that another replica got, by when it was sent. */
   recordElsewhere(sentAtMs: number): void {
     if (sentAtMs >= this.#closedAtMs) this.#open();
+  }
+
+  /** Where nothing was tried for long, nobody knows that it still fails. */
+  #forget(): void {
+    if (!this.#backoff || !isForgotten(this.#backoff, this.#elapsed())) return;
+    this.#failedLists = undefined;
+    this.#failuresInARow = 0;
+    this.#open();
   }
 
   /** Where no call of a proven key has ended for ten minutes, as after a restart, the other keys find out. */

@@ -30,6 +30,7 @@ export class SentCall {
     const call = {
       operation,
       isList,
+      isRetry,
       shownInput,
       sentAtMs: this.#sentAtMs,
       evidence,
