@@ -128,14 +128,22 @@ export async function work(world: World, petql: Petql, load: HonestLoad): Promis
   }
 }
 
-/** Made-up keys, so many a second, each with one operation; time passes by `world.until`. */
+export interface StrangeLoad {
+  readonly documents: readonly string[];
+  readonly durationMs: number;
+  /** Default 50. */
+  readonly perSecond?: number;
+}
+
+/** Made-up keys, so many a second, each with one of these operations in turn; time passes by `world.until`. */
 export async function sendStrangers(
   world: World,
   petql: Petql,
-  { document, durationMs, perSecond = 50 }: { document: string; durationMs: number; perSecond?: number },
+  { documents, durationMs, perSecond = 50 }: StrangeLoad,
 ): Promise<void> {
   const asked: Promise<Answer>[] = [];
   for (let stranger = 0; stranger < (durationMs / 1_000) * perSecond; stranger += 1) {
+    const document = documents[stranger % documents.length] ?? LIST;
     asked.push(petql.ask(document, { key: `made-up-${world.nowMs}-${stranger}`, waitMs: 500 }));
     await sleep(1_000 / perSecond);
   }

@@ -89,8 +89,8 @@ export function fails(status = 503, more: Fault = {}): Fault {
 }
 
 /** @param retryAfter in seconds, or as the header has it. Default: no such header. */
-export function tooMany(retryAfter?: number | string): Fault {
-  return { status: 429, headers: { 'retry-after': retryAfter?.toString() } };
+export function tooMany(retryAfter?: number | string, more: Fault = {}): Fault {
+  return { status: 429, headers: { 'retry-after': retryAfter?.toString() }, ...more };
 }
 
 /** What else stands before an API, or serves it, and answers in words of its own: none of them is the Error body. */
