@@ -7,6 +7,7 @@ import { whyNoCall } from '../throttle/admission.ts';
 import type { CallLine } from '../throttle/call-line.ts';
 import type { KeyQuota } from '../throttle/key-quota.ts';
 import type { Refusal } from '../throttle/refusal.ts';
+import type { Int64 } from '../pets/int64.ts';
 import { canAnswer, maxCalls } from '../pets/call-planner.ts';
 import type { PlanFacts, PlannedRead } from '../pets/call-planner.ts';
 import type { GetRoute } from '../pets/get-route.ts';
@@ -83,6 +84,12 @@ export class PendingReads {
     const { clock, log } = this.#parts;
     log.debug?.({ list }, 'petql asks for a list');
     void this.add([list], ownRequest(clock.elapsed()));
+  }
+
+  /** Asks for the gets of pets that no request wants, though lists show them. */
+  askForGets(ids: readonly Int64[]): void {
+    void this.add(ids, ownRequest(this.#parts.clock.elapsed()));
+    for (const id of ids) for (const list of LISTS) this.#reads.get(id)?.tried.add(list);
   }
 
   /** How many reads wait. */

@@ -5,6 +5,7 @@ import { ALL_PETS, LISTS, filterOf, isList, readKindOf, readOf } from '../pets/r
 import type { CallKey, ListName } from '../pets/read-key.ts';
 import { listSnapshot, petSnapshot } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
+import { PETS_WITHOUT_ROUTE } from '../throttle/closed-for-key.ts';
 import type { ServeStale } from '../throttle/admission.ts';
 import type { LineCall } from '../throttle/line-call.ts';
 import type { Refusal } from '../throttle/refusal.ts';
@@ -218,9 +219,17 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const useless = LISTS.filter((list) => !isUseful(list));
     for (const { read } of received.waiting) for (const call of [this.key, ...useless]) read.tried.add(call);
     if (!hasGets) return;
+    this.#askForShownPets();
 
     this.#recordFailure(received);
     for (const waiter of received.waiting) waiter.failed = received.error;
+  }
+
+  /** Whether this pet or all gets have no route is shown by the gets of pets that lists have shown. */
+  #askForShownPets(): void {
+    const { cache, clock, quota } = this.#parts;
+    const shown = cache.petsShownSince(clock.elapsed() - SHOWN_MS, PETS_WITHOUT_ROUTE);
+    if (shown.length === PETS_WITHOUT_ROUTE && quota.closed.askForGets()) this.#pending.askForGets(shown);
   }
 
   #failReads(received: ReceivedFailure): void {

@@ -23,13 +23,14 @@ interface Doubt {
 
 export const GET = 'getPet';
 /** So many pets that lists show have to be without a route: a client may ask for an id that a router does not take. */
-const PETS_WITHOUT_ROUTE = 2;
+export const PETS_WITHOUT_ROUTE = 2;
 const MAX_DOUBT_MS = 1_000;
 /** How long a 401 or 403 of one operation is remembered. */
 const SETTLED_MS = 600_000;
 /** So many 401s in a row, and the cached data is dropped. */
 const REJECTIONS_TO_DROP = 3;
-const ASK_EVERY_MS = 500;
+const ASK_LISTS_EVERY_MS = 500;
+const ASK_GETS_EVERY_MS = 60_000;
 
 /** What is closed for one API key, and which of its calls is tried next: where the API or its gets are closed, after a 429 and a 401. */
 export class ClosedForKey {
@@ -43,7 +44,8 @@ export class ClosedForKey {
   /** Whether the probe after a 429 has shown nothing: a list is the next one. */
   #isListNext = false;
   #listsRefusedAtMs = -Infinity;
-  #askedAtMs = -Infinity;
+  #listAskedAtMs = -Infinity;
+  #getsAskedAtMs = -Infinity;
   /** 401s in a row, and when the last of them came. */
   #rejections = 0;
   #rejectedAtMs = -Infinity;
@@ -69,10 +71,18 @@ export class ClosedForKey {
   }
 
   /** Whether petql may ask for a list itself, which it then does. */
-  ask(): boolean {
+  askForList(): boolean {
     const nowMs = this.#elapsed();
-    if (nowMs < this.#askedAtMs + ASK_EVERY_MS) return false;
-    this.#askedAtMs = nowMs;
+    if (nowMs < this.#listAskedAtMs + ASK_LISTS_EVERY_MS) return false;
+    this.#listAskedAtMs = nowMs;
+    return true;
+  }
+
+  /** Whether petql may ask for pets that lists have shown, to find out whether gets have a route, which it then does. */
+  askForGets(): boolean {
+    const nowMs = this.#elapsed();
+    if (this.#gets || nowMs < this.#getsAskedAtMs + ASK_GETS_EVERY_MS) return false;
+    this.#getsAskedAtMs = nowMs;
     return true;
   }
 

@@ -99,10 +99,13 @@ export class PetCache implements EarlierData {
 
   /** Whether a list has shown the pet since this moment. */
   isShownSince(id: Int64, sinceMs: number): boolean {
-    return LISTS.some((list) => {
-      const snapshot = this.#snapshots.get(list)?.snapshot;
-      return snapshot !== undefined && snapshot.asOfMs >= sinceMs && snapshot.byId.has(id);
-    });
+    return this.#listsSince(sinceMs).some(({ byId }) => byId.has(id));
+  }
+
+  /** Returns so many pets that lists have shown since this moment. */
+  petsShownSince(sinceMs: number, count: number): readonly Int64[] {
+    const ids = this.#listsSince(sinceMs).flatMap(({ pets }) => pets.slice(0, count).map(({ id }) => id));
+    return [...new Set(ids)].slice(0, count);
   }
 
   /** Whether a write may have changed the store since this moment. */
@@ -179,6 +182,11 @@ export class PetCache implements EarlierData {
   recordEviction(snapshot: Snapshot): void {
     const { key } = snapshot;
     if (this.#snapshots.get(key)?.snapshot === snapshot) this.#snapshots.delete(key);
+  }
+
+  #listsSince(sinceMs: number): readonly Snapshot[] {
+    const lists = LISTS.map((list) => this.#snapshots.get(list)?.snapshot);
+    return lists.filter((snapshot) => snapshot !== undefined && snapshot.asOfMs >= sinceMs) as Snapshot[];
   }
 
   #findAccepted(
