@@ -197,8 +197,8 @@ export class FailedCalls {
 
   #show(list: ListName, details: object): void {
     const { closedOperations, quota } = this.#parts;
-    // Anybody can make up keys.
-    if (this.#shown.has(list) || !quota.isProven) return;
+    // Anybody can make up keys, and a closed API is shown as one.
+    if (this.#shown.has(list) || !quota.isProven || quota.closed.isApiClosed(quota)) return;
     this.#shown.add(list);
     closedOperations.close(list, details);
   }

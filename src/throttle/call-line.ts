@@ -144,6 +144,8 @@ export class CallLine {
   /** Takes the first call out of the line. What is left keeps its verdicts, as a permit and a slot go with the call. */
   takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined {
     this.#failWhereRejected();
+    // Another key may have taken the try of a closed API.
+    if (this.#quota.turn.isClosed) this.#forgetVerdicts();
 
     const walk = this.#walk();
     for (const [call, { payer }] of walk.admissions) {

@@ -89,6 +89,7 @@ export class ClosedApi {
   #failuresInARow = 0;
   #backoff: Backoff | undefined;
   #isTrying = false;
+  #listsInFlight = 0;
   /** Tries since it was closed. */
   #tries = 0;
   /** Whether another call has failed as the last try. */
@@ -134,7 +135,7 @@ export class ClosedApi {
 
   /** Whether a list is needed, though perhaps none is wanted. */
   isListDue(key: Key): boolean {
-    if (!this.#mayTry(key) || this.#isTrying) return false;
+    if (!this.#mayTry(key) || this.#isTrying || this.#listsInFlight > 0) return false;
     const isDue = this.#elapsed() >= (this.#backoff?.retryAtMs ?? -Infinity);
     return isDue && (this.isClosedFor(key) ? this.#isListNext : this.#failuresInARow >= FAILURES_TO_ASK);
   }
@@ -142,7 +143,8 @@ export class ClosedApi {
   /** Records that a call is sent. Returns whether it is the try of a closed API. */
   begin(key: Key, isList: boolean): boolean {
     this.#forget();
-    if (!isList) this.#otherSentAtMs = this.#elapsed();
+    if (isList) this.#listsInFlight += 1;
+    else this.#otherSentAtMs = this.#elapsed();
     const isTry = this.isClosedFor(key) && this.#mayTry(key);
     this.#isTrying ||= isTry;
     return isTry;
@@ -151,7 +153,7 @@ export class ClosedApi {
   /** Records how a call has ended. */
   end(call: EndedCall, isTry: boolean): void {
     const { evidence, isList, key } = call;
-    if (isTry) this.#isTrying = false;
+    this.skip(isList, isTry);
     if (isTry) this.#tries += 1;
     if (!this.#mayTry(key)) return;
     const isAsked = isList && this.isListDue(key);
@@ -167,8 +169,9 @@ export class ClosedApi {
     if (isFailedList) this.#closeWhereNothingWorks(call);
   }
 
-  /** Records that a try was not made: petql is at fault. */
-  skip(isTry: boolean): void {
+  /** Records that a call is over, whatever it shows. */
+  skip(isList: boolean, isTry: boolean): void {
+    if (isList) this.#listsInFlight -= 1;
     if (isTry) this.#isTrying = false;
   }
 

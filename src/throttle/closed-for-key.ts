@@ -141,9 +141,9 @@ export class ClosedForKey {
   }
 
   /** Records that a call was not made: petql is at fault. */
-  skip(operation: string, isTry: boolean): void {
+  skip(operation: string, { isList, isTry }: { readonly isList: boolean; readonly isTry: boolean }): void {
     if (operation === GET) this.#isTryingGet = false;
-    this.#api.skip(isTry);
+    this.#api.skip(isList, isTry);
   }
 
   /**

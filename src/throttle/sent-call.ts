@@ -53,6 +53,7 @@ export class SentCall {
 
   /** Ends a call that petql itself could not make. */
   skip(): void {
-    this.#quota.closed.skip(this.#call.operation, this.#isTry);
+    const { isList, operation } = this.#call;
+    this.#quota.closed.skip(operation, { isList, isTry: this.#isTry });
   }
 }

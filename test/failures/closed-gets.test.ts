@@ -137,7 +137,7 @@ describe.each(chooseCases(NO_ERROR_BODY, 3))('where each get is answered %s', (_
     await ask(world, petql, SOLD, NO_CACHE);
     await world.pass(afterMs);
     // Other pets have their route, as petql finds out.
-    await getWithoutList(world, petql, on([...ids, ...SOLD_PETS], fault), ids);
+    await getWithoutList(world, petql, on([...ids, ...SOLD_PETS] as `${bigint}`[], fault), ids);
     expect(getsIn(world).length).toBeGreaterThan(0);
     expect(await hasGets(petql)).toBe(true);
   });
