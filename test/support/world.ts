@@ -39,7 +39,7 @@ export interface World extends AsyncDisposable {
   readonly newFile: () => string;
 }
 
-export interface WorldOptions extends Pick<PetApiOptions, 'latencyMs'> {
+export interface WorldOptions extends Pick<PetApiOptions, 'latencyMs' | 'storeOf'> {
   readonly seed: number;
   /** The plan of each API key. Any other key is answered 401. */
   readonly keys: Readonly<Record<string, StrictPlanOptions>>;
@@ -111,9 +111,10 @@ export const DAY_MS = 86_400_000;
 /** A client that was refused comes back within this time. */
 const MAX_REST_MS = HOUR_MS;
 
-export async function createWorld({ seed, keys, startsAt, latencyMs = [10, 80] }: WorldOptions): Promise<World> {
+export async function createWorld(options: WorldOptions): Promise<World> {
+  const { seed, keys, startsAt, latencyMs = [10, 80], storeOf } = options;
   const time = await startVirtualTime(Date.parse(startsAt));
-  const petApi = createPetApi({ seed, latencyMs, planOf: (key) => keys[key] });
+  const petApi = createPetApi({ seed, latencyMs, planOf: (key) => keys[key], ...(storeOf && { storeOf }) });
   const hiddenIds = petApi.storeOf('key').hiddenIds();
   const random = createRandom(seed + 1);
   const { random: realRandom } = Math;
