@@ -87,6 +87,8 @@ export class ClosedApi {
   #closedAtMs = -Infinity;
   #failedLists: FailedLists | undefined;
   #failuresInARow = 0;
+  /** Whose call failed last. */
+  #failedKey: string | undefined;
   #backoff: Backoff | undefined;
   #isTrying = false;
   #listsInFlight = 0;
@@ -137,7 +139,9 @@ export class ClosedApi {
   isListDue(key: Key): boolean {
     if (!this.#mayTry(key) || this.#isTrying || this.#listsInFlight > 0) return false;
     const isDue = this.#elapsed() >= (this.#backoff?.retryAtMs ?? -Infinity);
-    return isDue && (this.isClosedFor(key) ? this.#isListNext : this.#failuresInARow >= FAILURES_TO_ASK);
+    if (!isDue) return false;
+    if (this.isClosedFor(key)) return this.#isListNext;
+    return this.#failuresInARow >= FAILURES_TO_ASK && this.#failedKey === key.name;
   }
 
   /** Records that a call is sent. Returns whether it is the try of a closed API. */
@@ -162,7 +166,10 @@ export class ClosedApi {
 
     const isFailedList = isList && evidence === 'fails';
     if (evidence === 'fails' && !isList) this.#otherFailedSentAtMs = Math.max(this.#otherFailedSentAtMs, call.sentAtMs);
-    if (evidence === 'fails' && !call.isRetry) this.#failuresInARow += 1;
+    if (evidence === 'fails' && !call.isRetry) {
+      this.#failuresInARow += 1;
+      this.#failedKey = key.name;
+    }
     const isNewTry = isFailedList && this.#recordFailedList(call);
     // Each try moves the next one, whatever it shows.
     if (isTry || isAsked || (isNewTry && !this.isClosedFor(key))) this.#spend(call);
