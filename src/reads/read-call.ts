@@ -34,6 +34,8 @@ interface ReceivedFailure {
 
 /** A list that has shown a pet so lately says that its get has a route. */
 const SHOWN_MS = 60_000;
+/** So old may be what a cache sends without an age. */
+const UNTOLD_AGE_MS = 600_000;
 
 /** One call for reads, from the plan to its response: it stands in the line, is in flight, and settles the reads that it answers. */
 export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> {
@@ -171,7 +173,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const asOfMs = sentAtMs - (response.ageMs ?? 0);
     const outcome = mapped(response.outcome, ({ pets, complete }) => {
       // A list from before a write proves no absence.
-      const shown = { pets, complete: complete && !cache.hasChangedSince(asOfMs) };
+      const shown = { pets, complete: complete && !this.#isFromBeforeWrite(response, asOfMs) };
       return listSnapshot(list, shown, asOfMs, cache);
     });
     return { ...response, outcome };
@@ -181,7 +183,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const { cache, getRoute, petApi } = this.#parts;
     const response = await petApi.getPet(id, call);
     const asOfMs = sentAtMs - (response.ageMs ?? 0);
-    const isFromBefore = response.ageMs !== undefined && cache.hasChangedSince(asOfMs);
+    const isFromBefore = this.#isFromBeforeWrite(response, asOfMs);
     const outcome = getRoute.judge(isFromBefore ? withoutAbsence(response.outcome) : response.outcome);
     return {
       ...response,
@@ -189,6 +191,12 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
       failure: outcome.kind === 'ok' ? undefined : response.failure,
       outcome: mapped(outcome, (pet) => petSnapshot(id, pet, asOfMs, cache)),
     };
+  }
+
+  /** Whether a response from a cache may be from before the latest write. */
+  #isFromBeforeWrite({ ageMs }: Pick<UpstreamAnswer<unknown>, 'ageMs'>, asOfMs: number): boolean {
+    if (ageMs === undefined) return false;
+    return this.#parts.cache.hasChangedSince(ageMs > 0 ? asOfMs : asOfMs - UNTOLD_AGE_MS);
   }
 
   /** Ends the flight; undefined where the call was not sent. */

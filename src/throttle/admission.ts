@@ -227,10 +227,12 @@ function isOfTurn({ isList }: WantedCall, turn: Turn): boolean {
   return turn.of === 'all' || isList === undefined || isList === (turn.of === 'lists');
 }
 
-function endingByTurn({ isRefresh }: Claim, view: View): Ending | undefined {
+function endingByTurn(claim: Claim, view: View): Ending | undefined {
+  const { isRefresh } = claim;
   const { isClosed, isRefusing, waitMs } = view.turn;
   if (isRefresh && isClosed) return { kind: 'serve-stale', reason: 'UPSTREAM_FAILED' };
-  if (!isRefusing) return undefined;
+  const isLate = isClosed && view.nowMs >= lateAtMs(claim, false);
+  if (!isRefusing && !isLate) return undefined;
   const wait = { waitMs, window: undefined };
   return { kind: 'refuse', reason: view.isStopping ? 'stopping' : 'outage', wait };
 }

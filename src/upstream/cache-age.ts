@@ -2,7 +2,7 @@ import type { ResponseHeaders } from './exchange.ts';
 
 /**
  * Returns the age of a response from a cache before the upstream, in milliseconds: by `Age` (RFC 9111, section 5.1), or 0 where
- * `Cache-Status` alone names a hit (RFC 9211). Undefined for a response of the upstream itself.
+ * `Cache-Status` names a hit (RFC 9211) and nothing an age. Undefined for a response of the upstream itself.
  */
 export function cacheAgeMs(headers: ResponseHeaders): number | undefined {
   const [age = ''] = [headers['age'] ?? []].flat();

@@ -12,6 +12,8 @@ export class UpstreamLog {
   readonly #log: Log;
   readonly #clock: Pick<Clock, 'elapsed'>;
   #isFailing = false;
+  /** Whether lists failed with a response: then a list shows that they succeed again. */
+  #isOfLists = false;
   /** When calls began to fail, or to succeed again, by `clock.elapsed()`. */
   #changedAtMs = -Infinity;
   #warnedAtMs = -Infinity;
@@ -30,7 +32,7 @@ export class UpstreamLog {
     // A call from before the last change does not show the state since.
     if (sentAtMs < this.#changedAtMs) return;
 
-    if (evidence === 'works') return this.#recordSuccess();
+    if (evidence === 'works') return this.#recordSuccess(operation);
     if (evidence !== 'fails' || outcome.kind === 'ok') return;
     // What a client chose may be at fault, but for a list and without a connection. A wrong base URL has a line of its own.
     const isOfApi = operation === 'listPets' || (outcome.kind === 'no-answer' && outcome.reason === 'unreachable');
@@ -41,13 +43,14 @@ export class UpstreamLog {
     const nowMs = this.#clock.elapsed();
     if (this.#isFailing || nowMs - this.#warnedAtMs < WARN_EVERY_MS) return;
     this.#isFailing = true;
+    this.#isOfLists = failure.kind !== 'no-answer';
     this.#changedAtMs = nowMs;
     this.#warnedAtMs = nowMs;
     this.#log.warn({ operation, status, ...failureDetails(failure) }, 'calls to the pet API fail');
   }
 
-  #recordSuccess(): void {
-    if (!this.#isFailing) return;
+  #recordSuccess(operation: UpstreamOperation): void {
+    if (!this.#isFailing || (this.#isOfLists && operation !== 'listPets')) return;
     this.#isFailing = false;
     this.#changedAtMs = this.#clock.elapsed();
     this.#log.info({}, 'calls to the pet API succeed again');
