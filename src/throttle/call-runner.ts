@@ -203,12 +203,12 @@ export class CallRunner {
   /** Returns how a call has ended. A probe after a 429 that shows nothing leaves its place to a list. */
   #endOf(call: LineCall, permit: Permit, answer: LineAnswer, tookMs: number): { permit: Permit; end: CallEnd } {
     const { closed } = this.#quota;
-    const isDecisive = call.isList || !closed.mayList;
+    const isDecisive = closed.isDecisive(call.isList);
     const end = callEndOf(permit, answer, { tookMs, nowMs: this.#parts.clock.now(), isDecisive });
     if (!permit.isProbe || end.kind === 'unused') return { permit, end };
 
     const isConclusive = end.kind === 'succeeded' || end.kind === 'rate-limited';
-    const isPassedOn = closed.endProbe({ isConclusive, isDecisive });
+    const isPassedOn = closed.endProbe({ isConclusive, isList: call.isList });
     return { permit: isPassedOn ? { ...permit, isProbe: false } : permit, end };
   }
 

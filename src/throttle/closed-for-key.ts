@@ -44,6 +44,7 @@ export class ClosedForKey {
   /** Whether the probe after a 429 has shown nothing: a list is the next one. */
   #isListNext = false;
   #listsRefusedAtMs = -Infinity;
+  #hasListed = false;
   #listAskedAtMs = -Infinity;
   #getsAskedAtMs = -Infinity;
   /** 401s in a row, and when the last of them came. */
@@ -104,6 +105,11 @@ export class ClosedForKey {
     return this.#elapsed() >= this.#listsRefusedAtMs + SETTLED_MS;
   }
 
+  /** Whether a 401 or 403 is about the key, and not about what a client chose or about the right to list. */
+  isDecisive(isList: boolean): boolean {
+    return isList ? this.#hasListed : !this.mayList;
+  }
+
   /** Whether the cached data of the key is withheld after a 401. */
   get isWithheld(): boolean {
     return this.#rejections > 0;
@@ -131,6 +137,7 @@ export class ClosedForKey {
     const { isList, meaning, operation } = call;
     const isRefused = meaning === 'unauthenticated' || meaning === 'forbidden';
     if (isList) this.#listsRefusedAtMs = isRefused ? this.#elapsed() : -Infinity;
+    if (isList) this.#hasListed ||= meaning === 'accepted';
     if (operation === GET) this.#endGet(call);
     if (meaning === 'accepted') this.#recordAcceptance(call);
   }
@@ -150,10 +157,9 @@ export class ClosedForKey {
    * Records that the probe after a 429 has ended. Returns whether a list is to find out in its place.
    *
    * @param isConclusive whether the key is free again, or paused.
-   * @param isDecisive whether its failure says as much as that of a list.
    */
-  endProbe({ isConclusive, isDecisive }: { readonly isConclusive: boolean; readonly isDecisive: boolean }): boolean {
-    this.#isListNext = !isConclusive && !isDecisive;
+  endProbe({ isConclusive, isList }: { readonly isConclusive: boolean; readonly isList: boolean }): boolean {
+    this.#isListNext = !isConclusive && !isList && this.mayList;
     return this.#isListNext;
   }
 
