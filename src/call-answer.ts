@@ -4,8 +4,12 @@
  */
 export type KeyMeaning = 'accepted' | 'failed' | 'forbidden' | 'other' | 'rate-limited' | 'unauthenticated';
 
-/** What a response, or none, shows of the upstream. `rejects`: a 403, which may be about the key. */
-export type UpstreamHealth = 'fails' | 'rejects' | 'unknown' | 'works';
+/**
+ * What the end of a call is evidence of. `works`: what only an upstream that works responds. `fails`: the call failed. `answers`: a
+ * 4xx, which says that the request is at fault. `no-route`: perhaps there is no such operation. `none`: a 401, 403 or 429, which is
+ * about the key, or a cached response.
+ */
+export type Evidence = 'answers' | 'fails' | 'no-route' | 'none' | 'works';
 
 /** The numbers of a response as the upstream sent them; undefined for a header that is missing or malformed. */
 export interface RateLimitHeaders {
@@ -21,12 +25,14 @@ export interface RateLimitHeaders {
   readonly dateMs: number | undefined;
 }
 
-/** What the end of a call says of its API key. */
+/** What the end of a call says of its API key and of the upstream. */
 export interface CallAnswer {
   /** Whether the upstream may have received the call, and so may have counted it. */
   readonly sent: boolean;
   readonly meaning: KeyMeaning;
-  readonly health: UpstreamHealth;
+  readonly evidence: Evidence;
+  /** Whether the upstream itself wrote the response, and not a proxy or a cache before it. */
+  readonly isOwn: boolean;
   /** The numbers of every response, even of an error or one that broke off; undefined without a response. */
   readonly rateLimit: RateLimitHeaders | undefined;
 }

@@ -8,6 +8,7 @@ import { DispatchedCall } from './dispatched-call.ts';
 import { withLevel } from './log.ts';
 import { checkHeap } from './memory.ts';
 import { openStores } from './open-stores.ts';
+import { GET } from './throttle/closed-for-key.ts';
 import { GetRoute } from './pets/get-route.ts';
 import { SnapshotMemory } from './reads/cache/snapshot-memory.ts';
 import { schema } from './schema/schema.ts';
@@ -24,9 +25,9 @@ import type { KeyReport } from './caller/key-report.ts';
 import type { TrustedDocuments } from './server/plugins/trusted-documents.ts';
 import { checkedOptions } from './settings/settings.ts';
 import type { CheckedOptions, GatewayOptions } from './settings/settings.ts';
-import { createApiOutage } from './throttle/outage.ts';
+import { ClosedApi } from './throttle/closed-api.ts';
+import { ClosedOperations } from './throttle/closed-operations.ts';
 import { RejectedKeys } from './throttle/rejected-keys.ts';
-import { createRetryBudget } from './throttle/retry-budget.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
@@ -120,15 +121,16 @@ function assemble(
   opened.defer(() => void transport.close());
 
   const petApi = new PetApi({ baseUrl: petApiUrl, transport, clock, events, spans, log });
-  const getRoute = new GetRoute(clock, log, petApi);
+  const getRoute = new GetRoute(clock, petApi);
+  const closedOperations = new ClosedOperations(clock, log);
   const callers = new Callers({
     petApi,
     getRoute,
     accounts,
     offline: new Set(),
     rejectedKeys: new RejectedKeys(clock, nameOf),
-    retryBudget: createRetryBudget(),
-    outage: createApiOutage(clock),
+    closedApi: new ClosedApi(clock, replicas, closedOperations),
+    closedOperations,
     memory: new SnapshotMemory(),
     consumerRows: new ConsumerRows(),
     replicas,
@@ -175,7 +177,8 @@ function assemble(
       isDraining,
       redis: stores.redisState(),
       pausedKeys: callers.pausedKeys,
-      isGetRouteWorking: getRoute.isHealthy,
+      isGetRouteWorking: getRoute.isBeforeSunset && !closedOperations.has(GET),
+      closed: closedOperations.report(),
     };
   }
 }

@@ -4,6 +4,9 @@ import type { Clock } from '../clock.ts';
 import { UPSTREAM_OPERATIONS } from '../events.ts';
 import type { Events } from '../events.ts';
 import type { Health } from '../server/http/health.ts';
+import { LISTS } from '../pets/read-key.ts';
+import { GET } from '../throttle/closed-for-key.ts';
+import { API } from '../throttle/closed-operations.ts';
 import { version } from '../version.ts';
 import { LastHour } from './last-hour.ts';
 import type { Minute } from './last-hour.ts';
@@ -31,6 +34,7 @@ const REFUSED = 'RATE_LIMITED';
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const AGES = [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600];
 const WINDOW = ['plan', 'window'];
+const CLOSABLE: readonly string[] = [API, GET, ...LISTS];
 const KNOWN_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504]);
 
 /** The metrics and their names, in the one file that imports prom-client. Labels are few and never a caller's. */
@@ -100,6 +104,9 @@ export class Metrics {
   );
   readonly #redisUp = this.#gauge('petql_redis_up', 'Whether Redis is available; no sample where none is configured.');
   readonly #replicas = this.#gauge('petql_replicas', 'Processes that share the quota, as this one counts them.');
+  readonly #closed = this.#gauge('petql_closed_operations', 'API keys for which petql makes no such call for now.', [
+    'operation',
+  ]);
   readonly #getRoute = this.#gauge('petql_get_route_available', 'Whether GET /pets/{petId} works.');
 
   /** Counts what happens in the gateway. */
@@ -182,11 +189,14 @@ export class Metrics {
     // All are set in one turn, since another scrape may be under way.
     this.#setPlans(plans);
     this.#queued.set(queued);
-    const { redis, isGetRouteWorking, pausedKeys } = health();
+    const { redis, isGetRouteWorking, pausedKeys, closed } = health();
     this.#paused.set(pausedKeys);
     if (redis === undefined) this.#redisUp.remove();
     else this.#redisUp.set(redis === 'connected' ? 1 : 0);
     this.#replicas.set(replicas.count);
+    this.#closed.reset();
+    for (const operation of CLOSABLE) this.#closed.set({ operation }, 0);
+    for (const { operation, keys } of closed) this.#closed.set({ operation }, keys);
     this.#getRoute.set(isGetRouteWorking ? 1 : 0);
   }
 

@@ -166,6 +166,7 @@ export class Caller {
   free(): void {
     this.#consumers.free();
     this.#access?.reads.free();
+    this.#quota.closed.free();
   }
 
   /** Refuses waiting and new calls, and resolves once the calls in flight are settled and their outcomes stored. */
@@ -186,8 +187,8 @@ export class Caller {
     const log = keyLog(this.#shared.log, () => this.#quota.name);
     this.#dayWarning = new DayWarning(log);
     const line = new CallLine(this.#quota, this.#shared, log);
-    const cache = new PetCache(memory, clock);
-    const failedCalls = new FailedCalls(clock, line);
+    const cache = new PetCache(memory, clock, this.#quota.closed);
+    const failedCalls = new FailedCalls({ ...this.#shared, quota: this.#quota, line });
     const parts = { ...this.#shared, quota: this.#quota, log, line, cache, failedCalls };
     const reads = new PetReads(parts, sharedLists);
     const writes = new Writes({ ...parts, reads }, idempotency);

@@ -8,10 +8,11 @@ import { FILTERS } from './read-key.ts';
 import type { PetFilter } from './read-key.ts';
 import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
+import { cacheAgeMs } from '../upstream/cache-age.ts';
 import type { TransportResponse } from '../upstream/exchange.ts';
 import type { Transport, TransportRequest } from '../upstream/http-transport.ts';
 import { evidenceOf } from '../upstream/evidence.ts';
-import { failureDetails, failureOf, outcomeOf } from '../upstream/outcome.ts';
+import { failureDetails, failureOf, outcomeFromCache, outcomeOf } from '../upstream/outcome.ts';
 import type { Expected, UpstreamAnswer, UpstreamOutcome } from '../upstream/outcome.ts';
 import { readRateLimitHeaders } from '../upstream/rate-limit-headers.ts';
 import { UpstreamLog } from '../upstream/upstream-log.ts';
@@ -139,6 +140,8 @@ export class PetApi {
       headers: {
         authorization: `Bearer ${apiKey}`,
         accept: 'application/json',
+        // A cache before the upstream would show data from before this call.
+        'cache-control': 'no-cache',
         // Without this any coding is acceptable (RFC 9110, section 12.5.3), and each costs time to decode.
         'accept-encoding': 'identity',
         'user-agent': 'petql',
@@ -152,14 +155,19 @@ export class PetApi {
 
     const isFailure = result.kind === 'failure';
     const head = isFailure ? result.head : result;
-    const outcome = isFailure ? failureOf(result) : this.#checkBasePath(result, exchange);
+    const ageMs = head && cacheAgeMs(head.headers);
+    const own = isFailure ? failureOf(result) : this.#checkBasePath(result, exchange);
+    const outcome = head && ageMs !== undefined ? outcomeFromCache(own, head.status) : own;
     return {
       outcome,
       ...evidenceOf(outcome, {
         sent: !isFailure || result.sent,
         status: head?.status,
         headers: head && readRateLimitHeaders(head.headers, clock.now()),
+        isList: exchange.operation === 'listPets',
+        isCached: ageMs !== undefined,
       }),
+      ageMs,
       failure: outcome.kind === 'ok' ? undefined : failureDetails(outcome),
       status: head?.status,
     };

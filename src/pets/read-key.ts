@@ -37,13 +37,11 @@ interface ReadKind {
   readonly operation: 'getPet' | 'listPets';
   /** Returns the name of a read in the log: an id is a number, and a client's text belongs into none. */
   readonly logName: (key: ReadKey) => string;
-  /** Returns what tells the calls of an outage apart: calls of several such kinds fail in one. */
-  readonly outageKind: (key: ReadKey) => string;
 }
 
 const READ_KINDS: { readonly [Kind in Read['kind']]: ReadKind } = {
-  list: { operation: 'listPets', logName: (list) => list, outageKind: (list) => list },
-  pet: { operation: 'getPet', logName: (id) => id, outageKind: () => 'pet' },
+  list: { operation: 'listPets', logName: (list) => list },
+  pet: { operation: 'getPet', logName: (id) => id },
 };
 
 export function readOf(key: ReadKey): Read {

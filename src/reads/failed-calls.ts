@@ -1,29 +1,28 @@
 import type { Clock } from '../clock.ts';
 import { PetqlError, retryIn } from '../errors.ts';
 import { setNewest } from '../memory.ts';
+import { isList } from '../pets/read-key.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { answerFrom } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
-import { backoffMs } from '../throttle/backoff.ts';
+import { nextBackoff } from '../throttle/backoff.ts';
+import type { Backoff } from '../throttle/backoff.ts';
 import type { CallLine } from '../throttle/call-line.ts';
+import type { ClosedOperations } from '../throttle/closed-operations.ts';
+import type { KeyQuota } from '../throttle/key-quota.ts';
 
 /** A call whose last try failed. */
 export interface FailedCall {
   readonly error: PetqlError;
+  /** Tries that failed in a row. Early retries are part of the try before them. */
+  readonly backoff: Backoff;
   /** Whether the same call may succeed a moment later. */
   readonly isTransient: boolean;
-  /** Tries that failed since the last one that worked. Early retries are part of the try before them. */
-  readonly failures: number;
-  /** When the first of them failed. */
-  readonly sinceMs: number;
-  /** Whether other calls of the caller worked between the last two failures, so that it fails alone. */
-  readonly isAlone: boolean;
   /** Early retries since the last try. */
   readonly retries: number;
   /** Whether the next try is an early retry, for which reads without data wait. */
   readonly isRetriedEarly: boolean;
-  readonly failedAtMs: number;
-  /** The end of its backoff. */
+  /** When the next try may be sent. */
   retryAtMs: number;
 }
 
@@ -32,36 +31,45 @@ interface Failure extends Pick<FailedCall, 'error' | 'isTransient'> {
   readonly sentAtMs: number;
   /** What its response asked for; undefined where it did not. */
   readonly retryAfterMs: number | undefined;
+  /** What the log says of it. */
+  readonly details: object;
   /** Takes an early retry from the retry budget; false where there is none, or no read waits for it. */
   readonly takeRetry: () => boolean;
 }
 
+/** What the failures of a caller need of it. */
+interface FailedCallsParts {
+  readonly clock: Clock;
+  /** Is reviewed once a backoff is over. */
+  readonly line: CallLine;
+  readonly quota: KeyQuota;
+  readonly closedOperations: ClosedOperations;
+}
+
 /** The mean pause before the first and the second early retry; there is no third. */
 const EARLY_PAUSES_MS = [100, 400];
-/** How long a list that fails is not used to save calls. */
-const AVOIDED_MS = 60_000;
+/** A list that failed so often in a row is closed. */
+const FAILURES_TO_CLOSE = 2;
+const MAX_RETRY_AFTER_MS = 30_000;
 /** Failed calls that are remembered, the latest ones. */
 const MAX_CALLS = 1_000;
 
-/** The calls of one caller that fail, each until a response answers it: when it is tried again, and which reads may use it. */
+/** The lists and pets of one caller whose calls fail, each until a response answers it: when it is tried again, and what reads do. */
 export class FailedCalls {
+  readonly #parts: FailedCallsParts;
   /** The calls whose last try failed, by the time of their failure. */
   readonly #calls = new Map<CallKey, FailedCall>();
+  /** The lists that are closed, as operators see it. */
+  readonly #shown = new Set<CallKey>();
   /** When the latest call that worked was sent. */
   #workedAtMs = -Infinity;
   /** Ends the backoff that is waited for and over first, at `#wakeAtMs`. */
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Infinity;
   #isClosed = false;
-  readonly #elapsed: Clock['elapsed'];
-  readonly #now: Clock['now'];
-  readonly #line: CallLine;
 
-  /** @param line is reviewed once a backoff is over. */
-  constructor({ elapsed, now }: Clock, line: CallLine) {
-    this.#elapsed = elapsed;
-    this.#now = now;
-    this.#line = line;
+  constructor(parts: FailedCallsParts) {
+    this.#parts = parts;
   }
 
   /** Whether any call fails. */
@@ -76,12 +84,12 @@ export class FailedCalls {
 
   /** Whether the call failed and is not tried again yet. */
   isBackingOff(call: CallKey): boolean {
-    return this.#elapsed() < (this.#calls.get(call)?.retryAtMs ?? -Infinity);
+    return this.#nowMs < (this.#calls.get(call)?.retryAtMs ?? -Infinity);
   }
 
   /** Whether reads wait for the next try of the call; they wait for none once petql stops. */
   isPostponed(call: CallKey): boolean {
-    return !this.#isClosed && this.isBackingOff(call);
+    return !this.#isClosed && this.isBackingOff(call) && !this.#isToFindOut(call);
   }
 
   /**
@@ -90,60 +98,64 @@ export class FailedCalls {
    */
   errorOf(key: ReadKey, maxAgeMs: number): PetqlError | undefined {
     const failed = this.#calls.get(key);
-    if (!failed || failed.isRetriedEarly || !this.isBackingOff(key)) return undefined;
-    const isRecent = failed.failures > 1 || this.#elapsed() - failed.failedAtMs <= maxAgeMs;
+    if (!failed || failed.isRetriedEarly || !this.isBackingOff(key) || this.#isToFindOut(key)) return undefined;
+    const { failedAtMs, failures } = failed.backoff;
+    const isRecent = failures > 1 || this.#nowMs - failedAtMs <= maxAgeMs;
     return isRecent ? this.#withRetry(failed.error, failed.retryAtMs) : undefined;
   }
 
   /**
-   * Whether reads get calls of their own instead of the list: it broke its contract, or failed twice. Reads with stale data do so
-   * only where other calls work meanwhile. In an outage they would fail too.
+   * Whether the list is closed, so that reads get calls of their own. Those with stale data do so only where other calls work: where
+   * the API is closed they would fail too.
    */
   isAvoided(list: ListName, hasAcceptedEntry: boolean): boolean {
     const failed = this.#calls.get(list);
-    if (!failed || this.#elapsed() >= failed.failedAtMs + AVOIDED_MS) return false;
-    return !failed.isTransient || (failed.failures > 1 && (!hasAcceptedEntry || failed.isAlone));
+    if (!failed || !hasClosed(failed)) return false;
+    return !hasAcceptedEntry || this.#workedAtMs > failed.backoff.sinceMs;
+  }
+
+  /** Whether the list is closed, and its next try is due. */
+  isDue(list: ListName): boolean {
+    const failed = this.#calls.get(list);
+    return failed !== undefined && hasClosed(failed) && !this.isBackingOff(list);
   }
 
   /** Records a failed try. */
-  record(call: CallKey, { sentAtMs, retryAfterMs, takeRetry, error, isTransient }: Failure): FailedCall {
-    const failedAtMs = this.#elapsed();
+  record(call: CallKey, { sentAtMs, retryAfterMs = 0, takeRetry, error, isTransient, details }: Failure): FailedCall {
+    const nowMs = this.#nowMs;
     const before = this.#calls.get(call);
     const retries = before?.isRetriedEarly ? before.retries + 1 : 0;
-    const isNewTry = !before || (retries === 0 && sentAtMs >= before.failedAtMs);
-    const failures = (before?.failures ?? 0) + (isNewTry ? 1 : 0);
+    // An early retry belongs to the try before it.
+    const backoff = nextBackoff(before?.backoff, { sentAtMs: retries > 0 ? -Infinity : sentAtMs, nowMs });
 
-    const mayRetryEarly = isTransient && retryAfterMs === undefined && !this.#isClosed;
+    const mayRetryEarly = isTransient && retryAfterMs === 0 && !this.#isClosed;
     const earlyPauseMs = mayRetryEarly ? EARLY_PAUSES_MS[retries] : undefined;
     const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();
-    const isAlone = before !== undefined && this.#workedAtMs > before.failedAtMs;
-    const sinceMs = before?.sinceMs ?? failedAtMs;
-    // Where other calls work, it is no outage.
-    const lastsMs = isAlone ? 0 : failedAtMs - sinceMs;
-    const pauseMs = isRetriedEarly
-      ? earlyPauseMs * (0.5 + Math.random())
-      : backoffMs({ count: failures, lastsMs, retryAfterMs });
+    const toldAtMs = nowMs + Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
+    const retryAtMs = isRetriedEarly
+      ? nowMs + earlyPauseMs * (0.5 + Math.random())
+      : Math.max(backoff.retryAtMs, toldAtMs);
 
     const failed: FailedCall = {
-      error: this.#withRetry(error, failedAtMs + pauseMs),
+      error: this.#withRetry(error, retryAtMs),
+      backoff,
       isTransient,
-      failures,
-      sinceMs,
-      isAlone,
       retries,
       isRetriedEarly,
-      failedAtMs,
-      retryAtMs: failedAtMs + pauseMs,
+      retryAtMs,
     };
     setNewest(this.#calls, [call, failed], MAX_CALLS);
+    if (isList(call) && hasClosed(failed)) this.#show(call, details);
     return failed;
   }
 
   /** Forgets the failures of all calls that the response answers, if its call was sent after them. */
   recordResponse(snapshot: Snapshot): void {
     this.#workedAtMs = Math.max(this.#workedAtMs, snapshot.asOfMs);
-    for (const [call, { failedAtMs }] of this.#calls) {
-      if (snapshot.asOfMs >= failedAtMs && answerFrom(snapshot, call) !== undefined) this.#calls.delete(call);
+    for (const [call, { backoff }] of this.#calls) {
+      if (snapshot.asOfMs < backoff.failedAtMs || answerFrom(snapshot, call) === undefined) continue;
+      this.#calls.delete(call);
+      this.#hide(call);
     }
   }
 
@@ -152,7 +164,7 @@ export class FailedCalls {
     if (atMs >= this.#wakeAtMs) return;
     clearTimeout(this.#timer);
     this.#wakeAtMs = atMs;
-    const waitMs = Math.max(0, Math.ceil(atMs - this.#elapsed()));
+    const waitMs = Math.max(0, Math.ceil(atMs - this.#nowMs));
     this.#timer = setTimeout(() => this.#wake(atMs), waitMs);
   }
 
@@ -162,18 +174,51 @@ export class FailedCalls {
     clearTimeout(this.#timer);
   }
 
+  /** Records that the lists of the key concern nobody any more. */
+  free(): void {
+    for (const call of this.#shown) this.#hide(call);
+  }
+
+  /** Whether the call is the one that finds out if the API works, whatever it backs off from. */
+  #isToFindOut(call: CallKey): boolean {
+    const { turn, isListDue } = this.#parts.quota;
+    if (!isList(call)) return false;
+    return isListDue || (turn.isClosed && turn.calls > 0 && turn.of !== 'others');
+  }
+
   /** Ends the backoffs up to this time: by the clock alone they may last a moment longer than the timer. */
   #wake(atMs: number): void {
     this.#wakeAtMs = Infinity;
     for (const failed of this.#calls.values()) {
       if (failed.retryAtMs <= atMs) failed.retryAtMs = -Infinity;
     }
-    this.#line.reviewSoon();
+    this.#parts.line.reviewSoon();
+  }
+
+  #show(list: ListName, details: object): void {
+    const { closedOperations, quota } = this.#parts;
+    // Anybody can make up keys, and a closed API is shown as one.
+    if (this.#shown.has(list) || !quota.isProven || quota.closed.isApiClosed(quota)) return;
+    this.#shown.add(list);
+    closedOperations.close(list, details);
+  }
+
+  #hide(call: CallKey): void {
+    if (this.#shown.delete(call)) this.#parts.closedOperations.open(call);
   }
 
   /** Lets the error say when the call is tried again. */
   #withRetry({ code, message, details }: PetqlError, retryAtMs: number): PetqlError {
-    const retryAfterMs = Math.max(1, Math.ceil(retryAtMs - this.#elapsed()));
-    return new PetqlError(code, message, { details: { ...details, ...retryIn(retryAfterMs, this.#now()) } });
+    const retryAfterMs = Math.max(1, Math.ceil(retryAtMs - this.#nowMs));
+    const again = retryIn(retryAfterMs, this.#parts.clock.now());
+    return new PetqlError(code, message, { details: { ...details, ...again } });
   }
+
+  get #nowMs(): number {
+    return this.#parts.clock.elapsed();
+  }
+}
+
+function hasClosed({ backoff }: FailedCall): boolean {
+  return backoff.failures >= FAILURES_TO_CLOSE;
 }

@@ -7,7 +7,7 @@ import { whyNoCall } from '../throttle/admission.ts';
 import type { CallLine } from '../throttle/call-line.ts';
 import type { KeyQuota } from '../throttle/key-quota.ts';
 import type { Refusal } from '../throttle/refusal.ts';
-import type { RetryBudget } from '../throttle/retry-budget.ts';
+import type { Int64 } from '../pets/int64.ts';
 import { canAnswer, maxCalls } from '../pets/call-planner.ts';
 import type { PlanFacts, PlannedRead } from '../pets/call-planner.ts';
 import type { GetRoute } from '../pets/get-route.ts';
@@ -15,7 +15,8 @@ import type { PetApi } from '../pets/pet-api.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import { LISTS, isList, readKindOf, readOf } from '../pets/read-key.ts';
-import type { CallKey, ReadKey } from '../pets/read-key.ts';
+import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
+import { ownRequest } from './own-request.ts';
 import { ReadWaiter } from './read-waiter.ts';
 import type { Flight, PendingRead, ReadResult, StaleReason } from './read-waiter.ts';
 import { answerFrom, listsWithout } from '../pets/snapshot.ts';
@@ -32,7 +33,6 @@ export interface ReadParts {
   // All callers share these.
   readonly petApi: PetApi;
   readonly getRoute: GetRoute;
-  readonly retryBudget: RetryBudget;
   readonly clock: Clock;
   readonly events: Events | undefined;
 }
@@ -52,10 +52,11 @@ export class PendingReads {
 
   constructor(parts: ReadParts) {
     this.#parts = parts;
-    const { cache, getRoute } = parts;
+    const { cache, getRoute, quota } = parts;
     this.facts = {
       get mayGet() {
-        return getRoute.mayGet;
+        // While the API is closed, any call may be the try that opens it.
+        return getRoute.mayGet && (quota.closed.mayGet || quota.closed.isApiClosed(quota));
       },
       sizeOf: (list) => cache.sizeOf(list),
       hasShown: (list, id) => cache.hasShown(list, id),
@@ -76,6 +77,19 @@ export class PendingReads {
     const results = await Promise.all(waiters.map(({ result }) => result.promise));
     signal?.removeEventListener('abort', onAbort);
     return results;
+  }
+
+  /** Asks for a list that no request wants. It belongs to no visitor and to no operation. */
+  ask(list: ListName): void {
+    const { clock, log } = this.#parts;
+    log.debug?.({ list }, 'petql asks for a list');
+    void this.add([list], ownRequest(clock.elapsed()));
+  }
+
+  /** Asks for the gets of pets that no request wants, though lists show them. */
+  askForGets(ids: readonly Int64[]): void {
+    void this.add(ids, ownRequest(this.#parts.clock.elapsed()));
+    for (const id of ids) for (const list of LISTS) this.#reads.get(id)?.tried.add(list);
   }
 
   /** How many reads wait. */
@@ -116,14 +130,15 @@ export class PendingReads {
 
   /** Returns the maximum of calls that reads which come now can cost, retries aside: the cache answers those with a fresh entry. */
   maxCalls(keys: readonly ReadKey[], freshness: Freshness): number {
-    const { cache, getRoute } = this.#parts;
+    const { cache, getRoute, quota } = this.#parts;
     const needed = [...new Set(keys)].filter((key) => cache.findAccepted(key, freshness)?.isStale ?? true);
     const reads = needed.map((key) => this.unplannedRead(key, freshness));
-    const { isHealthy, mayGet } = getRoute;
-    const calls = maxCalls(reads, { ...this.facts, mayGet: isHealthy && mayGet });
-    // While the circuit of gets is open, lists are tried first, and a probe may close it at any moment.
+    const { isBeforeSunset } = getRoute;
+    const { areGetsOpen } = quota.closed;
+    const calls = maxCalls(reads, { ...this.facts, mayGet: isBeforeSunset && areGetsOpen });
+    // While gets are closed, lists are tried first, and a get may open them at any moment.
     const gets = reads.filter(({ key }) => readOf(key).kind === 'pet').length;
-    return isHealthy || !mayGet ? calls : calls + gets;
+    return areGetsOpen || !isBeforeSunset ? calls : calls + gets;
   }
 
   /** Returns a read as the planner would see it if it came now. */
@@ -185,9 +200,10 @@ export class PendingReads {
 
   /** Takes a snapshot that another replica has called for: the reads that it answers need no call. */
   receiveShared(snapshot: Snapshot): void {
-    const { cache, clock, failedCalls, line } = this.#parts;
+    const { cache, clock, failedCalls, line, quota } = this.#parts;
     cache.store(snapshot);
     failedCalls.recordResponse(snapshot);
+    quota.closed.recordElsewhere(snapshot.asOfMs);
     const ageMs = clock.elapsed() - snapshot.asOfMs;
     this.finishFrom(snapshot, ({ request }) => ageMs <= request.freshness.maxAgeMs);
     line.reviewSoon();
@@ -195,7 +211,12 @@ export class PendingReads {
 
   /** Ends the wait with the cached entry, and returns true, if the request accepts it. */
   serveStale(waiter: ReadWaiter, reason: StaleReason): boolean {
-    const accepted = this.#parts.cache.findAccepted(waiter.read.key, waiter.request.freshness);
+    const { cache } = this.#parts;
+    const { read, request } = waiter;
+    const isFailing = reason === 'UPSTREAM_FAILED';
+    const accepted =
+      cache.findAccepted(read.key, request.freshness) ??
+      (isFailing ? cache.findBeforeUnknownWrite(read.key, request.freshness) : undefined);
     if (!accepted) return false;
     const staleReason = accepted.isStale ? reason : undefined;
     this.finish(waiter, { ...accepted.entry, staleReason, waiter });
@@ -261,6 +282,7 @@ export class PendingReads {
     if (!read) {
       const added = { key, tried: this.#triedLists(key, freshness), waiters: new Set<ReadWaiter>(), generation };
       this.#reads.set(key, added);
+      this.#tryClosedLists(key);
       return added;
     }
 
@@ -282,6 +304,17 @@ export class PendingReads {
     }
     tried.delete(key);
     return tried;
+  }
+
+  /** Reads get calls of their own instead of a closed list, so petql tries it beside them. */
+  #tryClosedLists(key: ReadKey): void {
+    const { failedCalls, quota } = this.#parts;
+    if (failedCalls.isEmpty || quota.closed.isApiClosed(quota)) return;
+    const read = { key, tried: new Set<CallKey>() };
+    for (const list of LISTS) {
+      const isTried = list === key || this.#reads.has(list) || this.isInFlight(list);
+      if (!isTried && failedCalls.isDue(list) && canAnswer(list, read, this.facts)) this.ask(list);
+    }
   }
 
   #abort(waiters: readonly ReadWaiter[]): void {

@@ -75,16 +75,18 @@ export class PetReads {
    * Raises the generation of the cache, since a write may have changed the store. The promise settles once the other
    * replicas can see that.
    *
+   * @param isCertain whether it surely has.
    * @param isShared whether they hear of it: the announcement is stored, and none has lists of a made-up key.
    */
-  invalidate(isShared = true): Promise<void> | undefined {
-    this.#cache.invalidate();
-    return isShared ? this.#lists?.announce() : undefined;
+  invalidate({ isCertain, isShared }: { isCertain: boolean; isShared: boolean }): Promise<void> | undefined {
+    this.#cache.invalidate(isCertain);
+    return isShared ? this.#lists?.announce(isCertain) : undefined;
   }
 
   /** Frees what the caller holds, after its eviction. */
   free(): void {
     this.#lists?.free();
+    this.#failedCalls.free();
     this.#cache.clear();
   }
 
@@ -107,7 +109,7 @@ export class PetReads {
     };
 
     for (const key of keys) {
-      const result = this.#fromCache(key, request, countAhead) ?? this.#errorOf(key, request.freshness);
+      const result = this.#fromCache(key, request, countAhead) ?? this.#whileFailing(key, request.freshness);
       if (result) results.set(key, result);
       else uncounted.push(key);
     }
@@ -126,8 +128,11 @@ export class PetReads {
     return staleReason && { ...entry, staleReason, waiter: undefined };
   }
 
-  #errorOf(key: ReadKey, { mayCall, maxAgeMs }: Freshness): Error | undefined {
-    return mayCall ? this.#failedCalls.errorOf(key, maxAgeMs) : undefined;
+  /** Returns the result of a read whose call failed, and is not tried again yet. */
+  #whileFailing(key: ReadKey, freshness: Freshness): ReadResult | undefined {
+    const error = freshness.mayCall ? this.#failedCalls.errorOf(key, freshness.maxAgeMs) : undefined;
+    const earlier = error && this.#cache.findBeforeUnknownWrite(key, freshness);
+    return earlier ? { ...earlier.entry, staleReason: 'UPSTREAM_FAILED', waiter: undefined } : error;
   }
 
   /** Returns a reason if another replica refreshes the entry. */

@@ -1,14 +1,15 @@
 import type { PetqlError } from '../errors.ts';
 import type { Int64 } from '../pets/int64.ts';
 import type { UpstreamCall } from '../pets/pet-api.ts';
-import { ALL_PETS, LISTS, filterOf, readKindOf, readOf } from '../pets/read-key.ts';
+import { ALL_PETS, LISTS, filterOf, isList, readKindOf, readOf } from '../pets/read-key.ts';
 import type { CallKey, ListName } from '../pets/read-key.ts';
 import { listSnapshot, petSnapshot } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
+import { PETS_WITHOUT_ROUTE } from '../throttle/closed-for-key.ts';
 import type { ServeStale } from '../throttle/admission.ts';
 import type { LineCall } from '../throttle/line-call.ts';
 import type { Refusal } from '../throttle/refusal.ts';
-import { isForeign, isTransient } from '../upstream/outcome.ts';
+import { isAboutKey, isTransient } from '../upstream/outcome.ts';
 import type { OwnFailure, UpstreamAnswer, UpstreamOutcome } from '../upstream/outcome.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
@@ -24,13 +25,15 @@ interface ReceivedFailure {
   readonly error: PetqlError;
   /** The `Retry-After` of the response. */
   readonly retryAfterMs: number | undefined;
+  /** What the log says of it. */
+  readonly details: object;
   readonly flight: Flight;
   /** Who waited for this call, and waits for no other one in flight. */
   readonly waiting: readonly ReadWaiter[];
 }
 
-/** A pet that was there so lately is hardly gone. */
-const MOMENT_AGO_MS = 10_000;
+/** A list that has shown a pet so lately says that its get has a route. */
+const SHOWN_MS = 60_000;
 
 /** One call for reads, from the plan to its response: it stands in the line, is in flight, and settles the reads that it answers. */
 export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> {
@@ -65,8 +68,19 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     return readKindOf(this.key).logName(this.key);
   }
 
-  get outageKind(): string {
-    return readKindOf(this.key).outageKind(this.key);
+  get operation(): string {
+    return this.isList ? this.key : readKindOf(this.key).operation;
+  }
+
+  get isList(): boolean {
+    return isList(this.key);
+  }
+
+  get shownInput(): string | undefined {
+    const { cache, clock } = this.#parts;
+    const read = readOf(this.key);
+    const isShown = read.kind === 'pet' && cache.isShownSince(read.id, clock.elapsed() - SHOWN_MS);
+    return isShown ? this.key : undefined;
   }
 
   refuse(waiter: ReadWaiter, refusal: Refusal): void {
@@ -83,23 +97,25 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   }
 
   /** Takes the response: each read that waited for the call is answered, fails, or waits for another call. */
-  receive({ outcome, rateLimit }: UpstreamAnswer<Snapshot>): void {
+  receive({ outcome, rateLimit, status, failure }: UpstreamAnswer<Snapshot>): void {
     const flight = this.#land();
     if (!flight) return;
     if (outcome.kind === 'ok') return this.#deliver(flight, outcome.value);
 
-    // 1. The reads wait: the line pauses the key after a 429, and after a 404 that proves nothing a list shows if any call works.
+    // 1. The reads wait: the line pauses the key after a 429, and a list finds out what a 401 or an unproven 404 means.
+    const { quota } = this.#parts;
     if (outcome.kind === 'rate-limited' || outcome.kind === 'not-found') return;
+    if (outcome.kind === 'unauthenticated' && quota.closed.isInDoubt) return;
 
-    // 2. The key is rejected, and so is any other call. One that may be banned is served from the cache.
-    const mayBeBanned = this.#parts.quota.isAfter429;
-    const error = readError(outcome, mayBeBanned);
-    const isRejected = outcome.kind === 'unauthenticated' || (outcome.kind === 'forbidden' && mayBeBanned);
-    if (isRejected) return this.#pending.failAll(error);
+    // 2. The key is rejected, and so is any other call: one that may be banned is served from the cache.
+    const error = readError(outcome, quota.ban);
+    const isRejected = quota.rejection !== undefined || quota.ban !== undefined;
+    if (isRejected && isAboutKey(outcome)) return this.#pending.failAll(error);
 
     // 3. The call itself failed, for those who waited for it.
     const waiting = this.#pending.waitersFor(flight);
-    const received = { failure: outcome, error, retryAfterMs: rateLimit?.retryAfterMs, flight, waiting };
+    const details = { status, ...failure };
+    const received = { failure: outcome, error, retryAfterMs: rateLimit?.retryAfterMs, details, flight, waiting };
     if (outcome.kind === 'route-gone') this.#tryLists(received);
     else this.#failReads(received);
   }
@@ -111,7 +127,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   }
 
   #depart(payer: ReadWaiter): Flight {
-    const { cache, clock, events, failedCalls, getRoute, line } = this.#parts;
+    const { cache, clock, events, failedCalls, line, quota } = this.#parts;
     const { key } = this;
     const sending = Promise.withResolvers<void>();
     const flight = { key, sentAtMs: clock.elapsed(), generation: cache.generation, billedTo: payer, sending };
@@ -123,8 +139,8 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     if (failedCalls.find(key)) {
       for (const waiter of this.claims) this.#pending.serveStale(waiter, 'UPSTREAM_FAILED');
     }
-    // While the circuit is open, the probe is the only get.
-    if (readOf(key).kind === 'pet' && !getRoute.isHealthy) line.reviewSoon();
+    // While gets are closed, the try is the only one.
+    if (!this.isList && !quota.closed.areGetsOpen) line.reviewSoon();
     return flight;
   }
 
@@ -152,28 +168,27 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   async #list(list: ListName, { sentAtMs }: Flight, call: UpstreamCall): Promise<UpstreamAnswer<Snapshot>> {
     const { cache, petApi } = this.#parts;
     const response = await petApi.listPets(filterOf(list), call);
-    const outcome = mapped(response.outcome, (pets) => listSnapshot(list, pets, sentAtMs, cache));
+    const asOfMs = sentAtMs - (response.ageMs ?? 0);
+    const outcome = mapped(response.outcome, ({ pets, complete }) => {
+      // A list from before a write proves no absence.
+      const shown = { pets, complete: complete && !cache.hasChangedSince(asOfMs) };
+      return listSnapshot(list, shown, asOfMs, cache);
+    });
     return { ...response, outcome };
   }
 
   async #get(id: Int64, { sentAtMs }: Flight, call: UpstreamCall): Promise<UpstreamAnswer<Snapshot>> {
     const { cache, getRoute, petApi } = this.#parts;
-    getRoute.recordGet();
     const response = await petApi.getPet(id, call);
-    const outcome = getRoute.judge(response.outcome, { id, sentAtMs, isKnown: this.#isKnown(id) });
+    const asOfMs = sentAtMs - (response.ageMs ?? 0);
+    const isFromBefore = response.ageMs !== undefined && cache.hasChangedSince(asOfMs);
+    const outcome = getRoute.judge(isFromBefore ? withoutAbsence(response.outcome) : response.outcome);
     return {
       ...response,
       // That there is no such pet is an answer.
       failure: outcome.kind === 'ok' ? undefined : response.failure,
-      outcome: mapped(outcome, (pet) => petSnapshot(id, pet, sentAtMs, cache)),
+      outcome: mapped(outcome, (pet) => petSnapshot(id, pet, asOfMs, cache)),
     };
-  }
-
-  /** Whether a response has shown this pet a moment ago. */
-  #isKnown(id: Int64): boolean {
-    const { cache, clock } = this.#parts;
-    const entry = cache.find(id);
-    return Boolean(entry?.found) && clock.elapsed() - (entry?.asOfMs ?? -Infinity) < MOMENT_AGO_MS;
   }
 
   /** Ends the flight; undefined where the call was not sent. */
@@ -198,14 +213,23 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
 
   /** A get found no route. Where that may concern this id alone, only a list that may show all pets is tried for it. */
   #tryLists(received: ReceivedFailure): void {
-    const { cache, getRoute } = this.#parts;
-    const isUseful = (list: ListName) => !getRoute.isHealthy || (list === ALL_PETS && cache.sizeOf(list) !== 'large');
+    const { cache, getRoute, quota } = this.#parts;
+    const hasGets = getRoute.isBeforeSunset && quota.closed.areGetsOpen;
+    const isUseful = (list: ListName) => !hasGets || (list === ALL_PETS && cache.sizeOf(list) !== 'large');
     const useless = LISTS.filter((list) => !isUseful(list));
     for (const { read } of received.waiting) for (const call of [this.key, ...useless]) read.tried.add(call);
-    if (!getRoute.isHealthy) return;
+    if (!hasGets) return;
+    this.#askForShownPets();
 
     this.#recordFailure(received);
     for (const waiter of received.waiting) waiter.failed = received.error;
+  }
+
+  /** Whether this pet or all gets have no route is shown by the gets of pets that lists have shown. */
+  #askForShownPets(): void {
+    const { cache, clock, quota } = this.#parts;
+    const shown = cache.petsShownSince(clock.elapsed() - SHOWN_MS, PETS_WITHOUT_ROUTE);
+    if (shown.length === PETS_WITHOUT_ROUTE && quota.closed.askForGets()) this.#pending.askForGets(shown);
   }
 
   #failReads(received: ReceivedFailure): void {
@@ -216,20 +240,23 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     for (const waiter of waiting) {
       waiter.failed = failed.error;
       if (waiter.read.key === this.key) this.#failOwn(waiter, failure, failed);
-      else if (isForeign(failure)) this.#failAlike(waiter, received);
+      // Nothing has worked below this base URL yet.
+      else if (failure.kind === 'wrong-base-path') this.#pending.fail(waiter, failed.error, 'UPSTREAM_FAILED');
       // A list that was to save a call, and failed in a way that passes, is waited for once more.
       else if (!failed.isTransient) waiter.read.tried.add(this.key);
     }
   }
 
-  #recordFailure({ failure, error, retryAfterMs, flight, waiting }: ReceivedFailure): FailedCall {
-    const { failedCalls, retryBudget } = this.#parts;
+  #recordFailure({ failure, error, retryAfterMs, details, flight, waiting }: ReceivedFailure): FailedCall {
+    const { failedCalls, quota } = this.#parts;
     return failedCalls.record(this.key, {
       error,
-      isTransient: isTransient(failure),
+      // A list has no input that could be at fault.
+      isTransient: this.isList ? !['forbidden', 'unauthenticated'].includes(failure.kind) : isTransient(failure),
       sentAtMs: flight.sentAtMs,
       retryAfterMs,
-      takeRetry: () => !waiting.every(({ hasAcceptedEntry }) => hasAcceptedEntry) && retryBudget.take(),
+      details,
+      takeRetry: () => !waiting.every(({ hasAcceptedEntry }) => hasAcceptedEntry) && quota.retryBudget.take(),
     });
   }
 
@@ -240,19 +267,17 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     if (failed.isRetriedEarly && canWait(waiter, failed)) return;
     this.#pending.finish(waiter, failed.error);
   }
-
-  /** A list that was to save calls failed in a way in which the call of the read would fail too. */
-  #failAlike(waiter: ReadWaiter, { error, retryAfterMs, flight: { sentAtMs } }: ReceivedFailure): void {
-    const failure = { error, isTransient: false, sentAtMs, retryAfterMs, takeRetry: () => false };
-    this.#parts.failedCalls.record(waiter.read.key, failure);
-    this.#pending.fail(waiter, error, 'UPSTREAM_FAILED');
-  }
 }
 
 /** Lets the results go to the request that the call is billed to: from now on the call counts, or never will. */
 function endSending({ billedTo, sending }: Flight): void {
   billedTo.sending = undefined;
   sending.resolve();
+}
+
+/** A 404 from a cache may be from before the pet was there. */
+function withoutAbsence<T>(outcome: UpstreamOutcome<T>): UpstreamOutcome<T> {
+  return outcome.kind === 'not-found' ? { kind: 'failed', status: 404, error: undefined } : outcome;
 }
 
 function mapped<T, U>(outcome: UpstreamOutcome<T>, map: (value: T) => U): UpstreamOutcome<U> {

@@ -2,7 +2,7 @@ import type { CallerRequest, Freshness } from '../caller-request.ts';
 import { PetqlError } from '../errors.ts';
 import { planCalls } from '../pets/call-planner.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
-import { readKindOf } from '../pets/read-key.ts';
+import { ALL_PETS, readKindOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import type { LineReads } from '../throttle/line-call.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
@@ -89,14 +89,18 @@ export class ReadLine implements LineReads {
     return this.#plan().calls;
   }
 
+  askForList(): void {
+    this.#pending.ask(ALL_PETS);
+  }
+
   discardPlan(): void {
     this.#planned = undefined;
   }
 
   /** No data of a key that the upstream rejects is served: here at once, by other replicas within a second. */
-  dropData(): void {
+  recordRejection(isDropped: boolean): void {
     const { cache, log, quota } = this.#parts;
-    cache.clear();
+    if (isDropped) cache.clear();
     // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
     if (!quota.isProven) return log.debug?.({}, 'the pet API does not know this key');
     log.warn({}, 'the pet API rejects a key that it has accepted before');
@@ -186,7 +190,7 @@ export class ReadLine implements LineReads {
     waiter.failed ??= failed.error;
     if (this.#pending.serveStale(waiter, 'UPSTREAM_FAILED')) return this.discardPlan();
 
-    const isTooLong = !canWait(waiter, failed) || (failed.failures > 1 && !failed.isRetriedEarly);
+    const isTooLong = !canWait(waiter, failed) || (failed.backoff.failures > 1 && !failed.isRetriedEarly);
     if (!isTooLong || waiter.read.key === call) return;
     waiter.read.tried.add(call);
     this.discardPlan();

@@ -1,6 +1,7 @@
 import type { CallerRequest } from '../caller-request.ts';
 import type { Wait } from './account/wait.ts';
-import { MOMENT_MS } from '../time-limit.ts';
+import { MOMENT_MS, SOON_MS } from '../time-limit.ts';
+import type { Turn } from './closed-api.ts';
 import type { Visitor } from './visitors.ts';
 
 /** Who waits for a call: a read of one request, or a write. */
@@ -16,6 +17,8 @@ export interface WantedCall<Of extends Claim = Claim> {
   readonly claims: readonly Of[];
   /** Whether it only refreshes an entry and is not in the line yet: then the refresh budget must allow it. */
   readonly isNewRefresh?: boolean;
+  /** Whether it is a list; undefined where that is not known yet. */
+  readonly isList?: boolean;
 }
 
 /** The call is not sent: it would be too late, or others have used what there is. */
@@ -56,10 +59,8 @@ export interface View {
   readonly permits: number;
   /** How many more calls may be in flight: as many as trust allows after a 429, and none where its calls are under way. */
   readonly freeCalls: number;
-  /** How many calls may be sent while the upstream fails: one finds out; Infinity while it works. */
-  readonly outageCalls: number;
-  /** The time until one finds out. */
-  readonly outageWaitMs: number;
+  /** Which calls may be sent where the API is closed, after a 429 and after a 401. */
+  readonly turn: Turn;
   /** Refused requests that were told to return, and have not had the time yet. */
   readonly toldToReturn: number;
   /** Returns the minimum wait of a call without a permit that has `ahead` such calls before it. */
@@ -98,6 +99,8 @@ export const MAX_LATE_MS = 1_000;
 const MAX_SPREAD_MS = 600_000;
 const GO: Verdict = { kind: 'go' };
 const LOOK: Verdict = { kind: 'look' };
+/** A list goes first. Its end reviews the line. */
+const AFTER_TURN: Verdict = { kind: 'wait', wait: { waitMs: SOON_MS, window: undefined } };
 
 /** Returns the line: writes, then reads, and last what is for background work alone. */
 export function lineOf<Call extends WantedCall>(writes: Iterable<Call>, reads: Iterable<Call>): readonly Call[] {
@@ -126,19 +129,19 @@ export function admitAll<Of extends Claim, Call extends WantedCall<Of>>(
  * its last claim.
  */
 export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before: Before): Admission<Of> {
-  const place = placeOf(view, before, isBackground(call));
+  const place = placeOf(call, view, before);
   const ended = new Map<Of, Ending>();
 
-  // 1. An outage of the upstream ends all but the call that finds out; the quota ends claims that would wait too long.
-  const isInOutage = before.calls >= view.outageCalls;
+  // 1. A closed API ends all but the call that finds out; the quota ends claims that would wait too long.
   for (const claim of call.claims) {
-    const ending = isInOutage ? endingByOutage(claim, view) : endingByQuota(claim, call, view, place);
+    const ending = (place.isInTurn ? undefined : endingByTurn(claim, view)) ?? endingByQuota(claim, call, view, place);
     if (ending) ended.set(claim, ending);
   }
   const staying = ended.size === 0 ? call.claims : call.claims.filter((claim) => !ended.has(claim));
   if (staying.length === 0) return { verdict: endOf(ended), payer: undefined, ended };
 
   // 2. What is left is for others.
+  if (!place.isInTurn) return { verdict: AFTER_TURN, payer: undefined, ended };
   if (place.isHeldBack) return { verdict: { kind: 'wait', wait: place.wait }, payer: undefined, ended };
 
   // 3. A visitor that has a share pays for all.
@@ -183,6 +186,8 @@ interface Place {
   /** Calls before it that have no permit either; below 0 where there is one for it. */
   readonly ahead: number;
   readonly hasPermit: boolean;
+  /** Whether it is one of the calls that may go now, whatever the quota. */
+  readonly isInTurn: boolean;
   /** Whether it waits for the reserve, and so takes no permit. */
   readonly isHeldBack: boolean;
   readonly wait: Wait;
@@ -194,16 +199,18 @@ interface Place {
 
 const NO_WAIT: Wait = { waitMs: 0, window: undefined };
 
-function placeOf(view: View, before: Before, isForBackground: boolean): Place {
+function placeOf(call: WantedCall, view: View, before: Before): Place {
   const ahead = before.calls - view.permits;
   const quotaWait = ahead < 0 ? NO_WAIT : view.waitOf(ahead);
-  const reserveWait = isForBackground ? view.reserveWaitOf(ahead) : NO_WAIT;
+  const reserveWait = isBackground(call) ? view.reserveWaitOf(ahead) : NO_WAIT;
   const isHeldBack = reserveWait.waitMs > quotaWait.waitMs;
   const wait = isHeldBack ? reserveWait : quotaWait;
-  const mayStart = ahead < 0 || before.calls < view.freeCalls;
+  const isInTurn = isOfTurn(call, view.turn) && before.calls < view.turn.calls;
+  const mayStart = isInTurn && (ahead < 0 || before.calls < view.freeCalls);
   return {
     ahead,
-    hasPermit: ahead < 0 && !isHeldBack,
+    hasPermit: ahead < 0 && !isHeldBack && isInTurn,
+    isInTurn,
     isHeldBack,
     wait,
     mayStart,
@@ -216,9 +223,15 @@ function placeOf(view: View, before: Before, isForBackground: boolean): Place {
   };
 }
 
-function endingByOutage({ isRefresh }: Claim, view: View): Ending {
-  if (isRefresh) return { kind: 'serve-stale', reason: 'UPSTREAM_FAILED' };
-  const wait = { waitMs: view.outageWaitMs, window: undefined };
+function isOfTurn({ isList }: WantedCall, turn: Turn): boolean {
+  return turn.of === 'all' || isList === undefined || isList === (turn.of === 'lists');
+}
+
+function endingByTurn({ isRefresh }: Claim, view: View): Ending | undefined {
+  const { isClosed, isRefusing, waitMs } = view.turn;
+  if (isRefresh && isClosed) return { kind: 'serve-stale', reason: 'UPSTREAM_FAILED' };
+  if (!isRefusing) return undefined;
+  const wait = { waitMs, window: undefined };
   return { kind: 'refuse', reason: view.isStopping ? 'stopping' : 'outage', wait };
 }
 

@@ -1,21 +1,44 @@
-/** A try that failed, and those before it. */
-interface Failures {
-  /** Tries in a row that failed, from 1. */
-  readonly count: number;
-  /** Since the first of them. */
-  readonly lastsMs: number;
-  /** The `Retry-After` of its response; undefined where it has none. */
-  readonly retryAfterMs: number | undefined;
+/** Tries of one thing that failed in a row. Calls that were in flight together are one try. */
+export interface Backoff {
+  readonly failures: number;
+  /** When the first of them failed. By `clock.elapsed()`, as all of its times. */
+  readonly sinceMs: number;
+  readonly failedAtMs: number;
+  /** When the next try may be sent. */
+  readonly retryAtMs: number;
+}
+
+interface FailedTry {
+  readonly sentAtMs: number;
+  readonly nowMs: number;
+  /** Default 30 s. Above that it grows with the time that the failures last: by a tenth of it. */
+  readonly maxMs?: number;
+  /** How many processes try. */
+  readonly replicas?: number;
 }
 
 const FIRST_MS = 1_000;
-const MAX_MS = 30_000;
-/** An outage that has lasted so long gets a try in each quarter of an hour: more would use up the day of a small plan. */
-const LONG_MS = 600_000;
-export const MAX_RETRY_AFTER_MS = 900_000;
+const DOUBLED_TO_MS = 30_000;
+const PART_OF_OUTAGE = 0.1;
+/** Where nothing was tried for so long after a backoff was over, nobody knows that it lasts: the next failure is the first. */
+const QUIET_MS = 600_000;
 
-/** Returns the pause before the next try: 1 s, 2 s, 4 s … 30 s, and in a long outage 15 min; or what the upstream asks for. */
-export function backoffMs({ count, lastsMs, retryAfterMs = 0 }: Failures): number {
-  const ownMs = lastsMs < LONG_MS ? Math.min(FIRST_MS * 2 ** (count - 1), MAX_MS) : MAX_RETRY_AFTER_MS;
-  return Math.max(ownMs, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
+/** Whether nothing was tried for so long after the backoff that the failures count as over. */
+export function isForgotten({ retryAtMs }: Backoff, nowMs: number): boolean {
+  return nowMs > retryAtMs + QUIET_MS;
+}
+
+/** Adds a failed try to those before it: the pauses between them are 1 s, 2 s, 4 s … 30 s, and then a tenth of their time so far. */
+export function nextBackoff(
+  before: Backoff | undefined,
+  { sentAtMs, nowMs, maxMs = DOUBLED_TO_MS, replicas = 1 }: FailedTry,
+): Backoff {
+  const goesOn = before !== undefined && !isForgotten(before, nowMs);
+  const sinceMs = goesOn ? before.sinceMs : nowMs;
+  const isSameTry = goesOn && sentAtMs < before.failedAtMs;
+  const failures = (goesOn ? before.failures : 0) + (isSameTry ? 0 : 1);
+
+  const doubledMs = Math.min(FIRST_MS * 2 ** (failures - 1), DOUBLED_TO_MS);
+  const waitMs = Math.min(Math.max(doubledMs, (nowMs - sinceMs) * PART_OF_OUTAGE), maxMs);
+  return { failures, sinceMs, failedAtMs: nowMs, retryAtMs: nowMs + waitMs * replicas };
 }

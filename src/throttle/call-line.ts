@@ -4,6 +4,7 @@ import type { Wait } from './account/wait.ts';
 import { admit, admitAll, lateAtMs, lineOf, whyNoCall } from './admission.ts';
 import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.ts';
 import { CallRunner } from './call-runner.ts';
+import type { Rejection } from './closed-for-key.ts';
 import { Decisions } from './decisions.ts';
 import type { KeyQuota, ThrottleParts } from './key-quota.ts';
 import type { LineCall, LineClaim, LineReads, LineWrite } from './line-call.ts';
@@ -66,7 +67,10 @@ export class CallLine {
   write(write: LineWrite): void {
     if (write.request.signal()?.aborted) return this.#refuseWrite(write, 'aborted');
     if (this.#writes.size >= MAX_WAITING_WRITES) return this.#refuseWrite(write, 'crowded');
-    this.#writes.add(write);
+    // One that met a 429 goes before those that came after it.
+    const later = [...this.#writes].filter(({ waitingSinceMs }) => waitingSinceMs > write.waitingSinceMs);
+    for (const one of later) this.#writes.delete(one);
+    for (const one of [write, ...later]) this.#writes.add(one);
     this.reviewSoon();
   }
 
@@ -139,9 +143,9 @@ export class CallLine {
 
   /** Takes the first call out of the line. What is left keeps its verdicts, as a permit and a slot go with the call. */
   takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined {
-    // The upstream may have rejected the key in another call meanwhile.
-    const rejected = this.#quota.rejection;
-    if (rejected) this.fail(rejected);
+    this.#failWhereRejected();
+    // Another key may have taken the try of a closed API.
+    if (this.#quota.turn.isClosed) this.#forgetVerdicts();
 
     const walk = this.#walk();
     for (const [call, { payer }] of walk.admissions) {
@@ -154,9 +158,9 @@ export class CallLine {
     return undefined;
   }
 
-  /** The upstream rejects the key: nobody gets data for it. */
-  dropData(): void {
-    this.#reads?.dropData();
+  /** Takes what a 401 does to the key. Those that wait hear of it with the next review. */
+  recordRejection(rejection: Rejection): void {
+    if (rejection === 'reject' || rejection === 'drop') this.#reads?.recordRejection(rejection === 'drop');
   }
 
   /** Ends all waits, by an error that concerns all calls of the key. */
@@ -185,8 +189,11 @@ export class CallLine {
   /** Ends the claims that wait in vain, and takes permits for the calls that stay. */
   #review(): void {
     this.#isReviewScheduled = false;
-    // 1. Reads that no call can answer. Each end may change what is wanted.
+    // 1. What a 401 ends, and reads that no call can answer. Each end may change what is wanted.
+    this.recordRejection(this.#quota.endDoubt());
+    this.#failWhereRejected();
     this.#reads?.prepare();
+    this.#askForList();
     while (this.#endClaims());
 
     // 2. The others get permits, and what a view is too old to refuse is looked at.
@@ -197,6 +204,25 @@ export class CallLine {
     }
     this.#scheduleLate(admissions);
     if (this.#stopped && !this.isBusy()) this.#stopped.resolve();
+  }
+
+  /** The upstream may have rejected the key in another call meanwhile. */
+  #failWhereRejected(): void {
+    const rejection = this.#hasWaits ? this.#quota.rejection : undefined;
+    if (rejection) this.fail(rejection);
+  }
+
+  get #hasWaits(): boolean {
+    return this.#writes.size > 0 || (this.#reads?.calls().length ?? 0) > 0;
+  }
+
+  /** Asks for a list where the next call has to be one and none is wanted, but not while the key is paused. */
+  #askForList(): void {
+    const { account, closed, isListDue } = this.#quota;
+    if (!isListDue || this.#stopped || this.#runner.hasList || account.waitOf(0).waitMs > 0) return;
+    const isWanted = [...this.#walk().admissions.keys()].some(({ isList }) => isList);
+    if (isWanted || !closed.askForList()) return;
+    this.#reads?.askForList();
   }
 
   /** What is wanted, or what there is for it, has changed. */
@@ -285,7 +311,7 @@ export class CallLine {
   /** Reviews the line when the next claim is late, or when there may be a call for background work. */
   #scheduleLate(admissions: Walk['admissions']): void {
     const nowMs = this.#parts.clock.elapsed();
-    let nextMs = Infinity;
+    let nextMs = this.#quota.closed.doubtEndsAtMs;
     for (const [{ claims }, { payer, verdict }] of admissions) {
       if (verdict.kind === 'wait' && !payer) nextMs = Math.min(nextMs, nowMs + verdict.wait.waitMs);
       for (const claim of claims) {

@@ -3,8 +3,9 @@ import { callEndOf } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
 import type { Permit } from './account/format.ts';
 import { CallQueue } from './call-queue.ts';
+import type { Rejection } from './closed-for-key.ts';
 import type { Decisions } from './decisions.ts';
-import type { LineCall, LineClaim } from './line-call.ts';
+import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
 import type { KeyQuota, ThrottleParts } from './key-quota.ts';
 import { SentCall } from './sent-call.ts';
 
@@ -14,8 +15,8 @@ interface Line {
   takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined;
   /** Records that the permits or the account have changed. */
   reviewSoon(): void;
-  /** Records that the upstream rejects the key. */
-  dropData(): void;
+  /** Takes what a 401 does to the key. */
+  recordRejection(rejection: Rejection): void;
   /** Ends all waits by an error that concerns all calls of the key. */
   fail(error: unknown): void;
 }
@@ -50,6 +51,8 @@ export class CallRunner {
   /** Whether a 429 came while permits were taken. */
   #hasMet429 = false;
   #madeCalls = 0;
+  /** Lists in flight. */
+  #lists = 0;
 
   constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: Line) {
     this.#quota = quota;
@@ -76,6 +79,11 @@ export class CallRunner {
   /** Whether a permit is not settled. */
   get isBusy(): boolean {
     return this.#isTaking || this.#permits.length + this.#running + this.#settling > 0;
+  }
+
+  /** Whether a list is in flight. */
+  get hasList(): boolean {
+    return this.#lists > 0;
   }
 
   /** Calls that were made so far. */
@@ -156,7 +164,7 @@ export class CallRunner {
 
   /** Makes the call, and settles its permit. Never rejects. */
   async #make(call: LineCall, payer: LineClaim, permit: Permit): Promise<void> {
-    const { clock, events, retryBudget } = this.#parts;
+    const { clock, events } = this.#parts;
     const sentAtMs = clock.elapsed();
     const waitedMs = sentAtMs - call.waitingSinceMs;
     const record = new SentCall(this.#quota, call, payer, sentAtMs);
@@ -164,24 +172,44 @@ export class CallRunner {
     this.#decisions.logCall(call, payer.request, waitedMs);
 
     try {
-      const answer = await call.send(payer);
-      const times = { tookMs: clock.elapsed() - sentAtMs, nowMs: clock.now() };
-      this.#decisions.logFailure(call, payer.request.id, answer, times.tookMs);
+      const answer = await this.#send(call, payer);
+      const tookMs = clock.elapsed() - sentAtMs;
+      this.#decisions.logFailure(call, payer.request.id, answer, tookMs);
       if (answer.sent) this.#madeCalls += 1;
 
-      const end = callEndOf(permit, answer, times);
-      const isRejected = record.end(answer, retryBudget, end.kind === 'rate-limited');
-      if (isRejected) this.#line.dropData();
-      this.#decisions.logOutage(this.#quota.outage);
+      const { permit: settled, end } = this.#endOf(call, permit, answer, tookMs);
+      this.#line.recordRejection(record.end(answer));
       // The client's next operation is counted after this call.
-      const settling = this.#settle(permit, end);
+      const settling = this.#settle(settled, end);
       if (settling) await waitAtMost(settling, MOMENT_MS);
       call.receive(answer);
     } catch (error) {
       void this.#settle(permit, { kind: 'lost' });
-      this.#quota.outage.skip();
+      record.skip();
       call.fail(error);
     }
+  }
+
+  async #send(call: LineCall, payer: LineClaim): Promise<LineAnswer> {
+    const lists = call.isList ? 1 : 0;
+    this.#lists += lists;
+    try {
+      return await call.send(payer);
+    } finally {
+      this.#lists -= lists;
+    }
+  }
+
+  /** Returns how a call has ended. A probe after a 429 that shows nothing leaves its place to a list. */
+  #endOf(call: LineCall, permit: Permit, answer: LineAnswer, tookMs: number): { permit: Permit; end: CallEnd } {
+    const { closed } = this.#quota;
+    const isDecisive = call.isList || !closed.mayList;
+    const end = callEndOf(permit, answer, { tookMs, nowMs: this.#parts.clock.now(), isDecisive });
+    if (!permit.isProbe || end.kind === 'unused') return { permit, end };
+
+    const isConclusive = end.kind === 'succeeded' || end.kind === 'rate-limited';
+    const isPassedOn = closed.endProbe({ isConclusive, isDecisive });
+    return { permit: isPassedOn ? { ...permit, isProbe: false } : permit, end };
   }
 
   /** Settles a permit in the account, which may free others. Returns undefined where it is settled at once. */

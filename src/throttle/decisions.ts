@@ -19,7 +19,6 @@ export class Decisions {
   readonly #log: KeyLog;
   /** How many incidents in a row are logged. */
   #loggedIncidents = 0;
-  #isOutageLogged = false;
   #isUnreadableLogged = false;
   #isOutgrownLogged = false;
   /** When it was logged last, by `clock.elapsed()`. */
@@ -69,13 +68,6 @@ export class Decisions {
       { incidents, pausedForMs, retryAfterMs, plan, minute: countOf(minute), day: countOf(day), headers, ...learned },
       `the pet API ${why}; the key is paused`,
     );
-  }
-
-  /** Logs once that an outage leaves one call at a time. Of the outage itself there is one warning for all keys. */
-  logOutage({ isOpen, waitMs }: { readonly isOpen: boolean; readonly waitMs: number }): void {
-    if (isOpen === this.#isOutageLogged) return;
-    this.#isOutageLogged = isOpen;
-    this.#log.debug?.({ waitMs }, isOpen ? 'one call at a time until one succeeds' : 'calls go as ever');
   }
 
   /** Warns once that petql cannot know the plan: the key is held to the smallest one. */

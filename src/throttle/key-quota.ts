@@ -6,46 +6,53 @@ import type { ReplicaView } from '../store/replicas.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import { KeyAccount } from './key-account.ts';
 import type { AccountParts } from './key-account.ts';
-import { KeyOutage } from './outage.ts';
-import type { Outage } from './outage.ts';
+import type { ClosedApi, EndedCall, Turn } from './closed-api.ts';
+import { ClosedForKey } from './closed-for-key.ts';
+import type { Rejection } from './closed-for-key.ts';
+import type { ClosedOperations } from './closed-operations.ts';
 import { RefreshBudget } from './refresh-budget.ts';
 import type { RejectedKeys } from './rejected-keys.ts';
-import type { RetryBudget } from './retry-budget.ts';
+import { createRetryBudget } from './retry-budget.ts';
 import { Visitors } from './visitors.ts';
 import type { Visitor } from './visitors.ts';
+
+/** Of a key that the upstream has accepted before. */
+const FIRST_REJECTION_MS = 1_000;
 
 /** What the quotas and lines of all API keys share. */
 export interface ThrottleParts extends AccountParts {
   readonly rejectedKeys: RejectedKeys;
-  readonly retryBudget: RetryBudget;
-  /** The breaker of the pet API. */
-  readonly outage: Outage;
+  readonly closedApi: ClosedApi;
+  readonly closedOperations: ClosedOperations;
   readonly nameOf: NameOf;
   readonly clock: Clock;
   readonly events: Events | undefined;
 }
 
-/** What one API key may use: its account, the shares of its visitors and its refresh budget. */
+/** What one API key may use: its account, what is closed for it, the shares of its visitors, its budgets of refreshes and retries. */
 export class KeyQuota {
   readonly apiKey: string;
   /** The hash of the key: its name where it is shown and stored. */
   readonly name: string;
   readonly account: KeyAccount;
   readonly visitors: Visitors;
-  readonly outage: KeyOutage;
+  readonly closed: ClosedForKey;
+  readonly retryBudget = createRetryBudget();
   readonly #rejectedKeys: RejectedKeys;
   readonly #replicas: ReplicaView;
+  readonly #clock: Clock;
   readonly #refreshBudget: RefreshBudget;
 
   constructor(apiKey: string, parts: ThrottleParts) {
-    const { clock, nameOf, outage, rejectedKeys, replicas } = parts;
+    const { clock, closedApi, closedOperations, nameOf, rejectedKeys, replicas } = parts;
     this.apiKey = apiKey;
     this.name = nameOf(apiKey);
     this.account = new KeyAccount(this.name, parts);
     this.visitors = new Visitors(clock, replicas);
-    this.outage = new KeyOutage(apiKey, outage, clock);
+    this.closed = new ClosedForKey(closedApi, clock, closedOperations);
     this.#rejectedKeys = rejectedKeys;
     this.#replicas = replicas;
+    this.#clock = clock;
     this.#refreshBudget = new RefreshBudget(clock);
   }
 
@@ -57,6 +64,22 @@ export class KeyQuota {
   /** Whether a 401 or 403 may be a ban now: the last response was a 429, or such a rejection after one. */
   get isAfter429(): boolean {
     return (this.account.state?.incidents ?? 0) > 0;
+  }
+
+  /** The pause of the key for a probable ban; undefined where there is none. */
+  get ban(): { readonly retryAfterMs: number; readonly nowMs: number } | undefined {
+    const { mayBeBanned = false, pausedForMs = 0 } = this.account.state ?? {};
+    return mayBeBanned && pausedForMs > 0 ? { retryAfterMs: pausedForMs, nowMs: this.#clock.now() } : undefined;
+  }
+
+  /** Which calls may be sent now, whatever the quota. */
+  get turn(): Turn {
+    return this.closed.turnOf(this, this.isAfter429);
+  }
+
+  /** Whether a list has to be called for, though perhaps none is wanted. */
+  get isListDue(): boolean {
+    return this.closed.isListDue(this, this.isAfter429);
   }
 
   /** Returns how many calls the refresh budget allows. */
@@ -82,12 +105,24 @@ export class KeyQuota {
   }
 
   /** Records that the upstream has accepted the key. */
-  accept(): void {
-    this.#rejectedKeys.accept(this.apiKey);
+  recordAcceptance(): void {
+    if (!this.closed.isWithheld) this.#rejectedKeys.accept(this.apiKey);
   }
 
-  /** Records that the upstream has rejected the key with 401, and not because of a ban. */
-  reject(): void {
+  /** Records a 401 that is no ban. A key that is not proven is rejected at once. */
+  recordUnauthenticated(call: EndedCall): Rejection {
+    if (this.isProven) return this.#reject(this.closed.recordUnauthenticated(call));
     this.#rejectedKeys.reject(this.apiKey);
+    return 'drop';
+  }
+
+  /** Ends the doubt about the key that no list has ended in time. */
+  endDoubt(): Rejection {
+    return this.#reject(this.closed.endDoubt());
+  }
+
+  #reject(rejection: Rejection): Rejection {
+    if (rejection === 'reject' || rejection === 'drop') this.#rejectedKeys.reject(this.apiKey, FIRST_REJECTION_MS);
+    return rejection;
   }
 }

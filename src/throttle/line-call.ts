@@ -23,8 +23,11 @@ export interface LineCall<
   readonly kind: 'read' | 'write';
   /** What it reads or makes, for the log. */
   readonly name: string;
-  /** What fails with it: calls of one kind may fail alone. */
-  readonly outageKind: string;
+  /** What closes where it fails: a list by its name, `getPet`, or a write. */
+  readonly operation: string;
+  readonly isList: boolean;
+  /** The id of a get whose pet a list of the key has shown within a minute. */
+  readonly shownInput: string | undefined;
   /** Whether it is an early retry of a call that failed. */
   readonly isRetry: boolean;
   /** By `clock.elapsed()`. */
@@ -52,8 +55,14 @@ export interface LineReads {
   calls(): readonly LineCall[];
   /** Records that reads have come or gone: other calls may be wanted. */
   discardPlan(): void;
-  /** Deletes what the key has read: the upstream rejects it. */
-  dropData(): void;
+  /** Asks for a list that no request wants, to find out whether calls work. */
+  askForList(): void;
+  /**
+   * Records that the upstream rejects the key.
+   *
+   * @param isDropped whether its cached data is deleted.
+   */
+  recordRejection(isDropped: boolean): void;
   /** Ends every wait by an error that concerns all calls of the key. */
   fail(error: unknown): void;
 }

@@ -2,6 +2,7 @@ import type { QuotaState } from './account/quota-state.ts';
 import { longerWait } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
 import type { View } from './admission.ts';
+import type { Turn } from './closed-api.ts';
 import type { KeyQuota } from './key-quota.ts';
 import type { Visitor } from './visitors.ts';
 
@@ -29,6 +30,7 @@ export class LineView implements View {
   #state: QuotaState | undefined;
   #freeCalls: number | undefined;
   #isOld: boolean | undefined;
+  #turn: Turn | undefined;
 
   constructor(quota: KeyQuota, { nowMs, isStopping, permits, toldToReturn, isTaking, spareConcurrency }: LineState) {
     this.#quota = quota;
@@ -60,12 +62,8 @@ export class LineView implements View {
     return (this.#state ??= this.#quota.account.state);
   }
 
-  get outageCalls(): number {
-    return this.#quota.outage.freeCalls;
-  }
-
-  get outageWaitMs(): number {
-    return this.#quota.outage.waitMs;
+  get turn(): Turn {
+    return (this.#turn ??= this.#quota.turn);
   }
 
   waitOf(ahead: number): Wait {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import { PetqlError } from '../errors.ts';
+import { PetqlError, retryIn } from '../errors.ts';
 import { entriesFor, maxEntries } from '../memory.ts';
 import type { NameOf } from '../store/names.ts';
 
@@ -19,12 +19,14 @@ const REJECTION_BYTES = 250;
 /** A negative cache of 401: a client with a rejected key must not hammer the upstream. Made-up keys evict each other. */
 export class RejectedKeys {
   readonly #elapsed: Clock['elapsed'];
+  readonly #now: Clock['now'];
   readonly #nameOf: NameOf;
   /** By the hash of the key. */
   readonly #rejections = new LRUCache<string, Rejection>(maxEntries(entriesFor('rejectedKeys', REJECTION_BYTES)));
 
-  constructor({ elapsed }: Pick<Clock, 'elapsed'>, nameOf: NameOf) {
+  constructor({ elapsed, now }: Clock, nameOf: NameOf) {
     this.#elapsed = elapsed;
+    this.#now = now;
     this.#nameOf = nameOf;
   }
 
@@ -36,14 +38,22 @@ export class RejectedKeys {
     return new PetqlError(
       'UNAUTHENTICATED',
       `The pet API does not accept this API key. Check the key; petql tries it again in ${Math.ceil(remainingMs / 1000)} s.`,
-      { httpStatus: 401, httpHeaders: { 'www-authenticate': 'Bearer error="invalid_token"' } },
+      {
+        details: retryIn(Math.ceil(remainingMs), this.#now()),
+        httpStatus: 401,
+        httpHeaders: { 'www-authenticate': 'Bearer error="invalid_token"' },
+      },
     );
   }
 
-  /** The upstream answered 401: no call for 10 s, doubled at each further rejection up to 10 minutes. */
-  reject(apiKey: string): void {
+  /**
+   * Rejects a key after a 401: no call for a while, doubled at each further rejection up to 10 minutes.
+   *
+   * @param firstMs default: 10 s.
+   */
+  reject(apiKey: string, firstMs = FIRST_MS): void {
     const name = this.#nameOf(apiKey);
-    const { untilMs, nextMs } = this.#rejections.get(name) ?? { untilMs: -Infinity, nextMs: FIRST_MS };
+    const { untilMs, nextMs } = this.#rejections.get(name) ?? { untilMs: -Infinity, nextMs: firstMs };
     // Rejections of concurrent calls count as one.
     if (this.#elapsed() < untilMs) return;
     this.#rejections.set(name, { untilMs: this.#elapsed() + nextMs, nextMs: Math.min(nextMs * 2, MAX_MS) });

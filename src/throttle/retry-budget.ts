@@ -5,7 +5,7 @@ const MAX_RETRIES = 10;
 
 export type RetryBudget = ReturnType<typeof createRetryBudget>;
 
-/** A token bucket for retries, over all callers of a process: an upstream that fails is not called much more than one that works. */
+/** A token bucket for the early retries of one key: an upstream that fails is not called much more than one that works. */
 export function createRetryBudget() {
   let calls = 0;
   return {

@@ -1,14 +1,15 @@
-import type { CallAnswer } from '../call-answer.ts';
+import type { Rejection } from './closed-for-key.ts';
 import type { KeyQuota } from './key-quota.ts';
-import type { LineCall, LineClaim } from './line-call.ts';
-import type { RetryBudget } from './retry-budget.ts';
+import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
 
-/** The record of one call that has its permit, a read or a write: what it uses, and what its response says of the key. */
+/** The record of one call that has its permit, a read or a write: what it uses, and what its end closes or opens. */
 export class SentCall {
   readonly #quota: KeyQuota;
   readonly #call: LineCall;
   readonly #payer: LineClaim;
   readonly #sentAtMs: number;
+  /** Whether it is the try of a closed API. */
+  readonly #isTry: boolean;
 
   constructor(quota: KeyQuota, call: LineCall, payer: LineClaim, sentAtMs: number) {
     this.#quota = quota;
@@ -16,29 +17,43 @@ export class SentCall {
     this.#payer = payer;
     this.#sentAtMs = sentAtMs;
     quota.charge(payer.request.visitor, sentAtMs);
-    quota.outage.begin();
+    this.#isTry = quota.closed.begin(call.operation, { key: quota, isList: call.isList });
   }
 
-  /**
-   * Refunds a call that was not sent after all; of any other it feeds the retry budget, and judges the key and the upstream.
-   *
-   * @param isPaused whether the call has paused the key.
-   * @returns whether the upstream rejects the key.
-   */
-  end(answer: CallAnswer, retryBudget: RetryBudget, isPaused: boolean): boolean {
-    const { meaning, sent } = answer;
+  /** Records what its response shows, and refunds a call that was not sent after all. Returns what it does to the key. */
+  end(answer: LineAnswer): Rejection {
+    const { evidence, failure = {}, meaning, sent, status } = answer;
+    const { isList, isRetry, operation, shownInput } = this.#call;
     const quota = this.#quota;
-    quota.outage.end(this.#call.outageKind, answer, { sentAtMs: this.#sentAtMs, isPaused, isProven: quota.isProven });
+    const { name, isProven } = quota;
+    const details = { status, ...failure };
+    const call = {
+      operation,
+      isList,
+      isRetry,
+      shownInput,
+      sentAtMs: this.#sentAtMs,
+      evidence,
+      meaning,
+      key: { name, isProven },
+      details,
+    };
+
+    quota.closed.end(call, this.#isTry);
     if (!sent) {
       quota.refund(this.#payer.request.visitor, this.#sentAtMs);
-      return false;
+      return 'none';
     }
 
-    if (!this.#call.isRetry) retryBudget.recordCall();
-    if (meaning === 'accepted') quota.accept();
-    // Right after a 429 a 401 may be a ban, which pauses the key instead.
-    const isRejected = meaning === 'unauthenticated' && !quota.isAfter429;
-    if (isRejected) quota.reject();
-    return isRejected;
+    if (!isRetry && isProven) quota.retryBudget.recordCall();
+    if (meaning === 'accepted') quota.recordAcceptance();
+    // Right after a 429 it may be a ban, which the account finds out.
+    return meaning === 'unauthenticated' && !quota.isAfter429 ? quota.recordUnauthenticated(call) : 'none';
+  }
+
+  /** Ends a call that petql itself could not make. */
+  skip(): void {
+    const { isList, operation } = this.#call;
+    this.#quota.closed.skip(operation, { isList, isTry: this.#isTry });
   }
 }

@@ -2,7 +2,7 @@ import { parseLosslessJson } from '../lossless-json.ts';
 
 /** A body breaks the contract. The message says which field, and what was expected: never a part of the body. */
 export class ContractBreach extends Error {
-  /** Whether another server wrote the body, such as a proxy: then every call fails alike. */
+  /** Whether another server wrote the body, such as a proxy. */
   readonly isForeign: boolean;
 
   constructor(problem: string, isForeign = false) {

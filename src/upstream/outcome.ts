@@ -12,7 +12,9 @@ export type UpstreamFailure = { readonly kind: 'rate-limited' } | OwnFailure;
  * the transport.
  */
 export type OwnFailure =
-  | { readonly kind: 'unauthenticated' | 'forbidden' }
+  | { readonly kind: 'unauthenticated' }
+  /** 403 with the Error body: any other is of a proxy or a firewall, and `failed`. */
+  | { readonly kind: 'forbidden' }
   /** 404 with the Error body, of an operation that names one resource: there is none. */
   | { readonly kind: 'not-found' }
   /** 410 or 405, or a 404 without the Error body, of such an operation: perhaps the upstream no longer has its route. */
@@ -28,7 +30,7 @@ export type OwnFailure =
       readonly kind: 'unreadable';
       readonly status: number;
       readonly problem: string;
-      /** Whether another server wrote the body, such as a proxy: then every call fails alike. */
+      /** Whether another server wrote the body, such as a proxy. */
       readonly isForeign: boolean;
     }
   /** No response, or a 2xx that broke off. */
@@ -38,6 +40,8 @@ export type UpstreamOutcome<T> = { readonly kind: 'ok'; readonly value: T } | Up
 
 export interface UpstreamAnswer<T> extends CallAnswer {
   readonly outcome: UpstreamOutcome<T>;
+  /** The age of a response from a cache before the upstream; undefined for one of the upstream itself. */
+  readonly ageMs: number | undefined;
   /** Why it failed, for the log; undefined for a success. */
   readonly failure: object | undefined;
   /** The status of the response, even if it broke off; undefined without a response. */
@@ -57,21 +61,31 @@ export interface Expected<T> {
 /** These statuses have one meaning, whatever the body says. */
 const BY_STATUS: Readonly<Record<number, UpstreamFailure>> = {
   401: { kind: 'unauthenticated' },
-  403: { kind: 'forbidden' },
   429: { kind: 'rate-limited' },
 };
+
+/** Whether a 4xx says that the same request may succeed: RFC 9110, sections 15.5.9 and 15.5.20, and RFC 8470, section 5.2. */
+export function isRepeatable(status: number): boolean {
+  return status === 408 || status === 421 || status === 425;
+}
+
+/** Whether a response may be about the API key: a 403 of a proxy too. */
+export function isAboutKey(failure: UpstreamFailure): boolean {
+  if (failure.kind === 'failed') return failure.status === 403;
+  return failure.kind === 'forbidden' || failure.kind === 'unauthenticated';
+}
 
 /** Whether the same call may succeed a moment later. */
 export function isTransient(failure: UpstreamFailure): boolean {
   if (failure.kind === 'no-answer') return failure.reason !== 'too-large';
-  return failure.kind === 'failed' && failure.status >= 500 && failure.status !== 501;
+  if (failure.kind !== 'failed') return false;
+  return (failure.status >= 500 && failure.status !== 501) || isRepeatable(failure.status);
 }
 
-/** Whether any call would fail in the same way: a redirect, or a response that is not the upstream's own. */
-export function isForeign(failure: UpstreamFailure): boolean {
-  if (failure.kind === 'wrong-base-path') return true;
-  if (failure.kind === 'unreadable') return failure.isForeign;
-  return failure.kind === 'failed' && !isTransient(failure) && (failure.status < 400 || failure.status === 501);
+/** Returns the outcome of a response from a cache before the upstream: what it says of the key is not about this call. */
+export function outcomeFromCache<T>(outcome: UpstreamOutcome<T>, status: number): UpstreamOutcome<T> {
+  const isOfKey = ['forbidden', 'rate-limited', 'unauthenticated'].includes(outcome.kind);
+  return isOfKey ? { kind: 'failed', status, error: undefined } : outcome;
 }
 
 /** Returns the outcome of a complete response. */
@@ -98,12 +112,17 @@ export function failureOf({ head, reason, code, problem }: TransportFailure): Up
   return BY_STATUS[head.status] ?? { kind: 'failed', status: head.status, error: undefined };
 }
 
-/** Returns why a call failed, for the log: the words of petql, Node and undici, and none of the response. */
+/** Returns why a call failed, for the log: the words of petql, Node and undici, and what an Error body says. */
 export function failureDetails(failure: UpstreamFailure): object {
   if (failure.kind === 'no-answer') return { reason: failure.reason, code: failure.code, problem: failure.problem };
   if (failure.kind === 'unreadable') return { reason: failure.kind, problem: failure.problem };
-  if (failure.kind === 'failed') return { reason: failure.kind, ...problemOf(failure.status) };
+  if (failure.kind === 'failed')
+    return { reason: failure.kind, ...problemOf(failure.status), ...errorDetails(failure.error) };
   return { reason: failure.kind };
+}
+
+function errorDetails(error: WireError | undefined): object | undefined {
+  return error && { error: { code: error.code, message: error.message } };
 }
 
 /** Says of a redirect what the operator has to change. */
@@ -122,6 +141,7 @@ function errorOf({ status, body }: TransportResponse, isOfOne: boolean): Upstrea
   if (known) return known;
 
   const error = decodeError(body);
+  if (status === 403 && error) return { kind: 'forbidden' };
   if (status === 400 && error) return { kind: 'invalid', error };
   if (isOfOne && status === 404 && error?.status === 404) return { kind: 'not-found' };
   if (isOfOne && [404, 405, 410].includes(status)) return { kind: 'route-gone', status };

@@ -1,25 +1,30 @@
-import { MAY_BE_BANNED, PetqlError } from '../errors.ts';
-import { isRedirect } from './outcome.ts';
+import { MAY_BE_BANNED, PetqlError, retryIn } from '../errors.ts';
+import { isAboutKey, isRedirect } from './outcome.ts';
 import type { OwnFailure } from './outcome.ts';
 
-/**
- * Returns the error of a call that failed.
- *
- * @param mayBeBanned whether the key may be banned: a 429 came a short while ago.
- */
-export function readError(failure: OwnFailure, mayBeBanned: boolean): PetqlError {
+/** A key that may be banned. */
+export interface Ban {
+  /** How long petql makes no call with it. */
+  readonly retryAfterMs: number;
+  /** By the wall clock. */
+  readonly nowMs: number;
+}
+
+/** Returns the error of a call that failed. */
+export function readError(failure: OwnFailure, ban?: Ban): PetqlError {
+  if (ban && isAboutKey(failure)) {
+    const again = retryIn(Math.ceil(ban.retryAfterMs), ban.nowMs);
+    const code = failure.kind === 'unauthenticated' ? 'UNAUTHENTICATED' : 'FORBIDDEN';
+    return new PetqlError(code, `${MAY_BE_BANNED}; retry at ${again.retryAt}.`, { details: { ...again } });
+  }
+
   switch (failure.kind) {
     case 'unauthenticated':
-      return new PetqlError(
-        'UNAUTHENTICATED',
-        mayBeBanned ? `${MAY_BE_BANNED}.` : 'The pet API does not accept this API key. Check the key.',
-      );
+      return new PetqlError('UNAUTHENTICATED', 'The pet API does not accept this API key. Check the key.');
     case 'forbidden':
-      return new PetqlError(
-        'FORBIDDEN',
-        mayBeBanned ? `${MAY_BE_BANNED}.` : 'The pet API does not allow this call with this API key.',
-        { details: { upstream: { status: 403 } } },
-      );
+      return new PetqlError('FORBIDDEN', 'The pet API does not allow this call with this API key.', {
+        details: { upstream: { status: 403 } },
+      });
     case 'no-answer':
       return failure.reason === 'timeout'
         ? new PetqlError('GATEWAY_TIMEOUT', 'The pet API took too long to respond. Try again.')
@@ -58,6 +63,10 @@ function adviceOn({ status, error }: OwnFailure & { readonly kind: 'failed' }): 
   if (isRedirect(status)) {
     return `redirects with status ${status}, which petql does not follow. The operator of petql has to change its base URL.`;
   }
+  if (status === 403) return 'did not get the call: a proxy or a firewall before it responded with status 403.';
+  if (status === 421 || status === 425) {
+    return `responded with status ${status} before it read the call, so nothing was added. Try again.`;
+  }
   const isForGood = (status >= 400 && status < 500 && !MAY_CHANGE.has(status)) || status === 501;
   if (!isForGood) return `responded with status ${status}. Try again later.`;
   if (error && status !== 501) return `rejected the request with status ${status}: ${error.message}`;
@@ -65,7 +74,7 @@ function adviceOn({ status, error }: OwnFailure & { readonly kind: 'failed' }): 
 }
 
 /** 404, 405 and 410 here are those of a list or a create, which come and go with the routes of a proxy. */
-const MAY_CHANGE: ReadonlySet<number> = new Set([404, 405, 408, 410, 423, 425]);
+const MAY_CHANGE: ReadonlySet<number> = new Set([404, 405, 408, 410, 423]);
 
 /** Returns what a proxy says that rejects calls; undefined for any other failure. */
 function proxyProblem(code = ''): string | undefined {

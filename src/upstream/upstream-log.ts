@@ -24,17 +24,17 @@ export class UpstreamLog {
   /** Logs when calls begin to fail, and when they succeed again: one pair of lines a minute, whatever the keys and operations. */
   logHealth(
     operation: UpstreamOperation,
-    { health, outcome, status }: UpstreamAnswer<unknown>,
+    { evidence, outcome, status }: UpstreamAnswer<unknown>,
     sentAtMs: number,
   ): void {
     // A call from before the last change does not show the state since.
     if (sentAtMs < this.#changedAtMs) return;
 
-    if (health === 'works') this.#recordSuccess();
-    // A wrong base URL has a line of its own.
-    else if (health === 'fails' && outcome.kind !== 'ok' && outcome.kind !== 'wrong-base-path') {
-      this.#recordFault(operation, outcome, status);
-    }
+    if (evidence === 'works') return this.#recordSuccess();
+    if (evidence !== 'fails' || outcome.kind === 'ok') return;
+    // What a client chose may be at fault, but for a list and without a connection. A wrong base URL has a line of its own.
+    const isOfApi = operation === 'listPets' || (outcome.kind === 'no-answer' && outcome.reason === 'unreachable');
+    if (isOfApi && outcome.kind !== 'wrong-base-path') this.#recordFault(operation, outcome, status);
   }
 
   #recordFault(operation: UpstreamOperation, failure: UpstreamFailure, status: number | undefined): void {

@@ -125,7 +125,8 @@ export class Idempotency {
     if (this.#seen.get(key) === kind) return outcome;
 
     setNewest(this.#seen, [key, kind], MAX_SEEN);
-    void this.#parts.reads.invalidate(kind === 'pet' || this.#parts.quota.isProven);
+    const isCertain = kind === 'pet';
+    void this.#parts.reads.invalidate({ isCertain, isShared: isCertain || this.#parts.quota.isProven });
     return outcome;
   }
 

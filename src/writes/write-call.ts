@@ -11,7 +11,9 @@ export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, 
   readonly isRefresh = false;
   readonly claims: readonly WriteCall<T>[] = [this];
   readonly name: UpstreamOperation;
-  readonly outageKind: UpstreamOperation;
+  readonly operation: UpstreamOperation;
+  readonly isList = false;
+  readonly shownInput = undefined;
   readonly request: CallerRequest;
   readonly waitingSinceMs: number;
   /** Sends the call, which has its permit. */
@@ -21,7 +23,7 @@ export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, 
 
   constructor(name: UpstreamOperation, request: CallerRequest, waitingSinceMs: number, send: WriteCall<T>['send']) {
     this.name = name;
-    this.outageKind = name;
+    this.operation = name;
     this.request = request;
     this.waitingSinceMs = waitingSinceMs;
     this.send = send;

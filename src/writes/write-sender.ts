@@ -51,8 +51,9 @@ export class WriteSender {
    */
   async send<T>(write: Write<T>, request: CallerRequest): Promise<WriteOutcome<T>> {
     const pausesMs = PAUSES_MS.values();
+    const waitingSinceMs = this.#parts.clock.elapsed();
     for (;;) {
-      const { outcome, sent } = await this.#sendInLine(write, request);
+      const { outcome, sent } = await this.#sendInLine(write, request, waitingSinceMs);
       if (outcome.kind === 'ok') return outcome;
       if (mayHaveHappened(outcome, sent)) {
         const status = 'status' in outcome ? outcome.status : undefined;
@@ -82,10 +83,10 @@ export class WriteSender {
     else log.debug?.(details, message);
   }
 
-  /** Makes one try. Rejects where it is not sent. */
-  async #sendInLine<T>(write: Write<T>, request: CallerRequest): Promise<UpstreamAnswer<T>> {
-    const { clock, line } = this.#parts;
-    const call = new WriteCall(write.operation, request, clock.elapsed(), () => this.#call(write, request));
+  /** Makes one try, in the place of the first one. Rejects where it is not sent. */
+  async #sendInLine<T>(write: Write<T>, request: CallerRequest, waitingSinceMs: number): Promise<UpstreamAnswer<T>> {
+    const { line } = this.#parts;
+    const call = new WriteCall(write.operation, request, waitingSinceMs, () => this.#call(write, request));
     const signal = request.signal();
     const onAbort = () => line.abort(call);
     signal?.addEventListener('abort', onAbort, { once: true });
@@ -110,7 +111,8 @@ export class WriteSender {
     const isClear = outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent);
     if (isClear && !snapshot) return answer;
 
-    const announced = reads.invalidate(meaning === 'accepted' || quota.isProven);
+    const isShared = meaning === 'accepted' || quota.isProven;
+    const announced = reads.invalidate({ isCertain: outcome.kind === 'ok', isShared });
     if (snapshot) {
       cache.store(snapshot);
       for (const id of snapshot.byId.keys()) cache.recordCreated(id);

@@ -85,7 +85,7 @@ export class Writes {
       case 'unknown':
         return { unknown: { status: outcome.status } };
       default:
-        throw readError(outcome, quota.isAfter429);
+        throw readError(outcome, quota.ban);
     }
   }
 }

@@ -45,9 +45,9 @@ describe.each(
     const petql = await startProven(world);
     await closeApi(world, petql, fault);
     world.petApi.fault = undefined;
-    const strangers = sendStrangers(world, petql, { documents: STRANGE, durationMs: 12_000, perSecond: 100 });
+    const strangers = sendStrangers(world, petql, { documents: STRANGE, durationMs: 20_000, perSecond: 100 });
     const load = { everyMs: 250, keys: ['key'] };
-    await world.until(work(world, petql, { ...load, durationMs: 5_000 }));
+    await world.until(work(world, petql, { ...load, durationMs: 12_000 }));
     const got = await world.until(work(world, petql, { ...load, durationMs: 7_000 }));
     expect(got).toMatchObject({ failed: 0, notCreated: 0 });
     await world.until(strangers);

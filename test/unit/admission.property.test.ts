@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Wait } from '../../src/throttle/account/wait.ts';
 import { admitAll, lineOf } from '../../src/throttle/admission.ts';
 import type { Admission, Before, Claim, Ending, Verdict, View, WantedCall } from '../../src/throttle/admission.ts';
+import { OPEN } from '../../src/throttle/closed-api.ts';
 import type { Visitor } from '../../src/throttle/visitors.ts';
 import { chooseSeed } from '../support/seed.ts';
 
@@ -81,8 +82,7 @@ function viewOf(key: Key): View {
   return {
     ...key,
     nowMs: NOW_MS,
-    outageCalls: Infinity,
-    outageWaitMs: 0,
+    turn: OPEN,
     waitOf(ahead) {
       const counted = countedWaitOf(ahead);
       return counted.waitMs < pausedMs ? { waitMs: pausedMs, window: 'MINUTE' } : counted;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { NOTHING_BEFORE, admit } from '../../src/throttle/admission.ts';
 import type { Before, Claim, View } from '../../src/throttle/admission.ts';
+import { OPEN } from '../../src/throttle/closed-api.ts';
 
 const NOW_MS = 1_000_000;
 const NONE = { waitMs: 0, window: undefined } as const;
@@ -13,8 +14,7 @@ const VIEW: View = {
   isAfter429: false,
   permits: 0,
   freeCalls: 50,
-  outageCalls: Infinity,
-  outageWaitMs: 0,
+  turn: OPEN,
   toldToReturn: 0,
   waitOf: () => NONE,
   reserveWaitOf: () => NONE,

@@ -6,6 +6,6 @@ test.each([
   ['a new pet', 201, 'accepted'],
   ['nothing, as a firewall also sends it to made-up keys,', 204, 'other'],
 ])('%s with %i says of the key: %s', (_title, status, meaning) => {
-  const ended = { sent: true, status, headers: undefined };
+  const ended = { sent: true, status, headers: undefined, isList: false, isCached: false };
   expect(evidenceOf({ kind: 'ok', value: undefined }, ended)).toMatchObject({ meaning });
 });

@@ -1,18 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
+import { copyPetql, findStale } from './changed-copy.ts';
 import { AREAS } from './mutants/list.ts';
 import type { Mutant } from './mutants/list.ts';
 import type { Suite } from './suite.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
-/** What tests read. */
-const COPIED = ['src', 'test', 'schema', 'package.json', 'tsconfig.json', 'README.md', 'LICENSE'];
 /** They wait on real clocks or start processes, which a busy machine can fail: for mutants alone that nothing else finds. */
 const LEFT_OUT = [
   'test/plan/leaving-clients.test.ts',
@@ -123,50 +120,22 @@ async function runIn(
   folders: readonly string[],
   { mutant, isWhole }: { readonly mutant?: Mutant; readonly isWhole: boolean },
 ): Promise<Outcome> {
-  const folder = await mkdtemp(join(tmpdir(), 'petql-mutant-'));
-  try {
-    for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
-    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    if (mutant) await plant(mutant, folder);
-    const files = [...filesIn(folder, folders), ...(mutant?.alsoRun ? [`test/${mutant.alsoRun}.test.ts`] : [])];
-    const report = await runTests(folder, files, isWhole ? 0 : 1);
-    const outcome = outcomeOf(folder, report);
-    // The end of a run may cut off the very failure that caused it.
-    const isCutOff = !isWhole && !report.success && outcome.failed.length === 0;
-    return isCutOff ? outcomeOf(folder, await runTests(folder, files, 0)) : outcome;
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
-
-/** @throws Error where the text is not in `src` exactly once. */
-async function plant({ from, to }: Mutant, folder: string): Promise<void> {
-  const sources = await sourcesIn(folder);
-  if (timesIn(sources, from) !== 1) throw new Error(`expected once in src: ${from}`);
-
-  for (const [path, text] of sources) {
-    const planted = text.replace(from, () => to);
-    if (planted !== text) await writeFile(path, planted);
-  }
+  await using copy = await copyPetql(mutant);
+  const { folder } = copy;
+  const files = [...filesIn(folder, folders), ...(mutant?.alsoRun ? [`test/${mutant.alsoRun}.test.ts`] : [])];
+  const report = await runTests(folder, files, isWhole ? 0 : 1);
+  const outcome = outcomeOf(folder, report);
+  // The end of a run may cut off the very failure that caused it.
+  const isCutOff = !isWhole && !report.success && outcome.failed.length === 0;
+  return isCutOff ? outcomeOf(folder, await runTests(folder, files, 0)) : outcome;
 }
 
 /** Looks for the defects that can no longer be planted: petql has changed, and they have to follow. */
 export async function findStaleMutants(promise: string): Promise<readonly Row[]> {
-  const sources = await sourcesIn(ROOT);
   const all = AREAS.flatMap((area) => area.mutants);
-  const stale = all.filter(({ from }) => timesIn(sources, from) !== 1);
+  const stale = await findStale(all);
   const problems = stale.map(({ name, from }) => `${name}: expected once in src: ${from}`);
   return [rowOf({ promise, looked: all.length, problems, measured: '' })];
-}
-
-/** The texts of petql's sources, by their paths. */
-async function sourcesIn(folder: string): Promise<Map<string, string>> {
-  const paths = globSync('src/**/*.ts', { cwd: folder }).map((name) => join(folder, name));
-  return new Map(await Promise.all(paths.map(async (path) => [path, await readFile(path, 'utf8')] as const)));
-}
-
-function timesIn(sources: ReadonlyMap<string, string>, text: string): number {
-  return [...sources.values()].reduce((times, source) => times + source.split(text).length - 1, 0);
 }
 
 function filesIn(root: string, folders: readonly string[]): string[] {

@@ -9,6 +9,7 @@ import { engine } from './engine.ts';
 import { explore, replayFile } from './explore.ts';
 import { files } from './files.ts';
 import { fuzz } from './fuzz.ts';
+import { guards } from './guards.ts';
 import { kills, mutants } from './mutants.ts';
 import { oracle } from './oracle.ts';
 import { prism } from './prism.ts';
@@ -29,6 +30,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   oracle,
   explore,
   upstreams,
+  guards,
   traffic,
   bench,
   mutants,

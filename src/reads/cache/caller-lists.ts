@@ -127,9 +127,12 @@ export class CallerLists {
   /**
    * Announces a write, or that the upstream rejected the key: other replicas serve nothing that they cached before. Settles once
    * the store has it, or cannot take it now.
+   *
+   * @param isCertain whether the write surely happened.
    */
-  announce(): Promise<void> {
-    this.#version = randomUUID();
+  announce(isCertain = true): Promise<void> {
+    const id = randomUUID();
+    this.#version = isCertain ? id : `${certainPart(this.#version)}${UNKNOWN_WRITE}${id}`;
     this.#shared.unwritten.add(this);
     return this.sync();
   }
@@ -176,8 +179,8 @@ export class CallerLists {
   #follow(index: Index): void {
     this.#index = index;
     if (index.version === this.#version) return;
+    this.#cache.invalidate(certainPart(index.version) !== certainPart(this.#version));
     this.#version = index.version;
-    this.#cache.invalidate();
   }
 
   /** Whether a list of this moment, by the clock of the store, is newer than the cached one, and not too old. */
@@ -233,6 +236,13 @@ export class CallerLists {
   #listName(list: ListName): string {
     return `${LIST_NAME}:${this.#name}:${list}`;
   }
+}
+
+/** Of two versions that differ only behind this, writes of unknown outcome lie between them. */
+const UNKNOWN_WRITE = '?';
+
+function certainPart(version: string): string {
+  return version.split(UNKNOWN_WRITE, 1)[0] ?? '';
 }
 
 type IndexChange = (index: Index, nowMs: number) => Index;

@@ -23,6 +23,11 @@ interface AcceptedEntry {
   readonly isStale: boolean;
 }
 
+/** Whether the data of the key is withheld after a 401. */
+interface Withholding {
+  readonly isWithheld: boolean;
+}
+
 interface StoredSnapshot {
   readonly snapshot: Snapshot;
   /** That of the cache when it was stored. */
@@ -41,11 +46,17 @@ export class PetCache implements EarlierData {
   readonly #snapshots = new Map<ReadKey, StoredSnapshot>();
   /** When pets were created, by `clock.elapsed()`: those of the last few seconds. */
   readonly #createdAtMs = new Map<Int64, number>();
+  readonly #closed: Withholding;
   #generation = 0;
+  /** That of the latest write which surely happened. */
+  #certainGeneration = 0;
+  /** When a write raised it last, by `clock.elapsed()`. */
+  #changedAtMs = -Infinity;
 
-  constructor(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>) {
+  constructor(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>, closed: Withholding) {
     this.#memory = memory;
     this.#elapsed = elapsed;
+    this.#closed = closed;
   }
 
   /** Each write raises this number (rule 1 of reads/README.md). A snapshot of an earlier generation is never served. */
@@ -65,11 +76,13 @@ export class PetCache implements EarlierData {
   }
 
   /** Returns the latest entry if the request accepts it, fresh or stale. */
-  findAccepted(key: ReadKey, { maxAgeMs, maxStaleMs }: Freshness): AcceptedEntry | undefined {
-    const entry = this.find(key);
-    if (!entry) return undefined;
-    const ageMs = this.#elapsed() - entry.asOfMs;
-    return ageMs <= Math.max(maxAgeMs, maxStaleMs) ? { entry, isStale: ageMs > maxAgeMs } : undefined;
+  findAccepted(key: ReadKey, freshness: Freshness): AcceptedEntry | undefined {
+    return this.#findAccepted(key, freshness, this.#generation);
+  }
+
+  /** Returns the latest entry that the request accepts as stale, from before writes whose outcome is unknown too. */
+  findBeforeUnknownWrite(key: ReadKey, { maxStaleMs }: Freshness): AcceptedEntry | undefined {
+    return this.#findAccepted(key, { maxAgeMs: -1, maxStaleMs }, this.#certainGeneration);
   }
 
   /** Returns the newest data for the key, from before writes too. */
@@ -82,6 +95,22 @@ export class PetCache implements EarlierData {
   /** Whether the list showed the pet when it was last called for, writes or not; undefined where it never was. */
   hasShown(list: ListName, id: Int64): boolean | undefined {
     return this.#snapshots.get(list)?.snapshot.byId.has(id);
+  }
+
+  /** Whether a list has shown the pet since this moment. */
+  isShownSince(id: Int64, sinceMs: number): boolean {
+    return this.#listsSince(sinceMs).some(({ byId }) => byId.has(id));
+  }
+
+  /** Returns so many pets that lists have shown since this moment. */
+  petsShownSince(sinceMs: number, count: number): readonly Int64[] {
+    const ids = this.#listsSince(sinceMs).flatMap(({ pets }) => pets.slice(0, count).map(({ id }) => id));
+    return [...new Set(ids)].slice(0, count);
+  }
+
+  /** Whether a write may have changed the store since this moment. */
+  hasChangedSince(sinceMs: number): boolean {
+    return this.#changedAtMs > sinceMs;
   }
 
   /** Whether anything but this was called for. */
@@ -124,9 +153,15 @@ export class PetCache implements EarlierData {
     return new Set(created.map(([id]) => id));
   }
 
-  /** Raises the generation: a write may have changed the store. */
-  invalidate(): void {
+  /**
+   * Raises the generation: a write may have changed the store.
+   *
+   * @param isCertain whether it surely has. Otherwise earlier entries are served while calls fail.
+   */
+  invalidate(isCertain: boolean): void {
     this.#generation += 1;
+    this.#changedAtMs = this.#elapsed();
+    if (isCertain) this.#certainGeneration = this.#generation;
   }
 
   /** Deletes what this call showed. */
@@ -138,7 +173,7 @@ export class PetCache implements EarlierData {
 
   /** Deletes everything. */
   clear(): void {
-    this.#generation += 1;
+    this.invalidate(true);
     for (const key of this.#snapshots.keys()) this.drop(key);
     this.#createdAtMs.clear();
   }
@@ -147,6 +182,22 @@ export class PetCache implements EarlierData {
   recordEviction(snapshot: Snapshot): void {
     const { key } = snapshot;
     if (this.#snapshots.get(key)?.snapshot === snapshot) this.#snapshots.delete(key);
+  }
+
+  #listsSince(sinceMs: number): readonly Snapshot[] {
+    const lists = LISTS.map((list) => this.#snapshots.get(list)?.snapshot);
+    return lists.filter((snapshot) => snapshot !== undefined && snapshot.asOfMs >= sinceMs) as Snapshot[];
+  }
+
+  #findAccepted(
+    key: ReadKey,
+    { maxAgeMs, maxStaleMs }: Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>,
+    fromGeneration: number,
+  ): AcceptedEntry | undefined {
+    const entry = this.#closed.isWithheld ? undefined : this.#latest(key, fromGeneration);
+    if (!entry) return undefined;
+    const ageMs = this.#elapsed() - entry.asOfMs;
+    return ageMs <= Math.max(maxAgeMs, maxStaleMs) ? { entry, isStale: ageMs > maxAgeMs } : undefined;
   }
 
   #latest(key: ReadKey, fromGeneration: number): CachedEntry | undefined {

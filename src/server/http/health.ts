@@ -10,6 +10,8 @@ export interface Health {
   readonly pausedKeys: number;
   /** Whether the upstream's route for single pets works, by its last response; otherwise petql looks for ids in lists. */
   readonly isGetRouteWorking: boolean;
+  /** What petql does not call for now, since it fails; `isLasting` where operators should look. */
+  readonly closed: readonly { readonly operation: string; readonly keys: number; readonly isLasting: boolean }[];
 }
 
 /** Whether the path is one of health, which spends nothing. */
@@ -27,14 +29,18 @@ export function isHealthPath(path: string): boolean {
 export function healthResponse(path: string, health: () => Health): HttpResponse | undefined {
   if (!isHealthPath(path)) return undefined;
   if (path === '/health/live') return json(200, { status: 'ok' });
-  const { isDraining, redis, pausedKeys, isGetRouteWorking } = health();
-  const status = isDraining ? 'draining' : STATUS[redis ?? 'none'];
+  const { isDraining, redis, pausedKeys, isGetRouteWorking, closed } = health();
+  const status = isDraining ? 'draining' : withClosed(STATUS[redis ?? 'none'], closed);
   return json(status === 'ok' || status === 'degraded' ? 200 : 503, {
     status,
     redis: redis ?? 'none',
     quota: QUOTA[redis ?? 'none'],
-    upstream: { pausedKeys, getRoute: isGetRouteWorking },
+    upstream: { pausedKeys, getRoute: isGetRouteWorking, closed: closed.map(({ operation }) => operation) },
   });
+}
+
+function withClosed(status: (typeof STATUS)[keyof typeof STATUS], closed: Health['closed']): typeof status {
+  return status === 'ok' && closed.some(({ isLasting }) => isLasting) ? 'degraded' : status;
 }
 
 const STATUS = { none: 'ok', connected: 'ok', unavailable: 'degraded', connecting: 'starting' } as const;

@@ -157,7 +157,7 @@ export function reject(account: Account, permit: Permit, response: CallResponse,
   returnTrial(account, permit);
 }
 
-/** Settles a permit by a 5xx: the upstream may have counted the call, and whether it allows another is not known. */
+/** Settles a permit by a 5xx or what is not the upstream's own: it may have counted the call, and may allow another or not. */
 export function fail(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
   reject(account, permit, response, moment);
   pauseAgain(account, permit, moment.nowMs);

@@ -13,17 +13,24 @@ export type CallEnd =
   | { readonly kind: 'lost' }
   /** A 401 or 403: only its headers matter. */
   | ({ readonly kind: 'rejected'; readonly isUnauthenticated: boolean } & CallResponse)
-  /** A 5xx. */
+  /** A 5xx, or a response that is not the upstream's own. */
   | ({ readonly kind: 'failed' } & CallResponse)
   /** Any other status; `isProof`: the upstream accepts the key. */
   | ({ readonly kind: 'succeeded'; readonly isProof: boolean } & CallResponse)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
 
+interface EndedCall {
+  readonly tookMs: number;
+  readonly nowMs: number;
+  /** Whether a 401 or 403 to it is about the key: it is a list, or no list can tell. */
+  readonly isDecisive: boolean;
+}
+
 /** Returns how the call of a permit ended, from its response. */
 export function callEndOf(
   permit: Permit,
-  { meaning, rateLimit, sent }: CallAnswer,
-  { tookMs, nowMs }: { readonly tookMs: number; readonly nowMs: number },
+  { isOwn, meaning, rateLimit, sent }: CallAnswer,
+  { tookMs, nowMs, isDecisive }: EndedCall,
 ): CallEnd {
   if (!sent) return { kind: 'unused' };
   if (!rateLimit) return { kind: 'lost' };
@@ -34,12 +41,12 @@ export function callEndOf(
   const response = { headers, tookMs };
 
   const isRejected = isUnauthenticated || meaning === 'forbidden';
-  const mayBeBanned = isRejected && permit.isProbe;
+  const mayBeBanned = isRejected && permit.isProbe && isDecisive;
   if (meaning === 'rate-limited' || mayBeBanned) {
     return { kind: 'rate-limited', ...response, retryAfterMs: rateLimit.retryAfterMs ?? 0, mayBeBanned };
   }
   if (isRejected) return { kind: 'rejected', isUnauthenticated, ...response };
-  if (meaning === 'failed') return { kind: 'failed', ...response };
+  if (meaning === 'failed' || !isOwn) return { kind: 'failed', ...response };
   return { kind: 'succeeded', isProof: meaning === 'accepted', ...response };
 }
 

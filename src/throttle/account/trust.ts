@@ -33,7 +33,10 @@ export function returnTrial(account: Account, permit: Permit): void {
   if (account.trust && isTrialOf(account, permit)) account.trust.calls += 1;
 }
 
-/** A call got no response: the next one goes after a pause. It grows for calls beyond the count, each of which may be one too many. */
+/**
+ * A call got no response, which is no 429: within the count another one may go in its place. Beyond the count, where it may have been
+ * one too many, the next one goes after a pause that grows.
+ */
 export function loseTrial(account: Account, permit: Permit, { nowMs, rules }: Moment): void {
   const { trust } = account;
   if (!trust || !isTrialOf(account, permit)) return;
@@ -41,6 +44,7 @@ export function loseTrial(account: Account, permit: Permit, { nowMs, rules }: Mo
   const firstMs = Math.min(FIRST_LOST_MS, rules.probeMs);
   trust.againAtMs = nowMs + Math.min(firstMs * 2 ** (isBeyond ? trust.lost : 0), MAX_LOST_MS);
   trust.lost += 1;
+  if (!isBeyond) trust.calls += 1;
 }
 
 /** A call has succeeded: two more may go. */

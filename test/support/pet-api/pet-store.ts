@@ -272,7 +272,16 @@ function digitsOf(value: unknown): string | undefined {
   return typeof value === 'bigint' || typeof value === 'number' ? String(value) : undefined;
 }
 
+/** What was encoded before: a pet does not change, it is replaced. */
+const TEXTS = new WeakMap<Pet, string>();
+
 function wire(pet: Pet): string {
+  const text = TEXTS.get(pet) ?? encode(pet);
+  TEXTS.set(pet, text);
+  return text;
+}
+
+function encode(pet: Pet): string {
   const encoded = FIELD_NAMES.map((name) => {
     const value = pet[name];
     return [name, value !== undefined && FIELDS[name].kind === 'int64' ? bareNumber(value) : value];

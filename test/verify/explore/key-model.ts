@@ -254,7 +254,7 @@ export function createKeyModel(options: KeyOptions): Model<KeyState> {
 
   function end(state: KeyState, permit: Permit, answer: CallAnswer, sentAtMs: number): void {
     const nowMs = petqlNow(state);
-    const callEnd = callEndOf(permit, answer, { tookMs: state.nowMs - sentAtMs, nowMs });
+    const callEnd = callEndOf(permit, answer, { tookMs: state.nowMs - sentAtMs, nowMs, isDecisive: true });
     applyEnd(state.account, permit, callEnd, { nowMs, rules });
   }
 

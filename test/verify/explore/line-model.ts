@@ -12,6 +12,7 @@ import { passTime } from '../../../src/throttle/account/pass-time.ts';
 import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/slots.ts';
 import { MAX_LATE_MS, admitAll, lineOf } from '../../../src/throttle/admission.ts';
 import type { Claim, View, WantedCall } from '../../../src/throttle/admission.ts';
+import { OPEN } from '../../../src/throttle/closed-api.ts';
 import { maxOfVisitor } from '../../support/plan-rules.ts';
 import { accountFrom } from './key-text.ts';
 import type { Model } from './search.ts';
@@ -167,8 +168,8 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     const rateLimit = { ...none, retryAfterMs: meaning === 'accepted' ? undefined : RETRY_AFTER_MS };
     const callEnd = callEndOf(
       permit,
-      { sent: true, meaning, health: 'works', rateLimit },
-      { tookMs: nowMs - sentAtMs, nowMs },
+      { sent: true, meaning, evidence: 'works', isOwn: true, rateLimit },
+      { tookMs: nowMs - sentAtMs, nowMs, isDecisive: true },
     );
     applyEnd(account, permit, callEnd, { nowMs, rules });
   }
@@ -276,8 +277,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       nowMs,
       isStopping,
       isOld: false,
-      outageCalls: Infinity,
-      outageWaitMs: 0,
+      turn: OPEN,
       isAfter429: state.incidents > 0,
       permits: 0,
       freeCalls: trialsLeft(account, nowMs) > 0 ? SLOTS - flying.length : 0,

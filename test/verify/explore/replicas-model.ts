@@ -276,7 +276,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     { answer, isMute, sentAtMs }: { answer: CallAnswer; sentAtMs: number; isMute: boolean },
   ): void {
     const { nowMs } = state;
-    const end = callEndOf(permit, answer, { tookMs: nowMs - sentAtMs, nowMs });
+    const end = callEndOf(permit, answer, { tookMs: nowMs - sentAtMs, nowMs, isDecisive: true });
     replicaSteps(state, rules).settle(replica, permit, end, isMute);
   }
 

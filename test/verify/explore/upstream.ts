@@ -61,9 +61,9 @@ export function retryAfterMsOf(waitMs: number): number {
 /** Returns what petql reads of a response. */
 export function answerOf({ headers, status }: Response): CallAnswer {
   const meaning = { 200: 'accepted', 429: 'rate-limited', 503: 'failed' } as const;
-  const health = { 200: 'works', 429: 'unknown', 503: 'fails' } as const;
+  const evidence = { 200: 'works', 429: 'none', 503: 'fails' } as const;
   const rateLimit = readBack(headers);
-  return { sent: true, meaning: meaning[status as 200], health: health[status as 200], rateLimit };
+  return { sent: true, meaning: meaning[status as 200], evidence: evidence[status as 200], isOwn: true, rateLimit };
 }
 
 /** What petql read of each, since few differ. */
@@ -77,5 +77,17 @@ function readBack(told: ToldHeaders): RateLimitHeaders {
   return known;
 }
 
-export const NO_ANSWER: CallAnswer = { sent: true, meaning: 'other', health: 'fails', rateLimit: undefined };
-export const UNUSED: CallAnswer = { sent: false, meaning: 'other', health: 'unknown', rateLimit: undefined };
+export const NO_ANSWER: CallAnswer = {
+  sent: true,
+  meaning: 'other',
+  evidence: 'fails',
+  isOwn: false,
+  rateLimit: undefined,
+};
+export const UNUSED: CallAnswer = {
+  sent: false,
+  meaning: 'other',
+  evidence: 'none',
+  isOwn: false,
+  rateLimit: undefined,
+};

@@ -112,8 +112,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'headers-of-a-proxy',
     rule: 'limits in a response that is not the upstream’s own do not count',
-    from: 'return isOwn(outcome) ? headers :',
-    to: 'return true ? headers :',
+    from: '(isOwn ? headers : withoutLimits(headers))',
+    to: 'headers',
   },
   {
     name: 'headers-lower-own',
@@ -159,8 +159,8 @@ const throttle: readonly Mutant[] = [
   },
   {
     name: 'no-ban',
-    rule: 'a 401 or 403 to a probe after a 429 may be a ban',
-    from: 'const mayBeBanned = isRejected && permit.isProbe;',
+    rule: 'a 401 or 403 of a list as the probe after a 429 may be a ban',
+    from: 'const mayBeBanned = isRejected && permit.isProbe && isDecisive;',
     to: 'const mayBeBanned = false;',
   },
   {
@@ -491,52 +491,70 @@ const throttle: readonly Mutant[] = [
     to: 'firstMs',
   },
   {
-    name: 'no-outage',
-    rule: 'where calls of several kinds fail, the others wait until one finds out',
-    from: 'return this.#failed.size >= this.#minKinds;',
-    to: 'return false;',
+    name: 'api-never-closed',
+    rule: 'where two tries of lists fail and nothing else works, one call at a time finds out',
+    from: 'if (tries < FAILED_TRIES || isHeldOpen) return;',
+    to: 'return;',
   },
   {
-    name: 'one-kind-is-outage',
-    rule: 'a call that fails alone is no outage',
-    from: 'const MIN_KINDS = 2;',
-    to: 'const MIN_KINDS = 1;',
+    name: 'one-list-closes-the-api',
+    rule: 'one failed list closes nothing',
+    from: 'const FAILED_TRIES = 2;',
+    to: 'const FAILED_TRIES = 1;',
   },
   {
-    name: 'outage-without-backoff',
-    rule: 'in an outage one call in each backoff finds out',
-    from: 'this.#isProbing || this.#elapsed() < this.#retryAtMs ? 0 : 1',
-    to: 'this.#isProbing ? 0 : 1',
+    name: 'one-key-closes-for-all',
+    rule: 'one key of several closes the API for itself alone',
+    from: 'const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + IN_USE_MS;',
+    to: 'const isOnlyKey = true;',
   },
   {
-    name: 'outage-many-probes',
-    rule: 'in an outage one call at a time finds out',
-    from: 'this.#isProbing = this.isOpen;',
+    name: 'working-calls-unseen',
+    rule: 'the API stays open while other calls work',
+    from: 'const isHeldOpen = nowMs < this.#workedBesideAtMs + HELD_OPEN_MS || this.#workedSentAtMs >= beforeSentAtMs;',
+    to: 'const isHeldOpen = false;',
+  },
+  {
+    name: 'closed-without-backoff',
+    rule: 'a closed API gets one call in each backoff',
+    from: 'const mayGo = this.#mayTry(key) && !this.#isTrying && (waitMs === 0 || isOtherDue);',
+    to: 'const mayGo = this.#mayTry(key) && !this.#isTrying;',
+  },
+  {
+    name: 'many-tries',
+    rule: 'a closed API gets one call at a time',
+    from: 'this.#isTrying ||= isTry;',
     to: '',
   },
   {
-    name: 'outage-over-early',
-    rule: 'a success that was sent before an outage does not end it',
-    from: 'else if (sentAtMs >= this.#firstAtMs) this.#close();',
-    to: 'else this.#close();',
+    name: 'opened-by-old-calls',
+    rule: 'a success that was sent before the failures does not open the API',
+    from: 'if (sentAtMs < (this.#failedLists?.beforeSentAtMs ?? -Infinity)) return;',
+    to: '',
   },
   {
-    name: 'outage-by-made-up-keys',
-    rule: 'made-up keys make no outage of all keys',
-    from: "(health === 'fails' && isProven)",
-    to: "health === 'fails'",
+    name: 'closed-by-made-up-keys',
+    rule: 'made-up keys close the API for none but themselves',
+    from: 'const before = this.#failedLists?.isProven === key.isProven ? this.#failedLists : undefined;',
+    to: 'const before = this.#failedLists;',
+  },
+  {
+    name: 'made-up-keys-try',
+    rule: 'made-up keys make no call while the API is closed for proven ones',
+    from: 'return isProven || this.#elapsed() > this.#provenAtMs + IN_USE_MS;',
+    to: 'return true;',
   },
   {
     name: 'backoff-without-growth',
     rule: 'the backoff grows from try to try',
-    from: 'Math.min(FIRST_MS * 2 ** (count - 1), MAX_MS)',
+    from: 'Math.min(FIRST_MS * 2 ** (failures - 1), DOUBLED_TO_MS)',
     to: 'FIRST_MS',
   },
   {
     name: 'long-outage-hammered',
-    rule: 'a long outage gets a try in each quarter of an hour',
-    from: 'lastsMs < LONG_MS ?',
-    to: 'true ?',
+    rule: 'a long outage gets a try in each tenth of its length',
+    from: 'Math.max(doubledMs, (nowMs - sinceMs) * PART_OF_OUTAGE)',
+    to: 'doubledMs',
   },
   {
     name: 'reads-first',
@@ -559,8 +577,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'ban-rejects-key',
     rule: 'a 401 right after a 429 does not reject the key',
-    from: "const isRejected = meaning === 'unauthenticated' && !quota.isAfter429;",
-    to: "const isRejected = meaning === 'unauthenticated';",
+    from: "return meaning === 'unauthenticated' && !quota.isAfter429 ?",
+    to: "return meaning === 'unauthenticated' ?",
   },
 ];
 
@@ -592,8 +610,8 @@ const redis: readonly Mutant[] = [
   {
     name: 'foreign-write-unseen',
     rule: 'a write of another replica is seen',
-    from: '    this.#version = index.version;\n    this.#cache.invalidate();',
-    to: '    this.#version = index.version;',
+    from: 'this.#cache.invalidate(certainPart(index.version) !== certainPart(this.#version));',
+    to: '',
   },
   {
     name: 'every-replica-refreshes',
@@ -643,8 +661,14 @@ const reads: readonly Mutant[] = [
   {
     name: 'one-404-ends-route',
     rule: 'several different pets have to be answered as if there was no route',
-    from: 'const ENOUGH_SUSPECTS = 3;',
-    to: 'const ENOUGH_SUSPECTS = 1;',
+    from: 'const PETS_WITHOUT_ROUTE = 2;',
+    to: 'const PETS_WITHOUT_ROUTE = 1;',
+  },
+  {
+    name: 'any-404-ends-route',
+    rule: 'only pets that lists show say that gets have no route',
+    from: 'if (hasNoRoute) this.#withoutRoute.add(shownInput);',
+    to: "if (evidence === 'no-route') this.#withoutRoute.add(String(sentAtMs));",
   },
   {
     name: 'list-without-a-pet-is-complete',
@@ -721,13 +745,13 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-backoff',
     rule: 'tries of a call that fails get rarer',
-    from: 'return Math.max(ownMs, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));',
-    to: 'return 0 * Math.max(ownMs, retryAfterMs);',
+    from: 'retryAtMs: nowMs + waitMs * replicas',
+    to: 'retryAtMs: nowMs',
   },
   {
     name: 'failed-lists-used',
     rule: 'a list that fails is not used to save calls',
-    from: 'return !failed.isTransient || (failed.failures > 1 && (!hasAcceptedEntry || failed.isAlone));',
+    from: 'if (!failed || !hasClosed(failed)) return false;',
     to: 'return false;',
   },
   {
@@ -739,7 +763,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'calls-earn-no-retry',
     rule: 'ten calls earn a retry',
-    from: 'if (!this.#call.isRetry) retryBudget.recordCall();',
+    from: 'if (!isRetry && isProven) quota.retryBudget.recordCall();',
     to: '',
   },
   {
@@ -762,9 +786,9 @@ const reads: readonly Mutant[] = [
   },
   {
     name: 'no-circuit-breaker',
-    rule: 'a missing get route is probed, at most once a second',
-    from: '(this.#breakMs === 0 || this.#clock.elapsed() >= this.#probeAtMs)',
-    to: 'true',
+    rule: 'a missing get route is tried by one get at a time',
+    from: 'return !this.#gets || (!this.#isTryingGet && this.#elapsed() >= this.#gets.retryAtMs);',
+    to: 'return true;',
   },
   {
     name: 'no-sunset',

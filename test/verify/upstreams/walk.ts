@@ -145,7 +145,7 @@ class Walker {
     this.#inFlight -= 1;
     if (response.status === 429) this.#recordRefusal(sentAtMs, nowMs);
     const oursMs = this.#ours(nowMs);
-    const end = callEndOf(permit, answerOf(response), { tookMs: nowMs - sentAtMs, nowMs: oursMs });
+    const end = callEndOf(permit, answerOf(response), { tookMs: nowMs - sentAtMs, nowMs: oursMs, isDecisive: true });
     applyEnd(this.#account, permit, end, { nowMs: oursMs, rules: this.#rules });
     this.#wake(nowMs + (response.status === 503 ? 30_000 : 1));
   }
@@ -203,7 +203,7 @@ function kindOf(traits: UpstreamTraits): Walk['kind'] {
 function answerOf({ status, headers, isForeign }: UpstreamResponse): CallAnswer {
   const meaning = status === 200 ? 'accepted' : status === 429 ? 'rate-limited' : 'failed';
   const own = isForeign ? { ...headers, limit: undefined, remaining: undefined, reset: undefined } : headers;
-  return { sent: true, meaning, health: 'unknown', rateLimit: own };
+  return { sent: true, meaning, evidence: 'none', isOwn: !isForeign, rateLimit: own };
 }
 
 /** Returns how many of the times lie within so long at most. */

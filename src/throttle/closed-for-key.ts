@@ -1,0 +1,226 @@
+import type { CallAnswer } from '../call-answer.ts';
+import type { Clock } from '../clock.ts';
+import { nextBackoff } from './backoff.ts';
+import type { Backoff } from './backoff.ts';
+import type { ClosedApi, EndedCall, Key, Turn } from './closed-api.ts';
+import type { ClosedOperations } from './closed-operations.ts';
+
+/** A call of the key that has ended. */
+export interface EndedCallOfKey extends EndedCall {
+  readonly meaning: CallAnswer['meaning'];
+  /** What a get was for, where a list of the key has shown it within a minute. */
+  readonly shownInput: string | undefined;
+}
+
+/** What a 401 does to a proven key: nothing yet, or no call for a while, with or without its cached data. */
+export type Rejection = 'none' | 'withhold' | 'reject' | 'drop';
+
+/** A 401 of a proven key that a list is to confirm. */
+interface Doubt {
+  readonly operation: string;
+  readonly sinceMs: number;
+}
+
+export const GET = 'getPet';
+/** So many pets that lists show have to be without a route: a client may ask for an id that a router does not take. */
+export const PETS_WITHOUT_ROUTE = 2;
+const MAX_DOUBT_MS = 1_000;
+/** How long a 401 or 403 of one operation is remembered. */
+const SETTLED_MS = 600_000;
+/** So many 401s in a row, and the cached data is dropped. */
+const REJECTIONS_TO_DROP = 3;
+const ASK_LISTS_EVERY_MS = 500;
+const ASK_GETS_EVERY_MS = 60_000;
+
+/** What is closed for one API key, and which of its calls is tried next: where the API or its gets are closed, after a 429 and a 401. */
+export class ClosedForKey {
+  readonly #api: ClosedApi;
+  readonly #elapsed: Clock['elapsed'];
+  readonly #shown: ClosedOperations;
+  /** While gets are closed. */
+  #gets: Backoff | undefined;
+  #isTryingGet = false;
+  readonly #withoutRoute = new Set<string>();
+  /** Whether the probe after a 429 has shown nothing: a list is the next one. */
+  #isListNext = false;
+  #listsRefusedAtMs = -Infinity;
+  #listAskedAtMs = -Infinity;
+  #getsAskedAtMs = -Infinity;
+  /** 401s in a row, and when the last of them came. */
+  #rejections = 0;
+  #rejectedAtMs = -Infinity;
+  #doubt: Doubt | undefined;
+  /** Operations that are answered 401 while others work, and since when. */
+  readonly #settledAtMs = new Map<string, number>();
+
+  constructor(api: ClosedApi, { elapsed }: Pick<Clock, 'elapsed'>, shown: ClosedOperations) {
+    this.#api = api;
+    this.#elapsed = elapsed;
+    this.#shown = shown;
+  }
+
+  /** Returns which calls of the key may be sent now. */
+  turnOf(key: Key, isAfter429: boolean): Turn {
+    const turn = this.#api.turnOf(key, this.mayList);
+    return this.#isListTurn(isAfter429) ? { ...turn, of: 'lists' } : turn;
+  }
+
+  /** Whether a list has to be called for, though perhaps none is wanted. */
+  isListDue(key: Key, isAfter429: boolean): boolean {
+    return this.#isListTurn(isAfter429) || (this.mayList && this.#api.isListDue(key));
+  }
+
+  /** Whether petql may ask for a list itself, which it then does. */
+  askForList(): boolean {
+    const nowMs = this.#elapsed();
+    if (nowMs < this.#listAskedAtMs + ASK_LISTS_EVERY_MS) return false;
+    this.#listAskedAtMs = nowMs;
+    return true;
+  }
+
+  /** Whether petql may ask for pets that lists have shown, to find out whether gets have a route, which it then does. */
+  askForGets(): boolean {
+    const nowMs = this.#elapsed();
+    if (this.#gets || nowMs < this.#getsAskedAtMs + ASK_GETS_EVERY_MS) return false;
+    this.#getsAskedAtMs = nowMs;
+    return true;
+  }
+
+  isApiClosed(key: Key): boolean {
+    return this.#api.isClosedFor(key);
+  }
+
+  /** Whether a get may be sent: while they are open, or as the try that finds out. */
+  get mayGet(): boolean {
+    return !this.#gets || (!this.#isTryingGet && this.#elapsed() >= this.#gets.retryAtMs);
+  }
+
+  get areGetsOpen(): boolean {
+    return !this.#gets;
+  }
+
+  /** A key whose last list was answered 401 or 403 may have no right to list. */
+  get mayList(): boolean {
+    return this.#elapsed() >= this.#listsRefusedAtMs + SETTLED_MS;
+  }
+
+  /** Whether the cached data of the key is withheld after a 401. */
+  get isWithheld(): boolean {
+    return this.#rejections > 0;
+  }
+
+  /** Whether a list is to confirm the 401. */
+  get isInDoubt(): boolean {
+    return this.#doubt !== undefined;
+  }
+
+  /** When a doubt ends without a list, by `clock.elapsed()`. */
+  get doubtEndsAtMs(): number {
+    return this.#doubt ? this.#doubt.sinceMs + MAX_DOUBT_MS : Infinity;
+  }
+
+  /** Records that a call is sent. Returns whether it is the try of a closed API. */
+  begin(operation: string, { key, isList }: { readonly key: Key; readonly isList: boolean }): boolean {
+    if (operation === GET && this.#gets) this.#isTryingGet = true;
+    return this.#api.begin(key, isList);
+  }
+
+  /** Records how a call has ended. */
+  end(call: EndedCallOfKey, isTry: boolean): void {
+    this.#api.end(call, isTry);
+    const { isList, meaning, operation } = call;
+    const isRefused = meaning === 'unauthenticated' || meaning === 'forbidden';
+    if (isList) this.#listsRefusedAtMs = isRefused ? this.#elapsed() : -Infinity;
+    if (operation === GET) this.#endGet(call);
+    if (meaning === 'accepted') this.#recordAcceptance(call);
+  }
+
+  /** Records a list that another replica got, by when it was sent. */
+  recordElsewhere(sentAtMs: number): void {
+    this.#api.recordElsewhere(sentAtMs);
+  }
+
+  /** Records that a call was not made: petql is at fault. */
+  skip(operation: string, { isList, isTry }: { readonly isList: boolean; readonly isTry: boolean }): void {
+    if (operation === GET) this.#isTryingGet = false;
+    this.#api.skip(isList, isTry);
+  }
+
+  /**
+   * Records that the probe after a 429 has ended. Returns whether a list is to find out in its place.
+   *
+   * @param isConclusive whether the key is free again, or paused.
+   * @param isDecisive whether its failure says as much as that of a list.
+   */
+  endProbe({ isConclusive, isDecisive }: { readonly isConclusive: boolean; readonly isDecisive: boolean }): boolean {
+    this.#isListNext = !isConclusive && !isDecisive;
+    return this.#isListNext;
+  }
+
+  /**
+   * Records a 401 of a proven key. The first one withholds its data, and a list goes before all other calls: a 401 of that one
+   * rejects the key.
+   */
+  recordUnauthenticated({ isList, operation, sentAtMs }: EndedCall): Rejection {
+    if (this.#elapsed() < (this.#settledAtMs.get(operation) ?? -Infinity) + SETTLED_MS) return 'none';
+    // A call from before is the same evidence.
+    if (this.#rejections > 0 && sentAtMs < this.#rejectedAtMs) return 'none';
+    if (this.#doubt && !isList && this.mayList) return 'none';
+    if (this.#rejections > 0) return this.#reject();
+
+    this.#rejections = 1;
+    this.#rejectedAtMs = this.#elapsed();
+    this.#doubt = { operation, sinceMs: this.#rejectedAtMs };
+    return 'withhold';
+  }
+
+  /** Ends a doubt that no list has ended in time: the 401 counts. */
+  endDoubt(): Rejection {
+    return this.#elapsed() < this.doubtEndsAtMs ? 'none' : this.#reject();
+  }
+
+  /** Records that the gets of the key concern nobody any more. */
+  free(): void {
+    if (this.#gets) this.#shown.open(GET);
+  }
+
+  #isListTurn(isAfter429: boolean): boolean {
+    return this.mayList && (this.#doubt !== undefined || (isAfter429 && this.#isListNext));
+  }
+
+  #reject(): Rejection {
+    this.#doubt = undefined;
+    this.#rejections += 1;
+    this.#rejectedAtMs = this.#elapsed();
+    return this.#rejections >= REJECTIONS_TO_DROP ? 'drop' : 'reject';
+  }
+
+  #recordAcceptance({ operation, sentAtMs }: EndedCall): void {
+    this.#settledAtMs.delete(operation);
+    if (this.#rejections === 0 || sentAtMs < this.#rejectedAtMs) return;
+    // The key is accepted, so the 401 was about the operation.
+    if (this.#doubt && this.#doubt.operation !== operation)
+      this.#settledAtMs.set(this.#doubt.operation, this.#elapsed());
+    this.#rejections = 0;
+    this.#doubt = undefined;
+  }
+
+  #endGet({ details, evidence, sentAtMs, shownInput }: EndedCallOfKey): void {
+    this.#isTryingGet = false;
+    if (evidence === 'works') return this.#openGets();
+
+    const hasNoRoute = evidence === 'no-route' && shownInput !== undefined;
+    if (hasNoRoute) this.#withoutRoute.add(shownInput);
+    // Each try moves the next one, whatever it shows.
+    if (!this.#gets && this.#withoutRoute.size < PETS_WITHOUT_ROUTE) return;
+    if (!this.#gets) this.#shown.close(GET, details);
+    this.#gets = nextBackoff(this.#gets, { sentAtMs, nowMs: this.#elapsed() });
+  }
+
+  #openGets(): void {
+    this.#withoutRoute.clear();
+    if (!this.#gets) return;
+    this.#gets = undefined;
+    this.#shown.open(GET);
+  }
+}

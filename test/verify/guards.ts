@@ -1,0 +1,141 @@
+import { rowOf } from '../support/tally.ts';
+import type { Row } from '../support/tally.ts';
+import { figuresOf, readFiguresBefore, tableOf } from './guards/figures.ts';
+import type { Figures, TableLine } from './guards/figures.ts';
+import { GUARDS, GUARD_NAMES, openWithout } from './guards/guarded-lines.ts';
+import type { GuardName, Laboratory } from './guards/guarded-lines.ts';
+import { SEED, run } from './guards/laboratory.ts';
+import { drawOperations } from './guards/load.ts';
+import { MIXES, MIX_NAMES } from './guards/mixes.ts';
+import { OUTAGES, judgeOutage } from './guards/outages.ts';
+import { judgePauses } from './guards/pauses.ts';
+import { QUIET, TRIGGERS, mixesOf, triggersOf } from './guards/triggers.ts';
+import type { TriggerName } from './guards/triggers.ts';
+import type { Check, Suite } from './suite.ts';
+
+/** How much less than without a guard honest clients may get with it, where a trigger turns it against them. */
+const MAX_LOSS = 0.03;
+/** Of few: chance decides which operations meet a fault. */
+const MAX_LOST = 1;
+const MAX_MORE_CALLS = 0.05;
+/** What a guard is worth at least, in one mix of a trigger that it is there for. */
+const MIN_GAIN = { calls: 10, fresh: 5 };
+
+/** petql's own guards, each turned against the clients that it is there for: what do they lose, and what is it worth? */
+export const guards: Suite = {
+  about: 'what each guard of petql costs honest clients when something goes wrong, and what it is worth',
+  seed: SEED,
+  checks: [
+    { name: 'quiet', goal: 'where nothing goes wrong, all is fresh, and calls are 5 % more at most', run: judgeQuiet },
+    ...GUARD_NAMES.map(checkOf),
+    ...OUTAGES.map((outage) => ({
+      name: `outage-${outage.minutes}`,
+      goal: 'an API that is down gets few calls, and none of strangers; reads come back soon',
+      run: async () => [await judgeOutage(outage)],
+    })),
+    {
+      name: 'pauses',
+      goal: 'a 429 at any moment costs its own pause, and at most a round trip’s reads',
+      run: async ({ seed }) => [await judgePauses(seed)],
+    },
+  ],
+};
+
+async function judgeQuiet({ seed }: { readonly seed: number }): Promise<readonly Row[]> {
+  const before = readFiguresBefore();
+  const problems: string[] = [];
+  const measured: string[] = [];
+  for (const mix of MIX_NAMES) {
+    const { calls, failed } = figuresOf(await run(MIXES[mix], QUIET, { seed }));
+    const were = before.get(`quiet ${mix}`)?.petql;
+    measured.push(`${mix} ${calls}, before ${were?.calls}`);
+    if (seed !== SEED || !were) continue;
+    if (calls > were.calls * (1 + MAX_MORE_CALLS)) problems.push(`${mix}: ${calls} calls, before ${were.calls}`);
+    if (failed > were.failed + MAX_LOST) problems.push(`${mix}: ${failed} reads failed, before ${were.failed}`);
+  }
+  const promise = 'where nothing goes wrong, nothing costs more';
+  return [rowOf({ promise, looked: MIX_NAMES.length, problems, measured: measured.join('; ') })];
+}
+
+function checkOf(guard: GuardName): Check {
+  return {
+    name: guard,
+    goal: `costs honest clients 3 % at most, and is worth it: ${GUARDS[guard].rule}`,
+    run: async ({ seed, print }) => {
+      await using without = await openWithout(guard);
+      const triggers = triggersOf(guard);
+      const lines = new Map<TriggerName, readonly TableLine[]>();
+      for (const trigger of triggers) lines.set(trigger, await compare(trigger, without, seed));
+      print(tableOf(guard, [...lines.values()].flat()));
+      return [...[...lines].map(([trigger, own]) => judge(guard, trigger, own)), ...judgeWorth(guard)];
+    },
+  };
+}
+
+async function compare(trigger: TriggerName, without: Laboratory, seed: number): Promise<TableLine[]> {
+  const before = seed === SEED ? readFiguresBefore() : undefined;
+  const lines: TableLine[] = [];
+  for (const mix of mixesOf(trigger)) {
+    lines.push({
+      mix,
+      trigger,
+      petql: figuresOf(await run(MIXES[mix], TRIGGERS[trigger], { seed })),
+      without: figuresOf(await without.run(MIXES[mix], TRIGGERS[trigger], { seed })),
+      before: before?.get(`${trigger} ${mix}`),
+    });
+  }
+  return lines;
+}
+
+/** One row for each trigger of a guard, over all mixes. */
+function judge(guard: GuardName, trigger: TriggerName, lines: readonly TableLine[]): Row {
+  const { about, by, worth = [] } = TRIGGERS[trigger];
+  const isWorth = worth.includes(guard);
+  const gains = lines.map(gainOf);
+  const problems = isWorth ? problemsOfGain(gains) : lines.flatMap(problemsOfLoss);
+  const best = gains.toSorted((a, b) => b.calls + b.fresh - a.calls - a.fresh)[0];
+  return rowOf({
+    promise: `${trigger} (${by}): ${about}`,
+    looked: lines.length,
+    problems,
+    measured: isWorth && best ? `saves ${best.calls} calls and ${best.fresh} fresh reads in ${best.mix}` : '',
+    figures: lines,
+  });
+}
+
+function gainOf({ mix, petql, without }: TableLine) {
+  return { mix, calls: without.calls - petql.calls, fresh: petql.fresh - without.fresh };
+}
+
+function problemsOfGain(gains: readonly ReturnType<typeof gainOf>[]): string[] {
+  const isWorth = gains.some(({ calls, fresh }) => calls >= MIN_GAIN.calls || fresh >= MIN_GAIN.fresh);
+  return isWorth ? [] : ['it saves fewer than ten calls and five fresh reads in each mix: a guard for nothing'];
+}
+
+/** What the honest clients lose to the guard; or to what its trigger has as a goal of its own. */
+function problemsOfLoss({ mix, trigger, petql, without }: TableLine): string[] {
+  const { goal, minutes } = TRIGGERS[trigger];
+  if (goal && mix !== 'page') return [];
+  const wanted = drawOperations(MIXES[mix], { seed: SEED, minutes });
+  const creates = wanted.filter(({ want }) => want === 'create').length;
+  const least = goal && { fresh: goal.fresh * (wanted.length - creates), creates: goal.creates * creates };
+
+  return (['fresh', 'served', 'creates'] as const).flatMap((name) => {
+    const [has, could] = [valueOf(petql, name), valueOf(without, name)];
+    const isEnough = least && name !== 'served' ? has >= least[name] : has >= could * (1 - MAX_LOSS) - MAX_LOST;
+    return isEnough ? [] : [`${mix}: ${has} ${name}, ${could} without the guard`];
+  });
+}
+
+function valueOf({ fresh, stale, creates }: Figures, name: 'creates' | 'fresh' | 'served'): number {
+  return { fresh, served: fresh + stale, creates }[name];
+}
+
+/** A guard that no trigger needs has a reason. */
+function judgeWorth(guard: GuardName): Row[] {
+  const isNeeded = triggersOf(guard).some((trigger) => TRIGGERS[trigger].worth?.includes(guard));
+  const { reason } = GUARDS[guard];
+  if (isNeeded) return [];
+  const problems = reason === undefined ? ['no trigger shows what it is worth, and it has no other reason'] : [];
+  return [rowOf({ promise: 'the guard is worth it', looked: 1, problems, measured: reason ?? '' })];
+}

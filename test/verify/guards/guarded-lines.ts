@@ -1,0 +1,116 @@
+import { pathToFileURL } from 'node:url';
+import { copyPetql } from '../changed-copy.ts';
+import type { run } from './laboratory.ts';
+
+/** A rule by which petql makes no call, or uses no data, after something went wrong; and the one line that turns it off. */
+export interface Guard {
+  readonly rule: string;
+  /** Why it is there where no trigger here shows that it saves calls or reads. */
+  readonly reason?: string;
+  /** In `src`. */
+  readonly file: string;
+  /** It has to be in the file exactly once. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Each guard by itself: `npm run verify -- guards` compares petql with petql without it. */
+const LINES = {
+  'api-breaker': {
+    rule: 'after failed calls of two keys, one call at a time finds out for all keys',
+    file: 'throttle/outage.ts',
+    from: 'const MIN_KEYS = 2;',
+    to: 'const MIN_KEYS = Infinity;',
+  },
+  'key-breaker': {
+    rule: 'after failed calls of two kinds, one call at a time finds out for the key',
+    file: 'throttle/outage.ts',
+    from: 'const MIN_KINDS = 2;',
+    to: 'const MIN_KINDS = Infinity;',
+  },
+  'long-backoff': {
+    rule: 'an outage of ten minutes gets a call each quarter of an hour',
+    file: 'throttle/backoff.ts',
+    from: 'const LONG_MS = 600_000;',
+    to: 'const LONG_MS = Infinity;',
+  },
+  'avoided-lists': {
+    rule: 'for a minute after a list failed, reads get calls of their own in place of it',
+    file: 'reads/failed-calls.ts',
+    from: 'const AVOIDED_MS = 60_000;',
+    to: 'const AVOIDED_MS = 0;',
+  },
+  'get-circuit': {
+    rule: 'after three pets without a route, one get at a time finds out for all keys',
+    file: 'pets/get-route.ts',
+    from: '    if (!isEnough) return;',
+    to: '    return;',
+  },
+  'rejected-keys': {
+    rule: 'after a 401 the key makes no call for a while, and gets no data',
+    file: 'throttle/rejected-keys.ts',
+    from: 'if (remainingMs <= 0) return undefined;',
+    to: 'return undefined;',
+  },
+  'retry-budget': {
+    rule: 'early retries are a tenth of the calls of all keys',
+    file: 'throttle/retry-budget.ts',
+    from: 'if (calls < CALLS_PER_RETRY) return false;',
+    to: '',
+  },
+  pause: {
+    rule: 'after a 429 nothing is sent before its Retry-After',
+    file: 'throttle/account/account.ts',
+    from: 'pause.untilMs = Math.max(pause.untilMs, nowMs + Math.min(waitMs, MAX_PAUSE_MS));',
+    to: '',
+  },
+  'failed-probe': {
+    rule: 'a probe after a 429 that fails is another 429',
+    file: 'throttle/account/account.ts',
+    from: 'if (!permit.isProbe || isOver) return;',
+    to: 'return;',
+  },
+  ban: {
+    rule: 'a 401 or 403 to a probe after a 429 may be a ban, which is a longer pause',
+    file: 'throttle/account/call-end.ts',
+    from: 'const mayBeBanned = isRejected && permit.isProbe;',
+    to: 'const mayBeBanned = false;',
+  },
+  generation: {
+    rule: 'after a create of which nobody knows the outcome, older data is not used',
+    reason: 'clients see what they have created',
+    file: 'writes/write-sender.ts',
+    from: 'if (isClear && !snapshot) return answer;',
+    to: 'if (!snapshot) return answer;',
+  },
+  'return-times': {
+    rule: 'refused clients are told different times, as many to a minute as the plan allows',
+    reason: 'clients that return find room: test/plan/returns.test.ts',
+    file: 'throttle/return-times.ts',
+    from: 'if (isCounted) this.#counts.set(',
+    to: 'if (false) this.#counts.set(',
+  },
+  'in-flight': {
+    rule: 'at most 50 calls of a key are in flight',
+    reason: 'the API is not asked everything at once',
+    file: 'throttle/call-runner.ts',
+    from: 'const MAX_CONCURRENT = 50;',
+    to: 'const MAX_CONCURRENT = 10_000;',
+  },
+} satisfies Readonly<Record<string, Guard>>;
+
+export type GuardName = keyof typeof LINES;
+export const GUARDS: Readonly<Record<GuardName, Guard>> = LINES;
+export const GUARD_NAMES = Object.keys(LINES) as readonly GuardName[];
+
+export interface Laboratory extends AsyncDisposable {
+  readonly run: typeof run;
+}
+
+/** The laboratory over a copy of petql without this guard. */
+export async function openWithout(guard: GuardName): Promise<Laboratory> {
+  const copy = await copyPetql(GUARDS[guard]);
+  const path = `${copy.folder}/test/verify/guards/laboratory.ts`;
+  const laboratory = (await import(pathToFileURL(path).href)) as Pick<Laboratory, 'run'>;
+  return { run: laboratory.run, [Symbol.asyncDispose]: () => copy[Symbol.asyncDispose]() };
+}
