@@ -14,8 +14,9 @@ const createPetWorld = (): Promise<World> =>
     startsAt: '2026-11-21T09:41:07Z',
     keys: Object.fromEntries(KEYS.map((key) => [key, PLAN])),
   });
-/** The lines at the level of `info`. */
-const linesOf = ({ logLines }: Petql) => logLines.filter(({ level }) => level >= 30);
+/** The lines about calls, at the level of `info` and above. What is closed has lines of its own. */
+const linesOf = ({ logLines }: Petql) =>
+  logLines.filter(({ level, msg }) => level >= 30 && /^calls to the pet API/.test(String(msg)));
 const WARNING = { level: 40, msg: 'calls to the pet API fail' };
 const END = { level: 30, msg: 'calls to the pet API succeed again' };
 

@@ -138,20 +138,23 @@ describe('a failed call concerns only the reads that need it', () => {
   test('reads of a small store get calls of their own after the second failure of its list', async () => {
     const { petApi, ask, calls } = await over(SMALL);
     petApi.fault = on('all', fails());
-    const startedAtMs = Date.now();
     const { data, codes, tookMs } = await ask(
       '{ pet(id: 7) { id } none: pet(id: 777) { id } pets(status: SOLD) { id } }',
     );
     expect(codes).toEqual([]);
     expect(data).toMatchObject({ pet: { id: '7' }, none: null });
-    expect(tookMs).toBeLessThan(2_000);
-    expect(calls()).toEqual(['all', 'all', '7', '777', 'sold'].toSorted((one, other) => order(one) - order(other)));
-    // For a minute that list is not used to save calls.
+    // Nothing has worked before, so that one call at a time finds out what does.
+    expect(tookMs).toBeLessThan(6_000);
+    expect(new Set(calls())).toEqual(new Set(['all', '7', '777', 'sold']));
+    // Until it works that list is not used to save calls.
     await ask(page([8, 10]));
-    expect(calls()).toEqual(['8', '10']);
-    await pass(60_000 - (Date.now() - startedAtMs) + 2_000);
+    expect(calls().filter((call) => call !== 'all')).toEqual(['8', '10']);
     petApi.fault = undefined;
+    await pass(31_000);
     await ask(page([11, 13]));
+    expect(calls()[0]).toBe('all');
+    await pass(1_100);
+    await ask(page([14, 16]));
     expect(calls()).toEqual(['all']);
   });
 });
@@ -170,8 +173,6 @@ test('where a list alone fails, the pets that it has shown are refreshed by call
   expect(reasons).toContain('UPSTREAM_FAILED');
   expect(reasons.slice(10)).not.toContain('UPSTREAM_FAILED');
 });
-
-const order = (call: string) => ['all', 'sold', '7', '777'].indexOf(call);
 
 describe('an outage is not hammered', () => {
   test.each(['demo-free', 'demo-business'])(
@@ -225,7 +226,7 @@ describe('an outage is not hammered', () => {
 
   test.each([
     ['5', 5],
-    ['120', 120],
+    ['120', 30],
     ['0', 1],
   ])('a 503 with Retry-After: %s is called again after %d s', async (retryAfter, seconds) => {
     const { petApi, ask, calls } = await over(LARGE);
