@@ -208,7 +208,9 @@ export class CallRunner {
     if (!permit.isProbe || end.kind === 'unused') return { permit, end };
 
     const isConclusive = end.kind === 'succeeded' || end.kind === 'rate-limited';
-    const isPassedOn = closed.endProbe({ isConclusive, isList: call.isList });
+    const isListNext = closed.endProbe({ isConclusive, isList: call.isList });
+    // At once only after the first one, since a storm of failures must not get two calls each time.
+    const isPassedOn = isListNext && this.#quota.account.state?.incidents === 1;
     return { permit: isPassedOn ? { ...permit, isProbe: false } : permit, end };
   }
 

@@ -154,7 +154,7 @@ export class ClosedForKey {
   }
 
   /**
-   * Records that the probe after a 429 has ended. Returns whether a list is to find out in its place.
+   * Records that the probe after a 429 has ended. Returns whether a list is the next one: it was none, and has shown nothing.
    *
    * @param isConclusive whether the key is free again, or paused.
    */

@@ -132,7 +132,11 @@ test('an operation costs no more than the dry run before it said', async () => {
     await gateway.execute({ document: '{ pet(id: "7") { id } }', apiKey });
     if (isWithdrawn) {
       gateway.petApi.fault = on('get', fails(410));
-      await gateway.execute({ document: '{ pet(id: "7") { id } }', apiKey, cacheControl: 'no-cache' });
+      // Gets close once those of two pets that a list has shown have no route; a small store needs none.
+      await gateway.execute({ document: '{ pets { id } }', apiKey, cacheControl: 'no-cache' });
+      await gateway.execute({ document: '{ pet(id: "404405") { id } }', apiKey, cacheControl: 'no-cache' });
+      const gets = () => gateway.petApi.log.filter(({ kind, status }) => kind === 'get' && status === 410).length;
+      if (!isSmall) await expect.poll(gets).toBe(3);
     }
     for (const warmUp of warmUps) await gateway.execute({ document: warmUp, apiKey });
     const before = gateway.petApi.log.length;
@@ -141,10 +145,8 @@ test('an operation costs no more than the dry run before it said', async () => {
     expect([gateway.petApi.log.length, fits]).toEqual([before, true]);
     const { extensions } = await gateway.execute(operation);
     const made = gateway.petApi.log.length - before;
-    const { upstreamCalls: billed } = (extensions as any).petql;
-    expect(billed).toBeLessThanOrEqual(upstreamCalls);
-    // petql looks itself whether gets have a route, by two pets.
-    expect([0, ...(isWithdrawn ? [1, 2] : [])]).toContain(made - billed);
+    expect((extensions as any).petql.upstreamCalls).toBe(made);
+    expect(made).toBeLessThanOrEqual(upstreamCalls);
   });
   await fc.assert(property, { numRuns: 25, seed: chooseSeed() });
 });
