@@ -259,8 +259,9 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const { failedCalls, quota } = this.#parts;
     return failedCalls.record(this.key, {
       error,
-      // A list has no input that could be at fault.
-      isTransient: this.isList ? !['forbidden', 'unauthenticated'].includes(failure.kind) : isTransient(failure),
+      // A list has no input that could be at fault, and lists have shown that the API accepts the key.
+      isTransient:
+        isTransient(failure) || failure.kind === 'unauthenticated' || (this.isList && failure.kind !== 'forbidden'),
       sentAtMs: flight.sentAtMs,
       retryAfterMs,
       details,

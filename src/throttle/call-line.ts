@@ -221,7 +221,7 @@ export class CallLine {
     const { account, closed, isListDue } = this.#quota;
     if (!isListDue || this.#stopped || this.#runner.hasList || account.waitOf(0).waitMs > 0) return;
     const isWanted = [...this.#walk().admissions.keys()].some(({ isList }) => isList);
-    if (isWanted || !closed.askForList()) return;
+    if (isWanted || !(closed.isInDoubt || closed.askForList())) return;
     this.#reads?.askForList();
   }
 

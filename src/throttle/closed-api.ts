@@ -126,7 +126,7 @@ export class ClosedApi {
       of: !mayList || isOtherDue ? 'others' : this.#nextOf(dueAtMs),
       isClosed: true,
       // Those that wait already hear first what the next try shows.
-      isRefusing: this.#tries > 0 || !this.#mayTry(key),
+      isRefusing: !this.#isOtherUntried || !this.#mayTry(key),
       waitMs,
     };
   }

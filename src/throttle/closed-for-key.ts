@@ -15,10 +15,12 @@ export interface EndedCallOfKey extends EndedCall {
 /** What a 401 does to a proven key: nothing yet, or no call for a while, with or without its cached data. */
 export type Rejection = 'none' | 'withhold' | 'reject' | 'drop';
 
-/** A 401 of a proven key that a list is to confirm. */
+/** A 401 of a proven key that lists are to confirm. */
 interface Doubt {
   readonly operation: string;
   readonly sinceMs: number;
+  /** How many lists were answered 401 since. */
+  readonly lists: number;
 }
 
 export const GET = 'getPet';
@@ -27,8 +29,10 @@ export const PETS_WITHOUT_ROUTE = 2;
 const MAX_DOUBT_MS = 1_000;
 /** How long a 401 or 403 of one operation is remembered. */
 const SETTLED_MS = 600_000;
-/** So many 401s in a row, and the cached data is dropped. */
-const REJECTIONS_TO_DROP = 3;
+/** One node of several may answer 401. */
+const LISTS_TO_REJECT = 2;
+/** After so many rejections in a row the cached data is dropped. */
+const REJECTIONS_TO_DROP = 2;
 const ASK_LISTS_EVERY_MS = 500;
 const ASK_GETS_EVERY_MS = 60_000;
 
@@ -47,7 +51,7 @@ export class ClosedForKey {
   #hasListed = false;
   #listAskedAtMs = -Infinity;
   #getsAskedAtMs = -Infinity;
-  /** 401s in a row, and when the last of them came. */
+  /** Rejections in a row, and when the last 401 came that counts. */
   #rejections = 0;
   #rejectedAtMs = -Infinity;
   #doubt: Doubt | undefined;
@@ -112,7 +116,7 @@ export class ClosedForKey {
 
   /** Whether the cached data of the key is withheld after a 401. */
   get isWithheld(): boolean {
-    return this.#rejections > 0;
+    return this.#doubt !== undefined || this.#rejections > 0;
   }
 
   /** Whether a list is to confirm the 401. */
@@ -164,20 +168,25 @@ export class ClosedForKey {
   }
 
   /**
-   * Records a 401 of a proven key. The first one withholds its data, and a list goes before all other calls: a 401 of that one
-   * rejects the key.
+   * Records a 401 of a proven key. It withholds the key's data, and lists go before all other calls: once two of them are answered 401
+   * too, the key is rejected.
    */
   recordUnauthenticated({ isList, operation, sentAtMs }: EndedCall): Rejection {
-    if (this.#elapsed() < (this.#settledAtMs.get(operation) ?? -Infinity) + SETTLED_MS) return 'none';
+    const nowMs = this.#elapsed();
+    if (nowMs < (this.#settledAtMs.get(operation) ?? -Infinity) + SETTLED_MS) return 'none';
     // A call from before is the same evidence.
-    if (this.#rejections > 0 && sentAtMs < this.#rejectedAtMs) return 'none';
+    if (sentAtMs < this.#rejectedAtMs) return 'none';
     if (this.#doubt && !isList && this.mayList) return 'none';
-    if (this.#rejections > 0) return this.#reject();
 
-    this.#rejections = 1;
-    this.#rejectedAtMs = this.#elapsed();
-    this.#doubt = { operation, sinceMs: this.#rejectedAtMs };
-    return 'withhold';
+    this.#rejectedAtMs = nowMs;
+    if (!this.#doubt) {
+      this.#doubt = { operation, sinceMs: nowMs, lists: 0 };
+      return 'withhold';
+    }
+    const lists = this.#doubt.lists + 1;
+    if (lists >= LISTS_TO_REJECT) return this.#reject();
+    this.#doubt = { ...this.#doubt, lists };
+    return 'none';
   }
 
   /** Ends a doubt that no list has ended in time: the 401 counts. */
@@ -203,7 +212,7 @@ export class ClosedForKey {
 
   #recordAcceptance({ operation, sentAtMs }: EndedCall): void {
     this.#settledAtMs.delete(operation);
-    if (this.#rejections === 0 || sentAtMs < this.#rejectedAtMs) return;
+    if (!this.isWithheld || sentAtMs < this.#rejectedAtMs) return;
     // The key is accepted, so the 401 was about the operation.
     if (this.#doubt && this.#doubt.operation !== operation)
       this.#settledAtMs.set(this.#doubt.operation, this.#elapsed());
