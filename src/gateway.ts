@@ -14,6 +14,7 @@ import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
 import { createFetchHandler } from './server/http/fetch-handler.ts';
+import type { Fetch } from './server/http/fetch-handler.ts';
 import type { Health } from './server/http/health.ts';
 import { createNodeHandler } from './server/http/node-handler.ts';
 import { RequestBodies } from './server/http/request-body.ts';
@@ -32,9 +33,12 @@ import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
 import { PetApi } from './pets/pet-api.ts';
 
-export interface Gateway {
-  /** Answers GraphQL over HTTP: a standard fetch handler, for frameworks and for tests. */
-  readonly fetch: (request: Request) => Promise<Response>;
+export interface Gateway extends AsyncDisposable {
+  /**
+   * Answers GraphQL over HTTP: a standard fetch handler for frameworks, and the `fetch` of GraphQL clients in this process. A path is
+   * enough as its URL. It rejects as `fetch` does where it is called so: for an init that is wrong, and when its signal aborts.
+   */
+  readonly fetch: Fetch;
   /** The same for Node's http server and frameworks with its requests and responses. */
   readonly handle: RequestHandler;
   /** Runs an operation in this process, without HTTP. */
@@ -60,7 +64,10 @@ export interface Gateway {
    * over.
    */
   readonly drain: (delayMs?: number) => Promise<void>;
-  /** Drains for half a second at most, stores the used quota, and closes every connection. Further calls do nothing. */
+  /**
+   * Drains for half a second at most, stores the used quota, and closes every connection, as the end of `await using gateway` does.
+   * Further calls do nothing.
+   */
   readonly close: () => Promise<void>;
 }
 
@@ -145,6 +152,7 @@ function assemble(
 
   const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events, spans });
   const bodies = new RequestBodies(checked.maxBodyBytes, clock, log);
+  const closeOnce = () => (closing ??= close());
   return {
     fetch: createFetchHandler(respond, bodies),
     handle: createNodeHandler(respond, bodies, checked.endpoint),
@@ -154,7 +162,8 @@ function assemble(
     admin: metrics && createAdmin({ callers, health, replicas }, metrics, log),
     drain,
     ready: async () => void (await Promise.all([stores.ready(), warmUp()])),
-    close: () => (closing ??= close()),
+    close: closeOnce,
+    [Symbol.asyncDispose]: closeOnce,
   };
 
   async function close(): Promise<void> {
