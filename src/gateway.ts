@@ -14,7 +14,8 @@ import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
 import { createFetchHandler } from './server/http/fetch-handler.ts';
-import type { Fetch } from './server/http/fetch-handler.ts';
+import { createFetch } from './server/http/fetch.ts';
+import type { Fetch } from './server/http/fetch.ts';
 import type { Health } from './server/http/health.ts';
 import { createNodeHandler } from './server/http/node-handler.ts';
 import { RequestBodies } from './server/http/request-body.ts';
@@ -154,7 +155,7 @@ function assemble(
   const bodies = new RequestBodies(checked.maxBodyBytes, clock, log);
   const closeOnce = () => (closing ??= close());
   return {
-    fetch: createFetchHandler(respond, bodies),
+    fetch: createFetch(createFetchHandler(respond, bodies)),
     handle: createNodeHandler(respond, bodies, checked.endpoint),
     execute: createExecute(respond, checked),
     schema,

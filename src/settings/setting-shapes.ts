@@ -71,11 +71,8 @@ export const manifest = z.custom<Readonly<Record<string, unknown>>>(
   (given) => typeof given === 'object' && given !== null && !Array.isArray(given),
   'must be an object of documents by their ids',
 );
-/** No pattern and no trailing slash, since it is compared with the path of a request. */
-export const path = z.custom<string>(
-  (given) => typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given),
-  'must be a path such as /api/graphql',
-);
+/** No pattern, since it is compared with the path of a request, which may have a slash at its end. */
+export const path = parsed<string, string>('must be a path such as /api/graphql', pathWithoutSlash);
 
 /** Whether a text can be an API key: pet-api.md shows no syntax, and a header takes visible ASCII. */
 export function isApiKey(text: string): boolean {
@@ -149,6 +146,10 @@ function proxyOf(given: URL | string): URL | undefined {
   const proxy = URL.parse(given);
   if (!proxy || !/^https?:$/.test(proxy.protocol) || !isDecodable(proxy.username + proxy.password)) return undefined;
   return proxy.pathname + proxy.search + proxy.hash === '/' ? proxy : undefined;
+}
+
+function pathWithoutSlash(text: unknown): string | undefined {
+  return typeof text === 'string' ? /^((?:\/[\w.~-]+)+)\/?$/.exec(text)?.[1] : undefined;
 }
 
 function allowedOrigin(text: unknown): string | undefined {

@@ -168,8 +168,8 @@ export const OPTIONS = {
   },
   /** The HTTP proxy for calls to the pet API, such as `http://user:password@proxy.example:3128`. Default: none. */
   proxy: { schema: proxyUrl.optional(), isSecret: true },
-  /** The path of GraphQL and GraphiQL for `fetch` and `handle`. Default `/graphql`. */
-  endpoint: { schema: path.default('/graphql') },
+  /** The path of GraphQL and GraphiQL for `fetch` and `handle`, also with a slash at its end. Default `/graphql`. */
+  endpoint: { schema: path.prefault('/graphql') },
   /** The API key that GraphiQL starts with; only one that is no secret. Default: a placeholder. */
   graphiqlKey: { schema: key.optional() },
   /** Whether GraphiQL leads to tabs with the demo keys of the sandbox, one for each bad day. Default false. */

@@ -3,41 +3,16 @@ import type { HttpRequest, HttpResponse, Respond } from './http-message.ts';
 import { bodyTooLong } from './request-body.ts';
 import type { BodyReader, RequestBodies, RequestBody } from './request-body.ts';
 
-/** What `fetch` takes. Frameworks pass other things beside a Request, such as its route, which are no RequestInit. */
-export type Fetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>;
-
 /** Serves the platform's own Request and Response, which frameworks know by their classes. */
-export function createFetchHandler(respond: Respond, bodies: RequestBodies): Fetch {
-  return async (input, init) => {
-    if (isRequest(input) && !isInit(init)) return serve(input);
-
-    // Clients such as Apollo's call `/graphql`, as in a browser.
-    const request = new Request(isRequest(input) ? input : new URL(input, 'http://localhost'), init);
-    request.signal.throwIfAborted();
-    const response = await serve(request);
-    request.signal.throwIfAborted();
-    return response;
-  };
-
-  async function serve(request: Request): Promise<Response> {
+export function createFetchHandler(respond: Respond, bodies: RequestBodies) {
+  return async (request: Request): Promise<Response> => {
     const reader = bodies.read(request.headers.get('content-encoding') ?? undefined);
     try {
       return toResponse(request, await respond(await toHttpRequest(request, reader, bodies)));
     } finally {
       reader.release();
     }
-  }
-}
-
-/** The Request of a framework may have another class. */
-function isRequest(input: Request | URL | string): input is Request {
-  return typeof input === 'object' && 'headers' in input;
-}
-
-/** Whether it changes a request: what frameworks pass has none of these. */
-function isInit(init: RequestInit | null | undefined): boolean {
-  const { method, headers, body, signal } = init ?? {};
-  return [method, headers, body, signal].some((member) => member !== undefined && member !== null);
+  };
 }
 
 async function toHttpRequest(request: Request, reader: BodyReader, bodies: RequestBodies): Promise<HttpRequest> {
