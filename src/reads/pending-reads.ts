@@ -17,7 +17,8 @@ import type { FailedCalls } from './failed-calls.ts';
 import { LISTS, isList, readKindOf, readOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
 import { ReadWaiter } from './read-waiter.ts';
-import type { Flight, PendingRead, ReadResult, StaleReason } from './read-waiter.ts';
+import type { StaleReason } from '../usage.ts';
+import type { Flight, PendingRead, ReadResult } from './read-waiter.ts';
 import { answerFrom, listsWithout } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
 

@@ -4,16 +4,9 @@ import { z } from 'zod';
 import { LOG_LEVELS } from '../log.ts';
 import { parsePlan } from '../plan.ts';
 import type { AssumedPlan } from '../plan.ts';
+import type { PlanText, ServerKey } from './gateway-options.ts';
 import { pageOrigin } from './page-origin.ts';
 import { isDecodable, redisUrls } from './redis-urls.ts';
-
-/** The API key for all requests, or a function that returns the key of a request. */
-export type ServerKey = string | ((request: Request) => Promise<FoundKey> | FoundKey);
-
-/** Null and an empty text mean no key. */
-type FoundKey = string | null | undefined;
-
-export type PlanText = 'auto' | 'business' | 'free' | 'pro' | `${number}/${number}`;
 
 /** The length of an API key. */
 export const MAX_KEY_LENGTH = 512;
