@@ -10,7 +10,7 @@ const ROOT = dirname(import.meta.dirname);
 const SMOKE = [
   // They fetch from npm's registry.
   'test/readme/clean-start.test.ts',
-  'test/package/{consumer,next,npx}.test.ts',
+  'test/package/{consumer,graphql-16,next,npx}.test.ts',
   // They take a processor for 5 to 20 seconds.
   'test/graphiql/cost-line.test.ts',
   'test/operate/evicted-callers.test.ts',
