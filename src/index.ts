@@ -21,7 +21,7 @@ export type {
   ResultExtensions,
   TypedDocument,
 } from './server/operation.ts';
-export type { GatewayOptions, PlanText, ServerKey } from './settings/gateway-options.ts';
+export type { CallDispatcher, GatewayOptions, PlanText, ServerKey } from './settings/gateway-options.ts';
 export type { StaleReason, Usage } from './usage.ts';
 
 /**

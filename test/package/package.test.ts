@@ -16,8 +16,8 @@ beforeAll(async () => {
 
 test('the package is what publint expects', async () => {
   const { buffer, byteOffset, byteLength } = tarball;
-  const packed = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
-  expect((await publint({ pack: { tarball: packed }, strict: true })).messages).toEqual([]);
+  const bytes = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+  expect((await publint({ pack: { tarball: bytes }, strict: true })).messages).toEqual([]);
 });
 
 test('the package has types that every way of resolving modules finds, where it finds ES modules at all', async () => {
