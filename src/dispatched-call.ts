@@ -1,6 +1,6 @@
-import type { GatewayOptions } from './settings/settings.ts';
+import type { CheckedOptions } from './settings/settings.ts';
 
-export type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
+export type Dispatcher = NonNullable<CheckedOptions['dispatcher']>;
 type Handler = Parameters<Dispatcher['dispatch']>[1];
 
 interface GivenResponse {

@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
-import type { GraphQLSchema } from 'graphql';
 import { createAdmin } from './admin/admin.ts';
 import { Metrics } from './admin/metrics.ts';
 import { Callers } from './caller/callers.ts';
 import { ConsumerRows } from './caller/consumers.ts';
 import { DispatchedCall } from './dispatched-call.ts';
+import type { Gateway } from './gateway-api.ts';
 import { withLevel } from './log.ts';
 import { checkHeap } from './memory.ts';
 import { openStores } from './open-stores.ts';
@@ -15,16 +15,14 @@ import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
 import { createFetchHandler } from './server/http/fetch-handler.ts';
+import { createFetch } from './server/http/fetch.ts';
 import type { Health } from './server/http/health.ts';
 import { createNodeHandler } from './server/http/node-handler.ts';
 import { RequestBodies } from './server/http/request-body.ts';
-import type { RequestHandler } from './server/listener.ts';
-import type { Execute } from './server/operation.ts';
 import { readTrustedDocuments } from './server/plugins/trusted-documents.ts';
-import type { KeyReport } from './caller/key-report.ts';
 import type { TrustedDocuments } from './server/plugins/trusted-documents.ts';
 import { checkedOptions } from './settings/settings.ts';
-import type { CheckedOptions, GatewayOptions } from './settings/settings.ts';
+import type { CheckedOptions } from './settings/settings.ts';
 import { ClosedApi } from './throttle/closed-api.ts';
 import { ClosedOperations } from './throttle/closed-operations.ts';
 import { RejectedKeys } from './throttle/rejected-keys.ts';
@@ -33,38 +31,6 @@ import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
 import { PetApi } from './pets/pet-api.ts';
 
-export interface Gateway {
-  /** Answers GraphQL over HTTP: a standard fetch handler, for frameworks and for tests. */
-  readonly fetch: (request: Request) => Promise<Response>;
-  /** The same for Node's http server and frameworks with its requests and responses. */
-  readonly handle: RequestHandler;
-  /** Runs an operation in this process, without HTTP. */
-  readonly execute: Execute;
-  /** The GraphQL schema. */
-  readonly schema: GraphQLSchema;
-  /**
-   * Metrics for Prometheus at `/metrics` and a page of quotas at `/quota`, for Node's http server. Keep it from the public.
-   * Undefined unless the option `admin` is set.
-   */
-  readonly admin: RequestHandler | undefined;
-  /** Returns the quota of each API key that called last, 100 at most, and which operations and clients used it. */
-  readonly quotaReport: () => Promise<readonly KeyReport[]>;
-  /**
-   * Loads what the first operation needs, which is then as fast as the second, and connects to Redis. Resolves after two seconds
-   * at most, without Redis too.
-   *
-   * @throws Error when the store has another key secret: operations fail then, since the quota would be used twice.
-   */
-  readonly ready: () => Promise<void>;
-  /**
-   * Turns `/health/ready` to 503, and after `delayMs` (0) rejects calls that wait and new ones. Resolves once those in flight are
-   * over.
-   */
-  readonly drain: (delayMs?: number) => Promise<void>;
-  /** Drains for half a second at most, stores the used quota, and closes every connection. Further calls do nothing. */
-  readonly close: () => Promise<void>;
-}
-
 /** Max wait for calls in flight. */
 const CLOSE_AFTER_MS = 500;
 /** How long closing waits for the used quota to be stored. */
@@ -72,16 +38,6 @@ const STORING_QUOTA_MS = 500;
 
 /** The lease of a create has this much more than its wait for a connection and its call take: to store its outcome. */
 const STORING_OUTCOME_MS = 2_000;
-
-/**
- * Creates a gateway. Those of one process for the same pet API, key secret and state file share the count of each API key and the
- * idempotency keys, whichever evaluation of this module makes them, and nothing else.
- *
- * @throws TypeError that names every wrong option, or the file or documents that cannot be used. Nothing stays open then.
- */
-export function createGateway(options: GatewayOptions): Gateway {
-  return openGateway(checkedOptions(options));
-}
 
 /**
  * Creates a gateway with options that were checked.
@@ -147,8 +103,9 @@ function assemble(
 
   const respond = createGraphqlServer({ settings: checked, callers, health, trusted, events, spans });
   const bodies = new RequestBodies(checked.maxBodyBytes, clock, log);
+  const closeOnce = () => (closing ??= close());
   return {
-    fetch: createFetchHandler(respond, bodies),
+    fetch: createFetch(createFetchHandler(respond, bodies)),
     handle: createNodeHandler(respond, bodies, checked.endpoint),
     execute: createExecute(respond, checked),
     schema,
@@ -156,7 +113,8 @@ function assemble(
     admin: metrics && createAdmin({ callers, health, replicas }, metrics, log),
     drain,
     ready: async () => void (await Promise.all([stores.ready(), warmUp()])),
-    close: () => (closing ??= close()),
+    close: closeOnce,
+    [Symbol.asyncDispose]: closeOnce,
   };
 
   async function close(): Promise<void> {

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 
 /** Each level includes those before it. */
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
-type LogLevel = (typeof LOG_LEVELS)[number];
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** What a line says beside its message: nothing under a name that a logger gives each line itself, or JSON would have it twice. */
 type Details = Readonly<Record<string, unknown>> & {

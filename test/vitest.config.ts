@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { dirname, matchesGlob, relative } from 'node:path';
+import { dirname, join, matchesGlob, relative } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
@@ -10,7 +10,7 @@ const ROOT = dirname(import.meta.dirname);
 const SMOKE = [
   // They fetch from npm's registry.
   'test/readme/clean-start.test.ts',
-  'test/package/{consumer,next,npx}.test.ts',
+  'test/package/{consumer,graphql-16,next,npx}.test.ts',
   // They take a processor for 5 to 20 seconds.
   'test/graphiql/cost-line.test.ts',
   'test/operate/evicted-callers.test.ts',
@@ -19,6 +19,10 @@ const SMOKE = [
   'test/security/{caller-memory,made-up-keys,slow-bodies,small-redis}.test.ts',
   'test/simulate/simulate.test.ts',
 ];
+
+/** With `PETQL_GRAPHQL=16` the tests run with the older graphql that `package.json` allows. `verify smoke` runs some so. */
+const WITH_GRAPHQL_16 =
+  process.env['PETQL_GRAPHQL'] === '16' ? ['--import', join(import.meta.dirname, 'support/graphql-16.ts')] : [];
 
 /**
  * Processes, sockets and Redis on real clocks: a busy machine looks to them like a fault. In the order in which they run:
@@ -62,7 +66,7 @@ export default defineConfig({
     expect: { poll: { timeout: 30_000 } },
     // Two more than processors: some tests wait on real clocks.
     maxWorkers: availableParallelism() + 2,
-    execArgv: ['--max-semi-space-size=32'],
+    execArgv: ['--max-semi-space-size=32', ...WITH_GRAPHQL_16],
     maxConcurrency: 12,
     // Loading petql takes a file longer than most of its tests. Files leave nothing behind: what gateways share ends with the last one.
     isolate: false,

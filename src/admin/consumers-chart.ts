@@ -1,4 +1,4 @@
-import type { Consumer, Consumers } from '../caller/consumers.ts';
+import type { Consumer, Consumers } from '../caller/key-report.ts';
 import { figure } from '../figure.ts';
 import { escaped } from './html.ts';
 

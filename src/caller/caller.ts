@@ -23,7 +23,7 @@ import { ConsumerCounts } from './consumers.ts';
 import type { ConsumerRows } from './consumers.ts';
 import { DayWarning } from './day-warning.ts';
 import type { KeyReport } from './key-report.ts';
-import { quotaView } from './quota.ts';
+import { quotaView } from './quota-view.ts';
 import type { QuotaView } from './quota.ts';
 
 /** What all callers of a gateway share. */

@@ -1,32 +1,7 @@
 import type { OperationEvent } from '../events.ts';
 import { entriesFor } from '../memory.ts';
 import { DAY_MS } from '../plan.ts';
-
-/** What the operations of one name, or of one client, have used. */
-export interface Consumer {
-  /** As the client gives it; `(unnamed)` without one, `(others)` for those beyond the first hundred of an hour or a day. */
-  readonly name: string;
-  /** Upstream calls that were billed to it. */
-  readonly callsMade: number;
-  /** Reads that cost no call. */
-  readonly callsSaved: number;
-  /** Operations that were RATE_LIMITED. */
-  readonly refused: number;
-  /** Its part of all calls made, from 0 to 1. */
-  readonly share: number;
-}
-
-/** Who has used the quota of an API key by this process; who made the most calls first. */
-export interface Consumers {
-  readonly lastHour: ConsumersOf;
-  /** Since midnight UTC. */
-  readonly today: ConsumersOf;
-}
-
-export interface ConsumersOf {
-  readonly operations: readonly Consumer[];
-  readonly clients: readonly Consumer[];
-}
+import type { Consumer, Consumers, ConsumersOf } from './key-report.ts';
 
 interface Count {
   readonly callsMade: number;

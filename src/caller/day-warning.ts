@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
 import { HOUR_MS } from '../plan.ts';
 import type { QuotaState } from '../throttle/account/quota-state.ts';
-import type { Consumers } from './consumers.ts';
+import type { Consumers } from './key-report.ts';
 
 const EARLY_SHARE = 0.8;
 

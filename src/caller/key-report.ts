@@ -1,4 +1,3 @@
-import type { Consumers } from './consumers.ts';
 import type { QuotaView } from './quota.ts';
 
 /** The quota of one API key and who used it, as plain JSON. */
@@ -13,4 +12,30 @@ export interface KeyReport extends QuotaView {
   readonly callsSaved: number;
   /** Of this process. */
   readonly consumers: Consumers;
+}
+
+/** What the operations of one name, or of one client, have used. */
+export interface Consumer {
+  /** As the client gives it; `(unnamed)` without one, `(others)` for those beyond the first hundred of an hour or a day. */
+  readonly name: string;
+  /** Upstream calls that were billed to it. */
+  readonly callsMade: number;
+  /** Reads that cost no call. */
+  readonly callsSaved: number;
+  /** Operations that were RATE_LIMITED. */
+  readonly refused: number;
+  /** Its part of all calls made, from 0 to 1. */
+  readonly share: number;
+}
+
+/** Who has used the quota of an API key by this process; who made the most calls first. */
+export interface Consumers {
+  readonly lastHour: ConsumersOf;
+  /** Since midnight UTC. */
+  readonly today: ConsumersOf;
+}
+
+export interface ConsumersOf {
+  readonly operations: readonly Consumer[];
+  readonly clients: readonly Consumer[];
 }

@@ -15,8 +15,8 @@ import type { Writes } from '../writes/writes.ts';
 import type { Caller } from './caller.ts';
 import type { Callers } from './callers.ts';
 import type { QuotaView } from './quota.ts';
-import { UsageMeter } from './usage.ts';
-import type { Usage } from './usage.ts';
+import { UsageMeter } from './usage-meter.ts';
+import type { Usage } from '../usage.ts';
 
 /** What a resolver sees of its request. Every failure is a PetqlError. In a dry run everything is null. */
 export interface Pets {

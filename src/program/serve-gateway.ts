@@ -1,6 +1,6 @@
 import { SettingError } from '../errors.ts';
 import { openGateway } from '../gateway.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway-api.ts';
 import { createLog, takeWarnings } from '../log.ts';
 import { DEMO_KEYS } from '../sandbox/demo-keys.ts';
 import { withHostCheck } from '../server/http/host-check.ts';

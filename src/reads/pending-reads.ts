@@ -18,7 +18,8 @@ import { LISTS, isList, readKindOf, readOf } from '../pets/read-key.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { ownRequest } from './own-request.ts';
 import { ReadWaiter } from './read-waiter.ts';
-import type { Flight, PendingRead, ReadResult, StaleReason } from './read-waiter.ts';
+import type { StaleReason } from '../usage.ts';
+import type { Flight, PendingRead, ReadResult } from './read-waiter.ts';
 import { answerFrom, listsWithout } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
 

@@ -7,7 +7,8 @@ import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { PendingReads } from './pending-reads.ts';
 import type { ReadParts } from './pending-reads.ts';
 import { ReadLine } from './read-line.ts';
-import type { ReadResult, ServedResult, StaleReason } from './read-waiter.ts';
+import type { StaleReason } from '../usage.ts';
+import type { ReadResult, ServedResult } from './read-waiter.ts';
 import { CallerLists } from './cache/caller-lists.ts';
 import type { SharedLists } from './cache/shared-lists.ts';
 

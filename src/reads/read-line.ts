@@ -10,7 +10,8 @@ import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads, ReadParts } from './pending-reads.ts';
 import { ReadCall } from './read-call.ts';
 import { canWait, waitersOf } from './read-waiter.ts';
-import type { PendingRead, ReadWaiter, StaleReason } from './read-waiter.ts';
+import type { StaleReason } from '../usage.ts';
+import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
 /** The call plan for the waiting reads, sorted by what may be sent now. */
 interface SortedPlan {

@@ -5,10 +5,8 @@ import type { LineClaim } from '../throttle/line-call.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { CachedEntry, PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from '../pets/read-key.ts';
+import type { StaleReason } from '../usage.ts';
 import type { FailedCall } from './failed-calls.ts';
-
-/** Why a result is staler than the request wanted. */
-export type StaleReason = 'PAUSED' | 'ONLY_IF_CACHED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
 
 export interface ServedResult extends CachedEntry {
   /** Undefined for a fresh result. */

@@ -4,8 +4,9 @@ import type { SandboxKeys } from './demo-keys.ts';
 import { errorResponse, runOperation } from './operations.ts';
 import type { OperationRequest, OperationResponse } from './operations.ts';
 import type { PetStore } from './pet-store.ts';
+import type { SandboxCall } from './sandbox-call.ts';
 import { STORIES } from './stories.ts';
-import type { Failure, Story, StoryName } from './stories.ts';
+import type { Failure, NextFailure, Story, StoryName } from './stories.ts';
 import { UsageLimits } from './usage-limits.ts';
 import type { LimitVerdict } from './usage-limits.ts';
 
@@ -23,28 +24,6 @@ export interface SandboxResponse extends OperationResponse {
   readonly headers: Readonly<Record<string, string>>;
   readonly delayMs: number;
   readonly isLost: boolean;
-}
-
-/** One call as the sandbox received it. */
-export interface SandboxCall {
-  /** Milliseconds since the Unix epoch. */
-  readonly atMs: number;
-  readonly method: string;
-  /** Below `/v1`, with its query. */
-  readonly path: string;
-  readonly key: string | undefined;
-  /** Empty without a valid key. */
-  readonly body: string;
-  /** Of the response, which may be late or lost. */
-  readonly status: number;
-}
-
-/** What goes wrong with the next calls. */
-export interface NextFailure extends Failure {
-  /** How many calls fail. Default 1; Infinity: all until `recover`. */
-  readonly times?: number | undefined;
-  /** The method of the calls that fail; POST is a create. Default: any. */
-  readonly method?: 'GET' | 'POST' | undefined;
 }
 
 export interface ResponderOptions {

@@ -8,19 +8,21 @@ import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import { DispatchedCall } from '../dispatched-call.ts';
 import type { Dispatcher } from '../dispatched-call.ts';
+import type { CallDispatcher } from '../settings/gateway-options.ts';
 import { httpOrigin, listenAddress } from '../settings/http-origin.ts';
 import { DEMO_KEYS } from './demo-keys.ts';
 import type { SandboxKeys } from './demo-keys.ts';
 import { PetStore } from './pet-store.ts';
 import { Responder } from './responder.ts';
-import type { NextFailure, SandboxCall, SandboxRequest, SandboxResponse } from './responder.ts';
+import type { SandboxRequest, SandboxResponse } from './responder.ts';
+import type { SandboxCall } from './sandbox-call.ts';
 import type { SandboxPet } from './seed.ts';
-import type { StoryName } from './stories.ts';
+import type { NextFailure, StoryName } from './stories.ts';
 
 export type { SandboxKey, SandboxKeys } from './demo-keys.ts';
-export type { NextFailure, SandboxCall } from './responder.ts';
+export type { SandboxCall } from './sandbox-call.ts';
 export type { SandboxPet } from './seed.ts';
-export type { Failure, StoryName } from './stories.ts';
+export type { Failure, NextFailure, StoryName } from './stories.ts';
 
 export interface SandboxOptions {
   /** API keys with their plans and stories, beside the demo keys. */
@@ -52,7 +54,7 @@ type DispatchHandler = Parameters<Dispatcher['dispatch']>[1];
 /** The pet API in this process. */
 export interface Sandbox extends AsyncDisposable {
   /** Options of a gateway whose calls it takes in this process: `createGateway({ ...sandbox.gatewayOptions })`. */
-  readonly gatewayOptions: { readonly petApiUrl: string; readonly dispatcher: Dispatcher };
+  readonly gatewayOptions: { readonly petApiUrl: string; readonly dispatcher: CallDispatcher };
   /** Takes calls in this process as the global `fetch` does, to any origin. */
   readonly fetch: typeof globalThis.fetch;
   /**

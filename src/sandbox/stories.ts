@@ -12,6 +12,14 @@ export interface Failure {
   readonly isLost?: boolean | undefined;
 }
 
+/** What goes wrong with the next calls. */
+export interface NextFailure extends Failure {
+  /** How many calls fail. Default 1; Infinity: all until `recover`. */
+  readonly times?: number | undefined;
+  /** The method of the calls that fail; POST is a create. Default: any. */
+  readonly method?: 'GET' | 'POST' | undefined;
+}
+
 /** A call with a valid key, as a story sees it. */
 export interface StoryCall {
   /** Among the calls of its key, from 1. */

@@ -1,5 +1,7 @@
-import type { GraphQLSchema } from 'graphql';
+import { GraphQLError } from 'graphql';
+import type { GraphQLFieldResolver, GraphQLSchema } from 'graphql';
 import { builder } from './builder.ts';
+import type { ResolverContext } from './builder.ts';
 import './create-pet.ts';
 import './query.ts';
 
@@ -25,3 +27,20 @@ builder.mutationType({ description: 'All writes. Each uses the API key of the re
 export const schema: GraphQLSchema = builder.toSchema({ sortSchema: false });
 // Pothos has no option for it.
 schema.description = DESCRIPTION;
+
+for (const type of [schema.getQueryType(), schema.getMutationType()]) {
+  for (const field of Object.values(type?.getFields() ?? {})) field.resolve = withinPetql(field.resolve);
+}
+
+/** A program may give the schema to a server of its own, whose context is another one. */
+function withinPetql(
+  resolve: GraphQLFieldResolver<unknown, ResolverContext> | undefined,
+): GraphQLFieldResolver<unknown, ResolverContext> {
+  return (root, args, context: Partial<ResolverContext> | undefined, info) => {
+    if (typeof context?.pets?.readQuota !== 'function') throw new GraphQLError(ELSEWHERE);
+    return resolve?.(root, args, context as ResolverContext, info);
+  };
+}
+
+const ELSEWHERE =
+  'gateway.schema runs in petql alone: call gateway.execute or gateway.fetch, or stitch it with an executor that calls gateway.execute.';

@@ -1,5 +1,5 @@
 import type { FormattedExecutionResult, GraphQLFormattedError } from 'graphql';
-import type { Usage } from '../caller/usage.ts';
+import type { Usage } from '../usage.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { PlanWindow } from '../plan.ts';
 

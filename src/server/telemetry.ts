@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { NO_USAGE } from '../caller/usage.ts';
+import { NO_USAGE } from '../usage.ts';
 import type { Events } from '../events.ts';
 import type { Log } from '../log.ts';
 import { readTraceContext, traceIdOf } from '../tracing.ts';

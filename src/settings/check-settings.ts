@@ -38,7 +38,6 @@ export interface Setting<Schema extends z.ZodType = z.ZodType> {
 /** Settings by their names. */
 export type SettingTable = Readonly<Record<string, Setting>>;
 
-export type Inputs<Table extends SettingTable> = { readonly [Name in keyof Table]?: z.input<Table[Name]['schema']> };
 export type Outputs<Table extends SettingTable> = { readonly [Name in keyof Table]: z.output<Table[Name]['schema']> };
 
 export interface CheckOptions {

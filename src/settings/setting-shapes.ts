@@ -4,16 +4,9 @@ import { z } from 'zod';
 import { LOG_LEVELS } from '../log.ts';
 import { parsePlan } from '../plan.ts';
 import type { AssumedPlan } from '../plan.ts';
+import type { PlanText, ServerKey } from './gateway-options.ts';
 import { pageOrigin } from './page-origin.ts';
 import { isDecodable, redisUrls } from './redis-urls.ts';
-
-/** The API key for all requests, or a function that returns the key of a request. */
-export type ServerKey = string | ((request: Request) => Promise<FoundKey> | FoundKey);
-
-/** Null and an empty text mean no key. */
-type FoundKey = string | null | undefined;
-
-export type PlanText = 'auto' | 'business' | 'free' | 'pro' | `${number}/${number}`;
 
 /** The length of an API key. */
 export const MAX_KEY_LENGTH = 512;
@@ -71,11 +64,8 @@ export const manifest = z.custom<Readonly<Record<string, unknown>>>(
   (given) => typeof given === 'object' && given !== null && !Array.isArray(given),
   'must be an object of documents by their ids',
 );
-/** No pattern and no trailing slash, since it is compared with the path of a request. */
-export const path = z.custom<string>(
-  (given) => typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given),
-  'must be a path such as /api/graphql',
-);
+/** No pattern, since it is compared with the path of a request, which may have a slash at its end. */
+export const path = parsed<string, string>('must be a path such as /api/graphql', pathWithoutSlash);
 
 /** Whether a text can be an API key: pet-api.md shows no syntax, and a header takes visible ASCII. */
 export function isApiKey(text: string): boolean {
@@ -149,6 +139,10 @@ function proxyOf(given: URL | string): URL | undefined {
   const proxy = URL.parse(given);
   if (!proxy || !/^https?:$/.test(proxy.protocol) || !isDecodable(proxy.username + proxy.password)) return undefined;
   return proxy.pathname + proxy.search + proxy.hash === '/' ? proxy : undefined;
+}
+
+function pathWithoutSlash(text: unknown): string | undefined {
+  return typeof text === 'string' ? /^((?:\/[\w.~-]+)+)\/?$/.exec(text)?.[1] : undefined;
 }
 
 function allowedOrigin(text: unknown): string | undefined {

@@ -1,4 +1,4 @@
-import { createGateway } from '../gateway.ts';
+import { createGateway } from '../index.ts';
 import type { Plan } from '../plan.ts';
 import { PET_STATUSES } from '../pets/pet.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';

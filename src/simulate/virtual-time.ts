@@ -1,4 +1,4 @@
-import { createGateway } from '../gateway.ts';
+import { createGateway } from '../index.ts';
 import { VirtualTimers } from './virtual-timers.ts';
 
 /** The clock and the timers of this process, which stand still until they are moved. */

@@ -40,11 +40,21 @@ describe('fetch', () => {
 
   test('ignores what frameworks pass beside the request', async () => {
     await using gateway = await startEmbedded();
-    const handler: (request: Request, context: object) => Promise<Response> = gateway.fetch;
-    const context = { params: Promise.resolve({ query: '{ none }' }), request: undefined, terms: { apiKey: 'stray' } };
-    const response = await handler(graphqlRequest({ query: FIRST }), context);
-    expect(await response.json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
-    expect(gateway.petApi.log.map(({ key }) => key)).toEqual(['demo-free']);
+    const handler: (request: Request, context: any) => Promise<Response> = gateway.fetch;
+    const route = { params: Promise.resolve({ query: '{ none }' }), request: undefined, terms: { apiKey: 'stray' } };
+    const server = {
+      incoming: {},
+      outgoing: {},
+      method: undefined,
+      hostname: 'localhost',
+      port: 80,
+      url: new URL('http://x/'),
+    };
+    for (const context of [route, server, null, 5]) {
+      const response = await handler(graphqlRequest({ query: FIRST }), context);
+      expect(await response.json()).toMatchObject({ data: { pets: [{ id: '1' }] } });
+    }
+    expect(new Set(gateway.petApi.log.map(({ key }) => key))).toEqual(new Set(['demo-free']));
   });
 
   test('answers at the endpoint that was asked for, GraphiQL too', async () => {

@@ -27,6 +27,8 @@ test.each<[string, Record<string, unknown>, string]>([
     { petApiUrl, endpoint: '/:any' },
     'endpoint must be a path such as /api/graphql, got "/:any"',
   ],
+  ['the root as an endpoint', { petApiUrl, endpoint: '/' }, 'endpoint must be a path such as /api/graphql, got "/"'],
+  ['an endpoint that is a list', { petApiUrl, endpoint: ['/graphql'] }, 'endpoint must be a path such as /api/graphql'],
   ['an endless wait', { petApiUrl, maxWaitMs: Infinity }, `maxWaitMs must be ${whole(0)}, got Infinity`],
   ['a time that is a text', { petApiUrl, upstreamTimeoutMs: '5' }, `upstreamTimeoutMs must be ${whole(1)}, got "5"`],
   ['a time that is a bigint', { petApiUrl, maxWaitMs: 5n }, `maxWaitMs must be ${whole(0)}, got 5n`],

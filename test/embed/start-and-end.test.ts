@@ -105,6 +105,17 @@ test('a gateway with a state file may be closed again, and is closed once', asyn
   await createGateway({ petApiUrl, stateFile }).close();
 });
 
+test('a gateway is closed at the end of its block, also where that throws', async () => {
+  const used = async () => {
+    await using gateway = createGateway({ petApiUrl, stateFile });
+    await gateway.ready();
+    throw new Error('of the block');
+  };
+  await expect(used()).rejects.toThrow('of the block');
+  // A gateway that is open would keep the file to those with its own key secret.
+  await createGateway({ petApiUrl, stateFile, keySecret: 'another secret of 16' }).close();
+});
+
 test('after ready() the first operation takes no longer than later ones, and counts, calls and logs nothing before it', async () => {
   const program = `
     import { createGateway } from ${JSON.stringify(INDEX)};

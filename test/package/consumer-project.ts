@@ -15,6 +15,7 @@ const run = promisify(execFile);
 const BESIDE_PETQL = [
   '@graphql-typed-document-node/core@3.2.0',
   '@fastify/cors@11.4.3',
+  '@graphql-tools/stitch@10.3.1',
   '@hono/node-server@2.1.8',
   '@opentelemetry/api@1.10.0',
   '@opentelemetry/context-async-hooks@3.1.0',
@@ -27,6 +28,7 @@ const BESIDE_PETQL = [
   'express@5.3.0',
   'fastify@5.12.8',
   'hono@4.13.19',
+  'jest@30.5.2',
   `vitest@${packageJson.devDependencies.vitest}`,
 ];
 
@@ -39,6 +41,20 @@ export const BESIDE_NEXT = [
   'react@19.3.1',
   'react-dom@19.3.1',
   'typescript@5.9.3',
+];
+
+/** What wants graphql 16, and no other. */
+export const BESIDE_GRAPHQL_16 = [
+  '@apollo/server@5.5.1',
+  '@apollo/subgraph@2.15.1',
+  '@graphql-eslint/eslint-plugin@4.4.1',
+  '@graphql-tools/stitch@10.3.1',
+  '@graphql-typed-document-node/core@3.2.0',
+  '@types/node@24.19.2',
+  'eslint@10.15.0',
+  'fastify@5.12.8',
+  'graphql@^16.11.0',
+  'mercurius@16.10.1',
 ];
 
 /** A project of somebody else, with petql installed from what `npm publish` would send. */

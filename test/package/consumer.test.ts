@@ -9,6 +9,7 @@ import { installConsumer } from './consumer-project.ts';
 import type { ConsumerProject } from './consumer-project.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const TSC = join(ROOT, 'node_modules/.bin/tsc');
 /** Which the frameworks themselves allow. */
 const PAGE = 'https://app.example';
 const ANSWER = { data: { pets: [{ id: '1' }] } };
@@ -98,24 +99,55 @@ describe('petql from node_modules', () => {
     for (const [index, [, code = '']] of [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].entries()) {
       await writeFile(join(consumer.folder, `readme-${index}.ts`), code);
     }
-    expect(await consumer.run(join(ROOT, 'node_modules/.bin/tsc'), '-p', '.', '--singleThreaded')).toEqual({
-      code: 0,
-      output: '',
-    });
+    expect(await consumer.run(TSC, '-p', '.', '--singleThreaded')).toEqual({ code: 0, output: '' });
+    // As somebody has it who checks libraries too.
+    const strictly = ['--strict', '--noEmit', '--module', 'node20', '--types', 'node', '--singleThreaded'];
+    const checked = await consumer.run(TSC, '--ignoreConfig', ...strictly, 'types.ts', 'stitched.ts');
+    expect(checked).toEqual({ code: 0, output: '' });
   });
 });
 
-test("the tests of a backend, as the library's page has them, compile and pass", async () => {
-  const library = await readFile(join(ROOT, 'src/README.md'), 'utf8');
-  const blocks = [...library.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, block = '']) => block);
-  const code = blocks.find((block) => block.includes("from 'vitest'")) ?? '';
-  await writeFile(join(consumer.folder, 'bff.test.ts'), code);
-  expect(await consumer.run(join(ROOT, 'node_modules/.bin/tsc'), '-p', '.', '--singleThreaded')).toEqual({
-    code: 0,
-    output: '',
+test("a schema with a field of one's own, as the library's page has it, answers within one visitor's share", async () => {
+  const program = await readFile(join(consumer.folder, 'stitched.ts'), 'utf8');
+  expect(plain(program)).toContain(plain(await blockOf('stitchSchemas')));
+  const { code, output } = await consumer.run(process.execPath, 'stitched.ts');
+  const [read, created, quota, calls] = output.split('\n');
+  expect([code, calls]).toEqual([0, '2 calls']);
+  expect(JSON.parse(read ?? '')).toMatchObject({
+    data: { pets: [{ name: 'Ada', photoUrl: 'https://photos.example/1.jpg' }], none: null },
+    errors: [{ path: ['none'], extensions: { code: 'BAD_USER_INPUT', argument: 'limit' } }],
   });
-  const { code: exitCode, output } = await consumer.run('node_modules/.bin/vitest', 'run');
-  expect([exitCode, output]).toEqual([0, expect.stringMatching(/Tests .*3 passed/)]);
+  const photoUrl = expect.stringMatching(/^https:\/\/photos\.example\/\d+\.jpg$/);
+  expect(JSON.parse(created ?? '')).toEqual({ data: { createPet: { pet: { name: 'Momo', photoUrl } } } });
+  expect(JSON.parse(quota ?? '')).toMatchObject({ data: { rateLimit: { windows: [{ used: 2 }, { used: 2 }] } } });
+});
+
+describe("the tests of a backend, as the library's page has them, pass", () => {
+  test('by vitest, and compile', async () => {
+    await writeFile(join(consumer.folder, 'bff.test.ts'), await blockOf("from 'vitest'"));
+    expect(await consumer.run(TSC, '-p', '.', '--singleThreaded')).toEqual({ code: 0, output: '' });
+    const { code, output } = await consumer.run('node_modules/.bin/vitest', 'run', 'bff.test.ts');
+    expect([code, output]).toEqual([0, expect.stringMatching(/Tests .*3 passed/)]);
+  });
+
+  test('by node:test', async () => {
+    await writeFile(join(consumer.folder, 'clock.mjs'), await blockOf("from 'node:test'"));
+    const { code, output } = await consumer.run(process.execPath, '--test', 'clock.mjs');
+    expect([code, output]).toEqual([0, expect.stringMatching(/pass 1\n/)]);
+  });
+
+  test('by jest, with the flag that the page names', async () => {
+    const block = await blockOf("from 'node:test'");
+    const code = block.replace("import { test } from 'node:test';\n", '');
+    expect(code).not.toBe(block);
+    await writeFile(join(consumer.folder, 'clock.test.js'), code);
+    const jest = ['node_modules/.bin/jest', 'clock.test.js'];
+    expect((await consumer.run(process.execPath, ...jest)).output).toContain('Must use import');
+    const library = await readFile(join(ROOT, 'src/README.md'), 'utf8');
+    const flag = /`NODE_OPTIONS=(\S+) npx jest`/.exec(library)?.[1] ?? 'no flag';
+    const passed = await consumer.run(process.execPath, flag, ...jest);
+    expect([passed.code, passed.output]).toEqual([0, expect.stringMatching(/1 passed/)]);
+  });
 });
 
 describe('petql mounted', () => {
@@ -123,16 +155,9 @@ describe('petql mounted', () => {
     const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8');
     const table = /^\| In \| Mount \|\n.*?\n\n/ms.exec(readme)?.[0] ?? '';
     const rows = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code = '']) => code);
-    const all = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
-    const blocks = all.filter((code) => !code.includes("from 'vitest'"));
-    expect([rows.length, blocks.length]).toEqual([3, 2]);
+    expect(rows).toHaveLength(3);
     const mounts = await readFile(join(consumer.folder, 'mounts.ts'), 'utf8');
-    const plain = (code: string) =>
-      code
-        .replaceAll(/^\/\/.*$/gm, '')
-        .replaceAll(/\s+/g, ' ')
-        .trim();
-    for (const code of [...rows, blocks[0] ?? '']) expect(plain(mounts)).toContain(plain(code));
+    for (const code of [...rows, await blockOf('reply.hijack()')]) expect(plain(mounts)).toContain(plain(code));
   });
 
   let origins: Record<string, string>;
@@ -233,6 +258,18 @@ describe('petql beside OpenTelemetry', () => {
     expect(folders).toHaveLength(1);
   });
 });
+
+/** The block of code of the library's page that has these words. */
+async function blockOf(words: string): Promise<string> {
+  const library = await readFile(join(ROOT, 'src/README.md'), 'utf8');
+  const blocks = [...library.matchAll(/^```\w+\n(.*?)^```$/gms)].map(([, code = '']) => code);
+  return blocks.find((code) => code.includes(words)) ?? `there is no block with ${words}`;
+}
+
+function plain(code: string): string {
+  const text = code.replaceAll(/^\/\/.*$/gm, '').replaceAll(/\s+/g, ' ');
+  return text.trim();
+}
 
 function tooLong(bytes: number): [body: string, status: number] {
   return [`{"query":"${' '.repeat(bytes - 12)}"}`, 413];

@@ -1,27 +1,27 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { publint } from 'publint';
 import { beforeAll, expect, test } from 'vitest';
 import { packPetql } from './consumer-project.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const PREFIX = '/node_modules/petql/';
 
 let tarball: Buffer;
+let packed: ReturnType<typeof createPackageFromTarballData>;
 
 beforeAll(async () => {
   tarball = await packPetql();
+  packed = createPackageFromTarballData(new Uint8Array(tarball));
 }, 120_000);
 
 test('the package is what publint expects', async () => {
   const { buffer, byteOffset, byteLength } = tarball;
-  const packed = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
-  expect((await publint({ pack: { tarball: packed }, strict: true })).messages).toEqual([]);
+  const bytes = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+  expect((await publint({ pack: { tarball: bytes }, strict: true })).messages).toEqual([]);
 });
 
 test('the package has types that every way of resolving modules finds, where it finds ES modules at all', async () => {
-  const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(tarball)));
+  const analysis = await checkPackage(packed);
   const problems = analysis.types ? analysis.problems : ['there are no types'];
   // Without `exports` nothing is found, and CommonJS gets the ES module, which Node's require loads.
   const expected = ['.', './sandbox'].flatMap((entrypoint) => [
@@ -61,14 +61,75 @@ test('the package holds what runs, its types, the schema and the documentation, 
   ]);
 });
 
-test('the package holds every file that README links to', async () => {
-  const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
-  const links = [...readme.matchAll(/(?:\]\(|src=")(?!https:)([^)#"]+)/g)].map(([, link]) => link);
-  expect(links.length).toBeGreaterThan(5);
-  for (const link of links) expect(packedFiles()).toContain(link);
+test('no page of the package has a dead link', () => {
+  const pages = packedFiles().filter((file) => file.endsWith('.md') || file === 'llms.txt');
+  const links = pages.flatMap((page) =>
+    [...textOf(page).matchAll(/(?:\]\(|(?:src|href)=")(?!https?:|#)([^)#"]+)/g)].map(([, link = '']) => ({
+      page,
+      link,
+    })),
+  );
+  expect(links.length).toBeGreaterThan(50);
+  const dead = links.filter(({ page, link }) => !packedFiles().includes(join(dirname(page), link)));
+  expect(dead).toEqual([]);
+});
+
+/** What each entry of the package makes a program's types depend on: petql's files, and other packages. */
+const TYPES: Readonly<Record<string, readonly string[]>> = {
+  'dist/index.d.ts': [
+    'dist/caller/key-report.d.ts',
+    'dist/caller/quota.d.ts',
+    'dist/clock.d.ts',
+    'dist/errors.d.ts',
+    'dist/gateway-api.d.ts',
+    'dist/index.d.ts',
+    'dist/log.d.ts',
+    'dist/node-version.d.ts',
+    'dist/plan.d.ts',
+    'dist/server/http/fetch.d.ts',
+    'dist/server/listener.d.ts',
+    'dist/server/operation.d.ts',
+    'dist/settings/gateway-options.d.ts',
+    'dist/usage.d.ts',
+    'graphql',
+    'node:http',
+  ],
+  'dist/sandbox/sandbox.d.ts': [
+    'dist/clock.d.ts',
+    'dist/log.d.ts',
+    'dist/node-version.d.ts',
+    'dist/pets/int64.d.ts',
+    'dist/pets/pet.d.ts',
+    'dist/plan.d.ts',
+    'dist/sandbox/demo-keys.d.ts',
+    'dist/sandbox/sandbox-call.d.ts',
+    'dist/sandbox/sandbox.d.ts',
+    'dist/sandbox/seed.d.ts',
+    'dist/sandbox/stories.d.ts',
+    'dist/sandbox/usage-limits.d.ts',
+    'dist/settings/gateway-options.d.ts',
+  ],
+};
+
+test.each(Object.entries(TYPES))('the types of %s import no internals', (entry, expected) => {
+  const reached = new Set<string>();
+  reach(entry);
+  expect([...reached].toSorted()).toEqual(expected);
+
+  function reach(file: string): void {
+    if (reached.has(file)) return;
+    reached.add(file);
+    if (!file.startsWith('dist/')) return;
+    for (const [, name = ''] of textOf(file).matchAll(/(?:from|import) '([^']+)'/g)) {
+      reach(name.startsWith('.') ? join(dirname(file), name.replace(/\.ts$/, '.d.ts')) : name);
+    }
+  }
 });
 
 function packedFiles(): string[] {
-  const files = createPackageFromTarballData(new Uint8Array(tarball)).listFiles();
-  return files.map((file) => file.replace('/node_modules/petql/', ''));
+  return packed.listFiles().map((file) => file.replace(PREFIX, ''));
+}
+
+function textOf(file: string): string {
+  return packed.readFile(PREFIX + file);
 }

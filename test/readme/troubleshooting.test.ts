@@ -12,7 +12,7 @@ const titleOf = (section: string) => section.split('\n', 1)[0] ?? '';
 
 const source = globSync('src/**/*.ts', { cwd: ROOT }).map(readText).join('\n');
 const codes = unionOf('src/errors.ts', 'ErrorCode');
-const staleReasons = unionOf('src/reads/read-waiter.ts', 'StaleReason');
+const staleReasons = unionOf('src/usage.ts', 'StaleReason');
 const metrics = readText('src/admin/metrics.ts');
 
 type Kind = 'code' | 'log line' | 'metric';

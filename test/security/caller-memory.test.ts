@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import type { Dispatcher } from 'undici';
 import { expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
-import type { GatewayOptions } from '../../src/index.ts';
 
 /** Fewer than the callers of unproven keys that petql keeps. */
 const KEYS = 900;
@@ -12,7 +12,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 /** A pet API that remembers nothing: in this heap, the caller's share would be hard to tell. */
-const dispatcher: GatewayOptions['dispatcher'] = {
+const dispatcher: Pick<Dispatcher, 'destroy' | 'dispatch'> = {
   dispatch(_request, handler) {
     const controller = { abort() {} } as unknown as Parameters<NonNullable<typeof handler.onRequestStart>>[0];
     handler.onRequestStart?.(controller, {});

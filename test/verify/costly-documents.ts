@@ -18,6 +18,8 @@ export const COSTLY_DOCUMENTS: readonly CostlyDocument[] = [
   { maxSize: 100, of: (size) => `{ ${times(size, (k) => `a${k}: pets { id }`)} }` },
   // The same field again and again, and large results.
   { maxSize: 249, of: (size) => `{ ${times(size, () => 'pets { id }')} }` },
+  // The validation of graphql-js before 16.15 and 17.1 compares all of its fields, in pairs, and counts none.
+  { maxSize: 95, of: (size) => `{ ${times(10, () => `pets { ${'id '.repeat(size)} }`)} }` },
   { maxSize: 49, of: (size) => `{ ${times(size, (k) => `a${k}: pets(limit: 100) { id name status }`)} }` },
   {
     maxSize: 29,

@@ -10,10 +10,14 @@ const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs');
 /**
  * Runs tests.
  *
- * @param which a file, a folder, or `--project=NAME`.
+ * @param which files, folders, and `--project=NAME`.
  */
-export async function runTests(promise: string, which: string, env: NodeJS.ProcessEnv = {}): Promise<readonly Row[]> {
-  const child = spawn(process.execPath, [VITEST, '--config', 'test/vitest.config.ts', 'run', which], {
+export async function runTests(
+  promise: string,
+  which: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<readonly Row[]> {
+  const child = spawn(process.execPath, [VITEST, '--config', 'test/vitest.config.ts', 'run', ...which], {
     cwd: ROOT,
     env: { ...process.env, NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -16,6 +16,7 @@ import { aheadForMinuteIn, judge, scenario, startTrial } from './throttle/scenar
 
 const SIEGE = 'a good client is answered while petql is attacked from all sides';
 const MUTANTS = 'each defect of the mutants can still be planted';
+const GRAPHQL_16 = 'what depends on graphql-js holds with graphql 16 too';
 const TESTS = 'the tests that are too long for `npm test` pass';
 
 /** What the soak checks without a tolerance for how busy the machine is. */
@@ -96,6 +97,13 @@ export const smoke: Suite = {
     ),
     { name: 'bench', goal: 'petql and its rivals answer the same operations', run: benchBriefly },
     { name: 'mutants', goal: MUTANTS, run: () => findStaleMutants(MUTANTS) },
-    { name: 'tests', goal: TESTS, processes: 1, run: () => runTests(TESTS, '--project=smoke') },
+    {
+      name: 'graphql-16',
+      goal: GRAPHQL_16,
+      processes: 1,
+      run: () =>
+        runTests(GRAPHQL_16, ['--project=all', 'test/api', 'test/embed', 'test/schema'], { PETQL_GRAPHQL: '16' }),
+    },
+    { name: 'tests', goal: TESTS, processes: 1, run: () => runTests(TESTS, ['--project=smoke']) },
   ],
 };

@@ -29,7 +29,7 @@ export const throttle: Suite = {
       name: 'simulated',
       goal: SIMULATED,
       processes: 1,
-      run: () => runTests(SIMULATED, 'test/plan', { PETQL_ALL_CASES: '1' }),
+      run: () => runTests(SIMULATED, ['test/plan'], { PETQL_ALL_CASES: '1' }),
     },
   ],
 };

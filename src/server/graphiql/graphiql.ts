@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { pathOf } from '../http/http-message.ts';
+import { isEndpoint, pathOf } from '../http/http-message.ts';
 import type { HttpRequest, HttpResponse } from '../http/http-message.ts';
 import { BAD_DAYS } from './bad-days.ts';
 import type { BadDay } from './bad-days.ts';
@@ -27,7 +27,7 @@ export function createGraphiql(options: GraphiqlOptions) {
   return async (request: HttpRequest): Promise<HttpResponse | undefined> => {
     const path = pathOf(request);
     const isFile = request.method === 'GET' && path.startsWith(`${endpoint}/`);
-    if (!isFile && !(path === endpoint && isBrowsing(request))) return undefined;
+    if (isEndpoint(path, endpoint) ? !isBrowsing(request) : !isFile) return undefined;
     return (await (files ??= loadFiles(options))).get(path);
   };
 }
@@ -56,7 +56,7 @@ async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, 
   const graphiql = await import('@graphql-yoga/render-graphiql/graphiql').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
   });
-  if (!graphiql) return new Map([[endpoint, NOT_INSTALLED]]);
+  if (!graphiql) return new Map([endpoint, `${endpoint}/`].map((path) => [path, NOT_INSTALLED]));
   const sources = {
     // The script behind it finds the operation of a link by the editor's own functions.
     'graphiql.js': `globalThis.MonacoEnvironment = { globalAPI: true };\n${graphiql.js}${EXPLORER_SCRIPT}`,
@@ -67,8 +67,6 @@ async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, 
   };
   const hash = createHash('sha256').update(Object.values(sources).join('')).digest('hex');
   const assetsPath = `${endpoint}/graphiql/${hash.slice(0, 16)}`;
-  // Relative to the page, so that they stay behind the prefix that a proxy has stripped.
-  const shownPath = assetsPath.slice(endpoint.lastIndexOf('/') + 1);
   const pageHeaders = {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-cache',
@@ -77,7 +75,11 @@ async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, 
     vary: 'Accept',
   };
   const files = new Map<string, HttpResponse>();
-  files.set(endpoint, { status: 200, headers: pageHeaders, body: pageHtml(shownPath, options) });
+  for (const path of [endpoint, `${endpoint}/`]) {
+    // Relative to the page, so that they stay behind the prefix that a proxy has stripped.
+    const shownPath = assetsPath.slice(path.lastIndexOf('/') + 1);
+    files.set(path, { status: 200, headers: pageHeaders, body: pageHtml(shownPath, options) });
+  }
   for (const [name, source] of Object.entries(sources)) {
     const headers = {
       'content-type': name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',

@@ -50,6 +50,11 @@ export function pathOf({ url }: Pick<HttpRequest, 'url'>): string {
   return query < 0 ? url : url.slice(0, query);
 }
 
+/** Whether a path is that of GraphQL. Frameworks may redirect all requests to paths with a slash at the end. */
+export function isEndpoint(path: string, endpoint: string): boolean {
+  return path === endpoint || path === `${endpoint}/`;
+}
+
 type Headers = HttpRequest['headers'];
 
 /** Headers with one value. Others are lists, and Trace Context wants two equal traceparents ignored. */

@@ -2,7 +2,7 @@ import type { CheckedOptions } from '../../settings/settings.ts';
 import { createGraphiql, isBrowsing } from '../graphiql/graphiql.ts';
 import { healthResponse } from './health.ts';
 import type { Health } from './health.ts';
-import { pathOf } from './http-message.ts';
+import { isEndpoint, pathOf } from './http-message.ts';
 import type { HttpRequest, HttpResponse } from './http-message.ts';
 
 /**
@@ -19,7 +19,7 @@ export function createPages(settings: CheckedOptions, readHealth: () => Health) 
     const health = healthResponse(path, readHealth);
     if (health && request.method !== 'GET') return { status: 405, headers: { allow: 'GET, HEAD' }, body: '' };
     const page = health ?? (await explorer?.(request));
-    if (page || path === endpoint) return page;
+    if (page || isEndpoint(path, endpoint)) return page;
     // A proxy that cuts the endpoint off would lead from there to here again, with the query. A relative address stays behind the
     // prefix that a proxy has stripped.
     if (request.url === '/' && request.ownsRoot && explorer && isBrowsing(request)) {

@@ -4,6 +4,7 @@ import { bytesFor } from '../../memory.ts';
 import { petBytes } from '../../pets/pet.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import type { OperationName } from '../request-state.ts';
+import { isEndpoint } from './http-message.ts';
 import type { HttpRequest } from './http-message.ts';
 
 /** A response that may be served again. */
@@ -43,7 +44,7 @@ export function cacheKey(request: HttpRequest, { endpoint, petApiKey }: CheckedO
     return typeof apiKey === 'string' && !dryRun ? `execute\n${apiKey}\n${cacheControl}\n${body}` : undefined;
   }
   // No request shows whose key a function finds.
-  if (typeof petApiKey === 'function' || method !== 'POST' || request.url !== endpoint) return undefined;
+  if (typeof petApiKey === 'function' || method !== 'POST' || !isEndpoint(request.url, endpoint)) return undefined;
   if (headers['petql-dry-run'] !== undefined) return undefined;
   const keyHeaders = KEY_HEADERS.map((name) => headers[name] ?? '').join('\n');
   return `http\n${keyHeaders}\n${body}`;

@@ -12,7 +12,7 @@ const LIST: TypedDocumentNode<{ pets: { id: string }[] | null }, { [key: string]
 
 const log: Log = console;
 const options: GatewayOptions = { petApiUrl: new URL('https://pets.example/v1'), log, plan: '500/20000' };
-const gateway: Gateway = createGateway({
+await using gateway: Gateway = createGateway({
   ...options,
   petApiKey: async ({ headers }) => headers.get('x-key') ?? undefined,
 });
@@ -38,6 +38,8 @@ const ids: string[] | undefined = (await gateway.execute({ document: LIST })).da
 const anything: Record<string, unknown> | null | undefined = (await gateway.execute({ document: '{ pets { id } }' }))
   .data;
 const sdl: string = printSchema(gateway.schema);
+const asFetch: typeof fetch = gateway.fetch;
+const status: number = (await gateway.fetch('/graphql', { method: 'POST', body: '{}' })).status;
 
 // @ts-expect-error -- there is no such code
 export const isPast = codes[0] === 'TOO_LATE';
@@ -54,4 +56,4 @@ createGateway({});
 // @ts-expect-error -- this is no document
 await gateway.execute({ document: { query: '{ pets { id } }' } });
 
-export { anything, codes, cost, details, ids, name, retryAfterMs, retryAt, sdl, usage, whole, window };
+export { anything, asFetch, codes, cost, details, ids, name, retryAfterMs, retryAt, sdl, status, usage, whole, window };

@@ -1,11 +1,8 @@
-import type { GatewayOptions } from '../../../src/index.ts';
+import type { Dispatcher } from 'undici';
 import type { ArrivingCall, Fault } from './fault.ts';
 
-type Dispatcher = NonNullable<GatewayOptions['dispatcher']>;
-type DispatchHandler = Parameters<Dispatcher['dispatch']>[1];
-
 /** Connections of one petql, in this process: no sockets, and every wait is a timer, so that virtual time moves it. */
-export interface Connections extends Dispatcher {
+export interface Connections extends Pick<Dispatcher, 'destroy' | 'dispatch'> {
   /** As if the process were killed: nothing more is sent, and no response comes. What was sent arrives. */
   readonly cut: () => void;
 }
@@ -85,7 +82,7 @@ export function openConnections({ legMs, send, arrive }: ConnectionsOptions): Co
 type Exchange = ReturnType<typeof createExchange>;
 
 /** One call as undici reports it to its handler. */
-function createExchange(handler: DispatchHandler) {
+function createExchange(handler: Dispatcher.DispatchHandler) {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const controller = {
     aborted: false,

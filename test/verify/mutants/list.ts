@@ -1094,6 +1094,36 @@ const server: readonly Mutant[] = [
     from: 'return BigInt.asIntN(64, value) === value ?',
     to: 'return true ?',
   },
+  {
+    name: 'signal-of-fetch',
+    rule: 'fetch with an init rejects when its signal is aborted',
+    from: '    const response = await handle(request);\n    request.signal.throwIfAborted();',
+    to: '    const response = await handle(request);',
+  },
+  {
+    name: 'context-is-init',
+    rule: 'what a framework passes beside a Request does not change it',
+    from: 'if (isRequest(input) && !isInit(init)) return handle(input);',
+    to: 'if (isRequest(input) && init === undefined) return handle(input);',
+  },
+  {
+    name: 'no-slash',
+    rule: 'the endpoint is served with a slash at its end too',
+    from: 'return path === endpoint || path === `${endpoint}/`;',
+    to: 'return path === endpoint;',
+  },
+  {
+    name: 'types-of-execute',
+    rule: 'execute names an option of a wrong type',
+    from: 'const problem = problemOf(asked);',
+    to: 'const problem = problemOf({ document: asked.document });',
+  },
+  {
+    name: 'foreign-context',
+    rule: 'the schema says where it runs to a server with a context of its own',
+    from: "if (typeof context?.pets?.readQuota !== 'function') throw new GraphQLError(ELSEWHERE);",
+    to: '',
+  },
 ];
 
 const start: readonly Mutant[] = [

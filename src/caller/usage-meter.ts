@@ -1,25 +1,7 @@
 import type { CallerRequest } from '../caller-request.ts';
 import type { Clock } from '../clock.ts';
-import type { ServedResult, StaleReason } from '../reads/read-waiter.ts';
-
-/** What one request has cost, and how old its results are: `extensions.petql`. */
-export interface Usage {
-  /** Upstream calls made for this request. A call that answers other requests too counts for one of them. */
-  readonly upstreamCalls: number;
-  /** Different reads that cost this request no call: from the cache, or by a call that another request paid for. */
-  readonly savedCalls: number;
-  /** The age of the oldest result in milliseconds, at this moment; undefined where there was none. */
-  readonly oldestAgeMs: number | undefined;
-  /** Why the oldest of the stale results is stale; undefined where none is. */
-  readonly staleReason: StaleReason | undefined;
-}
-
-export const NO_USAGE: Usage = {
-  upstreamCalls: 0,
-  savedCalls: 0,
-  oldestAgeMs: undefined,
-  staleReason: undefined,
-};
+import type { ServedResult } from '../reads/read-waiter.ts';
+import type { StaleReason, Usage } from '../usage.ts';
 
 /** Why a read cost no call. */
 type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';

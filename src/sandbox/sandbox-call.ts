@@ -1,0 +1,13 @@
+/** One call as the sandbox received it. */
+export interface SandboxCall {
+  /** Milliseconds since the Unix epoch. */
+  readonly atMs: number;
+  readonly method: string;
+  /** Below `/v1`, with its query. */
+  readonly path: string;
+  readonly key: string | undefined;
+  /** Empty without a valid key. */
+  readonly body: string;
+  /** Of the response, which may be late or lost. */
+  readonly status: number;
+}

@@ -1,0 +1,3 @@
+const withAll = process.env['SITE_OPTIONS'] === 'all';
+
+export default { trailingSlash: withAll, cacheComponents: withAll };
