@@ -60,12 +60,12 @@ export const API_TRIGGERS = {
     minutes: 4,
     begin: (scene) => scene.fail(FROM_SOON, on(['list', '1'], fails(500))),
   },
-  'lists-are-401': {
+  'gets-are-401': {
     by: 'an odd API',
-    about: 'the API answers each list 401',
+    about: 'the key may read no single pet: each get is answered 401',
     against: ['rejected-keys'],
     minutes: 4,
-    begin: (scene) => scene.fail([0, Infinity], on('list', REJECTS_KEY)),
+    begin: (scene) => scene.fail(FROM_SOON, on('get', REJECTS_KEY)),
   },
   'gets-are-gone': {
     by: 'an odd API',
@@ -93,10 +93,10 @@ export const API_TRIGGERS = {
     by: 'an odd API',
     about: 'all calls fail for 3 min, the first of which is a create of which nobody knows the outcome',
     against: ['generation'],
-    minutes: 5,
+    minutes: 6,
     begin(scene) {
-      scene.fail([MINUTE_MS, 4 * MINUTE_MS], fails());
-      scene.at(MINUTE_MS, () => create(scene, 'Momo'));
+      scene.fail([2 * MINUTE_MS, 5 * MINUTE_MS], fails());
+      scene.at(2 * MINUTE_MS, () => create(scene, 'Momo'));
     },
   },
   'outage-of-45-min': {
@@ -164,7 +164,7 @@ export const API_TRIGGERS = {
     // Half of the creates that the other two nodes would take.
     goal: { fresh: 0.9, creates: 1 / 3 },
     minutes: 4,
-    begin: (scene) => scene.fail(FROM_SOON, ofHonestKeys(mixed([[1 / 3, REJECTS_KEY]]))),
+    begin: (scene) => scene.fail(FROM_SOON, ofHonestKeys(inTurn(REJECTS_KEY, undefined, undefined))),
   },
   'one-401': {
     by: 'an odd API',

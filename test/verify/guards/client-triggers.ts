@@ -156,11 +156,11 @@ export const CLIENT_TRIGGERS = {
   },
   'careless-client': {
     by: 'one visitor',
-    about: 'for 3 min a visitor asks ten times a second, whatever it is told',
+    about: 'for 3 min a visitor asks five times a second, whatever it is told',
     against: ['return-times'],
     mixes: ['free', 'nameless'],
     minutes: 6,
-    begin: (scene) => scene.every(100, [SOON_MS, SOON_MS + 3 * MINUTE_MS], (index) => get(scene, ODD_ID + index)),
+    begin: (scene) => scene.every(200, [SOON_MS, SOON_MS + 3 * MINUTE_MS], (index) => get(scene, ODD_ID + index)),
   },
 
   'strangers-after-a-failure': {

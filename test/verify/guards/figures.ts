@@ -4,13 +4,18 @@ import type { Run } from './laboratory.ts';
 import type { MixName } from './mixes.ts';
 import type { TriggerName } from './triggers.ts';
 
-/** What the honest clients got: reads by their result, pets created, and the calls that it took. */
+/** What the honest clients got, and what it took. */
 export interface Figures {
+  /** Reads by their result. */
   readonly fresh: number;
   readonly stale: number;
   readonly failed: number;
+  /** Pets that were created. */
   readonly creates: number;
+  /** Calls with the keys of honest clients. */
   readonly calls: number;
+  /** The longest time after which a refused client was to return, in seconds. */
+  readonly told: number;
 }
 
 /** A row of the laboratory: a trigger in a mix; `quiet` is none. */
@@ -20,11 +25,40 @@ export type RowName = `${TriggerName | 'quiet'} ${MixName}`;
 export type FiguresOf = Readonly<Partial<Record<GuardName | 'petql', Figures>>>;
 
 export const FILE = new URL('before.json', import.meta.url);
-const NAMES = ['fresh', 'stale', 'failed', 'creates', 'calls'] as const satisfies readonly (keyof Figures)[];
+const NAMES = ['fresh', 'stale', 'failed', 'creates', 'calls', 'told'] as const satisfies readonly (keyof Figures)[];
 
-export function figuresOf({ reads, creates, calls }: Run): Figures {
+export function figuresOf({ reads, creates, calls, maxToldMs }: Run): Figures {
   const count = (wanted: string) => reads.filter(({ result }) => result === wanted).length;
-  return { fresh: count('fresh'), stale: count('stale'), failed: count('failed'), creates, calls };
+  return {
+    fresh: count('fresh'),
+    stale: count('stale'),
+    failed: count('failed'),
+    creates,
+    calls,
+    told: Math.round(maxToldMs / 1_000),
+  };
+}
+
+/** What honest clients get at least, as shares of what they want: fresh reads, reads with any data, and creates. */
+export interface Goal {
+  readonly fresh?: number;
+  readonly served?: number;
+  readonly creates?: number;
+  /** At most, in seconds. */
+  readonly told?: number;
+}
+
+/** Returns what is missing to the goal, a text each. */
+export function shortfallsOf(ended: Run, goal: Goal): string[] {
+  const { fresh, stale, creates, told } = figuresOf(ended);
+  const wantedCreates = ended.creates + ended.uncreated;
+  const wanted = { fresh: ended.reads.length, served: ended.reads.length, creates: wantedCreates };
+  const got = { fresh, served: fresh + stale, creates };
+  const missing = (['fresh', 'served', 'creates'] as const).flatMap((name) => {
+    const least = Math.floor((goal[name] ?? 0) * wanted[name]);
+    return got[name] >= least ? [] : [`${name}: ${got[name]} of ${wanted[name]}, where ${least} are due`];
+  });
+  return told > (goal.told ?? Infinity) ? [...missing, `told to return after ${told} s`] : missing;
 }
 
 /** The figures of petql before failures had their rules (commit e2f5630), which `store-figures.ts` wrote. */
@@ -54,6 +88,8 @@ export interface TableLine {
   readonly mix: MixName;
   readonly trigger: TriggerName;
   readonly petql: Figures;
+  /** What petql lacks to the goal of the trigger. */
+  readonly shortfalls: readonly string[];
   readonly without: Figures;
   readonly before: FiguresOf | undefined;
 }

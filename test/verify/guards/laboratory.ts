@@ -69,8 +69,10 @@ export async function run(
   const { length: serving } = processes;
   if (incident.redeployAtMs !== undefined) processes.push(...(await startAll(world, mix)));
   let turns = 0;
-  const ask: Scene['ask'] = async (document, options) =>
-    (processes[(turns += 1) % serving] as Petql).ask(document, options);
+  const ask: Scene['ask'] = async (document, { visitor, ...options }) => {
+    const petql = processes[(turns += 1) % serving] as Petql;
+    return petql.ask(document, { ...options, ...(visitor !== undefined && !mix.isNameless && { visitor }) });
+  };
 
   const scene = openScene(mix, { petApi, startMs, endMs: startMs + minutes * 60_000, ask });
   incident.begin(scene);
