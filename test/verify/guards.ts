@@ -56,7 +56,7 @@ export async function compareBriefly(promise: string, seed: number): Promise<rea
   if (trigger === undefined || guard === undefined || problems.length > 0) return [row];
 
   await using without = await openWithout(guard);
-  return [row, judge(guard, trigger, await compare(trigger, without, seed))];
+  return [row, judgeWorth(guard, await compare(trigger, without, seed))];
 }
 
 async function judgeQuiet({ seed }: { readonly seed: number }): Promise<readonly Row[]> {
@@ -81,11 +81,10 @@ function checkOf(guard: GuardName): Check {
     goal: `costs honest clients 3 % at most, and is worth it: ${GUARDS[guard].rule}`,
     run: async ({ seed, print }) => {
       await using without = await openWithout(guard);
-      const triggers = triggersOf(guard);
-      const lines = new Map<TriggerName, readonly TableLine[]>();
-      for (const trigger of triggers) lines.set(trigger, await compare(trigger, without, seed));
-      print(tableOf(guard, [...lines.values()].flat()));
-      return [...[...lines].map(([trigger, own]) => judge(guard, trigger, own)), ...judgeWorth(guard)];
+      const lines: TableLine[] = [];
+      for (const trigger of triggersOf(guard)) lines.push(...(await compare(trigger, without, seed)));
+      print(tableOf(guard, lines));
+      return [...judgeLosses(guard, lines), judgeWorth(guard, lines)];
     },
   };
 }
@@ -107,29 +106,15 @@ async function compare(trigger: TriggerName, without: Laboratory, seed: number):
   return lines;
 }
 
-/** One row for each trigger of a guard, over all mixes. */
-function judge(guard: GuardName, trigger: TriggerName, lines: readonly TableLine[]): Row {
-  const { about, by, worth = [] } = TRIGGERS[trigger];
-  const isWorth = worth.includes(guard);
-  const gains = lines.map(gainOf);
-  const problems = isWorth ? problemsOfGain(gains) : lines.flatMap(problemsOfLoss);
-  const best = gains.toSorted((a, b) => b.calls + b.fresh - a.calls - a.fresh)[0];
-  return rowOf({
-    promise: `${trigger} (${by}): ${about}`,
-    looked: lines.length,
-    problems,
-    measured: isWorth && best ? `saves ${best.calls} calls and ${best.fresh} fresh reads in ${best.mix}` : '',
-    figures: lines,
+/** A row for each trigger that turns the guard against honest clients, over all mixes. */
+function judgeLosses(guard: GuardName, lines: readonly TableLine[]): Row[] {
+  const against = Map.groupBy(lines, ({ trigger }) => trigger);
+  return [...against].flatMap(([trigger, own]) => {
+    const { about, by, against: guardsOff = [] } = TRIGGERS[trigger];
+    if (!guardsOff.includes(guard)) return [];
+    const promise = `${trigger} (${by}): ${about}`;
+    return rowOf({ promise, looked: own.length, problems: own.flatMap(problemsOfLoss), measured: '', figures: own });
   });
-}
-
-function gainOf({ mix, petql, without }: TableLine) {
-  return { mix, calls: without.calls - petql.calls, fresh: petql.fresh - without.fresh };
-}
-
-function problemsOfGain(gains: readonly ReturnType<typeof gainOf>[]): string[] {
-  const isWorth = gains.some(({ calls, fresh }) => calls >= MIN_GAIN.calls || fresh >= MIN_GAIN.fresh);
-  return isWorth ? [] : ['it saves fewer than ten calls and five fresh reads in each mix: a guard for nothing'];
 }
 
 /** What the honest clients lose to the guard, or to a goal of the trigger's own. */
@@ -151,11 +136,21 @@ function valueOf({ fresh, stale, creates }: Figures, name: 'creates' | 'fresh' |
   return { fresh, served: fresh + stale, creates }[name];
 }
 
-/** A guard that no trigger needs has a reason. */
-function judgeWorth(guard: GuardName): Row[] {
-  const isNeeded = triggersOf(guard).some((trigger) => TRIGGERS[trigger].worth?.includes(guard));
+/** Some trigger shows that the guard saves calls or reads, or it has another reason. */
+function judgeWorth(guard: GuardName, lines: readonly TableLine[]): Row {
+  const worth = lines.filter(({ trigger }) => TRIGGERS[trigger].worth?.includes(guard));
+  const gains = worth.map(({ petql, without }) => ({
+    calls: without.calls - petql.calls,
+    fresh: petql.fresh - without.fresh,
+  }));
+  const isWorth = gains.some(({ calls, fresh }) => calls >= MIN_GAIN.calls || fresh >= MIN_GAIN.fresh);
   const { reason } = GUARDS[guard];
-  if (isNeeded) return [];
-  const problems = reason === undefined ? ['no trigger shows what it is worth, and it has no other reason'] : [];
-  return [rowOf({ promise: 'the guard is worth it', looked: 1, problems, measured: reason ?? '' })];
+  const most = (name: 'calls' | 'fresh') => Math.max(0, ...gains.map((gain) => gain[name]));
+  return rowOf({
+    promise: `the guard is worth it: ${GUARDS[guard].rule}`,
+    looked: worth.length,
+    problems: isWorth || reason !== undefined ? [] : ['it saves fewer than ten calls and five fresh reads in each mix'],
+    measured: reason ?? `saves up to ${most('calls')} calls, ${most('fresh')} fresh reads`,
+    figures: worth,
+  });
 }

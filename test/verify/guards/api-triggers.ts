@@ -118,12 +118,12 @@ export const API_TRIGGERS = {
   },
   'two-blips-of-a-list': {
     by: 'an odd API',
-    about: 'one list fails for 5 s, and once more after half an hour in which nobody came',
+    about: 'one list fails for 20 s, and once more after half an hour in which nobody came',
     against: ['long-backoff'],
     minutes: 35,
-    silence: [MINUTE_MS + BLIP_MS, 31 * MINUTE_MS],
+    silence: [MINUTE_MS + 20 * SECOND_MS, 31 * MINUTE_MS],
     begin(scene) {
-      for (const fromMs of BLIPS_MS) scene.fail([fromMs, fromMs + BLIP_MS], on('all', fails()));
+      for (const fromMs of BLIPS_MS) scene.fail([fromMs, fromMs + 20 * SECOND_MS], on('all', fails()));
     },
   },
   'half-fails': {
@@ -195,12 +195,12 @@ export const API_TRIGGERS = {
     minutes: 3,
     begin: (scene) => scene.fail([0, Infinity], times(1, tooMany(5))),
   },
-  'three-minutes-of-429': {
+  'a-minute-of-429': {
     by: 'an odd API',
-    about: 'for 3 min each call is answered 429 with a Retry-After of 30 s',
+    about: 'for a minute each call is answered 429 with a Retry-After of 15 s',
     worth: ['pause'],
-    minutes: 5,
-    begin: (scene) => scene.fail([MINUTE_MS, 4 * MINUTE_MS], tooMany(30)),
+    minutes: 3,
+    begin: (scene) => scene.fail([MINUTE_MS, 2 * MINUTE_MS], tooMany(15)),
   },
   'storm-of-429': {
     by: 'an odd API',

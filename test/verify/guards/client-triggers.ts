@@ -105,7 +105,7 @@ export const CLIENT_TRIGGERS = {
   'hanging-creates': {
     by: 'one visitor',
     about: 'each second a visitor creates a pet, and gets no response',
-    against: ['in-flight', 'key-breaker', 'generation'],
+    against: ['key-breaker', 'generation'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, named('bad', HANGS));
@@ -129,7 +129,7 @@ export const CLIENT_TRIGGERS = {
   'hanging-creates-after-429': {
     by: 'one visitor',
     about: 'one 429, and each 250 ms a visitor creates a pet, and gets no response',
-    against: ['failed-probe', 'pause'],
+    against: ['failed-probe'],
     minutes: 4,
     begin: (scene) => createAfter429(scene, HANGS),
   },

@@ -60,7 +60,8 @@ export function drawOperations(mix: Mix, { seed, minutes }: { seed: number; minu
   for (let client = 0; client < (mix.clients ?? DEFAULT_CLIENTS); client += 1) {
     const who = { key: keys[client % keys.length] ?? '', visitor: `visitor ${client + 1}` };
     for (const want of WANTS) {
-      const everyMs = mix.every[want] ?? Infinity;
+      const everyMs = mix.every[want];
+      if (everyMs === undefined) continue;
       for (let atMs = random() * everyMs; atMs < minutes * 60_000;) {
         operations.push({ ...who, atMs, want, ...drawRequest(want, mix, random) });
         atMs += everyMs * (1 + JITTER * (2 * random() - 1));

@@ -11,27 +11,26 @@ export type RowName = `${TriggerName | 'quiet'} ${MixName}`;
 /** The figures of one petql: whole, and without each guard that the trigger sets off. */
 export type FiguresOf = Readonly<Partial<Record<GuardName | 'petql', Figures>>>;
 
-const FILE = new URL('before.json', import.meta.url);
+const FILE = new URL('before.csv', import.meta.url);
+const HEAD = ['trigger', 'mix', 'of', ...FIGURE_NAMES];
 
 /** The figures of petql before failures had their rules (commit e2f5630), which `write-figures.ts` wrote. */
 export function readFiguresBefore(): ReadonlyMap<RowName, FiguresOf> {
-  const rows = JSON.parse(readFileSync(FILE, 'utf8')) as Record<string, Record<string, readonly number[]>>;
-  const figures = (values: readonly number[]) =>
-    Object.fromEntries(FIGURE_NAMES.map((name, index) => [name, values[index]]));
-  return new Map(
-    Object.entries(rows).map(([name, row]) => [
-      name as RowName,
-      Object.fromEntries(Object.entries(row).map(([of, values]) => [of, figures(values)])) as FiguresOf,
-    ]),
-  );
+  const [, ...lines] = readFileSync(FILE, 'utf8').trim().split('\n');
+  const rows = new Map<RowName, FiguresOf>();
+  for (const line of lines) {
+    const [trigger, mix, of = '', ...values] = line.split(',');
+    const name = `${trigger} ${mix}` as RowName;
+    const figures = Object.fromEntries(FIGURE_NAMES.map((each, index) => [each, Number(values[index])]));
+    rows.set(name, { ...rows.get(name), [of]: figures });
+  }
+  return rows;
 }
 
-/** Stores figures for `readFiguresBefore`, a line for each row. */
+/** Stores figures for `readFiguresBefore`: those of petql, and those without each guard. */
 export function storeFigures(rows: ReadonlyMap<RowName, FiguresOf>): void {
-  const values = (figures: Figures) => FIGURE_NAMES.map((name) => figures[name]);
-  const lines = [...rows].map(([name, row]) => {
-    const entries = Object.entries(row).map(([of, figures]) => [of, values(figures)]);
-    return `  ${JSON.stringify(name)}: ${JSON.stringify(Object.fromEntries(entries))}`;
-  });
-  writeFileSync(FILE, `{\n${lines.join(',\n')}\n}\n`);
+  const lines = [...rows].flatMap(([name, row]) =>
+    Object.entries(row).map(([of, figures]) => [...name.split(' '), of, ...FIGURE_NAMES.map((each) => figures[each])]),
+  );
+  writeFileSync(FILE, [HEAD, ...lines].map((line) => `${line.join(',')}\n`).join(''));
 }

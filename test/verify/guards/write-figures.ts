@@ -1,4 +1,4 @@
-/** Writes `before.json`: the figures of this petql, with which `npm run verify -- guards` compares later ones. */
+/** Writes `before.csv`: the figures of this petql, with which `npm run verify -- guards` compares later ones. */
 import { figuresOf } from './figures.ts';
 import { GUARD_NAMES, openWithout } from './guarded-lines.ts';
 import type { GuardName, Laboratory } from './guarded-lines.ts';
