@@ -2,7 +2,7 @@ import { HANGS, REJECTS_KEY, fails, inTurn, mixed, on, slow, times, tooMany } fr
 import type { Fault } from '../../support/pet-api/fault.ts';
 import type { Span } from './laboratory.ts';
 import { SIX_MIXES } from './mixes.ts';
-import { FROM_SOON, MAINTENANCE, MINUTE_MS, SECOND_MS, create, ofHonestKeys, page } from './trigger.ts';
+import { FROM_SOON, MAINTENANCE, MINUTE_MS, SECOND_MS, create, get, ofHonestKeys, page } from './trigger.ts';
 import type { Trigger } from './trigger.ts';
 
 const FROM_MINUTE: Span = [MINUTE_MS, Infinity];
@@ -55,10 +55,13 @@ export const API_TRIGGERS = {
   },
   'poisoned-pet': {
     by: 'an odd API',
-    about: 'a pet that cannot be shown makes all lists fail, and its own get',
+    about: 'a pet that cannot be shown makes all lists fail, and its own get, which a visitor asks for each 5 s',
     against: ['key-breaker', 'api-breaker'],
     minutes: 4,
-    begin: (scene) => scene.fail(FROM_SOON, on(['list', '1'], fails(500))),
+    begin(scene) {
+      scene.fail(FROM_SOON, on(['list', '1'], fails(500)));
+      scene.every(5 * SECOND_MS, FROM_SOON, () => get(scene, 1));
+    },
   },
   'gets-are-401': {
     by: 'an odd API',
