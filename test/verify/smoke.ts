@@ -6,6 +6,7 @@ import { rowOf } from '../support/tally.ts';
 import { until } from '../support/until.ts';
 import { compareBriefly as benchBriefly } from './bench.ts';
 import { fuzzFor } from './fuzz.ts';
+import { compareBriefly as compareGuards } from './guards.ts';
 import { findStaleMutants } from './mutants.ts';
 import { compareBriefly } from './oracle.ts';
 import { runTests } from './run-tests.ts';
@@ -15,6 +16,7 @@ import type { Suite } from './suite.ts';
 import { aheadForMinuteIn, judge, scenario, startTrial } from './throttle/scenario.ts';
 
 const SIEGE = 'a good client is answered while petql is attacked from all sides';
+const GUARDS = 'each guard can be turned off, and is worth what it costs';
 const MUTANTS = 'each defect of the mutants can still be planted';
 const GRAPHQL_16 = 'what depends on graphql-js holds with graphql 16 too';
 const TESTS = 'the tests that are too long for `npm test` pass';
@@ -96,6 +98,7 @@ export const smoke: Suite = {
       },
     ),
     { name: 'bench', goal: 'petql and its rivals answer the same operations', run: benchBriefly },
+    { name: 'guards', goal: GUARDS, run: ({ seed }) => compareGuards(GUARDS, seed) },
     { name: 'mutants', goal: MUTANTS, run: () => findStaleMutants(MUTANTS) },
     {
       name: 'graphql-16',

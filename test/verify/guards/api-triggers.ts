@@ -2,7 +2,7 @@ import { HANGS, REJECTS_KEY, fails, inTurn, mixed, on, slow, times, tooMany } fr
 import type { Fault } from '../../support/pet-api/fault.ts';
 import type { Span } from './laboratory.ts';
 import { SIX_MIXES } from './mixes.ts';
-import { FROM_SOON, MAINTENANCE, MINUTE_MS, SECOND_MS, create, ofHonestKeys, page } from './trigger.ts';
+import { FROM_SOON, MAINTENANCE, MINUTE_MS, SECOND_MS, create, get, ofHonestKeys, page } from './trigger.ts';
 import type { Trigger } from './trigger.ts';
 
 const FROM_MINUTE: Span = [MINUTE_MS, Infinity];
@@ -55,17 +55,20 @@ export const API_TRIGGERS = {
   },
   'poisoned-pet': {
     by: 'an odd API',
-    about: 'a pet that cannot be shown makes all lists fail, and its own get',
+    about: 'a pet that cannot be shown makes all lists fail, and its own get, which a visitor asks for each 5 s',
     against: ['key-breaker', 'api-breaker'],
     minutes: 4,
-    begin: (scene) => scene.fail(FROM_SOON, on(['list', '1'], fails(500))),
+    begin(scene) {
+      scene.fail(FROM_SOON, on(['list', '1'], fails(500)));
+      scene.every(5 * SECOND_MS, FROM_SOON, () => get(scene, 1));
+    },
   },
-  'lists-are-401': {
+  'gets-are-401': {
     by: 'an odd API',
-    about: 'the API answers each list 401',
+    about: 'the key may read no single pet: each get is answered 401',
     against: ['rejected-keys'],
     minutes: 4,
-    begin: (scene) => scene.fail([0, Infinity], on('list', REJECTS_KEY)),
+    begin: (scene) => scene.fail(FROM_SOON, on('get', REJECTS_KEY)),
   },
   'gets-are-gone': {
     by: 'an odd API',
@@ -93,10 +96,10 @@ export const API_TRIGGERS = {
     by: 'an odd API',
     about: 'all calls fail for 3 min, the first of which is a create of which nobody knows the outcome',
     against: ['generation'],
-    minutes: 5,
+    minutes: 6,
     begin(scene) {
-      scene.fail([MINUTE_MS, 4 * MINUTE_MS], fails());
-      scene.at(MINUTE_MS, () => create(scene, 'Momo'));
+      scene.fail([2 * MINUTE_MS, 5 * MINUTE_MS], fails());
+      scene.at(2 * MINUTE_MS, () => create(scene, 'Momo'));
     },
   },
   'outage-of-45-min': {
@@ -118,12 +121,12 @@ export const API_TRIGGERS = {
   },
   'two-blips-of-a-list': {
     by: 'an odd API',
-    about: 'one list fails for 5 s, and once more after half an hour in which nobody came',
+    about: 'one list fails for 20 s, and once more after half an hour in which nobody came',
     against: ['long-backoff'],
     minutes: 35,
-    silence: [MINUTE_MS + BLIP_MS, 31 * MINUTE_MS],
+    silence: [MINUTE_MS + 20 * SECOND_MS, 31 * MINUTE_MS],
     begin(scene) {
-      for (const fromMs of BLIPS_MS) scene.fail([fromMs, fromMs + BLIP_MS], on('all', fails()));
+      for (const fromMs of BLIPS_MS) scene.fail([fromMs, fromMs + 20 * SECOND_MS], on('all', fails()));
     },
   },
   'half-fails': {
@@ -164,7 +167,7 @@ export const API_TRIGGERS = {
     // Half of the creates that the other two nodes would take.
     goal: { fresh: 0.9, creates: 1 / 3 },
     minutes: 4,
-    begin: (scene) => scene.fail(FROM_SOON, ofHonestKeys(mixed([[1 / 3, REJECTS_KEY]]))),
+    begin: (scene) => scene.fail(FROM_SOON, ofHonestKeys(inTurn(REJECTS_KEY, undefined, undefined))),
   },
   'one-401': {
     by: 'an odd API',
@@ -195,12 +198,12 @@ export const API_TRIGGERS = {
     minutes: 3,
     begin: (scene) => scene.fail([0, Infinity], times(1, tooMany(5))),
   },
-  'three-minutes-of-429': {
+  'a-minute-of-429': {
     by: 'an odd API',
-    about: 'for 3 min each call is answered 429 with a Retry-After of 30 s',
+    about: 'for a minute each call is answered 429 with a Retry-After of 15 s',
     worth: ['pause'],
-    minutes: 5,
-    begin: (scene) => scene.fail([MINUTE_MS, 4 * MINUTE_MS], tooMany(30)),
+    minutes: 3,
+    begin: (scene) => scene.fail([MINUTE_MS, 2 * MINUTE_MS], tooMany(15)),
   },
   'storm-of-429': {
     by: 'an odd API',

@@ -65,40 +65,44 @@ export async function run(
 ): Promise<Run> {
   await using world = await createMixWorld(mix, seed);
   const { petApi, nowMs: startMs } = world;
+  const { redeployAtMs, silence: [silentFromMs, silentUntilMs] = [Infinity, Infinity] } = incident;
   const processes = await startAll(world, mix);
   const { length: serving } = processes;
-  if (incident.redeployAtMs !== undefined) processes.push(...(await startAll(world, mix)));
+  if (redeployAtMs !== undefined) processes.push(...(await startAll(world, mix)));
   let turns = 0;
-  const ask: Scene['ask'] = async (document, options) =>
-    (processes[(turns += 1) % serving] as Petql).ask(document, options);
+  const ask: Scene['ask'] = async (document, { visitor, ...options }) => {
+    const petql = processes[(turns += 1) % serving] as Petql;
+    return petql.ask(document, { ...options, ...(visitor !== undefined && !mix.isNameless && { visitor }) });
+  };
 
   const scene = openScene(mix, { petApi, startMs, endMs: startMs + minutes * 60_000, ask });
   incident.begin(scene);
-  if (incident.redeployAtMs !== undefined)
-    scene.at(incident.redeployAtMs, () => Promise.all(processes.splice(0, serving).map((petql) => petql.stop())));
+  const redeploy = () => Promise.all(processes.splice(0, serving).map((petql) => petql.stop()));
+  if (redeployAtMs !== undefined) scene.at(redeployAtMs, redeploy);
 
-  const tally = newTally();
-  const [silentFromMs, silentUntilMs] = incident.silence ?? [Infinity, Infinity];
   const operations = drawOperations(mix, { seed, minutes });
   const wanted = operations.filter(({ atMs }) => atMs < silentFromMs || atMs >= silentUntilMs);
-  await world.until(serveAll());
+  const tally = await world.until(serveAll(wanted, ask, startMs));
 
   const honest = new Set(honestKeys(mix));
   const calls = petApi.log.filter(({ key }) => honest.has(key)).length;
   return { ...tally, calls, otherCalls: petApi.log.length - calls, log: petApi.log, startMs };
+}
 
-  async function serveAll(): Promise<void> {
-    const served: Promise<void>[] = [];
-    for (const operation of wanted) {
-      await sleep(startMs + operation.atMs - Date.now());
-      served.push(serve(operation));
-    }
-    await Promise.all(served);
+/** Sends each operation at its time, and waits for none before the next. */
+async function serveAll(operations: readonly HonestOperation[], ask: Scene['ask'], startMs: number): Promise<Tally> {
+  const tally = newTally();
+  const served: Promise<void>[] = [];
+  for (const operation of operations) {
+    await sleep(startMs + operation.atMs - Date.now());
+    served.push(serve(operation));
   }
+  await Promise.all(served);
+  return tally;
 
-  async function serve({ document, want, ...options }: HonestOperation): Promise<void> {
+  async function serve({ document, want, key, visitor, variables }: HonestOperation): Promise<void> {
     const atMs = Date.now() - startMs;
-    const answer = await ask(document, options);
+    const answer = await ask(document, { key, visitor, variables });
     count(tally, want, answer, { atMs, endedAtMs: Date.now() - startMs });
   }
 }

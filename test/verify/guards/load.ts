@@ -10,8 +10,7 @@ export interface HonestOperation {
   /** Since the start of the run. */
   readonly atMs: number;
   readonly key: string;
-  /** Undefined where petql is not told. */
-  readonly visitor?: string;
+  readonly visitor: string;
   readonly want: Want;
   readonly document: string;
   readonly variables: Readonly<Record<string, unknown>>;
@@ -59,10 +58,10 @@ export function drawOperations(mix: Mix, { seed, minutes }: { seed: number; minu
   const keys = honestKeys(mix);
   const operations: HonestOperation[] = [];
   for (let client = 0; client < (mix.clients ?? DEFAULT_CLIENTS); client += 1) {
-    const key = keys[client % keys.length] ?? '';
-    const who = mix.isNameless ? { key } : { key, visitor: `visitor ${client + 1}` };
+    const who = { key: keys[client % keys.length] ?? '', visitor: `visitor ${client + 1}` };
     for (const want of WANTS) {
-      const everyMs = mix.every[want] ?? Infinity;
+      const everyMs = mix.every[want];
+      if (everyMs === undefined) continue;
       for (let atMs = random() * everyMs; atMs < minutes * 60_000;) {
         operations.push({ ...who, atMs, want, ...drawRequest(want, mix, random) });
         atMs += everyMs * (1 + JITTER * (2 * random() - 1));

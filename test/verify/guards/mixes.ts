@@ -88,7 +88,13 @@ const MORE = {
     about: 'the page at a twelfth of the pace, for a day',
     every: { list: 60_000, pet: 60_000, threePets: 120_000, create: 240_000 },
   },
-  batches: { ...FREE, about: 'a Free key, 20 pets at a time', clients: 1, every: { twentyPets: 3_000 } },
+  batches: {
+    ...FREE,
+    about: 'a Free key, 20 pets of one list at a time',
+    clients: 1,
+    pets: 100,
+    every: { twentyPets: 3_000 },
+  },
 } satisfies Readonly<Record<string, Mix>>;
 
 export type MixName = keyof typeof MORE | keyof typeof SIX;

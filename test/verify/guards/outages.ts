@@ -29,7 +29,7 @@ const KNOWN_MS = 10 * SECOND_MS;
 const STRANGERS_COME_MS = 30 * SECOND_MS;
 const MAX_BACK_MS = 30 * SECOND_MS;
 
-export const OUTAGES: readonly Outage[] = [
+export const OUTAGES: readonly [Outage, ...Outage[]] = [
   { minutes: 3, maxCalls: 15, mixes: ['page', 'four-keys', 'forty-keys', 'replicas'] },
   { minutes: 30, maxCalls: 45, mixes: ['page', 'four-keys', 'forty-keys', 'replicas'] },
   { minutes: 24 * 60, maxCalls: 150, mixes: ['slow-page'] },

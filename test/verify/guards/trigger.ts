@@ -1,5 +1,6 @@
 import { fails } from '../../support/pet-api/fault.ts';
 import type { Fault, FaultRule } from '../../support/pet-api/fault.ts';
+import type { Goal } from './figures.ts';
 import type { GuardName } from './guarded-lines.ts';
 import { VALID_KEYS } from './laboratory.ts';
 import type { Incident, Scene, Span } from './laboratory.ts';
@@ -14,10 +15,10 @@ export interface Trigger extends Incident {
   /** The guards that are there for it: without any of them, calls or fresh reads are lost. */
   readonly worth?: readonly GuardName[];
   /**
-   * What the honest clients of the mix `page` get at least, as shares of what they want, where petql cannot tell what goes wrong
-   * from what the guards against it are for. Default: 97 % of what they get without the guard, in each mix.
+   * What the honest clients of the mix `page` get at least, where petql cannot tell what goes wrong from what its guards are for.
+   * Default: 97 % of what they get without the guard, in each mix.
    */
-  readonly goal?: { readonly fresh: number; readonly creates: number };
+  readonly goal?: Goal;
   /** Default: `SIX_MIXES`. */
   readonly mixes?: readonly MixName[];
 }
