@@ -292,9 +292,15 @@ describe('a stale answer is better than an error', () => {
 });
 
 describe('freshAt beside a stale reason is when the data can be fresh:', () => {
-  /** Asks until a result is stale. Then a second before freshAt it still is, and with it not any more. */
-  async function expectFreshAt(reason: string): Promise<void> {
+  test.each<[reason: string, plan: { perMinute: number; perDay: number }, fault: Fault | undefined]>([
+    ['QUOTA_EXHAUSTED', { perMinute: 1, perDay: 500 }, undefined],
+    ['SAVING_QUOTA', { perMinute: 60, perDay: 200 }, undefined],
+    ['PAUSED', { perMinute: 60, perDay: 1_000 }, tooMany(30)],
+    ['UPSTREAM_FAILED', { perMinute: 60, perDay: 1_000 }, fails(503, { headers: { 'retry-after': '20' } })],
+  ])('%s', async (reason, plan, fault) => {
+    await restart({ keys: { [KEY]: plan } }, { plan: `${plan.perMinute}/${plan.perDay}` });
     let stale = usage(await ask(ALL));
+    gateway.petApi.fault = fault;
     for (let asked = 0; asked < 30 && !stale['staleReason']; asked += 1) {
       aheadMs += 1_500;
       stale = usage(await ask(ALL));
@@ -313,24 +319,6 @@ describe('freshAt beside a stale reason is when the data can be fresh:', () => {
     const fresh = reason === 'UPSTREAM_FAILED' ? usage(await ask(ALL)) : first;
     expect(fresh['oldestAgeMs']).toBe(0);
     expect(fresh).not.toHaveProperty('freshAt');
-  }
-
-  test.each([
-    ['QUOTA_EXHAUSTED', { perMinute: 1, perDay: 500 }],
-    ['SAVING_QUOTA', { perMinute: 60, perDay: 200 }],
-  ])('%s', async (reason, plan) => {
-    await restart({ keys: { [KEY]: plan } }, { plan: `${plan.perMinute}/${plan.perDay}` });
-    await expectFreshAt(reason);
-  });
-
-  test.each<[reason: string, fault: Fault]>([
-    ['PAUSED', tooMany(30)],
-    ['UPSTREAM_FAILED', fails(503, { headers: { 'retry-after': '20' } })],
-  ])('%s', async (reason, fault) => {
-    await ask(ALL);
-    aheadMs = 1_500;
-    gateway.petApi.fault = fault;
-    await expectFreshAt(reason);
   });
 
   test('ONLY_IF_CACHED has none', async () => {
