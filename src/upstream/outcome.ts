@@ -22,8 +22,8 @@ export type OwnFailure =
   | { readonly kind: 'route-gone'; readonly status: number }
   /** 404 before any call has worked: perhaps every call would fail alike. */
   | { readonly kind: 'wrong-base-path' }
-  /** 400 with the Error body. */
-  | { readonly kind: 'invalid'; readonly error: WireError }
+  /** 400 or 422 with the Error body: the input is wrong. */
+  | { readonly kind: 'invalid'; readonly status: number; readonly error: WireError }
   /** Any other status, with the Error body if there was one. `problem` says more to the operator. */
   | {
       readonly kind: 'failed';
@@ -147,7 +147,7 @@ function errorOf({ status, body }: TransportResponse, isOfOne: boolean): Upstrea
 
   const error = decodeError(body);
   if (status === 403 && error) return { kind: 'forbidden' };
-  if (status === 400 && error) return { kind: 'invalid', error };
+  if ((status === 400 || status === 422) && error) return { kind: 'invalid', status, error };
   if (isOfOne && status === 404 && error?.status === 404) return { kind: 'not-found' };
   if (isOfOne && [404, 405, 410].includes(status)) return { kind: 'route-gone', status };
   return { kind: 'failed', status, error };

@@ -46,7 +46,7 @@ export function readError(failure: OwnFailure, ban?: Ban): PetqlError {
       return downstream('The pet API responded with an unexpected 404.', { status: 404 });
     case 'invalid':
       return downstream(`The pet API rejected the request: ${failure.error.message}`, {
-        status: 400,
+        status: failure.status,
         code: failure.error.code,
       });
   }
