@@ -46,7 +46,7 @@ async function ask(gateway: EmbeddedGateway, document: string, cacheControl = 'n
   const startedMs = performance.now();
   const { errors = [] } = await gateway.execute({ document, apiKey: 'key', cacheControl });
   const codes = errors.map((error) => error.extensions.code);
-  const retryAfterMs = Number(errors[0]?.extensions['retryAfterMs'] ?? 0);
+  const retryAfterMs = errors[0]?.extensions.retryAfterMs ?? 0;
   return { tookMs: performance.now() - startedMs, codes, retryAfterMs };
 }
 
