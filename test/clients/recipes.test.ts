@@ -207,7 +207,7 @@ test('pages show the recipes as they are in the files', async () => {
   const pages = await Promise.all(
     ['README.md', 'schema/RECIPES.md'].map((page) => readFile(new URL(page, ROOT), 'utf8')),
   );
-  const shown = [...pages.join('\n').matchAll(/^<!-- (schema\/recipes\/.+?) -->\n```ts\n(.*?)^```$/gms)];
+  const shown = [...pages.join('\n').matchAll(/^<!-- (schema\/recipes\/.+?) -->\n+```ts\n(.*?)^```$/gms)];
   for (const [, path = '', code] of shown) expect(code).toBe(await readFile(new URL(path, ROOT), 'utf8'));
   const files = globSync('schema/recipes/*', { cwd: ROOT.pathname });
   expect(new Set(shown.map(([, path]) => path))).toEqual(new Set(files));
