@@ -34,7 +34,7 @@ function describeRun(headers, { data, errors, extensions }) {
  * @param {unknown} data
  */
 function problemsOf(errors, data) {
-  const codes = new Set(errors?.map((error) => String(error.extensions?.code ?? 'error')));
+  const codes = /** @type {Set<string>} */ (new Set(errors?.map(({ extensions }) => extensions?.code ?? 'error')));
   const fields = /** @type {({ userErrors?: unknown[] } | null)[]} */ (Object.values(data ?? {}));
   if (fields.some((field) => field?.userErrors?.length)) codes.add('userErrors');
   return codes.size > 0 ? [[...codes].join(', ')] : [];
