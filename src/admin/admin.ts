@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Log } from '../log.ts';
 import { isForeignHost } from '../server/http/host-check.ts';
 import { SECURITY_HEADERS } from '../server/http/response-headers.ts';
+import { closeUnread } from '../server/http/unread-request.ts';
 import type { RequestHandler } from '../server/listener.ts';
 import { quotaPage } from './quota-page.ts';
 import type { AdminSources, Metrics } from './metrics.ts';
@@ -17,6 +18,7 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
       return [500, TEXT, 'petql failed unexpectedly; the log says why.\n'] as const;
     });
 
+    closeUnread(request, response);
     response.writeHead(status, { ...HEADERS, 'content-type': type, 'content-length': Buffer.byteLength(body) });
     response.end(body);
   };

@@ -81,6 +81,7 @@ export class Callers {
     caller.end();
     const isPromoted = this.#callers.hasUnproven(apiKey) && caller.account.isProven;
     const isKept = caller.isKeptForADay && !this.#keptForADay.has(caller);
+    if (isPromoted) this.#shared.idempotency.records.recordProven(apiKey);
     if (isPromoted || this.#evicted.delete(apiKey) || isKept) this.#keep(caller);
   }
 

@@ -26,7 +26,7 @@ export interface UpstreamCall extends Pick<TransportRequest, 'onSent'> {
 }
 
 /** One of the operations: what petql sends, and what it expects. */
-interface Exchange<T> extends Expected<T>, Pick<TransportRequest, 'body' | 'method' | 'path'> {
+interface Exchange<T> extends Omit<Expected<T>, 'url'>, Pick<TransportRequest, 'body' | 'method' | 'path'> {
   readonly operation: UpstreamCallEvent['operation'];
 }
 
@@ -46,6 +46,7 @@ export class PetApi {
   readonly #log: UpstreamLog;
   readonly #onceLog: OnceLog;
   readonly #basePath: string;
+  readonly #origin: string;
   readonly #decoders: PetDecoders;
   #hasWorked = false;
 
@@ -54,6 +55,7 @@ export class PetApi {
     this.#log = new UpstreamLog(options.log, options.clock);
     this.#onceLog = new OnceLog(options.log);
     this.#basePath = options.baseUrl.pathname.replace(/\/+$/, '');
+    this.#origin = options.baseUrl.origin;
     this.#decoders = createPetDecoders({
       onUnknownValue: (field, petId) =>
         this.#onceLog.warn({ petId }, `the pet API sends an unknown ${field}; such pets have the ${field} null`),
@@ -174,10 +176,10 @@ export class PetApi {
   }
 
   /** Before any success, a 404 is about the base URL: whatever its body says where it has no version, or names no single pet. */
-  #checkBasePath<T>(response: TransportResponse, expected: Expected<T>): UpstreamOutcome<T> {
-    const outcome = outcomeOf(response, expected);
+  #checkBasePath<T>(response: TransportResponse, exchange: Exchange<T>): UpstreamOutcome<T> {
+    const outcome = outcomeOf(response, { ...exchange, url: this.#origin + this.#basePath + exchange.path });
     if (outcome.kind === 'ok') this.#hasWorked = true;
-    const isAboutPet = expected.isOfOne && /\/v\d+$/.test(this.#basePath);
+    const isAboutPet = exchange.isOfOne && /\/v\d+$/.test(this.#basePath);
     if (this.#hasWorked || response.status !== 404 || isAboutPet) return outcome;
 
     const path = this.#options.baseUrl.pathname;

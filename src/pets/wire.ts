@@ -95,7 +95,8 @@ export function createPetDecoders({ onUnknownValue, onLeftOut }: DecoderEvents):
 
     return {
       id: petId,
-      name,
+      // Text that JSON cannot send as UTF-8 would make the response unreadable to many clients.
+      name: name.toWellFormed(),
       categoryId: readInt64(categoryId, 'categoryId'),
       status: readEnum(status, PET_STATUSES, 'status', petId),
     };

@@ -1,3 +1,4 @@
+import { BlockList, isIP } from 'node:net';
 import { proxyUrl } from '../settings/setting-shapes.ts';
 
 /**
@@ -16,12 +17,16 @@ export function environmentProxy(petApiUrl: URL, env: NodeJS.ProcessEnv): URL | 
   return data;
 }
 
-/** An entry of NO_PROXY is a host with the hosts below it, `*.` for those alone, or `*`; each may have a port. As undici reads it. */
+/**
+ * An entry of NO_PROXY is a host with the hosts below it, `*.` for those alone, or `*`; each may have a port. As undici reads it.
+ * Or it is a range of addresses, such as `10.0.0.0/8`, as curl and Go read it.
+ */
 function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
   const host = withoutBrackets(hostname).replace(/\.$/, '');
   const hostPort = port || (protocol === 'https:' ? '443' : '80');
 
   return noProxy.split(/[\s,]+/).some((entry) => {
+    if (entry.includes('/')) return isWithin(host, entry);
     const [, beforePort = entry, entryPort = hostPort] = /^(\[.+\]|[^:]+):(\d+)$/.exec(entry) ?? [];
     const name = withoutBrackets(beforePort.toLowerCase()).replace(/\.$/, '');
     if (name === '' || entryPort !== hostPort) return false;
@@ -30,6 +35,19 @@ function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean
     const isHost = host === parent && !name.startsWith('*');
     return name === '*' || isHost || host.endsWith(`.${parent}`);
   });
+}
+
+/** Whether a host is an address of the range; false for any name, and for what is no range. */
+function isWithin(host: string, range: string): boolean {
+  const [start = '', bits = ''] = range.split('/', 2).map(withoutBrackets);
+  const isOfIpv4 = isIP(start) === 4;
+  const isRange = isIP(start) !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (isOfIpv4 ? 32 : 128);
+  if (!isRange || isIP(host) !== isIP(start)) return false;
+
+  const family = isOfIpv4 ? 'ipv4' : 'ipv6';
+  const addresses = new BlockList();
+  addresses.addSubnet(start, Number(bits), family);
+  return addresses.check(host, family);
 }
 
 function withoutBrackets(host: string): string {

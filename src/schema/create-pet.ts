@@ -33,9 +33,10 @@ const createPetInput = builder.inputType('CreatePetInput', {
     idempotencyKey: t.string({
       description:
         'Makes the mutation safe to repeat: 1 to 255 visible ASCII characters, such as a UUID, new for each pet. For a day, the ' +
-        'same key adds no second pet and returns the first outcome: the pet, the userErrors, or OUTCOME_UNKNOWN. With another ' +
-        'input it is BAD_USER_INPUT. After any other error nothing was added. OUTCOME_PENDING means that an earlier attempt is ' +
-        'under way. In both cases repeat the mutation with the same key.',
+        'same key adds no second pet and returns the first outcome: the pet, the userErrors, or OUTCOME_UNKNOWN. After ' +
+        'userErrors the corrected input may come with the same key; else another input is BAD_USER_INPUT. After any other ' +
+        'error nothing was added. OUTCOME_PENDING means that an earlier attempt is under way. In both cases repeat the ' +
+        'mutation with the same key.',
     }),
   }),
 });

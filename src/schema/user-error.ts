@@ -1,3 +1,4 @@
+import { NEW_PET_FIELD_NAMES } from '../pets/pet.ts';
 import { builder } from './builder.ts';
 
 /** A problem that the client can correct. */
@@ -11,8 +12,9 @@ export const userError = builder.objectRef<UserError>('UserError').implement({
   fields: (t) => ({
     field: t.stringList({
       nullable: true,
-      description: 'The path of the input field; null when the pet API names none, as today.',
-      resolve: () => null,
+      description:
+        'The path of the input field, such as ["input", "name"]; null where the message of the pet API names none, or several.',
+      resolve: ({ message }) => fieldIn(message),
     }),
     code: t.exposeString('code', {
       nullable: false,
@@ -21,3 +23,12 @@ export const userError = builder.objectRef<UserError>('UserError').implement({
     message: t.exposeString('message', { nullable: false, description: 'What is wrong, for people.' }),
   }),
 });
+
+/** A status that is a number is that of HTTP. */
+const FIELD = new RegExp(`\\b(?:${NEW_PET_FIELD_NAMES.join('|')})\\b(?!\\s*(?:code\\b|[:=]?\\s*\\d))`, 'g');
+
+/** Returns the path of the one input field that a message names. */
+function fieldIn(message: string): string[] | null {
+  const [name, ...others] = new Set(message.match(FIELD));
+  return name === undefined || others.length > 0 ? null : ['input', name];
+}

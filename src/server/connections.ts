@@ -36,6 +36,12 @@ export class Connections {
     }
   }
 
+  /** Whether a response has said that the connection ends with it. */
+  isEnding(socket: Socket): boolean {
+    const responses = [...(this.#pending.get(socket) ?? [])];
+    return !socket.writable || responses.some(({ headersSent, shouldKeepAlive }) => headersSent && !shouldKeepAlive);
+  }
+
   /** Closes those on which nothing has come: browsers and proxies connect ahead of their first request. */
   closeUnused(): void {
     for (const socket of this.#pending.keys()) if (socket.bytesRead === 0) socket.destroy();

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type { GraphQLErrorExtensions, GraphQLFormattedError } from 'graphql';
+import { cutText } from '../cut-text.ts';
 import { PetqlError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -87,7 +88,7 @@ const YOGA_CODES: Readonly<Record<string, { code: ErrorCode; message?: string }>
 const MAX_MESSAGE_LENGTH = 2_000;
 
 function shortened(message: string): string {
-  return message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH)}…` : message;
+  return message.length > MAX_MESSAGE_LENGTH ? `${cutText(message, MAX_MESSAGE_LENGTH)}…` : message.toWellFormed();
 }
 
 /** GraphQL wraps what a resolver throws, some layers twice. */

@@ -60,15 +60,21 @@ export async function listen(
 ): Promise<Listener> {
   const requestTimeout = Math.max(REQUEST_TIMEOUT_MS, headersTimeoutMs);
   const timeouts = { keepAliveTimeout: keepAliveMs, headersTimeout: headersTimeoutMs, requestTimeout };
-  const server = createServer({ ...OPTIONS, ...timeouts }, (request, response) =>
-    hasOneHost(request) ? handler(request, response) : response.writeHead(400, { connection: 'close' }).end(),
-  );
+  const server = createServer({ ...OPTIONS, ...timeouts });
   server.timeout = idleMs;
   server.maxConnections = MAX_CONNECTIONS;
   // Node.js before 24.18.1 drops those after the thousandth, and would hide the second of two API keys. All have 16 KB.
   server.maxHeadersCount = 0;
 
   const connections = new Connections(server);
+  server.on('request', (request, response) => {
+    // What comes behind the last response of a connection is not run (RFC 9112, section 9.6).
+    if (connections.isEnding(request.socket)) return;
+    if (hasOneHost(request)) handler(request, response);
+    else rejectRequest(response, 400);
+  });
+  // Node would keep the connection, whatever the request's body is.
+  server.on('checkExpectation', (_request, response: ServerResponse) => rejectRequest(response, 417));
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(listenAddress(host, port), resolve);
@@ -85,6 +91,11 @@ export async function listen(
     server.closeAllConnections();
     await closed;
   }
+}
+
+function rejectRequest(response: ServerResponse, status: number): void {
+  response.shouldKeepAlive = false;
+  response.writeHead(status).end();
 }
 
 /** Node takes several Host lines, whose values it joins (RFC 9112, section 3.2). */

@@ -1,7 +1,7 @@
 /** How many calls earn a retry. */
 const CALLS_PER_RETRY = 10;
 /** Retries that may be saved up. */
-const MAX_RETRIES = 10;
+const MAX_RETRIES = 3;
 
 export type RetryBudget = ReturnType<typeof createRetryBudget>;
 

@@ -1,6 +1,6 @@
 import { explanationOf, proxyStatusOf, reasonOfBreak, reasonWithoutConnection } from './connections.ts';
 import type { CallController, CallHandler, Explanation } from './connections.ts';
-import { decodedBody } from './content-coding.ts';
+import { CodingError, decodedBody } from './content-coding.ts';
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -17,8 +17,8 @@ export interface TransportResponse extends ResponseHead {
 /** Why a call has no complete response. */
 export interface TransportFailure extends Explanation {
   readonly kind: 'failure';
-  /** `malformed`: what came is not HTTP/1.1, or not in the coding that it names. */
-  readonly reason: 'broken' | 'malformed' | 'timeout' | 'too-large' | 'unreachable';
+  /** `malformed`: what came is not HTTP/1.1. `miscoded`: its body is not in the coding that it names, or in an unknown one. */
+  readonly reason: 'broken' | 'malformed' | 'miscoded' | 'timeout' | 'too-large' | 'unreachable';
   /** Whether the upstream may have received the call. */
   readonly sent: boolean;
   /** Status and headers that arrived before the failure. */
@@ -57,11 +57,6 @@ export function createExchange({ timeoutMs, settle, onSent }: ExchangeOptions): 
     controller?.abort(aborted);
   }
 
-  function failDecoding({ code }: Explanation): void {
-    if (code === 'ERR_BUFFER_TOO_LARGE') fail('too-large', { problem: 'the body is over 1 MiB when it is decoded' });
-    else fail('malformed', { ...(code && { code }), problem: 'the body is not in its Content-Encoding' });
-  }
-
   function awaited(): string {
     if (!controller) return 'connection';
     return head ? 'end of the body' : 'response';
@@ -94,7 +89,9 @@ export function createExchange({ timeoutMs, settle, onSent }: ExchangeOptions): 
         const decoded = decodedBody(body.bytes(), head.headers['content-encoding'], MAX_BODY_BYTES);
         settle({ kind: 'response', ...head, body: decoded });
       } catch (error) {
-        failDecoding(explanationOf(error as Error));
+        if (!(error instanceof CodingError)) throw error;
+        const { reason, code, message: problem } = error;
+        fail(reason, { ...(code !== undefined && { code }), problem });
       }
     },
 

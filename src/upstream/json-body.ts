@@ -1,3 +1,4 @@
+import { cutText } from '../cut-text.ts';
 import { parseLosslessJson } from '../lossless-json.ts';
 
 /** A body breaks the contract. The message says which field, and what was expected: never a part of the body. */
@@ -23,7 +24,7 @@ export function decodeError(body: Buffer): (WireError & { readonly status: unkno
     const { code, message, status } = fieldsOf(readJson(body));
     if (typeof code !== 'string' || typeof message !== 'string') return undefined;
     // Cut to a readable length: clients see this text.
-    return { code: code.slice(0, 100), message: message.slice(0, 1000), status };
+    return { code: cutText(code, 100), message: cutText(message, 1_000), status };
   } catch {
     return undefined;
   }
@@ -46,7 +47,9 @@ function readText(body: Buffer): string {
   try {
     return UTF8.decode(body);
   } catch {
-    throw new ContractBreach('the body: expected UTF-8', true);
+    const isGzip = body[0] === 0x1f && body[1] === 0x8b;
+    const got = isGzip ? ', got gzip, which no Content-Encoding names' : '';
+    throw new ContractBreach(`the body: expected UTF-8${got}`, true);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Explanation } from './connections.ts';
 import type { TransportFailure, TransportResponse } from './exchange.ts';
 import { ContractBreach, decodeError } from './json-body.ts';
 import type { WireError } from './json-body.ts';
+import { isRedirect, redirectProblem } from './redirect.ts';
 
 /** Why a call failed. */
 export type UpstreamFailure = { readonly kind: 'rate-limited' } | OwnFailure;
@@ -21,10 +22,15 @@ export type OwnFailure =
   | { readonly kind: 'route-gone'; readonly status: number }
   /** 404 before any call has worked: perhaps every call would fail alike. */
   | { readonly kind: 'wrong-base-path' }
-  /** 400 with the Error body. */
-  | { readonly kind: 'invalid'; readonly error: WireError }
-  /** Any other status, with the Error body if there was one. */
-  | { readonly kind: 'failed'; readonly status: number; readonly error: WireError | undefined }
+  /** 400 or 422 with the Error body: the input is wrong. */
+  | { readonly kind: 'invalid'; readonly status: number; readonly error: WireError }
+  /** Any other status, with the Error body if there was one. `problem` says more to the operator. */
+  | {
+      readonly kind: 'failed';
+      readonly status: number;
+      readonly error: WireError | undefined;
+      readonly problem?: string;
+    }
   /** A 2xx that breaks the contract; `problem` says which field. */
   | {
       readonly kind: 'unreadable';
@@ -52,6 +58,8 @@ export interface UpstreamAnswer<T> extends CallAnswer {
 export interface Expected<T> {
   /** The status of a success. */
   readonly success: 200 | 201;
+  /** The URL of the call. */
+  readonly url: string;
   /** Whether the operation names one resource, which may be missing: only then a 404 is no failure of the upstream. */
   readonly isOfOne: boolean;
   /** @throws ContractBreach */
@@ -90,8 +98,11 @@ export function outcomeFromCache<T>(outcome: UpstreamOutcome<T>, status: number)
 
 /** Returns the outcome of a complete response. */
 export function outcomeOf<T>(response: TransportResponse, expected: Expected<T>): UpstreamOutcome<T> {
-  const { success, decode, isOfOne } = expected;
-  const { status } = response;
+  const { success, decode, isOfOne, url } = expected;
+  const { status, headers } = response;
+  if (isRedirect(status)) {
+    return { kind: 'failed', status, error: undefined, problem: redirectProblem(url, headers['location']) };
+  }
   if (status < 200 || status >= 300) return errorOf(response, isOfOne);
   if (status !== success) {
     return { kind: 'unreadable', status, problem: `the status: expected ${success}`, isForeign: true };
@@ -116,24 +127,18 @@ export function failureOf({ head, reason, code, problem }: TransportFailure): Up
 export function failureDetails(failure: UpstreamFailure): object {
   if (failure.kind === 'no-answer') return { reason: failure.reason, code: failure.code, problem: failure.problem };
   if (failure.kind === 'unreadable') return { reason: failure.kind, problem: failure.problem };
-  if (failure.kind === 'failed')
-    return { reason: failure.kind, ...problemOf(failure.status), ...errorDetails(failure.error) };
+  if (failure.kind === 'failed') {
+    return {
+      reason: failure.kind,
+      ...(failure.problem !== undefined && { problem: failure.problem }),
+      ...errorDetails(failure.error),
+    };
+  }
   return { reason: failure.kind };
 }
 
 function errorDetails(error: WireError | undefined): object | undefined {
   return error && { error: { code: error.code, message: error.message } };
-}
-
-/** Says of a redirect what the operator has to change. */
-function problemOf(status: number): { readonly problem: string } | undefined {
-  return isRedirect(status)
-    ? { problem: 'a redirect, which petql does not follow: the base URL needs a change' }
-    : undefined;
-}
-
-export function isRedirect(status: number): boolean {
-  return [301, 302, 303, 307, 308].includes(status);
 }
 
 function errorOf({ status, body }: TransportResponse, isOfOne: boolean): UpstreamFailure {
@@ -142,7 +147,7 @@ function errorOf({ status, body }: TransportResponse, isOfOne: boolean): Upstrea
 
   const error = decodeError(body);
   if (status === 403 && error) return { kind: 'forbidden' };
-  if (status === 400 && error) return { kind: 'invalid', error };
+  if ((status === 400 || status === 422) && error) return { kind: 'invalid', status, error };
   if (isOfOne && status === 404 && error?.status === 404) return { kind: 'not-found' };
   if (isOfOne && [404, 405, 410].includes(status)) return { kind: 'route-gone', status };
   return { kind: 'failed', status, error };

@@ -1,6 +1,7 @@
 import { MAY_BE_BANNED, PetqlError, retryIn } from '../errors.ts';
-import { isAboutKey, isRedirect } from './outcome.ts';
+import { isAboutKey } from './outcome.ts';
 import type { OwnFailure } from './outcome.ts';
+import { isRedirect } from './redirect.ts';
 
 /** A key that may be banned. */
 export interface Ban {
@@ -45,7 +46,7 @@ export function readError(failure: OwnFailure, ban?: Ban): PetqlError {
       return downstream('The pet API responded with an unexpected 404.', { status: 404 });
     case 'invalid':
       return downstream(`The pet API rejected the request: ${failure.error.message}`, {
-        status: 400,
+        status: failure.status,
         code: failure.error.code,
       });
   }
@@ -54,6 +55,9 @@ export function readError(failure: OwnFailure, ban?: Ban): PetqlError {
 const NO_RESPONSE = {
   broken: 'The connection to the pet API broke before the response was complete. Try again.',
   malformed: 'The response of the pet API is not HTTP/1.1. The operator of petql finds the details in its log.',
+  miscoded:
+    'The body of the response of the pet API is not in the coding that its Content-Encoding names, or petql does not read that ' +
+    'coding. The operator of petql finds the details in its log.',
   'too-large': 'The response of the pet API is larger than petql reads.',
   unreachable: 'petql could not reach the pet API; nothing was sent. Try again later.',
 } as const;
@@ -61,7 +65,10 @@ const NO_RESPONSE = {
 /** Returns what a status means for another try. */
 function adviceOn({ status, error }: OwnFailure & { readonly kind: 'failed' }): string {
   if (isRedirect(status)) {
-    return `redirects with status ${status}, which petql does not follow. The operator of petql has to change its base URL.`;
+    return (
+      `redirects with status ${status}, which petql does not follow. The operator of petql finds in its log where to, and ` +
+      'whether another base URL helps.'
+    );
   }
   if (status === 403) return 'did not get the call: a proxy or a firewall before it responded with status 403.';
   if (status === 421 || status === 425) {

@@ -28,7 +28,9 @@ const STORING_MS = 500;
 const MAX_SEEN = 1_000;
 
 const TOO_MANY_UNPROVEN =
-  'petql stores enough creates of API keys that the pet API has not accepted yet; nothing was sent, so query pets with this key first.';
+  'Too many creates of API keys that the pet API has not accepted yet are under way; nothing was sent, so query pets with this key first.';
+/** Of a create that contradicts what the upstream has: the pet may exist. */
+const CONFLICT = 409;
 
 /** Makes all creates of one caller with one idempotency key one create with one outcome, for a day. */
 export class Idempotency {
@@ -113,9 +115,17 @@ export class Idempotency {
       return outcome;
     } catch (error) {
       // After any other error it may have been sent: the lease runs out into an unknown outcome.
-      if (error instanceof PetqlError) await waitAtMost(records.release(name, lease), STORING_MS);
+      if (error instanceof PetqlError) await waitAtMost(this.#endRejected(error, name, lease), STORING_MS);
       throw error;
     }
+  }
+
+  /** Nothing was added: the key is free again, but after a 409 for the same input alone. */
+  #endRejected({ details, message }: PetqlError, name: string, lease: Lease): Promise<void> {
+    const { records } = this.#settings;
+    const { status, code = 'conflict' } = (details['upstream'] ?? {}) as { status?: number; code?: string };
+    if (status !== CONFLICT) return records.release(name, lease);
+    return records.storeConflict(name, lease, { refusal: { code, message } }, this.#parts.quota.isProven);
   }
 
   /** Its first replay of an outcome is news to this process: clients that repeat it must not empty the cache each time. */
@@ -154,7 +164,7 @@ export class Idempotency {
 function otherInputError(): PetqlError {
   return new PetqlError(
     'BAD_USER_INPUT',
-    'input.idempotencyKey: this key came with another input in the last 24 h. Use a new key for each pet.',
+    'input.idempotencyKey: this key came with another input in the last 24 h, which may have added a pet. Use a new key for each pet.',
     { details: { argument: 'input.idempotencyKey' } },
   );
 }

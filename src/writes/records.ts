@@ -36,6 +36,8 @@ export const RECORD = z.object({
   input: z.string(),
   /** A CreateOutcome as JSON. */
   outcome: z.string().optional(),
+  /** After a 409 the pet may exist: the same input may be sent again with the name, and no other. */
+  isConflict: z.boolean().optional(),
   openUntilMs: z.number(),
   endsAtMs: z.number(),
 });
@@ -48,9 +50,22 @@ const RETRY_MS = 250;
 /** How long petql tries to store an outcome while the store is unavailable. */
 const MAX_STORING_MS = 600_000;
 const CLOSE_TIMEOUT_MS = 1_000;
+/** Stored records of keys that are not proven, for each process. Each takes less than a kilobyte of Redis. */
+const MAX_UNPROVEN = 1_000;
 
 /** What this version cannot read may guard a create that was sent: nothing is sent, and nobody knows what came of it. */
 const UNREADABLE: FoundRecord = { hasSameInput: true, outcome: UNKNOWN_OUTCOME, leaseLeftMs: 0 };
+
+/** The document of a record, and what tells its lease from others. */
+interface RecordName {
+  readonly document: string;
+  readonly id: string;
+  /** The hash of the input. */
+  readonly input: string;
+}
+
+/** What a record says once its create has ended. */
+type RecordEnd = Pick<StoredRecord, 'isConflict' | 'outcome'>;
 
 /**
  * Idempotency records: the input of a create under a name, and its outcome, for a day. A name is an API key, a space and the
@@ -61,8 +76,10 @@ export class IdempotencyRecords {
   readonly #nameOf: NameOf;
   readonly #read: ReadDocument<StoredRecord>;
   readonly #readOutcome: ReadDocument<CreateOutcome>;
-  /** By the ids of their leases: the records of keys that were not proven when their creates ended. */
-  readonly #unproven = new UnprovenDocuments();
+  /** The leases under way of keys that are not proven, by their ids. */
+  readonly #unprovenLeases = new UnprovenDocuments();
+  /** What is stored for keys that are not proven, by the ids of their leases, oldest first. */
+  readonly #unproven = new Map<string, RecordName>();
   /** Outcomes and releases that are being written. */
   readonly #writing = new Set<Promise<void>>();
   #isClosed = false;
@@ -74,23 +91,30 @@ export class IdempotencyRecords {
     this.#readOutcome = createDocumentReader('outcome of a create', CREATE_OUTCOME, store, log);
   }
 
-  /** Whether there is room for the record of an API key that is not proven: clients can make up keys. */
+  /** Whether there is room for another lease of an API key that is not proven: clients can make up keys. */
   hasRoomForUnproven(): boolean {
-    return this.#unproven.hasRoom(this.#store.nowMs());
+    return this.#unprovenLeases.hasRoom(this.#store.nowMs());
+  }
+
+  /** Keeps the records of an API key for their whole day, now that the upstream has accepted it. */
+  recordProven(apiKey: string): void {
+    if (this.#unproven.size === 0) return;
+    const prefix = this.#prefixOf(apiKey);
+    for (const [id, { document }] of this.#unproven) if (document.startsWith(prefix)) this.#unproven.delete(id);
   }
 
   /**
-   * Stores a lease, or returns the record that there is of the name. Returns `full` where there is no record of the name, and no
-   * room for one of a key that is not proven: a record that guards a create is never dropped for another.
+   * Stores a lease, or returns the record that there is of the name. Returns `full` where nothing is sent, since too many creates of
+   * keys that are not proven are under way.
    *
    * @throws StoreUnavailableError
    */
   async lease(name: string, lease: Lease, isProven: boolean): Promise<FoundRecord | 'full' | undefined> {
-    const [document, input] = this.#hashesOf(name, lease.input);
+    const record = this.#recordName(name, lease);
     const nowMs = this.#store.nowMs();
-    const hasRoom = isProven || this.#unproven.add(lease.id, nowMs + RECORDS_LIVE_MS, nowMs);
-    const found = await this.#store.update(document, this.#leaseChange(lease, input, hasRoom));
-    if (found !== undefined) this.#unproven.delete(lease.id);
+    const hasRoom = isProven || this.#unprovenLeases.add(lease.id, nowMs + RECORDS_LIVE_MS, nowMs);
+    const found = await this.#store.update(record.document, this.#leaseChange(record, lease.ms, hasRoom));
+    if (found !== undefined) this.#unprovenLeases.delete(lease.id);
     return found;
   }
 
@@ -98,13 +122,21 @@ export class IdempotencyRecords {
    * Stores the outcome as soon as the store is available, also where the store lost the record, and never over another lease.
    */
   storeOutcome(name: string, lease: Lease, outcome: CreateOutcome, isProven: boolean): Promise<void> {
-    if (isProven) this.#unproven.delete(lease.id);
-    return this.#end(name, lease, JSON.stringify(outcome));
+    return this.#storeEnd(this.#recordName(name, lease), { outcome: JSON.stringify(outcome) }, isProven);
+  }
+
+  /** Stores that a create met a 409. Versions before 0.4 read the outcome alone. */
+  storeConflict(name: string, lease: Lease, outcome: CreateOutcome, isProven: boolean): Promise<void> {
+    return this.#storeEnd(
+      this.#recordName(name, lease),
+      { outcome: JSON.stringify(outcome), isConflict: true },
+      isProven,
+    );
   }
 
   /** Deletes the record of the lease. */
   release(name: string, lease: Lease): Promise<void> {
-    return this.#end(name, lease, undefined);
+    return this.#end(this.#recordName(name, lease), undefined, lease.ms);
   }
 
   /** Waits for the writes under way, for at most a second. The store stays open. */
@@ -113,42 +145,66 @@ export class IdempotencyRecords {
     await waitAtMost(Promise.all(this.#writing), CLOSE_TIMEOUT_MS);
   }
 
-  #end(name: string, lease: Lease, outcome: string | undefined): Promise<void> {
-    const writing = this.#write(name, lease, outcome).finally(() => this.#writing.delete(writing));
+  #storeEnd(record: RecordName, end: RecordEnd, isProven: boolean): Promise<void> {
+    if (!isProven) this.#keepUnproven(record);
+    return this.#end(record, end, MAX_STORING_MS);
+  }
+
+  /** Drops the oldest record of such keys: they have a room of their own, so those of valid keys are never dropped. */
+  #keepUnproven(record: RecordName): void {
+    for (const [id, oldest] of this.#unproven) {
+      if (this.#unproven.size < MAX_UNPROVEN) break;
+      this.#unproven.delete(id);
+      void this.#end(oldest, undefined, 0);
+    }
+    this.#unproven.set(record.id, record);
+  }
+
+  #end(record: RecordName, end: RecordEnd | undefined, tryForMs: number): Promise<void> {
+    const writing = this.#write(record, end, tryForMs).finally(() => this.#writing.delete(writing));
     this.#writing.add(writing);
     return writing;
   }
 
-  async #write(name: string, { id, input, ms }: Lease, outcome: string | undefined): Promise<void> {
-    const [document, hashedInput] = this.#hashesOf(name, input);
-    let leftMs = outcome === undefined ? ms : MAX_STORING_MS;
-    for (; ; leftMs -= RETRY_MS) {
+  async #write(record: RecordName, end: RecordEnd | undefined, tryForMs: number): Promise<void> {
+    for (let leftMs = tryForMs; ; leftMs -= RETRY_MS) {
       try {
-        await this.#store.update(document, this.#endChange(id, hashedInput, outcome));
-        if (outcome === undefined) this.#unproven.delete(id);
-        return;
+        await this.#store.update(record.document, this.#endChange(record, end));
+        break;
       } catch {
         // The store may be available later.
       }
       if (this.#isClosed || leftMs <= 0) return;
       await pause(RETRY_MS);
     }
+    this.#unprovenLeases.delete(record.id);
   }
 
-  #hashesOf(name: string, input: string): [document: string, input: string] {
+  #prefixOf(apiKey: string): string {
+    return `${NAME}:${this.#nameOf(apiKey)}:`;
+  }
+
+  #recordName(name: string, { id, input }: Lease): RecordName {
     // API keys have no spaces.
     const apiKey = name.slice(0, name.indexOf(' '));
-    return [`${NAME}:${this.#nameOf(apiKey)}:${this.#nameOf(name)}`, this.#nameOf(`${name} ${input}`)];
+    return { document: this.#prefixOf(apiKey) + this.#nameOf(name), id, input: this.#nameOf(`${name} ${input}`) };
   }
 
-  #leaseChange({ id, ms }: Lease, input: string, hasRoom: boolean): Change<FoundRecord | 'full' | undefined> {
+  #leaseChange({ id, input }: RecordName, ms: number, hasRoom: boolean): Change<FoundRecord | 'full' | undefined> {
     return (found, nowMs) => {
       const record = this.#read(found);
-      if (record) return unchanged(found, this.#foundRecord(record, input, nowMs));
-      if (found !== undefined) return unchanged(found, UNREADABLE);
+      if (record && !this.#mayFollow(record, input)) return unchanged(found, this.#foundRecord(record, input, nowMs));
+      if (!record && found !== undefined) return unchanged(found, UNREADABLE);
       if (!hasRoom) return unchanged(found, 'full');
       return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
     };
+  }
+
+  /** Whether a create with this input may be sent with the name of a record: surely nothing was added for it. */
+  #mayFollow({ input, outcome, isConflict = false }: StoredRecord, wanted: string): boolean {
+    if (isConflict) return input === wanted;
+    const stored = outcome === undefined ? undefined : this.#readOutcome(outcome);
+    return stored !== undefined && 'refusal' in stored && input !== wanted;
   }
 
   #foundRecord({ input, outcome, openUntilMs }: StoredRecord, wanted: string, nowMs: number): FoundRecord {
@@ -159,15 +215,15 @@ export class IdempotencyRecords {
     };
   }
 
-  /** @param outcome undefined deletes the record. */
-  #endChange(id: string, input: string, outcome: string | undefined): Change<void> {
+  /** @param end undefined deletes the record. */
+  #endChange({ id, input }: RecordName, end: RecordEnd | undefined): Change<void> {
     return (found, nowMs) => {
       const record = this.#read(found);
       const isOther = found !== undefined && record?.id !== id;
       if (isOther) return unchanged(found, undefined);
-      if (outcome === undefined) return unchanged(undefined, undefined);
+      if (!end) return unchanged(undefined, undefined);
       const endsAtMs = record?.endsAtMs ?? nowMs + RECORDS_LIVE_MS;
-      return changedTo({ id, input, outcome, openUntilMs: 0, endsAtMs }, nowMs);
+      return changedTo({ id, input, ...end, openUntilMs: 0, endsAtMs }, nowMs);
     };
   }
 }

@@ -150,6 +150,24 @@ test.each(
   expect(await create(world, petql)).toBe('fresh');
 });
 
+test('a key that is accepted after its create keeps its record, whatever made-up keys store', async () => {
+  await using world = await createFailingWorld();
+  const petql = await startProven(world, {}, ['key']);
+  const keyed = (key: string) => petql.ask(KEYED, { key, waitMs: 2_000, variables: { key: `of-${key}` } });
+  world.petApi.fault = on('create', fails(500));
+  expect(resultOf(await world.until(keyed('second')))).toBe('OUTCOME_UNKNOWN');
+  expect(await ask(world, petql, LIST, { key: 'second' })).toBe('fresh');
+  for (let round = 0; round < 2; round += 1) {
+    const strange = Array.from({ length: 600 }, (_, index) => keyed(`made-up-${round}-${index}`));
+    await world.until(Promise.all(strange));
+  }
+
+  world.petApi.fault = undefined;
+  world.petApi.log.length = 0;
+  expect(resultOf(await world.until(keyed('second')))).toBe('OUTCOME_UNKNOWN');
+  expect(world.petApi.log).toEqual([]);
+});
+
 test('a page of unknown ids of a made-up key is one call', async () => {
   await using world = await createFailingWorld();
   const petql = await startProven(world);

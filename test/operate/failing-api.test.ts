@@ -61,6 +61,35 @@ describe.each(KINDS)('a pet API that answers with %s', (_name, fault, details) =
   });
 });
 
+const to = (location: string, status = 307) => fails(status, { body: '', headers: { location } });
+const SLASH = 'no base URL helps, the pet API has to serve its paths without a slash at the end';
+const REDIRECTS: [string, FaultRule, target: string, advice: string][] = [
+  ['FastAPI', to('http://pet-api.test/v1/pets/?limit=100'), 'the path /v1/pets/', SLASH],
+  ['Django', to('/v1/pets/?limit=100', 301), 'the path /v1/pets/', SLASH],
+  ['a framework behind TLS', to('https://secret.test/v1/pets/'), 'https, another host, the path /v1/pets/', SLASH],
+  ['http to https', to('https://pet-api.test/v1/pets', 308), 'https, the path /v1/pets', 'the base URL needs a change'],
+  ['another host', to('//secret.test/v1/pets'), 'another host, the path /v1/pets', 'the base URL needs a change'],
+  ['another base path', to('/v2/pets', 301), 'the path /v2/pets', 'the base URL needs a change'],
+  ['a login', to('/login;secret=1?next=secret', 302), 'the path /login', 'the base URL needs a change, or something'],
+  ['an odd Location', to('http://['), '', 'the base URL needs a change'],
+];
+
+test.each(REDIRECTS)(
+  'a redirect of %s: the log says where it points, and what helps',
+  async (_of, fault, target, advice) => {
+    await using world = await createPetWorld();
+    const petql = await world.start({ plan: 'pro' });
+    world.petApi.fault = fault;
+    const { errors } = await world.until(petql.ask('{ pets { id } }'));
+    await readFor(world, petql, 5_000);
+    const [line] = linesOf(petql);
+    const where = target === '' ? 'a redirect' : `a redirect to ${target}`;
+    expect(line?.['problem']).toMatch(`${where}, which petql does not follow: ${advice}`);
+    expect(errors?.[0]?.message).toMatch(/redirects with status 30.*in its log where to/);
+    expect(JSON.stringify([linesOf(petql), errors])).not.toMatch(/secret|limit=|pet-api\.test/);
+  },
+);
+
 test.each([
   ['with an Error body', fails(404)],
   ['without one', fails(404, { body: PAGE })],

@@ -25,7 +25,7 @@ test('a process without Redis says so', async () => {
   await using gateway = await startGateway();
   expect(await ready(gateway)).toEqual({
     status: 200,
-    body: { status: 'ok', redis: 'none', quota: 'local', upstream: { pausedKeys: 0, getRoute: true } },
+    body: { status: 'ok', redis: 'none', quota: 'local', upstream: { pausedKeys: 0, getRoute: true, closed: [] } },
   });
 });
 

@@ -255,16 +255,16 @@ test('no client or upstream can add many series', async () => {
   await using gateway = await startGateway({ gateway: { admin: true, maxWaitMs: 50 } });
   const load = async (round: number) => {
     for (let index = 0; index < 30; index += 1) {
-      gateway.petApi.fault = fails(460 + round * 30 + index);
+      gateway.petApi.fault = fails(430 + round * 30 + index);
       const headers = { authorization: `Bearer stranger-${round}-${index}`, 'user-agent': `agent ${round} ${index}` };
       await gateway.query(`query Name${round}_${index} { pet(id: "${index}") { id } }`, { headers });
     }
-    return [...(await scrape(gateway)).keys()].filter((name) => name.startsWith('petql_')).length;
+    return [...(await scrape(gateway)).keys()].filter((name) => name.startsWith('petql_'));
   };
   // The first rounds meet each class of statuses, and the lists that petql asks for.
   for (const round of [0, 1, 2]) await load(round);
   const some = await load(3);
-  expect(await load(4)).toBe(some);
+  expect(await load(4)).toEqual(some);
 });
 
 test('an operation whose client leaves is counted as aborted', async () => {

@@ -92,6 +92,35 @@ describe.each(['https', 'http'] as const)('over a proxy to an %s pet API', (prot
   });
 });
 
+test.each([
+  [
+    'https',
+    403,
+    'DOWNSTREAM_SERVICE_ERROR',
+    /^The proxy before the pet API rejects the call with 403; nothing was sent/,
+  ],
+  [
+    'http',
+    403,
+    'DOWNSTREAM_SERVICE_ERROR',
+    /^The pet API did not get the call: a proxy or a firewall before it responded with status 403\.$/,
+  ],
+  ['http', 502, 'OUTCOME_UNKNOWN', /^The pet API responded with status 502\. Try again later\.$/],
+] as const)(
+  'over a proxy to an %s pet API, its %d is no word about the key',
+  async (protocol, status, codeOfCreate, message) => {
+    const { proxy, lines, run } = await start(protocol);
+    proxy.setFault(status);
+    const replies = [await run(READ), await run(CREATE)];
+    expect(replies.map(codesOf)).toEqual([['DOWNSTREAM_SERVICE_ERROR'], [codeOfCreate]]);
+    expect(replies[0]?.errors?.[0]?.message).toMatch(message);
+    expect(JSON.stringify(lines)).not.toMatch(/forbids|banned|rejected/);
+
+    proxy.setFault(undefined);
+    expect(await run(READ)).toMatchObject({ data: { pets: [{ id: '1' }] } });
+  },
+);
+
 describe('a tunnel that fails was not sent:', () => {
   test.each<[string, ProxyFault, string, RegExp]>([
     ['the proxy forbids it', 403, 'DOWNSTREAM_SERVICE_ERROR', /rejects the call with 403; nothing was sent\. Check/],
@@ -236,6 +265,18 @@ test.each<[petApiUrl: string, noProxy: string, isProxied: boolean]>([
   ['http://[fd00::1]/v1', 'fd00::1', false],
   ['http://[fd00::1]:81/v1', '[fd00::1]:80', true],
   ['http://[fd00::1]:81/v1', '[fd00::1]:81', false],
+  ['http://127.0.0.1:8080/v1', '127.0.0.0/8', false],
+  ['http://10.1.2.3/v1', 'pets.example, 10.0.0.0/8', false],
+  ['https://10.1.2.3/v1', '10.1.2.0/31', true],
+  ['http://10.1.2.3/v1', '0.0.0.0/0', false],
+  ['http://[fd00::1]/v1', 'FD00::/8', false],
+  ['http://[fd00::1]/v1', '[fd00::]/64', false],
+  ['http://[fe80::1]/v1', 'fd00::/8', true],
+  ['http://[fd00::1]/v1', '0.0.0.0/0', true],
+  ['http://10.pets.example/v1', '10.0.0.0/8', true],
+  ['http://10.1.2.3/v1', '10.0.0.0/33', true],
+  ['http://10.1.2.3/v1', '10.0.0.0/', true],
+  ['http://10.1.2.3/v1', 'pets/8', true],
 ])('to %s with NO_PROXY=%j a call is proxied: %s', (petApiUrl, noProxy, isProxied) => {
   const env = { HTTP_PROXY: 'http://proxy:3128', HTTPS_PROXY: 'http://proxy:3128', NO_PROXY: noProxy };
   expect(environmentProxy(new URL(petApiUrl), env) !== undefined).toBe(isProxied);

@@ -36,7 +36,17 @@ const FORMATS: Readonly<Record<string, z.ZodType>> = {
 const KEPT_FORMATS: Readonly<Record<string, readonly (readonly [format: z.ZodType, written: unknown])[]>> = {
   'key-secret:2': [[z.string(), 'string']],
   'record:2': [
-    [RECORD, { id: 'string', input: 'string', 'outcome?': 'string', openUntilMs: 'number', endsAtMs: 'number' }],
+    [
+      RECORD,
+      {
+        id: 'string',
+        input: 'string',
+        'outcome?': 'string',
+        'isConflict?': 'boolean',
+        openUntilMs: 'number',
+        endsAtMs: 'number',
+      },
+    ],
     [
       CREATE_OUTCOME,
       [

@@ -1,4 +1,4 @@
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { GatewayOptions } from '../../src/index.ts';
@@ -58,6 +58,15 @@ const READ: [name: string, way: Way][] = [
   ['deflate', coded('deflate', deflateSync)],
   ['deflate without its zlib header', coded('deflate', deflateRawSync)],
   ['br', coded('br', brotliCompressSync)],
+  ['zstd', coded('zstd', zstdCompressSync)],
+  ['gzip twice', coded('gzip, gzip', (body) => gzipSync(gzipSync(body)))],
+  ['gzip and identity', coded('gzip, identity', gzipSync)],
+  ['gzip, and then br', coded('gzip ,BR', (body) => brotliCompressSync(gzipSync(body)))],
+  [
+    'two headers of codings',
+    (status, json) =>
+      rawResponse(status, gzipSync(deflateSync(json)), ['Content-Encoding: deflate', 'Content-Encoding: gzip']),
+  ],
   ['a Content-Encoding that is a charset', coded('utf-8', (body) => Buffer.from(body))],
   [
     'chunks of one byte',
@@ -150,7 +159,32 @@ const FAILING: [name: string, response: RawResponse, line: object][] = [
   [
     'gzip that is none',
     rawResponse(200, '[]', ['Content-Encoding: gzip']),
-    { reason: 'malformed', code: 'Z_DATA_ERROR', problem: 'the body is not in its Content-Encoding' },
+    { reason: 'miscoded', code: 'Z_DATA_ERROR', problem: 'the body is not in gzip, its Content-Encoding' },
+  ],
+  [
+    'zstd that is cut',
+    rawResponse(200, zstdCompressSync('[1,2,3]').subarray(0, 12), ['Content-Encoding: zstd']),
+    { reason: 'miscoded', problem: 'the body is not in zstd, its Content-Encoding' },
+  ],
+  [
+    'gzip once, named twice',
+    rawResponse(200, gzipSync('[]'), ['Content-Encoding: gzip, gzip']),
+    { reason: 'miscoded', problem: 'the body is not in gzip, its Content-Encoding' },
+  ],
+  [
+    'a coding that petql does not read',
+    rawResponse(200, Buffer.from([0xff, 1, 2, 3]), ['Content-Encoding: Snappy']),
+    { reason: 'miscoded', problem: 'the body is in snappy, a Content-Encoding that petql does not read' },
+  ],
+  [
+    'a coding with an odd name',
+    rawResponse(200, Buffer.from([0xff, 1, 2, 3]), ['Content-Encoding: "secret"']),
+    { reason: 'miscoded', problem: 'the body is in an unknown coding, a Content-Encoding that petql does not read' },
+  ],
+  [
+    'a hundred codings',
+    rawResponse(200, gzipSync('[]'), [`Content-Encoding: ${Array(100).fill('gzip').join()}`]),
+    { reason: 'miscoded', problem: 'the body has over 5 codings' },
   ],
   [
     '20 MB in gzip',
@@ -196,6 +230,59 @@ describe.each(FAILING)('a response of %s fails, and the log says why:', (_name, 
 test('an address that answers in another protocol is no broken connection to its clients', async () => {
   const { run } = await start(() => 'SSH-2.0-OpenSSH_9.9\r\n\r\n');
   expect((await run(LIST)).errors?.[0]?.message).toMatch(/not HTTP\/1\.1/);
+});
+
+test.each([
+  ['gzip that is none', rawResponse(200, '[]', ['Content-Encoding: gzip'])],
+  ['br that is gzip', rawResponse(200, gzipSync('[]'), ['Content-Encoding: br'])],
+  ['a coding that petql does not read', rawResponse(200, Buffer.from([0xff]), ['Content-Encoding: compress'])],
+])('%s: the error blames the coding', async (_what, response) => {
+  const { run } = await start(() => response);
+  const message = (await run(LIST)).errors?.[0]?.message ?? '';
+  expect(message).toMatch(/coding that its Content-Encoding names/);
+  expect(message).not.toMatch(/HTTP\/1\.1/);
+});
+
+test('gzip that no header names: the error says so', async () => {
+  const { run } = await start(() => rawResponse(200, gzipSync('[]')));
+  expect((await run(LIST)).errors?.[0]?.message).toMatch(/expected UTF-8, got gzip, which no Content-Encoding names/);
+});
+
+// Half a character is no Unicode, and many readers of JSON reject it.
+describe('text that is not well-formed', () => {
+  const isWellFormed = (reply: unknown): boolean => !/\\ud[89a-f]/i.test(JSON.stringify(reply));
+
+  test.each([
+    ['a message that is cut within an emoji', { message: `${'x'.repeat(999)}😀` }, 'x'.repeat(999)],
+    ['a message that is cut after an emoji', { message: `${'x'.repeat(998)}😀y` }, `${'x'.repeat(998)}😀`],
+    ['half an emoji in a message', { message: 'half \u{D83D} of it' }, 'half \uFFFD of it'],
+  ])('%s', async (_what, error, message) => {
+    const { run } = await start(() => rawResponse(400, JSON.stringify({ ...INVALID, ...error })));
+    const reply = await run(CREATE);
+    expect(reply.data?.['createPet'].userErrors).toEqual([{ message }]);
+    expect(isWellFormed(reply)).toBe(true);
+  });
+
+  test.each([
+    ['a code that is cut within an emoji', `${'x'.repeat(99)}😀`, 'x'.repeat(99)],
+    ['half an emoji in a code', '\u{DE00}', '\uFFFD'],
+  ])('%s', async (_what, code, shown) => {
+    const { run, lines } = await start(() => rawResponse(500, JSON.stringify({ ...INVALID, code })));
+    const reply = await run(LIST);
+    expect(reply.errors?.[0]?.extensions).toMatchObject({ upstream: { status: 500, code: shown } });
+    expect(isWellFormed([reply, lines])).toBe(true);
+  });
+
+  test.each(['\u{D83D}', '\u{DE00}\u{D83D}', 'Ada \u{DE00}!'])('half an emoji in a name', async (name) => {
+    const pet = JSON.stringify({ ...ADA, name });
+    const { run } = await start((request) =>
+      isCreate(request) ? rawResponse(201, pet) : rawResponse(200, `[${pet}]`),
+    );
+    const replies = [await run(LIST), await run(CREATE)];
+    expect(replies.flatMap((reply) => reply.errors ?? [])).toEqual([]);
+    expect(isWellFormed(replies)).toBe(true);
+    expect(JSON.stringify(replies)).toContain('\uFFFD');
+  });
 });
 
 describe('a second response on a kept connection, while the next call is under way,', () => {

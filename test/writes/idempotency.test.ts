@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 const CREATE = `mutation ($input: CreatePetInput!) {
-  createPet(input: $input) { pet { id name } userErrors { code message } }
+  createPet(input: $input) { pet { id name } userErrors { field code message } }
 }`;
 
 function create(
@@ -105,6 +105,53 @@ describe('creates with one idempotency key', () => {
     expect(JSON.stringify(failed)).not.toMatch(/secret|Try again later/);
     failBy(undefined);
     expect((await create()).errors).toBeUndefined();
+    expect(posts()).toBe(2);
+  });
+
+  const errorBody = (status: number, message: string) =>
+    fails(status, { body: JSON.stringify({ code: 'invalid', message, status }) });
+  test.each<[string, number, string, string[] | null]>([
+    ['a 400', 400, 'name: expected 1 to 255 characters', ['input', 'name']],
+    ['a 422', 422, 'Unknown "categoryId" (status 422)', ['input', 'categoryId']],
+    ['a 400 that names two fields', 400, 'name or status is missing', null],
+    ['a 422 that names none', 422, 'Status code 422', null],
+  ])('and a corrected input are sent after %s with the Error body', async (_name, status, message, field) => {
+    failBy(errorBody(status, message));
+    const rejected = await create();
+    expect(rejected.data?.['createPet']).toEqual({ pet: null, userErrors: [{ field, code: 'invalid', message }] });
+    failBy(undefined);
+    expect(shown(await create())).toEqual(shown(rejected));
+
+    const corrected = await create({ name: 'Corrected' });
+    expect(corrected.data?.['createPet']).toMatchObject({ pet: { name: 'Corrected' }, userErrors: [] });
+    expect(shown(await create({ name: 'Corrected' }))).toEqual(shown(corrected));
+    for (const input of [{}, { name: 'Third' }]) {
+      expect(await create(input)).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+    }
+    expect(posts()).toBe(2);
+  });
+
+  test.each<[string, Fault, string]>([
+    ['a 409 with the Error body', errorBody(409, 'There is such a pet.'), DOWN],
+    ['a 409 without it', fails(409, { body: '<html>' }), DOWN],
+    ['an unknown outcome', RESETS, 'OUTCOME_UNKNOWN'],
+  ])('and another input are BAD_USER_INPUT after %s', async (_name, fault, code) => {
+    failBy(fault);
+    expect(await create()).toMatchObject({ errors: [{ extensions: { code } }] });
+    failBy(errorBody(400, 'name'));
+    expect(await create({ name: 'Other' })).toMatchObject({
+      errors: [{ extensions: { code: 'BAD_USER_INPUT', argument: 'input.idempotencyKey' } }],
+    });
+    expect(posts()).toBe(1);
+  });
+
+  test('of which one is corrected twice at the same time make one pet', async () => {
+    failBy(errorBody(400, 'name'));
+    await create();
+    failBy(slow(100));
+    const both = await Promise.all([create({ name: 'One' }), create({ name: 'Two' })]);
+    const codes = both.flatMap(({ errors = [] }) => errors.map(({ extensions }) => extensions.code));
+    expect(codes).toEqual(['BAD_USER_INPUT']);
     expect(posts()).toBe(2);
   });
 

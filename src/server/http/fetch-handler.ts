@@ -8,7 +8,11 @@ export function createFetchHandler(respond: Respond, bodies: RequestBodies) {
   return async (request: Request): Promise<Response> => {
     const reader = bodies.read(request.headers.get('content-encoding') ?? undefined);
     try {
-      return toResponse(request, await respond(await toHttpRequest(request, reader, bodies)));
+      const given = await toHttpRequest(request, reader, bodies);
+      const response = await respond(given);
+      // What cannot be used may not have been read to its end; `closeUnread` says why the connection must end then.
+      if (typeof given.body !== 'string') response.headers['connection'] = 'close';
+      return toResponse(request, response);
     } finally {
       reader.release();
     }

@@ -35,7 +35,8 @@ export function withHostCheck(handler: RequestHandler, { allowedHosts, corsOrigi
     // Health checks come under all kinds of names.
     const isHealthCheck = isHealthPath(pathOf({ url: targetPath(url) }));
     if (isLocalName(name) || allowed.has(name) || isHealthCheck) return handler(request, response);
-    response.writeHead(421, { 'content-type': 'text/plain', connection: 'close' });
+    response.shouldKeepAlive = false;
+    response.writeHead(421, { 'content-type': 'text/plain' });
     return response.end(MISDIRECTED);
   };
 }

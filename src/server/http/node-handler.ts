@@ -6,6 +6,7 @@ import type { HttpRequest, HttpResponse, Respond } from './http-message.ts';
 import { jsonBody } from './request-body.ts';
 import type { BodyReader, RequestBodies, RequestBody } from './request-body.ts';
 import { SECURITY_HEADERS } from './response-headers.ts';
+import { closeUnread } from './unread-request.ts';
 
 /** What Express and similar frameworks add to a request. */
 interface FrameworkRequest extends IncomingMessage {
@@ -147,13 +148,14 @@ function write(incoming: IncomingMessage, outgoing: ServerResponse, { status, he
   // A framework may have timed out and responded.
   if (outgoing.headersSent) return void outgoing.end();
   keepGiven(outgoing, headers);
+  closeUnread(incoming, outgoing);
   const bytes = Buffer.byteLength(body);
   // A 204 has no Content-Length (RFC 9110, section 8.6).
   if (status !== 204) headers['content-length'] = String(bytes);
   outgoing.writeHead(status, headers);
   // ASCII needs no encoding.
   const encoding = bytes === body.length ? 'latin1' : 'utf8';
-  if (incoming.readableEnded) return void outgoing.end(body, encoding);
+  if (incoming.readableEnded || incoming.complete) return void outgoing.end(body, encoding);
 
   // A client that is cut off while it sends may never see its response.
   outgoing.write(body, encoding);

@@ -142,7 +142,7 @@ function tooManyBodies(nowMs: number): GraphQLError {
     new PetqlError('RATE_LIMITED', TOO_MANY_BODIES, {
       details: retryIn(SOON_MS, nowMs),
       httpStatus: 503,
-      httpHeaders: { 'retry-after': String(SOON_MS / 1_000), connection: 'close' },
+      httpHeaders: { 'retry-after': String(SOON_MS / 1_000) },
     }),
   );
 }

@@ -16,7 +16,7 @@ export const API_TRIGGERS = {
   'maintenance-and-a-list': {
     by: 'an odd API',
     about: 'creates are in maintenance, and one list fails',
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, [on('create', MAINTENANCE), on('sold', fails(500))]);
@@ -25,7 +25,7 @@ export const API_TRIGGERS = {
   'maintenance-and-gets': {
     by: 'an odd API',
     about: 'creates are in maintenance, and gets fail',
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, [on('create', MAINTENANCE), on('get', fails(500))]);
@@ -34,29 +34,29 @@ export const API_TRIGGERS = {
   'one-list-fails': {
     by: 'an odd API',
     about: 'one list fails',
-    worth: ['avoided-lists'],
+    worth: ['closed-lists'],
     minutes: 4,
     begin: (scene) => scene.fail(FROM_SOON, on('sold', fails(500))),
   },
   'lists-fail': {
     by: 'an odd API',
     about: 'all lists fail',
-    against: ['key-breaker', 'api-breaker'],
-    worth: ['avoided-lists'],
+    against: ['closed-api'],
+    worth: ['closed-lists'],
     minutes: 4,
     begin: (scene) => scene.fail(FROM_SOON, on('list', fails(500))),
   },
   'lists-take-6-s': {
     by: 'an odd API',
     about: 'lists take longer than petql waits',
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin: (scene) => scene.fail(FROM_SOON, on('list', slow(6_000))),
   },
   'poisoned-pet': {
     by: 'an odd API',
     about: 'a pet that cannot be shown makes all lists fail, and its own get, which a visitor asks for each 5 s',
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, on(['list', '1'], fails(500)));
@@ -73,14 +73,14 @@ export const API_TRIGGERS = {
   'gets-are-gone': {
     by: 'an odd API',
     about: 'single pets have no route any more',
-    worth: ['get-circuit'],
+    worth: ['closed-gets'],
     minutes: 4,
     begin: (scene) => scene.fail(FROM_SOON, on('get', page(404))),
   },
   'cached-lists': {
     by: 'an odd API',
     about: 'all but a cache before the API is down, and the cache has the lists',
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin: (scene) => scene.fail(FROM_SOON, [on('list', CACHED), fails()]),
   },
@@ -88,7 +88,7 @@ export const API_TRIGGERS = {
   'outage-of-3-min': {
     by: 'an odd API',
     about: 'all calls fail for 3 min',
-    worth: ['key-breaker', 'api-breaker'],
+    worth: ['closed-api'],
     minutes: 5,
     begin: (scene) => scene.fail([MINUTE_MS, 4 * MINUTE_MS], fails()),
   },
@@ -105,14 +105,14 @@ export const API_TRIGGERS = {
   'outage-of-45-min': {
     by: 'an odd API',
     about: 'all calls fail for 45 min',
-    worth: ['long-backoff'],
+    worth: ['closed-api'],
     minutes: 50,
     begin: (scene) => scene.fail([MINUTE_MS, 46 * MINUTE_MS], fails()),
   },
   'two-blips': {
     by: 'an odd API',
     about: 'all calls fail for 5 s, and once more after half an hour in which nobody came',
-    against: ['long-backoff'],
+    against: ['closed-api'],
     minutes: 35,
     silence: [MINUTE_MS + BLIP_MS, 31 * MINUTE_MS],
     begin(scene) {
@@ -122,7 +122,7 @@ export const API_TRIGGERS = {
   'two-blips-of-a-list': {
     by: 'an odd API',
     about: 'one list fails for 20 s, and once more after half an hour in which nobody came',
-    against: ['long-backoff'],
+    against: ['closed-api'],
     minutes: 35,
     silence: [MINUTE_MS + 20 * SECOND_MS, 31 * MINUTE_MS],
     begin(scene) {
@@ -133,14 +133,14 @@ export const API_TRIGGERS = {
     by: 'an odd API',
     about: 'every other call fails',
     worth: ['retry-budget'],
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin: (scene) => scene.fail(FROM_SOON, mixed([[0.5, fails()]])),
   },
   'one-425': {
     by: 'an odd API',
     about: 'one list is answered 425',
-    against: ['avoided-lists'],
+    against: ['closed-lists'],
     mixes: [...SIX_MIXES, 'batches'],
     minutes: 3,
     begin: (scene) => scene.fail(FROM_SOON, times(1, on('list', fails(425)))),
@@ -148,7 +148,7 @@ export const API_TRIGGERS = {
   firewall: {
     by: 'an odd API',
     about: 'for 30 s a firewall answers all calls 403',
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 3,
     begin: (scene) => scene.fail([MINUTE_MS, 1.5 * MINUTE_MS], page(403)),
   },
@@ -223,7 +223,7 @@ export const API_TRIGGERS = {
   'redeploy-in-an-outage': {
     by: 'a redeploy',
     about: 'all calls fail for 3 min, and petql is replaced in between',
-    worth: ['key-breaker', 'api-breaker'],
+    worth: ['closed-api'],
     minutes: 5,
     redeployAtMs: 2 * MINUTE_MS,
     begin: (scene) => scene.fail([MINUTE_MS, 4 * MINUTE_MS], fails()),
@@ -231,7 +231,7 @@ export const API_TRIGGERS = {
   'redeploy-in-maintenance': {
     by: 'a redeploy',
     about: 'creates are in maintenance, and petql is replaced',
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 5,
     redeployAtMs: 2 * MINUTE_MS,
     begin: (scene) => scene.fail([MINUTE_MS, 4 * MINUTE_MS], on('create', MAINTENANCE)),

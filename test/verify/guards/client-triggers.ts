@@ -32,7 +32,7 @@ export const CLIENT_TRIGGERS = {
   'bad-id-in-maintenance': {
     by: 'one visitor',
     about: 'creates are in maintenance, and a visitor asks once for a pet that cannot be',
-    against: ['key-breaker', 'api-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, on('create', MAINTENANCE));
@@ -43,7 +43,7 @@ export const CLIENT_TRIGGERS = {
   'creates-in-maintenance': {
     by: 'two keys',
     about: 'creates are in maintenance, and two keys create each 20 s',
-    against: ['api-breaker'],
+    against: ['closed-api'],
     mixes: [...SIX_MIXES, 'four-keys', 'forty-keys'],
     minutes: 4,
     begin(scene) {
@@ -54,7 +54,7 @@ export const CLIENT_TRIGGERS = {
   'bad-creates': {
     by: 'two keys',
     about: 'two keys create each 5 s what the API rejects with 422',
-    against: ['api-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, named('bad', INVALID));
@@ -64,7 +64,7 @@ export const CLIENT_TRIGGERS = {
   'huge-ids': {
     by: 'two keys',
     about: 'two keys ask each 5 s for ids on which the API fails with 500',
-    against: ['api-breaker', 'retry-budget'],
+    against: ['closed-api', 'retry-budget'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, from(ODD_ID, fails(500)));
@@ -75,7 +75,7 @@ export const CLIENT_TRIGGERS = {
   'bad-create-and-bad-id': {
     by: 'one visitor',
     about: 'a visitor creates and asks for a pet each 5 s, both of which the API rejects with 422',
-    against: ['key-breaker'],
+    against: ['closed-api'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, [named('bad', INVALID), on('-1', INVALID)]);
@@ -85,7 +85,7 @@ export const CLIENT_TRIGGERS = {
   'missing-pets': {
     by: 'one visitor',
     about: 'a visitor asks each 3 s for a pet that is missing, for which the API has a 404 of its framework',
-    against: ['get-circuit'],
+    against: ['closed-gets'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, from(ODD_ID, MISSING));
@@ -95,7 +95,7 @@ export const CLIENT_TRIGGERS = {
   'failing-creates': {
     by: 'one visitor',
     about: 'each half second a create of a visitor ends in 500',
-    against: ['generation', 'key-breaker'],
+    against: ['generation', 'closed-api'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, named('bad', fails(500)));
@@ -105,7 +105,7 @@ export const CLIENT_TRIGGERS = {
   'hanging-creates': {
     by: 'one visitor',
     about: 'each second a visitor creates a pet, and gets no response',
-    against: ['key-breaker', 'generation'],
+    against: ['closed-api', 'generation'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, named('bad', HANGS));
@@ -166,7 +166,7 @@ export const CLIENT_TRIGGERS = {
   'strangers-after-a-failure': {
     by: 'made-up keys',
     about: 'two keys meet one 503 each, and 20 made-up keys a second come',
-    against: ['api-breaker'],
+    against: ['closed-api'],
     minutes: 1,
     begin(scene) {
       scene.fail([SOON_MS, SOON_MS + 100], fails());
@@ -180,7 +180,7 @@ export const CLIENT_TRIGGERS = {
   'strangers-after-missing-gets': {
     by: 'made-up keys',
     about: 'gets look gone for a second, and 20 made-up keys a second ask for pets',
-    against: ['get-circuit'],
+    against: ['closed-gets'],
     minutes: 1,
     begin(scene) {
       scene.fail([SOON_MS, SOON_MS + SECOND_MS], on('get', page(404)));
@@ -191,7 +191,7 @@ export const CLIENT_TRIGGERS = {
   'bad-ids-of-strangers': {
     by: 'made-up keys',
     about: 'each half second a made-up key asks for an id that a router rejects before anybody looks at the key',
-    against: ['get-circuit'],
+    against: ['closed-gets'],
     minutes: 4,
     begin(scene) {
       scene.fail(FROM_SOON, ofMadeUpKeys(on('get', page(404))));

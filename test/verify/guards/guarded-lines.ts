@@ -16,35 +16,23 @@ export interface Guard {
 
 /** Each guard by itself: `npm run verify -- guards` compares petql with petql without it. */
 const LINES = {
-  'api-breaker': {
-    rule: 'after failed calls of two keys, one call at a time finds out for all keys',
-    file: 'throttle/outage.ts',
-    from: 'const MIN_KEYS = 2;',
-    to: 'const MIN_KEYS = Infinity;',
+  'closed-api': {
+    rule: 'after two failed tries of lists, where nothing else works, one call at a time finds out for all',
+    file: 'throttle/closed-api.ts',
+    from: 'const FAILED_TRIES = 2;',
+    to: 'const FAILED_TRIES = Infinity;',
   },
-  'key-breaker': {
-    rule: 'after failed calls of two kinds, one call at a time finds out for the key',
-    file: 'throttle/outage.ts',
-    from: 'const MIN_KINDS = 2;',
-    to: 'const MIN_KINDS = Infinity;',
-  },
-  'long-backoff': {
-    rule: 'an outage of ten minutes gets a call each quarter of an hour',
-    file: 'throttle/backoff.ts',
-    from: 'const LONG_MS = 600_000;',
-    to: 'const LONG_MS = Infinity;',
-  },
-  'avoided-lists': {
-    rule: 'for a minute after a list failed, reads get calls of their own in place of it',
+  'closed-lists': {
+    rule: 'after a list failed twice, reads get calls of their own in place of it',
     file: 'reads/failed-calls.ts',
-    from: 'const AVOIDED_MS = 60_000;',
-    to: 'const AVOIDED_MS = 0;',
+    from: 'const FAILURES_TO_CLOSE = 2;',
+    to: 'const FAILURES_TO_CLOSE = Infinity;',
   },
-  'get-circuit': {
-    rule: 'after three pets without a route, one get at a time finds out for all keys',
-    file: 'pets/get-route.ts',
-    from: '    if (!isEnough) return;',
-    to: '    return;',
+  'closed-gets': {
+    rule: 'after two pets that lists show had no route, one get at a time finds out for the key',
+    file: 'throttle/closed-for-key.ts',
+    from: 'export const PETS_WITHOUT_ROUTE = 2;',
+    to: 'export const PETS_WITHOUT_ROUTE = Infinity;',
   },
   'rejected-keys': {
     rule: 'after a 401 the key makes no call for a while, and gets no data',
@@ -53,7 +41,7 @@ const LINES = {
     to: 'return undefined;',
   },
   'retry-budget': {
-    rule: 'early retries are a tenth of the calls of all keys',
+    rule: 'early retries are a tenth of the calls of a key',
     file: 'throttle/retry-budget.ts',
     from: 'if (calls < CALLS_PER_RETRY) return false;',
     to: '',
@@ -73,7 +61,7 @@ const LINES = {
   ban: {
     rule: 'a 401 or 403 to a probe after a 429 may be a ban, which is a longer pause',
     file: 'throttle/account/call-end.ts',
-    from: 'const mayBeBanned = isRejected && permit.isProbe;',
+    from: 'const mayBeBanned = isRejected && permit.isProbe && isDecisive;',
     to: 'const mayBeBanned = false;',
   },
   generation: {
