@@ -17,6 +17,8 @@ export interface Usage {
   readonly oldestAgeMs: number | undefined;
   /** Why the oldest of the stale results is stale; undefined where none is. */
   readonly staleReason: StaleReason | undefined;
+  /** When it is worth asking again, in ISO 8601; undefined where nothing is stale, or the request allows no call. */
+  readonly freshAt: string | undefined;
 }
 
 export const NO_USAGE: Usage = {
@@ -24,4 +26,5 @@ export const NO_USAGE: Usage = {
   savedCalls: 0,
   oldestAgeMs: undefined,
   staleReason: undefined,
+  freshAt: undefined,
 };

@@ -1,3 +1,4 @@
+import { cutText } from '../cut-text.ts';
 import type { OperationEvent } from '../events.ts';
 import { entriesFor } from '../memory.ts';
 import { DAY_MS } from '../plan.ts';
@@ -92,7 +93,7 @@ export class ConsumerCounts {
   }
 
   #add(counts: Counts, given: string | undefined, { callsMade, callsSaved, refused }: Count): void {
-    const name = given ? given.slice(0, MAX_NAME_LENGTH) : UNNAMED;
+    const name = given ? cutText(given, MAX_NAME_LENGTH) : UNNAMED;
     const counted = counts.get(name) ?? this.#newCount(counts, name);
     counted.callsMade += callsMade;
     counted.callsSaved += callsSaved;

@@ -73,6 +73,7 @@ export class RequestContext implements Pets {
   readonly #callers: Callers;
   readonly #apiKey: string | PetqlError;
   readonly #request: CallerRequest;
+  readonly #clock: Clock;
   readonly #meter: UsageMeter;
   /** Undefined before the first read, write or look at the quota: anybody can make up API keys. */
   #caller: Caller | undefined;
@@ -86,6 +87,7 @@ export class RequestContext implements Pets {
     this.#request = request;
     this.#apiKey = apiKey;
     this.#callers = callers;
+    this.#clock = clock;
     this.#meter = new UsageMeter(request, clock);
     this.keyError = apiKey instanceof PetqlError ? apiKey : callers.keyError(apiKey);
     this.#isRepeatable = this.keyError === undefined && !request.isDryRun;
@@ -125,12 +127,19 @@ export class RequestContext implements Pets {
 
   /** What the request has cost so far. */
   get usage(): Usage {
-    return this.#meter.usage;
+    return { ...this.#meter.usage, freshAt: this.#freshAt };
+  }
+
+  get #freshAt(): string | undefined {
+    const { stalestRead } = this.#meter;
+    if (!stalestRead || !this.#caller || !this.#request.freshness.mayCall) return undefined;
+    const waitMs = this.#caller.reads.refreshWaitMs(stalestRead, this.#request);
+    return new Date(this.#clock.now() + Math.ceil(waitMs)).toISOString();
   }
 
   /** What the cache did for the reads of this request; undefined where it read nothing. */
   get cacheUse(): CacheUse | undefined {
-    const { upstreamCalls, savedCalls } = this.usage;
+    const { upstreamCalls, savedCalls } = this.#meter.usage;
     const { loads, found } = this.#reads ?? {};
     if (!loads && savedCalls === 0) return undefined;
 
@@ -187,14 +196,14 @@ export class RequestContext implements Pets {
   repeat(repeated: readonly CachedRead[]): boolean {
     if (!this.#isRepeatable) return false;
     const { reads } = this.#useCaller();
-    const results: ServedResult[] = [];
+    const results: [key: ReadKey, result: ServedResult][] = [];
     for (const [key, before] of repeated) {
       const result = reads.peek(key, this.#request);
       if (result?.found !== before) return false;
-      results.push(result);
+      results.push([key, result]);
     }
 
-    for (const result of results) this.#meter.recordRead(result, result.staleReason ?? 'FRESH');
+    for (const [key, result] of results) this.#meter.recordRead(key, result, result.staleReason ?? 'FRESH');
     return true;
   }
 
@@ -225,8 +234,9 @@ export class RequestContext implements Pets {
     return results.map((result, index) => {
       if (result instanceof Error) return result;
       const saved = result.staleReason ?? (result.waiter ? 'SHARED_CALL' : 'FRESH');
-      this.#meter.recordRead(result, result.waiter?.isBilled ? undefined : saved);
-      found.set(keys[index] as ReadKey, result.found);
+      const key = keys[index] as ReadKey;
+      this.#meter.recordRead(key, result, result.waiter?.isBilled ? undefined : saved);
+      found.set(key, result.found);
       return result.found;
     });
   }

@@ -1,5 +1,6 @@
 import type { CallerRequest } from '../caller-request.ts';
 import type { Clock } from '../clock.ts';
+import type { ReadKey } from '../pets/read-key.ts';
 import type { ServedResult } from '../reads/read-waiter.ts';
 import type { StaleReason, Usage } from '../usage.ts';
 
@@ -17,14 +18,14 @@ export class UsageMeter {
   /** By `clock.elapsed()`. */
   #oldestAsOfMs = Infinity;
   /** The oldest of the stale results. */
-  #stalest: UsedResult | undefined;
+  #stalest: (UsedResult & { readonly key: ReadKey }) | undefined;
 
   constructor(request: Pick<CallerRequest, 'upstreamCalls'>, { elapsed }: Pick<Clock, 'elapsed'>) {
     this.#request = request;
     this.#elapsed = elapsed;
   }
 
-  get usage(): Usage {
+  get usage(): Omit<Usage, 'freshAt'> {
     const hasResult = this.#oldestAsOfMs !== Infinity;
     return {
       upstreamCalls: this.#request.upstreamCalls,
@@ -34,18 +35,23 @@ export class UsageMeter {
     };
   }
 
+  /** The read that is the oldest of the stale ones. */
+  get stalestRead(): { readonly key: ReadKey; readonly asOfMs: number } | undefined {
+    return this.#stalest;
+  }
+
   /** How many reads cost no call of their own, by the reason. */
   get savings(): Readonly<Partial<Record<SavedReason, number>>> {
     return this.#savings;
   }
 
   /** @param saved why the read cost no call; undefined where it did. */
-  recordRead(result: UsedResult, saved: SavedReason | undefined): void {
+  recordRead(key: ReadKey, result: UsedResult, saved: SavedReason | undefined): void {
     if (saved) {
       this.#savedCalls += 1;
       this.#savings[saved] = (this.#savings[saved] ?? 0) + 1;
     }
     this.#oldestAsOfMs = Math.min(this.#oldestAsOfMs, result.asOfMs);
-    if (result.staleReason && result.asOfMs < (this.#stalest?.asOfMs ?? Infinity)) this.#stalest = result;
+    if (result.staleReason && result.asOfMs < (this.#stalest?.asOfMs ?? Infinity)) this.#stalest = { ...result, key };
   }
 }

@@ -87,6 +87,11 @@ export class FailedCalls {
     return this.#nowMs < (this.#calls.get(call)?.retryAtMs ?? -Infinity);
   }
 
+  /** Returns the time until the call is tried again; 0 where it did not fail. */
+  waitMs(call: CallKey): number {
+    return Math.max(0, (this.#calls.get(call)?.retryAtMs ?? -Infinity) - this.#nowMs);
+  }
+
   /** Whether reads wait for the next try of the call; they wait for none once petql stops. */
   isPostponed(call: CallKey): boolean {
     return !this.#isClosed && this.isBackingOff(call) && !this.#isToFindOut(call);

@@ -67,6 +67,11 @@ export class PetReads {
     return this.#lists?.isBlind ? undefined : this.#fromCache(key, request, () => 0);
   }
 
+  /** Returns the minimum time until a stale entry may be refreshed for a request. */
+  refreshWaitMs(stale: { readonly key: ReadKey; readonly asOfMs: number }, request: CallerRequest): number {
+    return this.#line.refreshWaitMs(stale, request);
+  }
+
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
   maxCalls(keys: readonly ReadKey[], freshness: Freshness): number {
     return freshness.mayCall ? this.#pending.maxCalls(keys, freshness) : 0;

@@ -71,6 +71,15 @@ export class ReadLine implements LineReads {
     return line.whyNotRefresh(request, { more, isPaid: this.#pending.has(key) });
   }
 
+  /** Returns the minimum time until a stale entry may be refreshed for a request. */
+  refreshWaitMs({ key, asOfMs }: { readonly key: ReadKey; readonly asOfMs: number }, request: CallerRequest): number {
+    const { clock, failedCalls, line } = this.#parts;
+    const { freshness } = request;
+    const call = this.callFor(key, freshness) ?? key;
+    const usableMs = asOfMs + freshness.maxStaleMs - clock.elapsed();
+    return Math.max(failedCalls.waitMs(call), line.refreshWaitMs(request, usableMs));
+  }
+
   prepare(): void {
     const { failedCalls } = this.#parts;
     for (const waiter of waitersOf(this.#plan().unprovable)) {

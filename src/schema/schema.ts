@@ -16,8 +16,9 @@ Send the API key as \`Authorization: Bearer <API_KEY>\`. Each response says in \
 - \`oldestAgeMs\`: age of the oldest data in the result
 - \`staleReason\`: why data is older than requested: SAVING_QUOTA, QUOTA_EXHAUSTED, CALLS_IN_FLIGHT, PAUSED (after a 429),
   UPSTREAM_FAILED or ONLY_IF_CACHED; absent when all data is fresh
+- \`freshAt\`: beside it, when it is worth asking again
 
-The header \`petql-dry-run: 1\` runs nothing and returns the cost at most in \`extensions.petql.dryRun\`.
+The header \`petql-dry-run: 1\` runs nothing and returns the maximum cost in \`extensions.petql.dryRun\`.
 `.trim();
 
 // The file of each write adds its field.

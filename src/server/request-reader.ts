@@ -59,12 +59,22 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
     const dryRun = headers['petql-dry-run'];
     return {
       waitMs: preferredWaitMs(headers['prefer']),
-      cacheControl: isHonored ? headers['cache-control'] : undefined,
+      cacheControl: isHonored && !isOfBrowser(headers) ? headers['cache-control'] : undefined,
       dryRun: dryRun !== undefined && dryRun.trim() !== '0',
       isBackground: LOWEST_URGENCY.test(headers['priority'] ?? ''),
     };
   }
 }
+
+/**
+ * Browsers add both headers where somebody reloads hard or disables the cache, and for `cache: 'reload'` (Fetch Standard,
+ * HTTP-network-or-cache fetch): the app has asked for no age.
+ */
+function isOfBrowser(headers: HttpRequest['headers']): boolean {
+  return NO_CACHE.test(headers['cache-control'] ?? '') && NO_CACHE.test(headers['pragma'] ?? '');
+}
+
+const NO_CACHE = /^no-cache$/i;
 
 /** `Priority: u=7` is background (RFC 9218, section 4.1). Clients can only lower themselves. */
 const LOWEST_URGENCY = /(?:^|,)\s*u\s*=\s*7\s*(?:$|[,;])/;

@@ -1,5 +1,6 @@
 import type { CallerRequest } from '../caller-request.ts';
 import type { KeyLog } from '../log.ts';
+import { SOON_MS } from '../time-limit.ts';
 import type { Wait } from './account/wait.ts';
 import { admit, admitAll, lateAtMs, lineOf, whyNoCall } from './admission.ts';
 import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.ts';
@@ -104,6 +105,19 @@ export class CallLine {
     const { verdict } = admit({ claims: [claim], isNewRefresh: !isPaid }, view, this.#behind(more, claim.request));
     if (verdict.kind === 'serve-stale') return verdict.reason;
     return verdict.kind === 'wait' ? whyNoCall(view, { isQuotaLeft: verdict.wait.waitMs === 0 }) : undefined;
+  }
+
+  /**
+   * Returns the minimum time until a call may go that only refreshes an entry, apart from those that wait.
+   *
+   * @param usableMs how long the entry may still be served: then its call needs no token of the refresh budget.
+   */
+  refreshWaitMs({ freshness, isBackground, visitor }: CallerRequest, usableMs: number): number {
+    const view = this.#view();
+    const quotaMs = view.hasShare(visitor, 0, 0) ? view.waitOf(0).waitMs : view.shareWaitOf(visitor, 0, 0).waitMs;
+    const reserveMs = isBackground ? view.reserveWaitOf(0).waitMs : 0;
+    const tokenMs = freshness.mayServeStaleToSaveCalls ? Math.min(view.refreshTokenWaitMs(visitor), usableMs) : 0;
+    return Math.max(SOON_MS, view.turn.waitMs, quotaMs, reserveMs, tokenMs);
   }
 
   /** Returns how long the last of so many more calls of a request would wait, or be told to wait. */

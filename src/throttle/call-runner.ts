@@ -91,9 +91,7 @@ export class CallRunner {
   /** Gets permits for so many calls, as far as they may be in flight, and refunds those that none needs: other replicas may. */
   provide(calls: number): void {
     this.#giveBack(this.#permits.length - calls);
-    const spare = this.places.spare(this.#minuteLimit);
-    this.#reviewWhenOneHangs(calls > spare);
-    const missing = Math.min(calls, spare) - this.#permits.length;
+    const missing = Math.min(calls, this.places.spare(this.#minuteLimit)) - this.#permits.length;
     if (missing <= 0 || this.#isTaking) return;
 
     clearTimeout(this.#waitTimer);
@@ -112,10 +110,15 @@ export class CallRunner {
     return this.#quota.account.state?.minute.limit ?? 0;
   }
 
-  #reviewWhenOneHangs(isFull: boolean): void {
-    clearTimeout(this.#hangTimer);
-    const inMs = isFull ? this.places.nextHangsAtMs - this.#parts.clock.elapsed() : Infinity;
-    if (inMs < Infinity) this.#hangTimer = setTimeout(() => this.#line.reviewSoon(), Math.ceil(inMs));
+  #reviewWhenOneHangs(): void {
+    const inMs = this.places.nextHangsAtMs - this.#parts.clock.elapsed();
+    if (this.#hangTimer || inMs === Infinity) return;
+    const review = () => {
+      this.#hangTimer = undefined;
+      this.#line.reviewSoon();
+      this.#reviewWhenOneHangs();
+    };
+    this.#hangTimer = setTimeout(review, Math.ceil(inMs));
   }
 
   /** Refunds permits that nobody uses. */
@@ -167,6 +170,7 @@ export class CallRunner {
 
     const permit = this.#permits.shift() as Permit;
     const free = this.places.take(next.payer.request.visitor, this.#minuteLimit);
+    this.#reviewWhenOneHangs();
     await this.#make(next.call, next.payer, permit);
     free();
     this.#line.reviewSoon();

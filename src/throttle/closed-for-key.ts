@@ -49,6 +49,7 @@ export class ClosedForKey {
   #isListNext = false;
   #listsRefusedAtMs = -Infinity;
   #hasListed = false;
+  #listsInFlight = 0;
   #listAskedAtMs = -Infinity;
   #getsAskedAtMs = -Infinity;
   /** Rejections in a row, and when the last 401 came that counts. */
@@ -124,13 +125,14 @@ export class ClosedForKey {
     return this.#doubt !== undefined;
   }
 
-  /** When a doubt ends without a list, by `clock.elapsed()`. */
+  /** When a doubt ends without a list, by `clock.elapsed()`. A list in flight is waited for, however slow it is. */
   get doubtEndsAtMs(): number {
-    return this.#doubt ? this.#doubt.sinceMs + MAX_DOUBT_MS : Infinity;
+    return this.#doubt && this.#listsInFlight === 0 ? this.#doubt.sinceMs + MAX_DOUBT_MS : Infinity;
   }
 
   /** Records that a call is sent. Returns whether it is the try of a closed API. */
   begin(operation: string, { key, isList }: { readonly key: Key; readonly isList: boolean }): boolean {
+    if (isList) this.#listsInFlight += 1;
     if (operation === GET && this.#gets) this.#isTryingGet = true;
     return this.#api.begin(key, isList);
   }
@@ -139,6 +141,7 @@ export class ClosedForKey {
   end(call: EndedCallOfKey, isTry: boolean): void {
     this.#api.end(call, isTry);
     const { isList, meaning, operation } = call;
+    if (isList) this.#listsInFlight -= 1;
     const isRefused = meaning === 'unauthenticated' || meaning === 'forbidden';
     if (isList) this.#listsRefusedAtMs = isRefused ? this.#elapsed() : -Infinity;
     if (isList) this.#hasListed ||= meaning === 'accepted';
@@ -153,6 +156,7 @@ export class ClosedForKey {
 
   /** Records that a call was not made: petql is at fault. */
   skip(operation: string, { isList, isTry }: { readonly isList: boolean; readonly isTry: boolean }): void {
+    if (isList) this.#listsInFlight -= 1;
     if (operation === GET) this.#isTryingGet = false;
     this.#api.skip(isList, isTry);
   }

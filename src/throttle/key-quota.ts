@@ -87,6 +87,11 @@ export class KeyQuota {
     return this.#refreshBudget.tokens(state?.day, this.#replicas.count);
   }
 
+  /** Returns the minimum time until it allows so many calls. */
+  refreshTokenWaitMs(state: QuotaState | undefined, needed: number): number {
+    return this.#refreshBudget.waitMs(state?.day, this.#replicas.count, needed);
+  }
+
   /** Charges the visitor and the refresh budget for a call that is sent: the next decision goes by it. */
   charge(visitor: Visitor, atMs: number): void {
     this.visitors.charge(visitor, atMs);

@@ -92,9 +92,18 @@ export class LineView implements View {
   }
 
   hasRefreshToken(visitor: Visitor, own: number, calls: number): boolean {
+    return this.#quota.refreshTokens(this.quotaState) - calls >= this.#tokensNeeded(visitor, own);
+  }
+
+  /** Returns the minimum time until it does. */
+  refreshTokenWaitMs(visitor: Visitor): number {
+    return this.#quota.refreshTokenWaitMs(this.quotaState, this.#tokensNeeded(visitor, 0));
+  }
+
+  #tokensNeeded(visitor: Visitor, own: number): number {
     // Where visitors are not told apart, nobody leaves a part to others.
     const usedLately = visitor === undefined ? 0 : this.#quota.visitors.usedLately(visitor) + own;
-    return this.#quota.refreshTokens(this.quotaState) - calls >= Math.max(1, usedLately);
+    return Math.max(1, usedLately);
   }
 
   get #spare(): number {

@@ -11,10 +11,10 @@ const FLOW_SHARE = 0.82;
 /** Of what is left of the day, this share of the quota is not for refreshing. */
 const RESERVED_SHARE = 0.04;
 
-type Day = Pick<QuotaState['day'], 'limit' | 'remaining'>;
+type Day = Pick<QuotaState['day'], 'limit' | 'remaining' | 'resetInMs'>;
 
 /** Before the first call nothing is cached that could be refreshed. */
-const UNKNOWN_DAY: Day = { limit: PLANS.free.perDay, remaining: PLANS.free.perDay };
+const UNKNOWN_DAY: Day = { limit: PLANS.free.perDay, remaining: PLANS.free.perDay, resetInMs: 0 };
 
 /** A token bucket for calls that only refresh an entry which is still good enough, so that a hot key lives through its day. */
 export class RefreshBudget {
@@ -33,6 +33,15 @@ export class RefreshBudget {
     this.#refill(day, replicas);
     const { limit, remaining } = day;
     return Math.min(limit * BURST_SHARE - this.#used * replicas, remaining - limit * RESERVED_SHARE) / replicas;
+  }
+
+  /** Returns the minimum time until it allows `needed` calls: until it is refilled, or else until the day's reset. */
+  waitMs(day: Day = UNKNOWN_DAY, replicas: number, needed: number): number {
+    this.#refill(day, replicas);
+    const { limit, remaining, resetInMs } = day;
+    if (remaining - limit * RESERVED_SHARE < needed * replicas) return resetInMs;
+    const missing = needed * replicas - (limit * BURST_SHARE - this.#used * replicas);
+    return Math.max(0, (missing * DAY_MS) / (limit * FLOW_SHARE));
   }
 
   /** Records that a call is sent, whatever it is for. */

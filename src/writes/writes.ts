@@ -11,7 +11,7 @@ import { WriteSender } from './write-sender.ts';
 import type { Write, WriteParts } from './write-sender.ts';
 
 const MAY_BE_CREATED =
-  'so the pet may have been created. Check with the pets query; to create it anyway, use a new idempotencyKey.';
+  'so the pet may have been created. Look for it before you create it again: lists show the first 100 pets only. To create it anyway, use a new idempotencyKey.';
 
 /** The writes of one caller: what each operation makes of its outcome. */
 export class Writes {

@@ -31,7 +31,10 @@ const pages = [
   await readText('src/program/README.md'),
   await readText('src/TROUBLESHOOTING.md'),
 ];
-const blocks = [...(readme + reference).matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = '', text = '']) => ({
+/** Those of recipes are in test/clients. */
+const blocks = [
+  ...(readme + reference).replaceAll(/^<!-- schema\/recipes\/.+?^```$/gms, '').matchAll(/^```(\w+)\n(.*?)^```$/gms),
+].map(([, kind = '', text = '']) => ({
   kind,
   text,
 }));
@@ -81,11 +84,11 @@ test.each(documents)('%s has lines of 160 characters, and cells of tables of 25 
 
 describe('the blocks of code', () => {
   test('are all of a kind that a test or continuous integration runs', async () => {
-    // js in test/clients; ts in test/package/consumer.test.ts, too; the first sh in package/npx.test.ts and clean-start.test.ts
-    expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'js', 'ts', 'graphql']));
+    // ts in test/package/consumer.test.ts, too; the first sh in package/npx.test.ts and clean-start.test.ts
+    expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'ts', 'graphql']));
     const [start] = ofKind('sh');
     const clone = `git clone ${packageJson.repository.url.replace(/^git\+/, '')} && cd petql`;
-    expect(start).toMatch(/^npx petql\n/);
+    expect(words).toContain('npx petql');
     expect(start).toContain(`${clone}\nnpm ci`);
     expect(words).toContain('npm ci && npm test');
     expect(await readText('.ci/run')).toMatch(/^npm ci\n.*^npm test /ms);
@@ -124,6 +127,23 @@ describe('the blocks of code', () => {
     vi.unstubAllEnvs();
   });
 
+  test('the example of llms.txt prints pets', async () => {
+    const print = vi.fn<(data: unknown) => void>();
+    vi.stubGlobal('print', print);
+    const [, block = ''] = /^```ts\n(.*?)^```$/ms.exec(await readText('llms.txt')) ?? [];
+    const code = withSources(block).replace('console.log', 'print');
+    await import(`data:text/javascript,${encodeURIComponent(code)}`);
+    expect(print.mock.lastCall).toEqual([
+      {
+        pets: [
+          { id: '1', name: 'Ada' },
+          { id: '2', name: 'Balu' },
+        ],
+      },
+    ]);
+    vi.unstubAllGlobals();
+  });
+
   test('the tests of a backend pass', async () => {
     const hook = () => vi.fn<(body: () => void) => void>();
     const declared = vi.fn<(name: string, body: () => Promise<void>) => void>();
@@ -131,12 +151,7 @@ describe('the blocks of code', () => {
     vi.stubGlobal('vitest', stub);
     const texts = [...library.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = '']) => text);
     const block = texts.find((text) => text.includes("from 'vitest'")) ?? '';
-    const code = stripTypeScriptTypes(block)
-      .replace(/import (\{.+\}) from 'vitest';/, 'const $1 = vitest;')
-      .replaceAll(
-        / from '(petql.*)'/g,
-        (_all, name: string) => ` from '${import.meta.resolve(SOURCES[name] ?? name)}'`,
-      );
+    const code = withSources(block).replace(/import (\{.+\}) from 'vitest';/, 'const $1 = vitest;');
     await import(`data:text/javascript,${encodeURIComponent(code)}`);
 
     expect(declared.mock.calls.length).toBeGreaterThan(2);
@@ -152,14 +167,17 @@ describe('the blocks of code', () => {
 describe('the tables', () => {
   test('name every setting with its variable and its default', () => {
     expect(settings.length).toBeGreaterThan(20);
-    const documented = (readme + reference).split('\n').flatMap((row) => {
-      if (!row.startsWith('| `--')) return [];
-      const [flags = [], variables = [], values = []] = row
-        .split('|')
-        .slice(1)
-        .map((cell) => cell.split(',').map((part) => part.trim().replaceAll('`', '')));
-      return flags.map((flag, index) => ({ flag, variable: variables[index], value: values[index] ?? '' }));
-    });
+    const documented = pages
+      .join('\n')
+      .split('\n')
+      .flatMap((row) => {
+        if (!row.startsWith('| `--')) return [];
+        const [flags = [], variables = [], values = []] = row
+          .split('|')
+          .slice(1)
+          .map((cell) => cell.split(',').map((part) => part.trim().replaceAll('`', '')));
+        return flags.map((flag, index) => ({ flag, variable: variables[index], value: values[index] ?? '' }));
+      });
     for (const { value, ...setting } of settings) {
       expect(documented).toContainEqual({
         ...setting,
@@ -235,6 +253,14 @@ describe('what the text names exists:', () => {
     expect(library).toContain(`${installed.length + 1} packages`);
   });
 });
+
+/** JavaScript that imports this checkout in place of the package. */
+function withSources(typescript: string): string {
+  return stripTypeScriptTypes(typescript).replaceAll(
+    / from '(petql.*)'/g,
+    (_all, name: string) => ` from '${import.meta.resolve(SOURCES[name] ?? name)}'`,
+  );
+}
 
 async function readHelp() {
   const { stdout } = await run(process.execPath, [join(ROOT, 'src/program/main.ts'), '--help']);

@@ -187,6 +187,21 @@ describe('Cache-Control of the request', () => {
     expect(old.headers.get('age')).toBe('700');
   });
 
+  test('no-cache with Pragma beside it is of a browser, and shares calls; what an app says counts', async () => {
+    const askWith = (pragma: string, cacheControl = 'no-cache') =>
+      gateway.query(ALL, { headers: { 'cache-control': cacheControl, pragma } });
+    await Promise.all([askWith('no-cache'), askWith('No-Cache', 'NO-CACHE')]);
+    for (let renders = 0; renders < 10; renders += 1) await askWith('no-cache');
+    expect(calls()).toBe(1);
+
+    await ask(ALL, 'no-cache');
+    await askWith('something');
+    await askWith('no-cache', 'no-cache, max-age=5');
+    aheadMs += 500;
+    await askWith('no-cache', 'max-age=0');
+    expect(calls()).toBe(5);
+  });
+
   test('only-if-cached never calls: NOT_CACHED, with 504 where nothing else ran', async () => {
     const nothing = await ask(ALL, 'only-if-cached');
     expect(nothing).toMatchObject({ status: 504, errors: [{ extensions: { code: 'NOT_CACHED' } }] });
@@ -273,6 +288,45 @@ describe('a stale answer is better than an error', () => {
     gateway.petApi.fault = { status };
     expect((await ask(ALL)).errors).toMatchObject([{ extensions: { code } }]);
     expect((await ask(ALL, 'only-if-cached')).errors?.[0]?.extensions.code).not.toBeUndefined();
+  });
+});
+
+describe('freshAt beside a stale reason is when the data can be fresh:', () => {
+  test.each<[reason: string, plan: { perMinute: number; perDay: number }, fault: Fault | undefined]>([
+    ['QUOTA_EXHAUSTED', { perMinute: 1, perDay: 500 }, undefined],
+    ['SAVING_QUOTA', { perMinute: 60, perDay: 200 }, undefined],
+    ['PAUSED', { perMinute: 60, perDay: 1_000 }, tooMany(30)],
+    ['UPSTREAM_FAILED', { perMinute: 60, perDay: 1_000 }, fails(503, { headers: { 'retry-after': '20' } })],
+  ])('%s', async (reason, plan, fault) => {
+    await restart({ keys: { [KEY]: plan } }, { plan: `${plan.perMinute}/${plan.perDay}` });
+    let stale = usage(await ask(ALL));
+    gateway.petApi.fault = fault;
+    for (let asked = 0; asked < 30 && !stale['staleReason']; asked += 1) {
+      aheadMs += 1_500;
+      stale = usage(await ask(ALL));
+    }
+    expect(stale).toMatchObject({ staleReason: reason, freshAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/) });
+
+    gateway.petApi.fault = undefined;
+    const freshAtMs = Date.parse(stale['freshAt']) - START_MS;
+    expect(freshAtMs).toBeGreaterThanOrEqual(aheadMs + 1_000);
+    aheadMs = freshAtMs - 900;
+    expect(usage(await ask(ALL))['staleReason']).toBe(reason);
+    aheadMs = freshAtMs + 1;
+    const first = usage(await ask(ALL));
+    expect(first).toMatchObject({ upstreamCalls: 1 });
+    // Nobody who has stale data waits for the try of a failing call.
+    const fresh = reason === 'UPSTREAM_FAILED' ? usage(await ask(ALL)) : first;
+    expect(fresh['oldestAgeMs']).toBe(0);
+    expect(fresh).not.toHaveProperty('freshAt');
+  });
+
+  test('ONLY_IF_CACHED has none', async () => {
+    await ask(ALL);
+    aheadMs = 5_000;
+    const stale = usage(await ask(ALL, 'only-if-cached'));
+    expect(stale).toMatchObject({ staleReason: 'ONLY_IF_CACHED' });
+    expect(stale).not.toHaveProperty('freshAt');
   });
 });
 

@@ -72,14 +72,14 @@ async function driveThroughPetql(rows: readonly TrafficRow[]): Promise<TrafficRe
 export function tableOf(results: readonly TrafficResult[]): string {
   const [{ outcome, fewest } = {} as TrafficResult] = results;
   return [
-    `| Gateway | Answered, of ${figure(outcome?.operations ?? 0)} | Upstream calls | 429s | p95 wait | Median age |`,
+    `| Gateway | Requests answered (${figure(outcome?.operations ?? 0)} sent) | Upstream calls | 429s | p95 wait | Median age |`,
     '|---|---|---|---|---|---|',
     ...results.map(({ name, outcome: { answered, calls, refused, p95WaitMs, medianAgeMs } }) => {
       const seconds = [`${(p95WaitMs / 1_000).toFixed(1)} s`, `${Math.round(medianAgeMs / 1_000)} s`];
       return lineOf([name, figure(answered), figure(calls), figure(refused), ...seconds]);
     }),
     ...ORACLE_MINUTES.map((minutes, index) => {
-      const name = `an oracle, with data of at most ${minutes} min`;
+      const name = `lower bound, with data of at most ${minutes} min`;
       return lineOf([name, figure(outcome.operations), figure(fewest?.[index] ?? 0), '', '', '']);
     }),
   ].join('\n');

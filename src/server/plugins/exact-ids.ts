@@ -3,8 +3,8 @@ import type { ExecutionArgs, GraphQLInputType } from 'graphql';
 import { PetqlError } from '../../errors.ts';
 
 /**
- * Returns the error of the first declared variable with an id that is a number beyond 2^53: clients in JavaScript have rounded
- * it, and it would name another pet. Variables that the operation does not declare are ignored (GraphQL, "Coercing Variable Values").
+ * Returns the error of the first declared variable with an id that is a number beyond 2^53, which clients in JavaScript have
+ * rounded, or one that JSON.parse would round: it would name another pet. Variables that the operation does not declare are ignored (GraphQL, "Coercing Variable Values").
  */
 export function inexactIdError({
   schema,
@@ -35,8 +35,13 @@ function inexactId(type: GraphQLInputType, value: unknown, path: string): string
     const found = inexactId(partType, part, `${path}.${name}`);
     if (found !== undefined) return found;
   }
-  const isInexact = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
-  return type === GraphQLID && isInexact ? path : undefined;
+  return type === GraphQLID && isInexact(value) ? path : undefined;
+}
+
+/** Whether a number of `parseLosslessJson` is no integer that a double holds: NaN is what rounding alone makes one. */
+function isInexact(value: unknown): boolean {
+  if (typeof value === 'bigint' || Number.isNaN(value)) return true;
+  return Number.isInteger(value) && !Number.isSafeInteger(value);
 }
 
 /** Returns the items of a list and the fields of an input, by their names. */

@@ -1,4 +1,5 @@
 import type { GraphQLParams, Plugin } from 'graphql-yoga';
+import { parseLosslessJson } from '../../lossless-json.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import { badRequest } from '../errors.ts';
 import { stateOf } from '../request-state.ts';
@@ -56,7 +57,8 @@ function readQuery({ url }: HttpRequest): GraphQLParams {
 
 function parseJson(text: string, problem: string): unknown {
   try {
-    return JSON.parse(text);
+    // What JSON.parse rounds would be another id.
+    return parseLosslessJson(text);
   } catch {
     throw badRequest(problem, 400);
   }
