@@ -142,8 +142,10 @@ export class PetCache implements EarlierData {
   /** Records that the upstream has created a pet now. */
   recordCreated(id: Int64): void {
     const nowMs = this.#elapsed();
+    // In the order of their times.
     for (const [earlier, createdAtMs] of this.#createdAtMs) {
-      if (nowMs - createdAtMs > LAG_MS) this.#createdAtMs.delete(earlier);
+      if (nowMs - createdAtMs <= LAG_MS) break;
+      this.#createdAtMs.delete(earlier);
     }
     setNewest(this.#createdAtMs, [id, nowMs], MAX_CREATED);
   }
