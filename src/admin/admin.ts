@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../log.ts';
 import { isForeignHost } from '../server/http/host-check.ts';
+import { HTML, JSON_TYPE, preferredType } from '../server/http/media-type.ts';
 import { SECURITY_HEADERS } from '../server/http/response-headers.ts';
 import { closeUnread } from '../server/http/unread-request.ts';
 import type { RequestHandler } from '../server/listener.ts';
@@ -36,9 +37,8 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
   }
 }
 
-/** A browser names text/html first, and other programs do not name it. */
 function wantsJson({ headers: { accept = '' } }: IncomingMessage): boolean {
-  return accept.includes('application/json') && !accept.includes('text/html');
+  return preferredType(accept, [HTML, JSON_TYPE]) === JSON_TYPE;
 }
 
 const HEADERS = {

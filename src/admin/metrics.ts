@@ -31,6 +31,7 @@ export interface Totals {
 
 /** The outcome of an operation that the quota did not allow. */
 const REFUSED = 'RATE_LIMITED';
+const ALERTED_OUTCOMES = ['DOWNSTREAM_SERVICE_ERROR', 'FORBIDDEN', 'GATEWAY_TIMEOUT', 'INTERNAL_SERVER_ERROR', REFUSED];
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const AGES = [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600];
 const WINDOW = ['plan', 'window'];
@@ -149,9 +150,9 @@ export class Metrics {
     }
     this.#operations.inc({ type: 'mutation', outcome: 'OUTCOME_UNKNOWN' }, 0);
     for (const type of ['query', 'mutation']) {
-      for (const outcome of ['INTERNAL_SERVER_ERROR', REFUSED]) this.#operations.inc({ type, outcome }, 0);
+      for (const outcome of ALERTED_OUTCOMES) this.#operations.inc({ type, outcome }, 0);
     }
-    this.#stale.inc({ reason: 'QUOTA_EXHAUSTED' }, 0);
+    for (const reason of ['QUOTA_EXHAUSTED', 'UPSTREAM_FAILED']) this.#stale.inc({ reason }, 0);
   }
 
   get contentType(): string {

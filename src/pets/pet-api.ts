@@ -9,7 +9,7 @@ import type { PetFilter } from './read-key.ts';
 import { traceHeaders } from '../tracing.ts';
 import type { Spans, TraceContext } from '../tracing.ts';
 import { cacheAgeMs } from '../upstream/cache-age.ts';
-import type { TransportResponse } from '../upstream/exchange.ts';
+import type { ResponseHeaders, TransportResponse } from '../upstream/exchange.ts';
 import type { Transport, TransportRequest } from '../upstream/http-transport.ts';
 import { evidenceOf } from '../upstream/evidence.ts';
 import { failureDetails, failureOf, outcomeFromCache, outcomeOf } from '../upstream/outcome.ts';
@@ -80,7 +80,7 @@ export class PetApi {
       success: 200,
       decode: ({ body, headers }) => {
         const list = this.#decoders.pets(body, filter);
-        return { ...list, complete: list.complete && !hasNextPage(headers['link']) };
+        return { ...list, complete: list.complete && !isPageCut(headers, list.pets.length) };
       },
     });
   }
@@ -195,7 +195,21 @@ function errorType({ outcome, status }: UpstreamAnswer<unknown>, reason: string)
   return isStatusError ? String(status) : reason;
 }
 
-/** Whether a `Link` header has the relation "next" (RFC 8288). pet-api.md does not show the paging of its "paginated list". */
+/**
+ * Whether headers say that a list of so many pets is a page of more. pet-api.md does not show the paging of its "paginated list";
+ * these headers are what json-server, Django, Rails and others send.
+ */
+function isPageCut(headers: ResponseHeaders, pets: number): boolean {
+  const [nextPage = ''] = [headers['x-next-page'] ?? []].flat();
+  const totals = ['x-total-count', 'x-total', 'content-range'].flatMap((name) => headers[name] ?? []);
+  const isTotalHigher = totals.some((text) => Number(TOTAL.exec(text)?.[1]) > pets);
+  return isTotalHigher || /^\d+$/.test(nextPage) || hasNextPage(headers['link']);
+}
+
+/** `200`, or the last number of `Content-Range: pets 0-49/200`. */
+const TOTAL = /(?:^|\/)(\d{1,15})$/;
+
+/** Whether a `Link` header has the relation "next" (RFC 8288). */
 function hasNextPage(link: string | string[] | undefined): boolean {
   const params = [link ?? []].flat().flatMap((value) => value.split(/[;,]/));
   return params.some((param) => /^\s*rel\s*=\s*(?:"[^"]*\bnext\b|next\b)/i.test(param));

@@ -12,22 +12,30 @@ export interface Snapshot {
   readonly asOfMs: number;
   /** The pets of the list; of a get, the pet or none. */
   readonly pets: readonly Pet[];
-  /** Whether the upstream left no pet of this list out: fewer than it can show, and no next page. */
+  /** Whether the upstream left no pet of this list out: fewer than it can show, no next page, and no list was short lately. */
   readonly isComplete: boolean;
   readonly byId: ReadonlyMap<Int64, Pet>;
   /** The lists that the snapshot can answer. A complete list of all pets answers all of them. */
   readonly lists: ReadonlyMap<ListName, readonly Pet[]>;
-  /** Pets that were created shortly before, and that the list may not show yet: it does not prove that they are gone. */
-  readonly recentlyCreated: ReadonlySet<Int64>;
+  /** Pets that the list lacks, and whose absence it does not prove: another call had shown them shortly before. */
+  readonly unproven: Pick<ReadonlySet<Int64>, 'has'>;
 }
+
+/**
+ * What complete lists do not prove, since they have shown less than the store has: that a pet does not exist, or anything of pets
+ * and lists that they do not show.
+ */
+export type ListDoubt = 'absences' | 'lists' | 'none';
 
 /** What a read finds: the pets of a list; one pet, or null where it is proved that there is none. */
 export type Found = Pet | readonly Pet[] | null;
 
 /** The data of earlier snapshots: equal pets and lists are used again, so that equal data are the same objects. */
 export interface EarlierData {
-  /** Returns the pets that were created so shortly before this moment that a list of it may not show them. */
-  createdShortlyBefore(asOfMs: number): ReadonlySet<Int64>;
+  /** Returns what is in doubt of a complete list that was sent at this moment. */
+  doubtAt(sentAtMs: number): ListDoubt;
+  /** Returns the pets that other calls had shown shortly before this moment. */
+  shownBefore(sentAtMs: number): Iterable<Int64>;
   findEarlier(list: ListName): readonly Pet[] | undefined;
   findEarlier(id: Int64): Pet | null | undefined;
 }
@@ -46,17 +54,19 @@ export function answerFrom(snapshot: Snapshot, key: ReadKey): Found | undefined 
   }
 }
 
-function petFrom({ key: call, isComplete, byId, recentlyCreated }: Snapshot, id: Int64): Pet | null | undefined {
-  const isProof = call === id || (call === ALL_PETS && isComplete && !recentlyCreated.has(id));
+function petFrom({ key: call, isComplete, byId, unproven }: Snapshot, id: Int64): Pet | null | undefined {
+  const isProof = call === id || (call === ALL_PETS && isComplete && !unproven.has(id));
   return byId.get(id) ?? (isProof ? null : undefined);
 }
 
 /** Returns the lists that are no use for a read of which the snapshot shows nothing: calls for them would show the same. */
-export function listsWithout({ key: call, lists, recentlyCreated }: Snapshot, key: ReadKey): Iterable<ListName> {
-  // A pet that was created shortly before may be in the next list.
-  const isLate = (recentlyCreated as ReadonlySet<ReadKey>).has(key);
-  return isLate && isList(call) ? [call] : lists.keys();
+export function listsWithout({ key: call, lists, unproven }: Snapshot, key: ReadKey): Iterable<ListName> {
+  // A pet that was shown shortly before may be in another list.
+  const isUnproven = !isList(key) && unproven.has(key);
+  return isUnproven && isList(call) ? [call] : lists.keys();
 }
+
+const ANY_PET: Snapshot['unproven'] = { has: () => true };
 
 export function listSnapshot(
   key: ListName,
@@ -67,19 +77,22 @@ export function listSnapshot(
   const all = list.pets.map((pet) => reusedPet(pet, earlier));
   const pets = reusedList(key, all, earlier);
   const lists = new Map<ListName, readonly Pet[]>([[key, pets]]);
-  if (list.complete) {
+  const doubt = earlier.doubtAt(asOfMs);
+  const isComplete = list.complete && doubt !== 'lists';
+  if (isComplete) {
     for (const [name, shown] of narrowerLists(key, pets)) lists.set(name, reusedList(name, shown, earlier));
   }
   const byId = new Map(pets.map((pet) => [pet.id, pet]));
-  const recentlyCreated = earlier.createdShortlyBefore(asOfMs);
-  return { key, asOfMs, pets, isComplete: list.complete, byId, lists, recentlyCreated };
+  const lacking = [...earlier.shownBefore(asOfMs)].filter((id) => !byId.has(id));
+  const unproven = doubt === 'none' ? new Set(lacking) : ANY_PET;
+  return { key, asOfMs, pets, isComplete, byId, lists, unproven };
 }
 
 /** What `GET /pets/{petId}` or a create showed. */
 export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, earlier: EarlierData): Snapshot {
   const pets = pet ? [reusedPet(pet, earlier)] : [];
   const byId = new Map(pets.map((one) => [one.id, one]));
-  return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map(), recentlyCreated: new Set() };
+  return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map(), unproven: new Set() };
 }
 
 function reusedPet(pet: Pet, earlier: EarlierData): Pet {

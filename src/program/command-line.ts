@@ -1,7 +1,8 @@
 import { version } from '../version.ts';
 import { describeConfig, readConfig } from './config.ts';
-import { oneLine, stopOnSignal } from './service.ts';
+import { oneLine } from './service.ts';
 import type { Service } from './service.ts';
+import { processSignals } from './signals.ts';
 
 const USAGE = `Usage: petql [options]           GraphQL gateway over the pet API
        petql sandbox [options]   sandbox of the pet API, for development and tests
@@ -31,7 +32,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (args[0] === 'hash-key') return printHash(args.slice(1));
 
   const service = args[0] === 'sandbox' ? await startSandbox(args.slice(1)) : await startGateway(args);
-  stopOnSignal(service);
+  processSignals.stopFirst(service.stop);
   // Last: a reader of the banner may stop petql at once.
   console.log(service.banner);
 }

@@ -1,11 +1,7 @@
 #!/usr/bin/env node
-import { constants } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
-
-// The first process of a container ignores signals that it does not listen for.
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  process.once(signal, () => process.exit(128 + constants.signals[signal]));
-}
+// First: it takes the signals of a process that only begins to start.
+import './signals.ts';
 
 try {
   await import('../node-version.ts');

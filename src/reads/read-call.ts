@@ -1,5 +1,6 @@
 import type { PetqlError } from '../errors.ts';
 import type { Int64 } from '../pets/int64.ts';
+import type { Pet } from '../pets/pet.ts';
 import type { UpstreamCall } from '../pets/pet-api.ts';
 import { ALL_PETS, LISTS, filterOf, isList, readKindOf, readOf } from '../pets/read-key.ts';
 import type { CallKey, ListName } from '../pets/read-key.ts';
@@ -173,10 +174,18 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     const asOfMs = sentAtMs - (response.ageMs ?? 0);
     const outcome = mapped(response.outcome, ({ pets, complete }) => {
       // A list from before a write proves no absence.
-      const shown = { pets, complete: complete && !this.#isFromBeforeWrite(response, asOfMs) };
-      return listSnapshot(list, shown, asOfMs, cache);
+      const isProof = complete && !this.#isFromBeforeWrite(response, asOfMs);
+      if (isProof && list === ALL_PETS) this.#checkList(pets, asOfMs);
+      return listSnapshot(list, { pets, complete: isProof }, asOfMs, cache);
     });
     return { ...response, outcome };
+  }
+
+  /** Checks whether a complete list of all lacks pets that the upstream has shown. */
+  #checkList(pets: readonly Pet[], asOfMs: number): void {
+    const { cache, log } = this.#parts;
+    const doubt = cache.checkList(pets, asOfMs);
+    if (doubt) log.warn({ ...doubt }, 'lists of the pet API lack pets that it has, and prove no absence for a while');
   }
 
   async #get(id: Int64, { sentAtMs }: Flight, call: UpstreamCall): Promise<UpstreamAnswer<Snapshot>> {

@@ -4,7 +4,9 @@ import type { CheckedOptions } from '../settings/settings.ts';
 import type { Spans } from '../tracing.ts';
 import { createErrorMask, finishedError, shownError } from './errors.ts';
 import type { Health } from './http/health.ts';
+import { isEndpoint, pathOf } from './http/http-message.ts';
 import type { HttpRequest, HttpResponse, Respond } from './http/http-message.ts';
+import { createCors } from './http/cors.ts';
 import { createPages } from './http/pages.ts';
 import { cacheKey, createResponseCache } from './http/response-cache.ts';
 import type { CachedResponse } from './http/response-cache.ts';
@@ -35,7 +37,8 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   const maskError = createErrorMask(settings.log);
   const pages = createPages(settings, parts.health);
   const cache = createResponseCache();
-  const responseHeaders = createResponseHeaders(settings);
+  const cors = createCors(settings, settings.log);
+  const responseHeaders = createResponseHeaders({ ...settings, cors });
   const runYoga = createYogaHandler({ settings, trusted: parts.trusted, readRequest, maskError });
 
   return (given) => {
@@ -83,8 +86,8 @@ export function createGraphqlServer(parts: ServerParts): Respond {
   ): Promise<HttpResponse> {
     let state = begun;
     try {
-      const page = await pages(request);
-      if (page) return finish({ id: requestId(request) }, page);
+      const page = preflight(request) ?? (await pages(request));
+      if (page) return finish({ id: requestId(request), request }, page);
       state ??= telemetry.begin(request);
       const response = await runYoga(state);
       telemetry.end(state);
@@ -97,6 +100,13 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     }
   }
 
+  /** The response to a browser that asks whether a page may send a request: at the endpoint, and from an allowed origin anywhere. */
+  function preflight(request: HttpRequest): HttpResponse | undefined {
+    if (request.method !== 'OPTIONS') return undefined;
+    const isAnswered = isEndpoint(pathOf(request), settings.endpoint) || cors(request);
+    return isAnswered ? { status: 204, headers: {}, body: '' } : undefined;
+  }
+
   function store(key: string, { context, data, result, operation }: RequestState, { headers }: HttpResponse): void {
     const reads = context?.cachedReads ?? [];
     // Without reads it would save no call, and anybody could fill the cache of all callers with such responses.
@@ -104,7 +114,7 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     cache.set(key, { headers, data, reads, operation });
   }
 
-  function finish(state: Partial<RequestState> & { readonly id: string }, response: HttpResponse): HttpResponse {
+  function finish(state: Parameters<typeof responseHeaders>[1], response: HttpResponse): HttpResponse {
     return { ...response, headers: responseHeaders(response.headers, state) };
   }
 
@@ -113,7 +123,10 @@ export function createGraphqlServer(parts: ServerParts): Respond {
     const error = maskError(fault);
     telemetry.end({ ...state, result: { errors: [error] } });
     const body = JSON.stringify({ errors: [shownError(finishedError(error))] });
-    return finish({ id: state.id, span: state.span }, { status: 500, headers: JSON_HEADERS, body });
+    return finish(
+      { id: state.id, span: state.span, request: state.request },
+      { status: 500, headers: JSON_HEADERS, body },
+    );
   }
 }
 

@@ -3,7 +3,6 @@ import type { ResolverContext } from '../schema/builder.ts';
 import { schema } from '../schema/schema.ts';
 import type { CheckedOptions } from '../settings/settings.ts';
 import type { ErrorMask } from './errors.ts';
-import { corsOptions } from './http/cors.ts';
 import type { HttpResponse } from './http/http-message.ts';
 import { acceptedType } from './http/media-type.ts';
 import { useDocumentLimits } from './plugins/document-limits.ts';
@@ -42,7 +41,8 @@ export function createYogaHandler({
     // The body was bounded when it was read. Yoga's own bound would pipe it through a stream, at the cost of an operation.
     maxRequestBodySize: false,
     extraParamNames: ['documentId'],
-    cors: corsOptions(settings),
+    // Every response of petql has its headers, Yoga's and others.
+    cors: false,
     plugins: [
       useResults(),
       useHttpRules(settings),

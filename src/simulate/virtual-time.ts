@@ -26,7 +26,11 @@ async function loadGraphqlServer(): Promise<void> {
 
 /** @param startMs the first moment, in milliseconds since the epoch. */
 export async function startVirtualTime(startMs: number): Promise<VirtualTime> {
-  await (loading ??= loadGraphqlServer());
+  loading ??= loadGraphqlServer();
+  await loading.catch((error: unknown) => {
+    loading = undefined;
+    throw error;
+  });
   const timers = new VirtualTimers(startMs);
   replaceGlobals(timers, startMs);
 

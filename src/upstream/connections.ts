@@ -1,3 +1,4 @@
+import type { TLSSocket } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Pool, ProxyAgent, buildConnector, errors } from 'undici';
 import type { Dispatcher } from 'undici';
@@ -34,8 +35,15 @@ const MAX_CONNECTIONS = 1_000;
 const POOL_BYTES = 25_000;
 /** Shorter than `Keep-Alive` headers say: a firewall may drop an idle connection in silence. */
 const KEEP_ALIVE_MS = 4_000;
-/** A server may close an idle connection while a write is on its way, whose outcome is unknown then. Few do so within a second. */
+/**
+ * A server may close an idle connection while a write is on its way, whose outcome is unknown then. Few do so within a second, where
+ * they do not say when.
+ */
 const KEEP_ALIVE_FOR_WRITES_MS = 500;
+/** So long before the end that a `Keep-Alive` header names, a connection takes no more calls. */
+const KEEP_ALIVE_MARGIN_MS = 2_000;
+/** A new connection goes where the host name points by now. */
+const MAX_CONNECTION_AGE_MS = 60_000;
 
 const CONNECTIONS = {
   connections: MAX_CONNECTIONS,
@@ -45,6 +53,9 @@ const CONNECTIONS = {
   // One call a connection, so that a broken connection fails one call only.
   pipelining: 1,
   allowH2: false,
+  keepAliveMaxTimeout: KEEP_ALIVE_MS,
+  keepAliveTimeoutThreshold: KEEP_ALIVE_MARGIN_MS,
+  clientTtl: MAX_CONNECTION_AGE_MS,
 };
 
 /**
@@ -87,9 +98,10 @@ export class Connections {
     await Promise.all([this.#unaccepted, ...this.#pools.values()].map((pool) => pool.destroy()));
   }
 
+  /** @param keepAliveMs how long a connection without a call is kept where the server does not say. */
   #open(keepAliveMs: number): Dispatcher {
     const { origin, timeoutMs, proxy } = this.#options;
-    const options = { ...CONNECTIONS, keepAliveTimeout: keepAliveMs, keepAliveMaxTimeout: keepAliveMs };
+    const options = { ...CONNECTIONS, keepAliveTimeout: keepAliveMs };
     if (!proxy) return new Pool(origin, { ...options, connect: readingOn(this.#connect) });
     return new ProxyAgent({
       uri: proxy.href,
@@ -112,17 +124,23 @@ function poolName({ method, caller }: Departing): string {
 }
 
 function createConnect(timeoutMs: number): buildConnector.connector {
-  const startTls = buildConnector({ allowH2: false, timeout: timeoutMs });
+  // undici resumes the latest session, and holds it weakly: without this the garbage collector would take it.
+  const held: { session?: Buffer } = {};
+  const startTls = buildConnector({ allowH2: false, timeout: timeoutMs }) as TlsConnector;
   return (options, callback) => {
     const { hostname, port, protocol } = options;
     const isTls = protocol === 'https:';
     connectTcp({ hostname, port: Number(port || (isTls ? 443 : 80)), timeoutMs }, (...[error, socket]) => {
       if (error) callback(error, null);
-      else if (isTls) startTls({ ...options, httpSocket: socket }, callback);
+      else if (isTls)
+        startTls({ ...options, httpSocket: socket }, callback).on('session', (latest) => (held.session = latest));
       else callback(null, socket);
     });
   };
 }
+
+/** undici returns the socket, which its types leave out. */
+type TlsConnector = (...parameters: Parameters<buildConnector.connector>) => TLSSocket;
 
 function readingOn(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) =>

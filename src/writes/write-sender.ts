@@ -113,10 +113,7 @@ export class WriteSender {
 
     const isShared = meaning === 'accepted' || quota.isProven;
     const announced = reads.invalidate({ isCertain: outcome.kind === 'ok', isShared });
-    if (snapshot) {
-      cache.store(snapshot);
-      for (const id of snapshot.byId.keys()) cache.recordCreated(id);
-    }
+    if (snapshot) cache.storeCreated(snapshot);
     if (announced) await waitAtMost(announced, ANNOUNCING_MS);
     return answer;
   }

@@ -149,6 +149,20 @@ test.each(['<https://pets/?page=2>; rel="next"', '</v1/pets?a=b>; rel=next', '<x
   },
 );
 
+test.each([
+  [{ 'x-total-count': '200' }, '2'],
+  [{ 'x-total': '2' }, '2'],
+  [{ 'content-range': 'pets 0-0/200' }, '2'],
+  [{ 'x-next-page': '2' }, '2'],
+  [{ 'x-total-count': '1', 'content-range': 'pets 0-0/*', 'x-next-page': '' }, undefined],
+  [{ 'x-total-count': 'many', 'x-total': '-1' }, undefined],
+])('a short list with the headers %j leaves pet 2 as %s', async (headers, id) => {
+  await using gateway = await startGateway();
+  gateway.petApi.fault = on('list', { headers, body: JSON.stringify([PET]) });
+  await gateway.query('{ pets { id } }');
+  expect((await gateway.query('{ pet(id: "2") { id } }')).data).toEqual({ pet: id === undefined ? null : { id } });
+});
+
 describe('a base URL without /v1', () => {
   test.each(['{ pets { id } }', '{ pet(id: "1") { id } }', '{ a: pet(id: "1") { id } pets(status: SOLD) { id } }'])(
     'costs %s one call, and the error names /v1',

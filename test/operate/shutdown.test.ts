@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test as oneTest } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test as oneTest } from 'vitest';
 import { createSandbox } from '../../src/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { slow } from '../support/pet-api/fault.ts';
-import { MAIN, startPetql } from '../support/run-petql.ts';
-import type { PetqlProcess } from '../support/run-petql.ts';
+import { MAIN, runPetql, startPetql } from '../support/run-petql.ts';
+import type { PetqlProcess, RunOptions } from '../support/run-petql.ts';
 import { createTestPetApi } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
 import { servePort } from '../support/serve.ts';
@@ -38,7 +38,11 @@ afterAll(async () => {
 });
 
 async function start(...args: string[]): Promise<PetqlProcess> {
-  const petql = await startPetql(['--port', '0', '--plan', 'business', ...args]);
+  return startWith({}, ...args);
+}
+
+async function startWith(options: RunOptions, ...args: string[]): Promise<PetqlProcess> {
+  const petql = await startPetql(['--port', '0', '--plan', 'business', ...args], options);
   closing.defer(async () => {
     petql.kill('SIGKILL');
     await petql.exited;
@@ -104,10 +108,10 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
 );
 
 /** petql over an upstream that answers late, and a create under way there. */
-async function createSlowly(delayMs: number) {
+async function createSlowly(delayMs: number, options: RunOptions = {}) {
   const petApi = createTestPetApi();
   const { url } = closing.use(await petApi.listen());
-  const petql = await start('--pet-api-url', url, '--upstream-timeout-ms', '60000');
+  const petql = await startWith(options, '--pet-api-url', url, '--upstream-timeout-ms', '60000');
   petApi.fault = slow(delayMs);
   const creating = create(petql, 'Slow pet').catch(() => 'lost');
   await until(() => petApi.log.length > 0);
@@ -171,6 +175,55 @@ test('a second SIGTERM ends it at once while it still serves', async () => {
   expect(await petql.exited).toBe(143);
   clearInterval(repeating);
 });
+
+/** What others load before petql, as an SDK for traces that must send its last spans. */
+const LISTENERS: [name: string, listener: string][] = [
+  ['ends the process, as in the pages of OpenTelemetry', '() => { flush().finally(() => process.exit(0)); }'],
+  ['returns its promise', 'async () => { await flush(); }'],
+  ['returns nothing', '() => { void flush(); }'],
+];
+const FLUSH = "const flush = () => new Promise((done) => setTimeout(done, 300)).then(() => console.log('flushed'));";
+
+const withListener = (listener: string): RunOptions => {
+  const source = `${FLUSH} for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, ${listener});`;
+  return { nodeOptions: ['--import', `data:text/javascript,${encodeURIComponent(source)}`] };
+};
+
+describe.each(LISTENERS)('a listener of others that %s', (_name, listener) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('runs at a %s, and nothing of petql is lost', async (signal) => {
+    const { petql, creating } = await createSlowly(500, withListener(listener));
+    petql.kill(signal);
+    expect(await creating).toMatch(/^\d+$/);
+    const createdMs = performance.now();
+    expect(await petql.exited).toBe(0);
+    expect(petql.output.stdout).toMatch(/^flushed$/m);
+    expect(performance.now() - createdMs).toBeLessThan(6_000);
+  });
+
+  test('runs where a second signal ends petql', async () => {
+    const { petql } = await createSlowly(60_000, withListener(listener));
+    petql.kill('SIGTERM');
+    await pause(1_200);
+    petql.kill('SIGTERM');
+    expect([0, 143]).toContain(await petql.exited);
+    expect(petql.output.stdout).toMatch(/^flushed$/m);
+  });
+});
+
+test.each(LISTENERS.slice(0, 2))(
+  'in the middle of the start, a listener of others that %s runs',
+  async (_name, listener) => {
+    const connected = Promise.withResolvers<void>();
+    await using silent = await servePort(() => connected.resolve());
+    const ending = runPetql(['--port', '0', '--redis-url', `redis://127.0.0.1:${silent.port}`], {
+      ...withListener(listener),
+      onStart: ({ kill }) => void connected.promise.then(() => kill('SIGINT')),
+    });
+    const { code, stdout } = await ending;
+    expect([0, 130]).toContain(code);
+    expect(stdout).toBe('flushed\n');
+  },
+);
 
 test('a signal in the middle of the start ends it', async () => {
   const connected = Promise.withResolvers<void>();

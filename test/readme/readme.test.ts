@@ -31,7 +31,10 @@ const pages = [
   await readText('src/program/README.md'),
   await readText('src/TROUBLESHOOTING.md'),
 ];
-const blocks = [...(readme + reference).matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, kind = '', text = '']) => ({
+/** Those of recipes are in test/clients. */
+const blocks = [
+  ...(readme + reference).replaceAll(/^<!-- schema\/recipes\/.+?^```$/gms, '').matchAll(/^```(\w+)\n(.*?)^```$/gms),
+].map(([, kind = '', text = '']) => ({
   kind,
   text,
 }));
@@ -81,8 +84,8 @@ test.each(documents)('%s has lines of 160 characters, and cells of tables of 25 
 
 describe('the blocks of code', () => {
   test('are all of a kind that a test or continuous integration runs', async () => {
-    // js in test/clients; ts in test/package/consumer.test.ts, too; the first sh in package/npx.test.ts and clean-start.test.ts
-    expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'js', 'ts', 'graphql']));
+    // ts in test/package/consumer.test.ts, too; the first sh in package/npx.test.ts and clean-start.test.ts
+    expect(new Set(blocks.map(({ kind }) => kind))).toEqual(new Set(['sh', 'json', 'ts', 'graphql']));
     const [start] = ofKind('sh');
     const clone = `git clone ${packageJson.repository.url.replace(/^git\+/, '')} && cd petql`;
     expect(words).toContain('npx petql');

@@ -173,25 +173,6 @@ test('a kept connection ends after some idle seconds, whatever the upstream prom
   await idle.close();
 });
 
-test('a create goes out on no connection that has been idle for a second', async () => {
-  const sockets: unknown[] = [];
-  await using server = await serve((request, response) => {
-    sockets.push(request.socket);
-    request.resume().on('end', () => {
-      response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":1,"name":"Ada","categoryId":1}');
-    });
-  });
-  const creating = createGateway({ petApiUrl: `${server.origin}/v1` });
-  const create = 'mutation { createPet(input: { name: "Ada", categoryId: 1 }) { pet { id } } }';
-  for (const idleMs of [0, 0, 0, 1_000]) {
-    await new Promise((resolve) => setTimeout(resolve, idleMs));
-    expect((await creating.execute({ document: create, apiKey: 'key' })).errors).toBeUndefined();
-  }
-  await creating.close();
-  // The first call of a key has a connection of its own.
-  expect(sockets.map((socket) => sockets.indexOf(socket))).toEqual([0, 1, 1, 3]);
-});
-
 test('a call asks for a body without coding', async () => {
   const codings: unknown[] = [];
   await using server = await serve((request, response) => {

@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
+import { withHostCheck } from '../../src/server/http/host-check.ts';
 import { startBrowser } from '../support/browser.ts';
 import { serve } from '../support/serve.ts';
 import { startGateway } from '../support/start-gateway.ts';
@@ -171,6 +175,75 @@ describe('pages of other origins', () => {
     expect(answer.headers.get('vary')).toMatch(/Authorization.*Origin|Origin.*Authorization/);
   });
 
+  describe('may read whatever petql answers them', () => {
+    const POST = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"query":"{ __typename }"}',
+    };
+    const ANSWERS: [what: string, path: string, status: number, init?: RequestInit][] = [
+      ['health', '/health/live', 200],
+      ['readiness', '/health/ready', 200],
+      ['a POST to health', '/health/live', 405, { method: 'POST' }],
+      ['the root', '/', 404],
+      ['a path of nothing', '/nope', 404, POST],
+      ['a path below the endpoint', '/graphql/nope', 404, POST],
+      ['an older path of GraphiQL', '/graphql/graphiql/0/graphiql.js', 404],
+      ['the endpoint with a slash', '/graphql/', 200, POST],
+      ['a method that GraphQL has not', '/graphql', 405, { method: 'PUT', body: '{}' }],
+      ['no acceptable type', '/graphql', 406, { ...POST, headers: { ...POST.headers, accept: 'image/png' } }],
+      ['a long body', '/graphql', 413, { ...POST, body: ' '.repeat(70_000) }],
+      ['a body of another type', '/graphql', 415, { ...POST, headers: { 'content-type': 'text/plain' } }],
+    ];
+
+    test.each(ANSWERS)('%s, and its preflight', async (_what, path, status, init = {}) => {
+      const base = await start({ gateway: { corsOrigins: ['https://a.example'] } });
+      const asked = await ask('https://a.example', base + path, { method: 'OPTIONS', headers: preflight });
+      expect([asked.status, asked.headers.get('access-control-allow-headers')]).toEqual([204, ASKED_HEADERS]);
+      expect(asked.headers.get('access-control-allow-methods')).toContain('POST');
+      const answer = await ask('https://a.example', base + path, init);
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get('access-control-expose-headers')).toContain('x-request-id');
+
+      for (const { headers } of [asked, answer]) {
+        expect(headers.get('access-control-allow-origin')).toBe('https://a.example');
+        expect(headers.get('vary')).toContain('Origin');
+      }
+      const other = await ask('https://b.example', base + path, init);
+      expect([other.status, other.headers.get('access-control-allow-origin')]).toEqual([status, null]);
+    });
+
+    test('data from the cache, each origin with its own name', async () => {
+      await start({ gateway: { corsOrigins: ['https://a.example', 'https://b.example'] } });
+      const headers = { ...POST.headers, authorization: 'Bearer demo-free' };
+      const init = { method: 'POST', headers, body: '{"query":"{ pets(limit: 1) { id } }"}' };
+      for (const origin of ['https://a.example', 'https://b.example', 'https://a.example']) {
+        const answer = await ask(origin, gateway.endpoint, init);
+        expect(answer.headers.get('access-control-allow-origin')).toBe(origin);
+      }
+      expect(gateway.petApi.log).toHaveLength(1);
+    });
+
+    test('a wrong name of petql', async () => {
+      const settings = { allowedHosts: [], corsOrigins: ['https://a.example'] };
+      await using served = await serve(withHostCheck((_, response) => response.end(), settings));
+      const { port } = new URL(served.origin);
+      const asked = { host: 'petql.example', origin: 'https://a.example' };
+      const statuses = await Promise.all(
+        ['OPTIONS', 'POST'].map(async (method) => {
+          const sent = request({ port, method, headers: asked }).end();
+          const [response] = (await once(sent, 'response')) as [IncomingMessage];
+          response.resume();
+          return [response.statusCode, response.headers['access-control-allow-origin']];
+        }),
+      );
+      expect(statuses).toEqual([
+        [204, 'https://a.example'],
+        [421, 'https://a.example'],
+      ]);
+    });
+  });
+
   test('get responses where any origin may', async () => {
     await start({ gateway: { corsOrigins: ['*'] } });
     const answer = await ask('https://a.example', `${gateway.endpoint}?query={__typename}`);
@@ -249,6 +322,38 @@ describe("with the server's key only a POST is answered, since a page of another
     } finally {
       await browser?.close();
     }
+  });
+});
+
+describe('the highest weight of Accept counts, on each page', () => {
+  const HTML = 'text/html; charset=utf-8';
+  const JSON_RESPONSE = expect.stringMatching(/^application\/.*json/);
+  const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
+
+  test.each([
+    [BROWSER, true],
+    ['TEXT/HTML', true],
+    ['text/*', true],
+    ['application/json;q=0.5, text/html', true],
+    ['text/html, application/json', true],
+    ['application/json, text/html;q=0.5', false],
+    ['application/json, */*', false],
+    ['application/json, text/html;q=0', false],
+    ['*/*', false],
+    ['', false],
+  ])('%s', async (accept, isPage) => {
+    const base = await start({ gateway: { admin: true } });
+    const typeOf = async (url: string, init: RequestInit = {}) => {
+      const { status, headers } = await fetch(url, { ...init, headers: { accept, authorization: 'Bearer demo-free' } });
+      return [status, headers.get('content-type')];
+    };
+    const page = [200, isPage ? HTML : JSON_RESPONSE];
+    expect(await typeOf(base + PETS)).toEqual(page);
+    expect(await typeOf(base + PETS.replace('?', '/?'))).toEqual(page);
+    expect((await typeOf(`${base}/`, { redirect: 'manual' }))[0]).toBe(isPage ? 302 : 404);
+    // People at a browser are whom it is for.
+    const isJson = accept.startsWith('application/json,');
+    expect((await typeOf(`${gateway.adminOrigin}/quota`))[1]).toBe(isJson ? 'application/json' : HTML);
   });
 });
 

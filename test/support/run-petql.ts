@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly under?: readonly string[];
   /** What it reads on standard input. Default: nothing. */
   readonly input?: string;
+  /** Gets the process that `runPetql` has started. */
+  readonly onStart?: (started: { readonly kill: (signal: NodeJS.Signals) => void }) => void;
 }
 
 /** Runs the command line program as a user does; resolves once it listens. */
@@ -48,7 +50,8 @@ export async function startPetql(args: readonly string[], options: RunOptions = 
 
 /** Runs it to its end. */
 export async function runPetql(args: readonly string[], options: RunOptions = {}) {
-  const { output, exited } = run(args, options);
+  const { child, output, exited } = run(args, options);
+  options.onStart?.({ kill: (signal) => void child.kill(signal) });
   return { code: await exited, ...output };
 }
 

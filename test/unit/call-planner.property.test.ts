@@ -10,7 +10,7 @@ import { anyList, anyRead, anyStore } from './model-store.ts';
 import type { ModelStore } from './model-store.ts';
 import { chooseSeed } from '../support/seed.ts';
 
-const NOTHING = { findEarlier: () => undefined, createdShortlyBefore: () => new Set<never>() };
+const NOTHING = { findEarlier: () => undefined, doubtAt: () => 'none' as const, shownBefore: () => [] };
 const parameters = { numRuns: 500, seed: chooseSeed() };
 
 /** What was seen of a store before: which lists were called for, and what they showed. */

@@ -9,7 +9,7 @@ import { createPetDecoders } from '../../src/pets/wire.ts';
 import { snapshotBytes } from '../../src/reads/cache/snapshot-memory.ts';
 import { createPetStore } from '../support/pet-api/pet-store.ts';
 
-const NOTHING = { findEarlier: () => undefined, createdShortlyBefore: () => new Set<never>() };
+const NOTHING = { findEarlier: () => undefined, doubtAt: () => 'none' as const, shownBefore: () => [] };
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;

@@ -2,12 +2,14 @@ import type { Clock } from '../../clock.ts';
 import { setNewest } from '../../memory.ts';
 import type { Int64 } from '../../pets/int64.ts';
 import type { Pet } from '../../pets/pet.ts';
-import { LISTS, callsFor } from '../../pets/read-key.ts';
+import { ALL_PETS, LISTS, callsFor } from '../../pets/read-key.ts';
 import type { Freshness } from '../../caller-request.ts';
 import type { ListName, ReadKey } from '../../pets/read-key.ts';
 import type { ListSize } from '../../pets/call-planner.ts';
 import { answerFrom, listsWithout } from '../../pets/snapshot.ts';
-import type { EarlierData, Found, Snapshot } from '../../pets/snapshot.ts';
+import type { EarlierData, Found, ListDoubt, Snapshot } from '../../pets/snapshot.ts';
+import { ListDoubts } from './list-doubts.ts';
+import type { NewDoubt } from './list-doubts.ts';
 import type { SnapshotMemory } from './snapshot-memory.ts';
 
 export interface CachedEntry {
@@ -32,11 +34,15 @@ interface StoredSnapshot {
   readonly snapshot: Snapshot;
   /** That of the cache when it was stored. */
   readonly generation: number;
+  /** When a read showed it; undefined for a create, and for some seconds after it: lists may lag behind. */
+  readonly shownAtMs: number | undefined;
 }
 
 /** How long a list may lag behind a create: many services read from replicas of their database. */
 const LAG_MS = 5_000;
 const MAX_CREATED = 1_000;
+/** So long a list that lacks a pet which another call has shown proves nothing of it: a get says whether it is gone. */
+const SHOWN_MS = 600_000;
 
 /** The snapshots of one caller: the latest of each list and of each pet, while the memory of all callers allows them. */
 export class PetCache implements EarlierData {
@@ -47,6 +53,7 @@ export class PetCache implements EarlierData {
   /** When pets were created, by `clock.elapsed()`: those of the last few seconds. */
   readonly #createdAtMs = new Map<Int64, number>();
   readonly #closed: Withholding;
+  readonly #doubts = new ListDoubts();
   #generation = 0;
   /** That of the latest write which surely happened. */
   #certainGeneration = 0;
@@ -129,30 +136,36 @@ export class PetCache implements EarlierData {
     return fresh;
   }
 
-  /** Stores a snapshot of this generation, unless a newer one is there. */
+  /** Stores what a read showed in this generation, unless something newer is there. */
   store(snapshot: Snapshot): void {
-    const { key } = snapshot;
-    const before = this.#snapshots.get(key);
-    if (before?.generation === this.#generation && before.snapshot.asOfMs > snapshot.asOfMs) return;
-    this.drop(key);
-    this.#snapshots.set(key, { snapshot, generation: this.#generation });
-    this.#memory.add(snapshot, this);
-  }
-
-  /** Records that the upstream has created a pet now. */
-  recordCreated(id: Int64): void {
     const nowMs = this.#elapsed();
-    // In the order of their times.
-    for (const [earlier, createdAtMs] of this.#createdAtMs) {
-      if (nowMs - createdAtMs <= LAG_MS) break;
-      this.#createdAtMs.delete(earlier);
-    }
-    setNewest(this.#createdAtMs, [id, nowMs], MAX_CREATED);
+    const isJustCreated = nowMs - (this.#createdAtMs.get(snapshot.key as Int64) ?? -Infinity) <= LAG_MS;
+    this.#add(snapshot, isJustCreated ? undefined : nowMs);
   }
 
-  createdShortlyBefore(asOfMs: number): ReadonlySet<Int64> {
-    const created = [...this.#createdAtMs].filter(([, createdAtMs]) => asOfMs - createdAtMs <= LAG_MS);
-    return new Set(created.map(([id]) => id));
+  /** Stores pets that the upstream has created now. */
+  storeCreated(snapshot: Snapshot): void {
+    this.#add(snapshot, undefined);
+    for (const id of snapshot.byId.keys()) this.#recordCreated(id);
+  }
+
+  /**
+   * Checks a complete list of all pets against what other calls had shown before it was sent. Returns what is in
+   * doubt from now on; undefined where nothing changes.
+   */
+  checkList(pets: readonly Pet[], sentAtMs: number): NewDoubt | undefined {
+    const ids = new Set(pets.map(({ id }) => id));
+    const lacking = [...this.#shownAtMs(sentAtMs)].filter(([id]) => !ids.has(id));
+    return this.#doubts.record(sentAtMs, new Map(lacking));
+  }
+
+  doubtAt(sentAtMs: number): ListDoubt {
+    return this.#doubts.at(sentAtMs);
+  }
+
+  *shownBefore(sentAtMs: number): Iterable<Int64> {
+    for (const [id, createdAtMs] of this.#createdAtMs) if (sentAtMs - createdAtMs <= LAG_MS) yield id;
+    yield* this.#shownAtMs(sentAtMs).keys();
   }
 
   /**
@@ -186,9 +199,39 @@ export class PetCache implements EarlierData {
     if (this.#snapshots.get(key)?.snapshot === snapshot) this.#snapshots.delete(key);
   }
 
+  /** The pets that gets and lists by a filter had shown in the minutes before this moment, and when they did so last. */
+  #shownAtMs(sentAtMs: number): ReadonlyMap<Int64, number> {
+    const shown = new Map<Int64, number>();
+    for (const [call, { snapshot, shownAtMs = Infinity }] of this.#snapshots) {
+      const isBefore = shownAtMs <= sentAtMs && sentAtMs - snapshot.asOfMs <= SHOWN_MS;
+      if (call === ALL_PETS || !isBefore) continue;
+      for (const { id } of snapshot.pets) shown.set(id, Math.max(shownAtMs, shown.get(id) ?? -Infinity));
+    }
+    return shown;
+  }
+
   #listsSince(sinceMs: number): readonly Snapshot[] {
     const lists = LISTS.map((list) => this.#snapshots.get(list)?.snapshot);
     return lists.filter((snapshot) => snapshot !== undefined && snapshot.asOfMs >= sinceMs) as Snapshot[];
+  }
+
+  #add(snapshot: Snapshot, shownAtMs: number | undefined): void {
+    const { key } = snapshot;
+    const before = this.#snapshots.get(key);
+    if (before?.generation === this.#generation && before.snapshot.asOfMs > snapshot.asOfMs) return;
+    this.drop(key);
+    this.#snapshots.set(key, { snapshot, generation: this.#generation, shownAtMs });
+    this.#memory.add(snapshot, this);
+  }
+
+  #recordCreated(id: Int64): void {
+    const nowMs = this.#elapsed();
+    for (const [earlier, createdAtMs] of this.#createdAtMs) {
+      // In the order of their times.
+      if (nowMs - createdAtMs <= LAG_MS) break;
+      this.#createdAtMs.delete(earlier);
+    }
+    setNewest(this.#createdAtMs, [id, nowMs], MAX_CREATED);
   }
 
   #findAccepted(

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { isEndpoint, pathOf } from '../http/http-message.ts';
 import type { HttpRequest, HttpResponse } from '../http/http-message.ts';
+import { isBrowsing } from '../http/media-type.ts';
 import { BAD_DAYS } from './bad-days.ts';
 import type { BadDay } from './bad-days.ts';
 import { EXAMPLE_OPERATIONS } from './example-operations.ts';
@@ -30,11 +31,6 @@ export function createGraphiql(options: GraphiqlOptions) {
     if (isEndpoint(path, endpoint) ? !isBrowsing(request) : !isFile) return undefined;
     return (await (files ??= loadFiles(options))).get(path);
   };
-}
-
-/** Whether a browser goes to an address, and shows what it gets. */
-export function isBrowsing({ method, headers }: HttpRequest): boolean {
-  return method === 'GET' && headers['accept']?.includes('text/html') === true;
 }
 
 /** The editor adds style elements and has its fonts as data URLs; nothing may come from another origin. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { RequestHandler } from '../listener.ts';
+import { createCors } from './cors.ts';
 import { isHealthPath } from './health.ts';
 import { pathOf } from './http-message.ts';
 import { targetPath } from './node-handler.ts';
@@ -28,6 +29,7 @@ export function withHostCheck(handler: RequestHandler, { allowedHosts, corsOrigi
   if ([...allowedHosts, ...corsOrigins].includes('*')) return handler;
   // The host of an app's origin is no name of petql.
   const origins = corsOrigins.filter((origin) => /^https?:/.test(origin)).map((origin) => new URL(origin).host);
+  const cors = createCors({ corsOrigins });
   const allowed = new Set([...allowedHosts, ...origins].map(hostName));
   return (request, response) => {
     const { url = '', headers } = request;
@@ -36,7 +38,9 @@ export function withHostCheck(handler: RequestHandler, { allowedHosts, corsOrigi
     const isHealthCheck = isHealthPath(pathOf({ url: targetPath(url) }));
     if (isLocalName(name) || allowed.has(name) || isHealthCheck) return handler(request, response);
     response.shouldKeepAlive = false;
-    response.writeHead(421, { 'content-type': 'text/plain' });
+    const granted = cors(request);
+    if (granted && request.method === 'OPTIONS') return response.writeHead(204, granted).end();
+    response.writeHead(421, { ...granted, 'content-type': 'text/plain' });
     return response.end(MISDIRECTED);
   };
 }

@@ -2,19 +2,38 @@
 const RESPONSE_TYPES = ['application/json', 'application/graphql-response+json'] as const;
 export type ResponseType = (typeof RESPONSE_TYPES)[number];
 
+/** Of people at a browser. */
+export const HTML = 'text/html';
+export const JSON_TYPE = RESPONSE_TYPES[0];
+
 /** Names that clients have for JSON: the second is from before GraphQL over HTTP was written. */
-const JSON_NAMES: readonly string[] = ['application/json', 'application/graphql+json'];
+const JSON_NAMES: readonly string[] = [JSON_TYPE, 'application/graphql+json'];
+
+/** Returns the media type of a GraphQL response; undefined where neither is accepted. */
+export function acceptedType(accept: string | undefined): ResponseType | undefined {
+  return !accept || accept === '*/*' || accept === JSON_TYPE ? JSON_TYPE : preferredType(accept, RESPONSE_TYPES);
+}
+
+/** Whether a browser goes to an address, and shows what it gets. */
+export function isBrowsing({
+  method,
+  headers: { accept },
+}: {
+  method: string;
+  headers: { accept?: string | undefined };
+}) {
+  return method === 'GET' && preferredType(accept ?? '', [...RESPONSE_TYPES, HTML]) === HTML;
+}
 
 /**
- * Returns the media type of a response: the one with the highest weight in `Accept`, of equal ones the one named first there
- * (RFC 9110, section 12.5.1). Undefined where neither is accepted. JSON has no character sets (RFC 8259, section 11).
+ * Returns the type with the highest weight in `Accept`, of equal ones the one named first there (RFC 9110, section 12.5.1), then
+ * the first one here. Undefined where none is accepted. JSON has no character sets (RFC 8259, section 11).
  */
-export function acceptedType(accept: string | undefined): ResponseType | undefined {
-  if (!accept || accept === '*/*' || accept === RESPONSE_TYPES[0]) return RESPONSE_TYPES[0];
+export function preferredType<Type extends string>(accept: string, types: readonly Type[]): Type | undefined {
   const ranges = readMediaTypes(accept);
-  const accepted = RESPONSE_TYPES.flatMap((type) => {
+  const accepted = types.flatMap((type) => {
     // The most specific range decides, wherever it stands. Java's own client names all types by one star.
-    const names = [...(type === 'application/json' ? JSON_NAMES : [type]), 'application/*', '*/*', '*'];
+    const names = [...(type === JSON_TYPE ? JSON_NAMES : [type]), type.replace(/\/.*/, '/*'), '*/*', '*'];
     const index =
       names.map((name) => ranges.findIndex((range) => range.name === name)).find((found) => found >= 0) ?? -1;
     const weight = ranges[index]?.weight ?? 0;

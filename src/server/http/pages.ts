@@ -1,9 +1,10 @@
 import type { CheckedOptions } from '../../settings/settings.ts';
-import { createGraphiql, isBrowsing } from '../graphiql/graphiql.ts';
+import { createGraphiql } from '../graphiql/graphiql.ts';
 import { healthResponse } from './health.ts';
 import type { Health } from './health.ts';
 import { isEndpoint, pathOf } from './http-message.ts';
 import type { HttpRequest, HttpResponse } from './http-message.ts';
+import { isBrowsing } from './media-type.ts';
 
 /**
  * Returns the responses that are no GraphQL: health checks, GraphiQL and its files, the redirect of browsers to it from `/`, and

@@ -31,7 +31,7 @@ export function createResponseCache(): LRUCache<string, CachedResponse> {
 }
 
 /** Nothing else of a request changes its response. No header's value has a line end. */
-const KEY_HEADERS = ['authorization', 'accept', 'content-type', 'origin', 'cache-control'] as const;
+const KEY_HEADERS = ['authorization', 'accept', 'content-type', 'cache-control'] as const;
 
 /** Returns the key of a request's response; undefined where it is never served from the cache. */
 export function cacheKey(request: HttpRequest, { endpoint, petApiKey }: CheckedOptions): string | undefined {

@@ -2,6 +2,8 @@ import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../../clock.ts';
 import type { RequestState } from '../request-state.ts';
 import { hasNothing } from '../plugins/results.ts';
+import type { Cors } from './cors.ts';
+import type { HttpRequest } from './http-message.ts';
 import { cacheStatus } from './cache-status.ts';
 import { createQuotaHeaders } from './quota-headers.ts';
 
@@ -17,6 +19,7 @@ export const SECURITY_HEADERS = {
 /** What the headers of a response depend on beside its own. */
 interface HeaderSources extends Partial<RequestState> {
   readonly id: string;
+  readonly request: HttpRequest;
 }
 
 interface HeaderSettings {
@@ -25,6 +28,7 @@ interface HeaderSettings {
   readonly maxAgeMs: number;
   /** Whose pages may send requests. Caches keep the responses for them apart. */
   readonly corsOrigins: readonly string[];
+  readonly cors: Cors;
 }
 
 /** Returns what makes the headers of a response: its own, those of this moment, and those that every response has. */
@@ -32,12 +36,13 @@ export function createResponseHeaders({
   clock,
   maxAgeMs,
   corsOrigins,
+  cors,
 }: HeaderSettings): (own: Readonly<Record<string, string>>, sources: HeaderSources) => Record<string, string> {
   const quotaHeaders = createQuotaHeaders();
 
   return (own, sources) => {
     // One object, which each step adds to: a hit spends much of its time on headers.
-    const headers: Record<string, string> = { ...SECURITY_HEADERS, ...own };
+    const headers: Record<string, string> = { ...SECURITY_HEADERS, ...own, ...cors(sources.request) };
     addMomentary(headers, sources);
     addCaching(headers, corsOrigins);
     headers['x-request-id'] = sources.id;
@@ -64,10 +69,7 @@ function addCaching(headers: Record<string, string>, corsOrigins: readonly strin
     headers['cache-control'] = headers['age'] === undefined ? 'private, no-store' : 'private, no-cache';
     vary.unshift('Authorization');
   }
-  const any = corsOrigins.includes('*');
-  if (corsOrigins.length > 0 && !any) vary.push('Origin');
-  // Yoga repeats the origin.
-  if (any && headers['access-control-allow-origin'] !== undefined) headers['access-control-allow-origin'] = '*';
+  if (corsOrigins.length > 0 && !corsOrigins.includes('*')) vary.push('Origin');
   if (vary.length > 0) headers['vary'] = vary.join(', ');
 }
 

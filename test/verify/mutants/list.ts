@@ -637,7 +637,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'any-list-is-complete',
     rule: 'only a complete list of all pets answers the others',
-    from: '  if (list.complete) {\n    for (const [name, shown] of narrowerLists',
+    from: '  if (isComplete) {\n    for (const [name, shown] of narrowerLists',
     to: '  {\n    for (const [name, shown] of narrowerLists',
   },
   {
@@ -649,8 +649,20 @@ const reads: readonly Mutant[] = [
   {
     name: 'created-pet-disproved',
     rule: 'a list of the next seconds does not prove that a created pet is gone',
-    from: ' && !recentlyCreated.has(id)',
+    from: ' && !unproven.has(id)',
     to: '',
+  },
+  {
+    name: 'short-list-believed',
+    rule: 'a list proves nothing of a pet that a get has shown before it',
+    from: 'const isBefore = shownAtMs <= sentAtMs',
+    to: 'const isBefore = false && shownAtMs <= sentAtMs',
+  },
+  {
+    name: 'short-lists-believed',
+    rule: 'lists that lacked a pet twice prove no absence',
+    from: "const unproven = doubt === 'none' ?",
+    to: 'const unproven = true ?',
   },
   {
     name: 'wrong-url-proves-absence',
