@@ -1,5 +1,11 @@
 /** Why a result is staler than the request wanted. */
-export type StaleReason = 'PAUSED' | 'ONLY_IF_CACHED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
+export type StaleReason =
+  | 'CALLS_IN_FLIGHT'
+  | 'ONLY_IF_CACHED'
+  | 'PAUSED'
+  | 'QUOTA_EXHAUSTED'
+  | 'SAVING_QUOTA'
+  | 'UPSTREAM_FAILED';
 
 /** What one request has cost, and how old its results are: `extensions.petql`. */
 export interface Usage {

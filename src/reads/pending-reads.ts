@@ -250,7 +250,7 @@ export class PendingReads {
     );
 
     const isFailing = refusal.reason === 'outage' || (failed && !quota.isAfter429);
-    const reason = isFailing ? 'UPSTREAM_FAILED' : whyNoCall(quota);
+    const reason = isFailing ? 'UPSTREAM_FAILED' : whyNoCall(quota, { isQuotaLeft: refusal.reason === 'in-flight' });
     this.fail(waiter, failed ?? refusal.error(), reason);
   }
 

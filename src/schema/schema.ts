@@ -14,8 +14,8 @@ Send the API key as \`Authorization: Bearer <API_KEY>\`. Each response says in \
 - \`upstreamCalls\`: calls that petql made for this operation
 - \`savedCalls\`: reads that cost no call of this operation
 - \`oldestAgeMs\`: age of the oldest data in the result
-- \`staleReason\`: why data is older than requested: SAVING_QUOTA, QUOTA_EXHAUSTED, PAUSED (after a 429), UPSTREAM_FAILED or
-  ONLY_IF_CACHED; absent when all data is fresh
+- \`staleReason\`: why data is older than requested: SAVING_QUOTA, QUOTA_EXHAUSTED, CALLS_IN_FLIGHT, PAUSED (after a 429),
+  UPSTREAM_FAILED or ONLY_IF_CACHED; absent when all data is fresh
 - \`freshAt\`: beside it, when it is worth asking again
 
 The header \`petql-dry-run: 1\` runs nothing and returns the maximum cost in \`extensions.petql.dryRun\`.

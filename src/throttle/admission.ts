@@ -24,7 +24,7 @@ export interface WantedCall<Of extends Claim = Claim> {
 /** The call is not sent: it would be too late, or others have used what there is. */
 export interface Refuse {
   readonly kind: 'refuse';
-  readonly reason: 'background' | 'late' | 'outage' | 'plan' | 'stopping' | 'visitor-share';
+  readonly reason: 'background' | 'in-flight' | 'late' | 'outage' | 'plan' | 'stopping' | 'visitor-share';
   /** Until the plan has room for it, with all that were refused before it. */
   readonly wait: Wait;
 }
@@ -32,7 +32,7 @@ export interface Refuse {
 /** The cached entry is served. */
 export interface ServeStale {
   readonly kind: 'serve-stale';
-  readonly reason: 'PAUSED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
+  readonly reason: 'CALLS_IN_FLIGHT' | 'PAUSED' | 'QUOTA_EXHAUSTED' | 'SAVING_QUOTA' | 'UPSTREAM_FAILED';
 }
 
 /** What ends a claim. */
@@ -67,6 +67,8 @@ export interface View {
   waitOf(ahead: number): Wait;
   /** Returns the minimum wait of a background call for what it leaves to others; its own permit is used already. */
   reserveWaitOf(ahead: number): Wait;
+  /** Whether a visitor may have one more call in flight, after `own` calls of its own and those of `others`. */
+  hasPlace(visitor: Visitor, own: number, others: number): boolean;
   /** Whether a visitor that pays for `own` calls before this one may pay for it too. */
   hasShare(visitor: Visitor, own: number, ahead: number): boolean;
   /** Returns the minimum time until it may. */
@@ -79,6 +81,8 @@ export interface View {
 export interface Before {
   /** Calls that go or wait. */
   readonly calls: number;
+  /** Those of them that wait for no call of their own visitor: permits are for these. */
+  readonly startable: number;
   /** Calls that the plan has no room for, and that are to return. */
   readonly refused: number;
   /** How many of the calls each visitor pays for. */
@@ -89,10 +93,12 @@ export interface Admission<Of extends Claim = Claim> {
   readonly verdict: Verdict;
   /** Who pays for a call that goes or waits. */
   readonly payer: Of | undefined;
+  /** Whether it waits for no call of its own visitor. */
+  readonly isStartable: boolean;
   readonly ended: ReadonlyMap<Of, Ending>;
 }
 
-export const NOTHING_BEFORE: Before = { calls: 0, refused: 0, paidBy: new Map() };
+export const NOTHING_BEFORE: Before = { calls: 0, startable: 0, refused: 0, paidBy: new Map() };
 /** A claim for which there is a call is not late so soon: it waits for petql itself, and not for the quota. */
 export const MAX_LATE_MS = 1_000;
 /** Max time by which a refused call is told to return later than the first one. */
@@ -131,6 +137,7 @@ export function admitAll<Of extends Claim, Call extends WantedCall<Of>>(
 export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before: Before): Admission<Of> {
   const place = placeOf(call, view, before);
   const ended = new Map<Of, Ending>();
+  const unpaid = (verdict: Verdict): Admission<Of> => ({ verdict, payer: undefined, isStartable: false, ended });
 
   // 1. A closed API ends all but the call that finds out; the quota ends claims that would wait too long.
   for (const claim of call.claims) {
@@ -138,42 +145,46 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
     if (ending) ended.set(claim, ending);
   }
   const staying = ended.size === 0 ? call.claims : call.claims.filter((claim) => !ended.has(claim));
-  if (staying.length === 0) return { verdict: endOf(ended), payer: undefined, ended };
+  if (staying.length === 0) return unpaid(endOf(ended));
 
   // 2. What is left is for others.
-  if (!place.isInTurn) return { verdict: AFTER_TURN, payer: undefined, ended };
-  if (place.isHeldBack) return { verdict: { kind: 'wait', wait: place.wait }, payer: undefined, ended };
+  if (!place.isInTurn) return unpaid(AFTER_TURN);
+  if (place.isHeldBack) return unpaid({ kind: 'wait', wait: place.wait });
 
-  // 3. A visitor that has a share pays for all.
+  // 3. A visitor that has a share pays for all: best one that has a place too.
   const own = (visitor: Visitor) => before.paidBy.get(visitor) ?? 0;
-  const payer = staying.find(({ request: { visitor } }) => view.hasShare(visitor, own(visitor), place.ahead));
+  const payers = staying.filter(({ request: { visitor } }) => view.hasShare(visitor, own(visitor), place.ahead));
+  const payer = payers.find((claim) => hasPlace(claim, view, before)) ?? payers[0];
   if (!payer) {
-    if (view.isOld && !call.isNewRefresh) return { verdict: LOOK, payer, ended };
+    if (view.isOld && !call.isNewRefresh) return unpaid(LOOK);
     for (const claim of staying) ended.set(claim, endingByShare(claim, view, own(claim.request.visitor), place.ahead));
-    return { verdict: endOf(ended), payer, ended };
+    return unpaid(endOf(ended));
   }
 
   // 4. A call that only refreshes needs a token.
   const { visitor } = payer.request;
   if (call.isNewRefresh && !view.hasRefreshToken(visitor, own(visitor), before.calls)) {
     for (const claim of staying) ended.set(claim, { kind: 'serve-stale', reason: 'SAVING_QUOTA' });
-    return { verdict: endOf(ended), payer: undefined, ended };
+    return unpaid(endOf(ended));
   }
 
-  return { verdict: place.mayGo ? GO : { kind: 'wait', wait: place.wait }, payer, ended };
+  const isStartable = hasPlace(payer, view, before);
+  const verdict: Verdict = place.mayGo && isStartable ? GO : { kind: 'wait', wait: place.wait };
+  return { verdict, payer, isStartable, ended };
 }
 
 /** Returns what stands before the next call of the line. */
-export function stepBehind(before: Before, { verdict, payer }: Admission): Before {
+export function stepBehind(before: Before, { verdict, payer, isStartable }: Admission): Before {
   if (verdict.kind === 'refuse' && verdict.reason === 'plan') return { ...before, refused: before.refused + 1 };
   if (!payer) return before;
 
   const calls = before.calls + 1;
+  const startable = before.startable + Number(isStartable);
   // Most gateways do not tell visitors apart.
   const { visitor } = payer.request;
-  if (visitor === undefined) return { ...before, calls };
+  if (visitor === undefined) return { ...before, calls, startable };
   const paidBy = new Map(before.paidBy).set(visitor, (before.paidBy.get(visitor) ?? 0) + 1);
-  return { ...before, calls, paidBy };
+  return { ...before, calls, startable, paidBy };
 }
 
 /** Whether a call is for background work alone: it stands behind all others. */
@@ -200,13 +211,15 @@ interface Place {
 const NO_WAIT: Wait = { waitMs: 0, window: undefined };
 
 function placeOf(call: WantedCall, view: View, before: Before): Place {
-  const ahead = before.calls - view.permits;
+  // A call that waits for others of its own visitor leaves the permits to those behind it.
+  const isStartable = call.claims.some((claim) => hasPlace(claim, view, before));
+  const ahead = isStartable ? before.startable - view.permits : Math.max(0, before.calls - view.permits);
   const quotaWait = ahead < 0 ? NO_WAIT : view.waitOf(ahead);
   const reserveWait = isBackground(call) ? view.reserveWaitOf(ahead) : NO_WAIT;
   const isHeldBack = reserveWait.waitMs > quotaWait.waitMs;
   const wait = isHeldBack ? reserveWait : quotaWait;
-  const isInTurn = isOfTurn(call, view.turn) && before.calls < view.turn.calls;
-  const mayStart = isInTurn && (ahead < 0 || before.calls < view.freeCalls);
+  const isInTurn = isOfTurn(call, view.turn) && before.startable < view.turn.calls;
+  const mayStart = isInTurn && isStartable && (ahead < 0 || before.startable < view.freeCalls);
   return {
     ahead,
     hasPermit: ahead < 0 && !isHeldBack && isInTurn,
@@ -221,6 +234,11 @@ function placeOf(call: WantedCall, view: View, before: Before): Place {
       return own.waitMs > maxMs ? { ...wait, waitMs: maxMs } : own;
     },
   };
+}
+
+function hasPlace({ request: { visitor } }: Claim, view: View, { startable, paidBy }: Before): boolean {
+  const own = paidBy.get(visitor) ?? 0;
+  return view.hasPlace(visitor, own, Math.max(0, startable - own));
 }
 
 function isOfTurn({ isList }: WantedCall, turn: Turn): boolean {
@@ -246,7 +264,7 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
   if (claim.isRefresh) {
     const isLookedAt = view.isOld && place.mayStart && !call.isNewRefresh;
     if (mayGo || isLookedAt) return undefined;
-    return { kind: 'serve-stale', reason: whyNoCall(view) };
+    return { kind: 'serve-stale', reason: whyNoCall(view, { isQuotaLeft: wait.waitMs === 0 }) };
   }
 
   const isLate = view.nowMs >= lateAtMs(claim, mayGo);
@@ -254,12 +272,16 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
   if (!isLate && !isHopeless) return undefined;
   if (place.isHeldBack) return { kind: 'refuse', reason: 'background', wait };
   if (wait.waitMs > 0) return { kind: 'refuse', reason: 'plan', wait: place.returnWait() };
-  return { kind: 'refuse', reason: 'late', wait };
+  return { kind: 'refuse', reason: mayGo ? 'late' : 'in-flight', wait };
 }
 
-/** Returns why a refresh cannot go at once. */
-export function whyNoCall({ isAfter429 }: Pick<View, 'isAfter429'>): 'PAUSED' | 'QUOTA_EXHAUSTED' {
-  return isAfter429 ? 'PAUSED' : 'QUOTA_EXHAUSTED';
+/** Returns why a call cannot go at once. */
+export function whyNoCall(
+  { isAfter429 }: Pick<View, 'isAfter429'>,
+  { isQuotaLeft }: { readonly isQuotaLeft: boolean },
+): 'CALLS_IN_FLIGHT' | 'PAUSED' | 'QUOTA_EXHAUSTED' {
+  if (isAfter429) return 'PAUSED';
+  return isQuotaLeft ? 'CALLS_IN_FLIGHT' : 'QUOTA_EXHAUSTED';
 }
 
 /** Returns when a claim is refused that still waits. */

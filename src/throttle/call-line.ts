@@ -104,7 +104,7 @@ export class CallLine {
     const view = this.#view();
     const { verdict } = admit({ claims: [claim], isNewRefresh: !isPaid }, view, this.#behind(more, claim.request));
     if (verdict.kind === 'serve-stale') return verdict.reason;
-    return verdict.kind === 'wait' ? whyNoCall(view) : undefined;
+    return verdict.kind === 'wait' ? whyNoCall(view, { isQuotaLeft: verdict.wait.waitMs === 0 }) : undefined;
   }
 
   /**
@@ -162,8 +162,8 @@ export class CallLine {
     if (this.#quota.turn.isClosed) this.#forgetVerdicts();
 
     const walk = this.#walk();
-    for (const [call, { payer }] of walk.admissions) {
-      if (!payer) continue;
+    for (const [call, { isStartable, payer }] of walk.admissions) {
+      if (!payer || !isStartable) continue;
       walk.admissions.delete(call);
       walk.after = withoutFirst(walk.after, payer);
       if (call.kind === 'write') this.#writes.delete(call);
@@ -212,7 +212,7 @@ export class CallLine {
 
     // 2. The others get permits, and what a view is too old to refuse is looked at.
     const { admissions, after } = this.#walk();
-    this.#runner.provide(after.calls);
+    this.#runner.provide(after.startable);
     for (const { verdict } of admissions.values()) {
       if (verdict.kind === 'look') void this.#look();
     }
@@ -261,7 +261,7 @@ export class CallLine {
       isStopping: this.#stopped !== undefined,
       isTaking: this.#runner.isTaking,
       permits: this.#runner.permits,
-      spareConcurrency: this.#runner.spareConcurrency,
+      places: this.#runner.places,
       toldToReturn: this.#returns.count(nowMs),
     });
   }
@@ -271,7 +271,7 @@ export class CallLine {
     const { after } = this.#walk();
     if (more === 0) return after;
     const paidBy = new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 0) + more);
-    return { ...after, calls: after.calls + more, paidBy };
+    return { ...after, calls: after.calls + more, startable: after.startable + more, paidBy };
   }
 
   /** Returns whether any claim has ended. */
@@ -350,6 +350,12 @@ export class CallLine {
 
 function withoutFirst(after: Before, { request: { visitor } }: Claim): Before {
   const calls = after.calls - 1;
-  if (visitor === undefined) return { ...after, calls };
-  return { ...after, calls, paidBy: new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 1) - 1) };
+  const startable = after.startable - 1;
+  if (visitor === undefined) return { ...after, calls, startable };
+  return {
+    ...after,
+    calls,
+    startable,
+    paidBy: new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 1) - 1),
+  };
 }

@@ -7,6 +7,7 @@ import type { Rejection } from './closed-for-key.ts';
 import type { Decisions } from './decisions.ts';
 import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
 import type { KeyQuota, ThrottleParts } from './key-quota.ts';
+import { MAX_IN_FLIGHT, Places } from './places.ts';
 import { SentCall } from './sent-call.ts';
 
 /** Where the calls come from. */
@@ -21,8 +22,6 @@ interface Line {
   fail(error: unknown): void;
 }
 
-/** Calls in flight at a time. */
-const MAX_CONCURRENT = 50;
 /** While another replica's probe is in flight, petql reads the account again after this, then after twice this, and so on. */
 const MIN_POLL_MS = 20;
 const MAX_POLL_MS = 200;
@@ -33,12 +32,12 @@ export class CallRunner {
   readonly #parts: ThrottleParts;
   readonly #decisions: Decisions;
   readonly #line: Line;
+  /** Of the calls that have their permit, up to their settlement. */
+  readonly places: Places;
   /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
   #queue: CallQueue | undefined;
   /** Granted and unused. Each is a job of the queue, and belongs to no call. */
   readonly #permits: Permit[] = [];
-  /** Calls that have their permit, up to their settlement. */
-  #running = 0;
   /** Settlements that the account has not taken. */
   #settling = 0;
   #isTaking = false;
@@ -53,22 +52,20 @@ export class CallRunner {
   #madeCalls = 0;
   /** Lists in flight. */
   #lists = 0;
+  /** Reviews the line when a call hangs, whose place is the next one's. */
+  #hangTimer: NodeJS.Timeout | undefined;
 
   constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: Line) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = decisions;
     this.#line = line;
+    this.places = new Places(parts.clock);
   }
 
   /** How many permits are granted and unused. */
   get permits(): number {
     return this.#permits.length;
-  }
-
-  /** How many more calls may be in flight. */
-  get spareConcurrency(): number {
-    return MAX_CONCURRENT - this.#running;
   }
 
   /** Whether the account is being read, and may count permits that are not here yet. */
@@ -78,7 +75,7 @@ export class CallRunner {
 
   /** Whether a permit is not settled. */
   get isBusy(): boolean {
-    return this.#isTaking || this.#permits.length + this.#running + this.#settling > 0;
+    return this.#isTaking || this.#permits.length + this.places.taken + this.#settling > 0;
   }
 
   /** Whether a list is in flight. */
@@ -94,7 +91,7 @@ export class CallRunner {
   /** Gets permits for so many calls, as far as they may be in flight, and refunds those that none needs: other replicas may. */
   provide(calls: number): void {
     this.#giveBack(this.#permits.length - calls);
-    const missing = Math.min(calls, this.spareConcurrency) - this.#permits.length;
+    const missing = Math.min(calls, this.places.spare(this.#minuteLimit)) - this.#permits.length;
     if (missing <= 0 || this.#isTaking) return;
 
     clearTimeout(this.#waitTimer);
@@ -106,6 +103,22 @@ export class CallRunner {
   /** Ends the wait for permits. */
   close(): void {
     clearTimeout(this.#waitTimer);
+    clearTimeout(this.#hangTimer);
+  }
+
+  get #minuteLimit(): number {
+    return this.#quota.account.state?.minute.limit ?? 0;
+  }
+
+  #reviewWhenOneHangs(): void {
+    const inMs = this.places.nextHangsAtMs - this.#parts.clock.elapsed();
+    if (this.#hangTimer || inMs === Infinity) return;
+    const review = () => {
+      this.#hangTimer = undefined;
+      this.#line.reviewSoon();
+      this.#reviewWhenOneHangs();
+    };
+    this.#hangTimer = setTimeout(review, Math.ceil(inMs));
   }
 
   /** Refunds permits that nobody uses. */
@@ -144,7 +157,7 @@ export class CallRunner {
     if (this.#hasMet429) return this.#giveBack(this.#permits.length);
 
     for (let job = 0; job < permits.length; job += 1) {
-      this.#queue ??= new CallQueue(MAX_CONCURRENT);
+      this.#queue ??= new CallQueue(MAX_IN_FLIGHT);
       this.#queue.schedule(() => this.#run());
     }
   }
@@ -156,9 +169,10 @@ export class CallRunner {
     if (!next) return this.#giveBack(1);
 
     const permit = this.#permits.shift() as Permit;
-    this.#running += 1;
+    const free = this.places.take(next.payer.request.visitor, this.#minuteLimit);
+    this.#reviewWhenOneHangs();
     await this.#make(next.call, next.payer, permit);
-    this.#running -= 1;
+    free();
     this.#line.reviewSoon();
   }
 
@@ -216,7 +230,9 @@ export class CallRunner {
 
   /** Settles a permit in the account, which may free others. Returns undefined where it is settled at once. */
   #settle(permit: Permit, end: CallEnd): Promise<void> | undefined {
+    if (end.kind === 'succeeded') this.places.recordSuccess(this.#minuteLimit);
     if (end.kind === 'rate-limited') {
+      this.places.recordRateLimited();
       this.#hasMet429 = true;
       this.#giveBack(this.#permits.length);
     }

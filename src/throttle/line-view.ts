@@ -4,6 +4,7 @@ import type { Wait } from './account/wait.ts';
 import type { View } from './admission.ts';
 import type { Turn } from './closed-api.ts';
 import type { KeyQuota } from './key-quota.ts';
+import type { Places } from './places.ts';
 import type { Visitor } from './visitors.ts';
 
 /** Background calls leave these parts of the windows to others. */
@@ -14,8 +15,7 @@ const DAY_RESERVE = 0.2;
 type LineState = Pick<View, 'isStopping' | 'nowMs' | 'permits' | 'toldToReturn'> & {
   /** Whether the account is being read, and may count permits that are not here yet. */
   readonly isTaking: boolean;
-  /** Calls that may start before there are too many in flight. */
-  readonly spareConcurrency: number;
+  readonly places: Places;
 };
 
 /** What a key's quota says at one moment. Most decisions need two of its answers, so each is found on demand. */
@@ -26,20 +26,20 @@ export class LineView implements View {
   readonly toldToReturn: number;
   readonly #quota: KeyQuota;
   readonly #isTaking: boolean;
-  readonly #spareConcurrency: number;
+  readonly #places: Places;
   #state: QuotaState | undefined;
   #freeCalls: number | undefined;
   #isOld: boolean | undefined;
   #turn: Turn | undefined;
 
-  constructor(quota: KeyQuota, { nowMs, isStopping, permits, toldToReturn, isTaking, spareConcurrency }: LineState) {
+  constructor(quota: KeyQuota, { nowMs, isStopping, permits, toldToReturn, isTaking, places }: LineState) {
     this.#quota = quota;
     this.nowMs = nowMs;
     this.isStopping = isStopping;
     this.permits = permits;
     this.toldToReturn = toldToReturn;
     this.#isTaking = isTaking;
-    this.#spareConcurrency = spareConcurrency;
+    this.#places = places;
   }
 
   get isOld(): boolean {
@@ -50,11 +50,14 @@ export class LineView implements View {
     return (this.quotaState?.incidents ?? 0) > 0;
   }
 
-  /** While permits are taken, some of the calls that trust allows are theirs. */
   get freeCalls(): number {
-    const trials = this.#isTaking ? Infinity : this.permits + this.#quota.account.trialsLeft;
-    const isLimited = trials === 0 || this.isAfter429;
-    return (this.#freeCalls ??= isLimited ? Math.min(this.#spareConcurrency, trials) : this.#spareConcurrency);
+    const isLimited = this.#trials === 0 || this.isAfter429;
+    return (this.#freeCalls ??= isLimited ? Math.min(this.#spare, this.#trials) : this.#spare);
+  }
+
+  hasPlace(visitor: Visitor, own: number, others: number): boolean {
+    if (visitor === undefined) return true;
+    return this.#places.hasPlace(visitor, { own, others, spare: Math.min(this.#spare, this.#trials) });
   }
 
   /** The key's quota as this process saw it last; undefined before the first call. */
@@ -101,5 +104,14 @@ export class LineView implements View {
     // Where visitors are not told apart, nobody leaves a part to others.
     const usedLately = visitor === undefined ? 0 : this.#quota.visitors.usedLately(visitor) + own;
     return Math.max(1, usedLately);
+  }
+
+  get #spare(): number {
+    return this.#places.spare(this.quotaState?.minute.limit ?? 0);
+  }
+
+  /** While permits are taken, some of the calls that trust allows are theirs. */
+  get #trials(): number {
+    return this.#isTaking ? Infinity : this.permits + this.#quota.account.trialsLeft;
   }
 }

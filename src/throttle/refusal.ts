@@ -8,13 +8,14 @@ import type { Wait } from './account/wait.ts';
 export interface Refusal {
   /**
    * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: too
-   * many wait; `late`: the deadline passed, and not for the plan; `outage`: the upstream fails.
+   * many wait; `late`: petql itself was late; `in-flight`: too many calls are in flight; `outage`: the upstream fails.
    */
   readonly reason:
     | 'aborted'
     | 'background'
     | 'banned'
     | 'crowded'
+    | 'in-flight'
     | 'late'
     | 'outage'
     | 'plan'
@@ -33,6 +34,7 @@ const WHY_REFUSED = {
   aborted: 'The request was aborted before its call was sent',
   banned: MAY_BE_BANNED,
   crowded: 'Too many calls of this API key wait, and nothing was sent',
+  'in-flight': 'As many calls of this API key are in flight as petql allows, and nothing was sent',
   late: 'The request timed out before its call could start, and nothing was sent',
   outage: 'The pet API fails, and petql makes one call at a time until it works again; nothing was sent',
   stopping: 'petql is stopping, and nothing was sent',
@@ -65,7 +67,7 @@ export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refus
       const retryAfterMs = cause === 'no-contact' ? SOON_MS : Math.ceil(refused.retryAfterMs);
       const again = retryIn(retryAfterMs, nowMs);
 
-      const isBesideProbe = reason === 'late' && quotaState?.isProbingAfter429 === true;
+      const isBesideProbe = reason === 'in-flight' && quotaState?.isProbingAfter429 === true;
       const isByQuota = reason === 'plan' || isBesideProbe;
       const why = isByQuota ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
       const retry =

@@ -128,6 +128,19 @@ describe('on a used-up minute', () => {
     expect(next).toBeLessThanOrEqual(nextMs + 1_001);
   });
 
+  test.each([0, 300, 900])('a visitor that comes back each %d ms counts once', async (everyMs) => {
+    const { world, petql } = await createUsedUpWorld();
+    await using _ = world;
+    const careless: Promise<Answer>[] = [];
+    for (let turn = 0; turn < 30; turn += 1) {
+      careless.push(petql.create(1, { waitMs: 0, visitor: 'careless' }));
+      careless.push(petql.read(1, { waitMs: 0, visitor: 'careless' }));
+      await world.pass(everyMs);
+    }
+    await world.until(Promise.all(careless));
+    expect(Math.max(...(await refuse(world, petql, 58)))).toBeLessThan(MINUTE_MS);
+  });
+
   test('a request is told one time for all of its reads, and counts once', async () => {
     const { world, petql } = await createUsedUpWorld();
     await using _ = world;

@@ -34,7 +34,7 @@ test('while a thousand reads wait, others get what is cached', async () => {
   const { data, errors, extensions } = await world.until(list());
   expect(errors).toBeUndefined();
   expect(data?.['pets']).toHaveLength(20);
-  expect(extensions?.petql).toMatchObject({ upstreamCalls: 0, staleReason: 'QUOTA_EXHAUSTED' });
+  expect(extensions?.petql).toMatchObject({ upstreamCalls: 0, staleReason: 'CALLS_IN_FLIGHT' });
   // What is over the thousand has been refused at once.
   const last = await Promise.race([many.at(-1), Promise.resolve()]);
   const codes = last?.errors?.map((error) => error.extensions.code);

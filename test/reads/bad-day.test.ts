@@ -282,7 +282,7 @@ describe('an outage is not hammered', () => {
 });
 
 describe('a refresh waits for nothing before its call', () => {
-  test('not for a place among fifty calls', async () => {
+  test('not for a place among the calls in flight', async () => {
     const { petApi, ask, send } = await over(LARGE);
     await ask(EVERYTHING);
     // Calls that prove the key: a new one's go by trust.
@@ -293,7 +293,7 @@ describe('a refresh waits for nothing before its call', () => {
     petApi.fault = on('get', slow(3_000));
     const pages = send(page(idsFrom(331, 54)));
     await pass(300);
-    expect(await ask(ALL)).toMatchObject({ codes: [], tookMs: 0, usage: { staleReason: 'QUOTA_EXHAUSTED' } });
+    expect(await ask(ALL)).toMatchObject({ codes: [], tookMs: 0, usage: { staleReason: 'CALLS_IN_FLIGHT' } });
     expect((await until(pages)).codes).toEqual([]);
   });
 

@@ -88,6 +88,7 @@ function viewOf(key: Key): View {
       return counted.waitMs < pausedMs ? { waitMs: pausedMs, window: 'MINUTE' } : counted;
     },
     reserveWaitOf: (ahead) => countedWaitOf(ahead + reserve),
+    hasPlace: () => true,
     hasShare(visitor, own, ahead) {
       const mine = usedBy(visitor) + own;
       return visitor === undefined || mine === 0 || mine < Math.min(left, leftOfDay) - ahead;
@@ -132,7 +133,7 @@ function decideOrEnd(
       // A call is refused if one of its claims is, and the first of these says why.
       const all = [...ended.values()];
       const verdict = (all.find(({ kind }) => kind === 'refuse') ?? all[0]) as Ending;
-      admissions.set(call, { verdict, payer: undefined, ended });
+      admissions.set(call, { verdict, payer: undefined, isStartable: false, ended });
       if (verdict.kind === 'refuse' && verdict.reason === 'plan') refused += 1;
       continue;
     }
@@ -142,13 +143,13 @@ function decideOrEnd(
       ended.set(...met.ends);
       return undefined;
     }
-    admissions.set(call, { ...met, ended });
+    admissions.set(call, { ...met, isStartable: met.payer !== undefined, ended });
     if (met.payer) paid.push(met.payer);
   }
 
   const named = paid.flatMap((each) => each.request.visitor ?? []);
   const paidBy = new Map(named.map((visitor) => [visitor, named.filter((each) => each === visitor).length]));
-  return { admissions, after: { calls: paid.length, refused, paidBy } };
+  return { admissions, after: { calls: paid.length, startable: paid.length, refused, paidBy } };
 }
 
 /** What stands in front of a call: who pays for the calls that go or wait, and how many calls the plan refuses. */
@@ -231,7 +232,8 @@ function endByQuota({ isRefresh, request: { deadlineMs } }: Claim, spot: Spot, f
     // It waits for nothing; but if it is in the line already, it waits for a look at the account.
     const isLookedAt = key.isOld && isSlotLeft && isInLine;
     if (mayGo || isLookedAt) return undefined;
-    return { kind: 'serve-stale', reason: key.isAfter429 ? 'PAUSED' : 'QUOTA_EXHAUSTED' };
+    if (key.isAfter429) return { kind: 'serve-stale', reason: 'PAUSED' };
+    return { kind: 'serve-stale', reason: wait.waitMs === 0 ? 'CALLS_IN_FLIGHT' : 'QUOTA_EXHAUSTED' };
   }
 
   // The deadline is over by a moment, or by a second where the claim waits for petql alone.
@@ -240,7 +242,7 @@ function endByQuota({ isRefresh, request: { deadlineMs } }: Claim, spot: Spot, f
   const isInVain = wait.waitMs > 0 && deadlineMs < NOW_MS + wait.waitMs && !key.isOld;
   if (!isOver && !isInVain) return undefined;
   if (isHeldBack) return { kind: 'refuse', reason: 'background', wait };
-  if (wait.waitMs === 0) return { kind: 'refuse', reason: 'late', wait };
+  if (wait.waitMs === 0) return { kind: 'refuse', reason: mayGo ? 'late' : 'in-flight', wait };
   return { kind: 'refuse', reason: 'plan', wait: returnAfter(wait, front) };
 }
 

@@ -18,6 +18,7 @@ const VIEW: View = {
   toldToReturn: 0,
   waitOf: () => NONE,
   reserveWaitOf: () => NONE,
+  hasPlace: () => true,
   hasShare: () => true,
   shareWaitOf: () => ({ waitMs: 40_000, window: 'MINUTE' }),
   hasRefreshToken: () => true,
@@ -144,7 +145,7 @@ test.each<Situation>([
     what: 'a late read behind 50 calls in flight',
     claims: [waiting(-200)],
     view: { freeCalls: 0 },
-    verdict: 'refuse late - 0 s',
+    verdict: 'refuse in-flight - 0 s',
   },
   {
     what: 'a late read on a view that is old',
@@ -186,7 +187,7 @@ test.each<Situation>([
     claims: [REFRESH],
     isNewRefresh: true,
     view: { freeCalls: 0 },
-    verdict: 'serve-stale QUOTA_EXHAUSTED',
+    verdict: 'serve-stale CALLS_IN_FLIGHT',
   },
   {
     what: 'a stale list in a pause',
@@ -221,6 +222,25 @@ test.each<Situation>([
     view: { hasShare: () => false, isOld: true },
     verdict: 'look',
   },
+  {
+    what: 'a read of a visitor whose calls hang',
+    claims: [GREEDY],
+    view: { permits: 1, hasPlace: (visitor) => visitor === 'honest' },
+    verdict: 'wait - 0 s, greedy pays',
+  },
+  {
+    what: 'a stale list of a visitor whose calls hang',
+    claims: [{ ...GREEDY, isRefresh: true }],
+    isNewRefresh: true,
+    view: { permits: 1, hasPlace: (visitor) => visitor === 'honest' },
+    verdict: 'serve-stale CALLS_IN_FLIGHT',
+  },
+  {
+    what: 'a read of two visitors, one whose calls hang',
+    claims: [GREEDY, HONEST],
+    view: { hasPlace: (visitor) => visitor === 'honest' },
+    verdict: 'go, honest pays',
+  },
   { what: 'background work above the reserve', claims: [BACKGROUND], verdict: 'go' },
   { what: 'background work at the reserve', claims: [BACKGROUND], view: RESERVED, verdict: 'wait MINUTE 5 s' },
   {
@@ -248,7 +268,7 @@ test.each<Situation>([
     verdict: 'go, honest pays',
   },
 ])('$what: $verdict', ({ claims, isNewRefresh = false, view, before = 0, refusedBefore = 0, verdict: expected }) => {
-  const standing: Before = { ...NOTHING_BEFORE, calls: before, refused: refusedBefore };
+  const standing: Before = { ...NOTHING_BEFORE, calls: before, startable: before, refused: refusedBefore };
   const { verdict, payer } = admit({ claims, isNewRefresh }, { ...VIEW, ...view }, standing);
   const parts: unknown[] = [verdict.kind];
   if ('reason' in verdict) parts.push(verdict.reason);

@@ -175,11 +175,14 @@ async function testRules(): Promise<Row> {
 }
 
 /** Returns a test of promtool: the alert is silent up to its minute, or throughout. */
-function testOf({ alert, series, firesAtMinute, silentUntilMinute, on = {} }: Firing, rules: readonly Rule[]): object {
+function testOf(firing: Firing, rules: readonly Rule[]): object {
+  const { alert, series, firesAtMinute, on = {} } = firing;
   const { labels, annotations } = rules.find((rule) => rule.alert === alert) ?? {};
-  const fired = { exp_labels: { ...labels, ...on }, exp_annotations: annotations };
-  const isSilent = (minute: number) => firesAtMinute === undefined || minute < firesAtMinute;
-  const minutes = Array.from({ length: (firesAtMinute ?? silentUntilMinute) + 1 }, (_, minute) => minute);
+  const fired = { exp_labels: { ...labels, ...on }, exp_annotations: withLabels(annotations, on) };
+  const [from, to] = firesAtMinute === undefined ? [Infinity, Infinity] : [firesAtMinute, firing.firesToMinute];
+  const isSilent = (minute: number) => minute < from || minute > (to ?? Infinity);
+  const lastMinute = firesAtMinute === undefined ? firing.silentUntilMinute : to === undefined ? from : to + 1;
+  const minutes = Array.from({ length: lastMinute + 1 }, (_, minute) => minute);
   return {
     name: alert,
     interval: '1m',
@@ -190,6 +193,12 @@ function testOf({ alert, series, firesAtMinute, silentUntilMinute, on = {} }: Fi
       exp_alerts: isSilent(minute) ? [] : [fired],
     })),
   };
+}
+
+/** Returns annotations as Prometheus writes them: with the labels of the alert. */
+function withLabels(annotations: Rule['annotations'] = {}, on: Readonly<Record<string, string>> = {}): object {
+  const write = (text: string) => text.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, name: string) => on[name] ?? '');
+  return Object.fromEntries(Object.entries(annotations).map(([name, text]) => [name, write(text)]));
 }
 
 interface JudgeOptions {

@@ -118,7 +118,7 @@ function pageHtml(assetsPath: string, { apiKey: keyOfAll = 'YOUR_API_KEY', ...re
   </head>
   <body id="body" class="no-focus-outline">
     <noscript>GraphiQL needs JavaScript.</noscript>
-    <div id="root"></div>
+    <main id="root"></main>
     <script id="graphiql-options" type="application/json">${JSON.stringify(options).replaceAll('<', '\\u003c')}</script>
     <script src="${assetsPath}/graphiql.js"></script>
   </body>

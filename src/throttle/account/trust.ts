@@ -10,6 +10,8 @@ import type { Moment } from './window.ts';
 const FULL_TRUST = 31;
 const FIRST_LOST_MS = 1_000;
 const MAX_LOST_MS = 60_000;
+/** A call without an answer for so long gives its trial to the next one, and its place (places.ts). */
+export const HANGS_AFTER_MS = 1_000;
 
 export function beginTrust(account: Account, nowMs: number): void {
   account.trust = { sinceMs: nowMs, calls: 1, successes: 0, lost: 0, againAtMs: 0 };
@@ -25,7 +27,9 @@ export function trialsLeft({ trust }: Account, nowMs: number): number {
 export function takeTrials({ trust }: Account, count: number, { nowMs, rules }: Moment): void {
   if (!trust || count === 0) return;
   trust.calls = Math.max(0, trust.calls - count);
-  trust.againAtMs = nowMs + rules.probeMs;
+  // Of a key that was never refused, others do not wait for a call that hangs.
+  const isNewKey = trust.sinceMs === 0;
+  trust.againAtMs = nowMs + (isNewKey ? Math.min(HANGS_AFTER_MS, rules.probeMs) : rules.probeMs);
 }
 
 /** Another call may go in place of one that was not sent, or whose response proves nothing. */

@@ -289,6 +289,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
         );
         return { waitMs: Math.max(...waits), window: 'MINUTE' };
       },
+      hasPlace: () => true,
       hasShare: (visitor, own, ahead) =>
         visitor === undefined ||
         WINDOW_NAMES.every((name) =>

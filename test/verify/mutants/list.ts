@@ -336,8 +336,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'each-read-told',
     rule: 'all reads of a request are told one time',
-    from: 'if (request.toldAtMs > nowMs) return request.toldAtMs - nowMs;',
-    to: '',
+    from: 'const beforeMs = Math.max(request.toldAtMs, this.#toldAtMs(visitor));',
+    to: 'const beforeMs = -Infinity;',
   },
   {
     name: 'old-view-refuses',
@@ -348,7 +348,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'old-view-refuses-visitors',
     rule: 'no visitor is refused by an old view',
-    from: 'if (view.isOld && !call.isNewRefresh) return { verdict: LOOK, payer, ended };',
+    from: 'if (view.isOld && !call.isNewRefresh) return unpaid(LOOK);',
     to: '',
   },
   {
@@ -1166,7 +1166,7 @@ const start: readonly Mutant[] = [
   {
     name: 'unreadable-record-absent',
     rule: 'a record that cannot be read may guard a create',
-    from: 'if (found !== undefined) return unchanged(found, UNREADABLE);',
+    from: 'if (!record && found !== undefined) return unchanged(found, UNREADABLE);',
     to: '',
   },
   {
