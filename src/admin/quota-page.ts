@@ -121,13 +121,17 @@ function charts(lastHour: readonly Minute[]): string {
   ].join('\n      ');
 }
 
-function stateOf({ isDraining, redis, pausedKeys, isGetRouteWorking, closed }: Health, replicas: number): string {
+function stateOf(
+  { isDraining, redis, pausedKeys, isGetRouteWorking, closed, isServerKeyRejected }: Health,
+  replicas: number,
+): string {
   const parts = [
     isDraining ? 'Stopping.' : 'Running.',
     redis === undefined ? 'No Redis: one replica.' : `Redis ${redis}.`,
     ...(redis === undefined ? [] : [`Replicas: ${replicas}.`]),
     ...(pausedKeys > 0 ? [`Paused keys: ${figure(pausedKeys)}.`] : []),
     ...(isGetRouteWorking ? [] : ['The pet API has no route for single pets.']),
+    ...(isServerKeyRejected ? ['The pet API does not accept the key of the server.'] : []),
     ...(closed.length > 0 ? [`Closed: ${closed.map(({ operation }) => operation).join(', ')}.`] : []),
   ];
   return parts.join(' ');
