@@ -113,7 +113,7 @@ export class ReadLine implements LineReads {
     if (isDropped) cache.clear();
     // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
     if (!quota.isProven) return log.debug?.({}, 'the pet API does not know this key');
-    log.warn({}, 'the pet API rejects a key that it has accepted before');
+    log.warn({ ...quota.closed.details401 }, 'the pet API rejects a key that it has accepted before');
     void this.#lists?.announce();
   }
 
