@@ -59,7 +59,7 @@ describe.each(CLIENTS)('the recipe for %s', async (name) => {
   const recipe = await loadRecipe(name);
 
   test('shows when to come back while it is limited twice, then the list', async () => {
-    answerWith(limitedFor(60), limitedFor(40), WELL);
+    answerWith(limitedFor(400), limitedFor(20), WELL);
     const page = recipe.showPets(newList());
     await expect.poll(() => page.shown()?.notice, quickly).toBe(COME_BACK);
     await expect.poll(() => page.shown(), quickly).toMatchObject({ pets: [{ name: 'Ada' }], notice: undefined });
@@ -96,11 +96,11 @@ describe.each(CLIENTS)('the recipe for %s', async (name) => {
   });
 
   test('sends nothing for a component that is gone', async () => {
-    answerWith(limitedFor(40), WELL);
+    answerWith(limitedFor(400), WELL);
     const page = recipe.showPets(newList());
     await expect.poll(() => page.shown()?.notice, quickly).toBe(COME_BACK);
     page.unmount();
-    await sleep(80);
+    await sleep(450);
     expect(sent).toHaveLength(1);
   });
 
@@ -144,13 +144,16 @@ describe('over the sandbox', () => {
     await sandbox.close();
   });
 
-  test.each(CLIENTS)('%s lists and creates', async (name) => {
+  test.each(CLIENTS)('%s lists, creates, and lists what was created', async (name) => {
     vi.stubGlobal('fetch', (url: string, init: RequestInit) => gateway.fetch(new Request(url, init)));
     const recipe = await loadRecipe(name);
     const page = recipe.showPets('AVAILABLE');
     await expect.poll(() => page.shown()?.pets?.length, quickly).toBe(20);
-    expect(await recipe.addPet('Momo', `key-${name.length}`)).toBeUndefined();
+    expect(await recipe.addPet(`Momo by ${name}`, `key-${name.length}`)).toBeUndefined();
     page.unmount();
+    const next = recipe.showPets('AVAILABLE');
+    await expect.poll(() => next.shown()?.pets?.[0]?.name, quickly).toBe(`Momo by ${name}`);
+    next.unmount();
   });
 });
 
