@@ -70,7 +70,6 @@ function classOf(title: string | undefined): string {
 function row(report: KeyReport): string {
   const { key, plan, windows, queued, callsMade, callsSaved } = report;
   const meterOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
-  const attributesOf = (title = '') => `data-title="${title}"${classOf(title)}`;
 
   const caller = `<th scope="row" ${attributesOf(TITLES[0])}><code>${escaped(key)}</code></th>`;
   const cells = [
@@ -83,6 +82,10 @@ function row(report: KeyReport): string {
     figure(callsSaved),
   ];
   return `<tr>${caller}${cells.map((cell, index) => `<td ${attributesOf(TITLES[index + 1])}>${cell}</td>`).join('')}</tr>`;
+}
+
+function attributesOf(title = ''): string {
+  return `data-title="${title}"${classOf(title)}`;
 }
 
 function stateOfKey({ isRejected, pausedUntil, windows }: KeyReport): string {
