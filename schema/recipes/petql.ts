@@ -48,6 +48,9 @@ export function noticeOf({ errors = [], extensions }: PetqlResult<unknown>): str
   return `${ageOf(oldestAgeMs)} old${freshAt === undefined ? '' : `, can be fresh at ${timeOf(freshAt)}`}`;
 }
 
+/** The error of a create whose response is lost: with the same idempotency key it may be sent again. */
+export const LOST: PetqlError = { message: 'There is no response.', extensions: { code: 'OUTCOME_PENDING' } };
+
 /** Returns an idempotency key. `crypto.randomUUID` is missing on pages without https; React Native needs a polyfill of getRandomValues. */
 export function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -71,13 +74,12 @@ const comeBack: Advice = (error) => `Please come back ${againAt(error)}.`;
 const tryAgain: Advice = (error) => `That did not work. Please try again ${againAt(error)}.`;
 const correct: Advice = ({ message }) => `Please correct this: ${message}`;
 const tellUs: Advice = ({ message }) => `This page has an error. Please reload it, or tell us: ${message}`;
-const submitAgain: Advice = (error) => `Nothing more was sent. Please submit the same again ${againAt(error)}.`;
 
 /** By code, the worst first. */
 const ADVICE: Readonly<Record<string, Advice>> = {
   OUTCOME_UNKNOWN: () => 'It may have worked. Please look before you try again.',
-  OUTCOME_PENDING: submitAgain,
-  IDEMPOTENCY_UNAVAILABLE: submitAgain,
+  OUTCOME_PENDING: (error) => `It may have worked. Please submit the same again ${againAt(error)}: it happens once.`,
+  IDEMPOTENCY_UNAVAILABLE: (error) => `Nothing was sent. Please submit the same again ${againAt(error)}.`,
   BAD_USER_INPUT: correct,
   UNAUTHENTICATED: (error) => (mayReturn(error) ? comeBack(error) : 'The API key is not valid. Please check it.'),
   FORBIDDEN: (error) => (mayReturn(error) ? comeBack(error) : 'This API key has no right to do that.'),

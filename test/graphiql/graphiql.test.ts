@@ -320,6 +320,7 @@ test.for([
   { width: 667, height: 375 },
   { width: 390, height: 844 },
   { width: 320, height: 256 },
+  { width: 1024, height: 300 },
 ])('at $width × $height what is typed can be seen, and the way to the bad days', async (size, { onTestFinished }) => {
   onTestFinished(() => page.setViewportSize(WIDE));
   await page.setViewportSize(size);

@@ -1,5 +1,9 @@
 /** Stands behind GraphiQL's style: the line under the result, and one column on a narrow screen, which scrolls where it is low. */
 export const EXPLORER_STYLE = `
+/* A low window scrolls. */
+body { overflow: auto; }
+.graphiql-container { height: max(100dvh, 24rem); }
+
 /* A dragged tab would jump away from under the click after fonts or the window have changed their size. */
 .graphiql-tab { transform: none !important; }
 
@@ -22,7 +26,6 @@ export const EXPLORER_STYLE = `
 #cost.estimate { font-style: italic; }
 
 @media (max-width: 700px) {
-  body { overflow: auto; }
   .graphiql-container { height: max(100dvh, 36rem); flex-direction: column; }
   .graphiql-container .graphiql-sidebar { width: auto; flex-direction: row; padding: var(--px-4) var(--px-8); }
   .graphiql-container .graphiql-main { min-height: 0; }
@@ -42,7 +45,7 @@ export const EXPLORER_STYLE = `
   /* Beside the editor, the buttons would cover a third of each line. */
   .graphiql-container .graphiql-query-editor { flex-direction: column; }
   .graphiql-container .graphiql-toolbar { flex-direction: row-reverse; inline-size: auto; }
-  .graphiql-container { height: max(100dvh, 44rem); }
+  .graphiql-container { height: max(100dvh, 48rem); }
   /* The way to the bad days and back stands above the tabs. */
   .graphiql-container .graphiql-session-header { flex-wrap: wrap; height: auto; }
   .graphiql-container .graphiql-logo { flex: 0 0 100%; order: -1; padding-block: 0; }
