@@ -71,7 +71,8 @@ export function connectRedis(url: string, log: Log): RedisConnection {
 
   redis.on('ready', () => {
     trouble = undefined;
-    void warnOfEviction(redis, warnings);
+    // A Cluster would open connections to nodes that it does not use yet.
+    if (redis instanceof Client) void warnOfEviction(redis, warnings);
   });
   redis.on('error', (error: RedisError) => {
     const cause = error.lastNodeError ?? error;
@@ -126,7 +127,7 @@ export function connectRedis(url: string, log: Log): RedisConnection {
 }
 
 /** An evicted document is a second pet, or a count that begins anew. Without the right to ask there is no warning. */
-async function warnOfEviction(redis: Client | Cluster, log: OnceLog): Promise<void> {
+async function warnOfEviction(redis: Client, log: OnceLog): Promise<void> {
   const info = await redis.info('memory').catch(() => '');
   const [, policy = 'noeviction'] = /^maxmemory_policy:(\S+)/m.exec(info) ?? [];
   const isBounded = !/^maxmemory:0\r?$/m.test(info);

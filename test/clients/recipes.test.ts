@@ -86,7 +86,7 @@ describe.each(CLIENTS)('the recipe for %s', async (name) => {
     const freshAt = RETRY_AT;
     answerWith({ ...WELL, extensions: { petql: { staleReason: 'PAUSED', oldestAgeMs: 2_000, freshAt } } }, WELL);
     const old = recipe.showPets(`${newList()}_OLD`);
-    const notice = `2 s old, can be fresh at ${new Date(freshAt).toLocaleString()}`;
+    const notice = `2 s old: the pet API asked for a pause; look again at ${new Date(freshAt).toLocaleString()}`;
     await expect.poll(() => old.shown(), quickly).toMatchObject({ pets: [{ id: '1' }], notice });
     const fresh = recipe.showPets(newList());
     await expect.poll(() => fresh.shown(), quickly).toMatchObject({ pets: [{ id: '1' }], notice: undefined });
@@ -213,12 +213,12 @@ test('the worst of several errors is told first', () => {
 });
 
 test.each([
-  [2, '1 s old'],
-  [59_000, '59 s old'],
-  [175_000, '3 min old'],
-  [7_000_000, '2 h old'],
-])('data of %d ms is as old as people say', (oldestAgeMs, notice) => {
-  expect(noticeOf({ extensions: { petql: { staleReason: 'SAVING_QUOTA', oldestAgeMs } } })).toBe(notice);
+  [2, 'SAVING_QUOTA', '1 s old: calls are saved for later'],
+  [59_000, 'QUOTA_EXHAUSTED', '59 s old: the calls of now are used up'],
+  [175_000, 'UPSTREAM_FAILED', '3 min old: the pet API fails'],
+  [7_000_000, 'ONLY_IF_CACHED', '2 h old: no call was allowed'],
+])('data of %d ms with the reason %s is as old as people say', (oldestAgeMs, staleReason, notice) => {
+  expect(noticeOf({ extensions: { petql: { staleReason, oldestAgeMs } } })).toBe(notice);
 });
 
 test('pages show the recipes as they are in the files', async () => {
