@@ -129,7 +129,7 @@ function limit(kind: BoxKind, config: string): Check {
 function reload(kind: BoxKind, config: string): Run {
   return async (resources, { seed }) => {
     const laboratory = await openLaboratory(resources, { inner: [kind, without(config)] });
-    const load = { keys: 20, seconds: 15, everyMs: 300, maxUnknownPerMille: 10 };
+    const load = { keys: 20, seconds: 15, everyMs: 300, maxUnknownPerMille: 30 };
     let isOver = false;
     const reloading = reloadUntil(laboratory, () => isOver);
     const rows = await createPets(laboratory, createRandom(seed), load);
