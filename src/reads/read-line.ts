@@ -75,9 +75,9 @@ export class ReadLine implements LineReads {
   refreshWaitMs({ key, asOfMs }: { readonly key: ReadKey; readonly asOfMs: number }, request: CallerRequest): number {
     const { clock, failedCalls, line } = this.#parts;
     const { freshness } = request;
-    const call = this.callFor(key, freshness) ?? key;
+    const failedMs = failedCalls.isEmpty ? 0 : failedCalls.waitMs(this.callFor(key, freshness) ?? key);
     const usableMs = asOfMs + freshness.maxStaleMs - clock.elapsed();
-    return Math.max(failedCalls.waitMs(call), line.refreshWaitMs(request, usableMs));
+    return Math.max(failedMs, line.refreshWaitMs(request, usableMs));
   }
 
   prepare(): void {
