@@ -13,6 +13,7 @@ import { GetRoute } from './pets/get-route.ts';
 import { SnapshotMemory } from './reads/cache/snapshot-memory.ts';
 import { schema } from './schema/schema.ts';
 import { createExecute } from './server/execute.ts';
+import type { HttpCounts } from './server/http-counts.ts';
 import { createGraphqlServer } from './server/graphql-server.ts';
 import { createFetchHandler } from './server/http/fetch-handler.ts';
 import { createFetch } from './server/http/fetch.ts';
@@ -26,6 +27,7 @@ import type { CheckedOptions } from './settings/settings.ts';
 import { ClosedApi } from './throttle/closed-api.ts';
 import { ClosedOperations } from './throttle/closed-operations.ts';
 import { RejectedKeys } from './throttle/rejected-keys.ts';
+import { ServerKeyState } from './throttle/server-key-state.ts';
 import { createSpans } from './tracing.ts';
 import type { Spans } from './tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
@@ -42,15 +44,16 @@ const STORING_OUTCOME_MS = 2_000;
 /**
  * Creates a gateway with options that were checked.
  *
+ * @param http what its listener counts, for the metrics; undefined where others listen.
  * @throws SettingError when the trusted documents or the state file cannot be used. Nothing stays open.
  */
-export function openGateway(options: CheckedOptions): Gateway {
+export function openGateway(options: CheckedOptions, http?: HttpCounts): Gateway {
   const checked = { ...options, log: withLevel(options.log, options.logLevel) };
   checkHeap(checked.log);
   const trusted = readTrustedDocuments(checked);
   const opened = new DisposableStack();
   try {
-    return assemble(checked, trusted, opened, createSpans());
+    return assemble(checked, { trusted, opened, spans: createSpans(), http });
   } catch (error) {
     // Closed at once: the program may try again, and a file is for one process.
     opened.dispose();
@@ -58,14 +61,17 @@ export function openGateway(options: CheckedOptions): Gateway {
   }
 }
 
-/** @param opened gets functions that close at once what is open. */
-function assemble(
-  checked: CheckedOptions,
-  trusted: TrustedDocuments | undefined,
-  opened: DisposableStack,
-  spans: Spans,
-): Gateway {
-  const { petApiUrl, upstreamTimeoutMs, maxStaleMs, proxy, log, clock, dispatcher, admin, planShare } = checked;
+interface AssemblyParts {
+  readonly trusted?: TrustedDocuments | undefined;
+  /** Gets functions that close at once what is open. */
+  readonly opened: DisposableStack;
+  readonly spans: Spans;
+  readonly http?: HttpCounts | undefined;
+}
+
+function assemble(checked: CheckedOptions, { trusted, opened, spans, http }: AssemblyParts): Gateway {
+  const { petApiUrl, petApiKey, upstreamTimeoutMs, maxStaleMs, proxy, log, clock, dispatcher, admin, planShare } =
+    checked;
   let isDraining = false;
   let closing: Promise<void> | undefined;
 
@@ -79,12 +85,14 @@ function assemble(
   const petApi = new PetApi({ baseUrl: petApiUrl, transport, clock, events, spans, log });
   const getRoute = new GetRoute(clock, petApi);
   const closedOperations = new ClosedOperations(clock, log);
+  const serverKey = new ServerKeyState(typeof petApiKey === 'string' ? petApiKey : undefined, log);
   const callers = new Callers({
     petApi,
     getRoute,
     accounts,
     offline: new Set(),
     rejectedKeys: new RejectedKeys(clock, nameOf),
+    serverKey,
     closedApi: new ClosedApi(clock, replicas, closedOperations),
     closedOperations,
     memory: new SnapshotMemory(),
@@ -110,7 +118,7 @@ function assemble(
     execute: createExecute(respond, checked),
     schema,
     quotaReport: () => callers.report().then(({ keys }) => keys),
-    admin: metrics && createAdmin({ callers, health, replicas }, metrics, log),
+    admin: metrics && createAdmin({ callers, health, replicas, http }, metrics, log),
     drain,
     ready: async () => void (await Promise.all([stores.ready(), warmUp()])),
     close: closeOnce,
@@ -137,6 +145,7 @@ function assemble(
       pausedKeys: callers.pausedKeys,
       isGetRouteWorking: getRoute.isBeforeSunset && !closedOperations.has(GET),
       closed: closedOperations.report(),
+      isServerKeyRejected: serverKey.isRejected,
     };
   }
 }
@@ -153,7 +162,7 @@ async function warmUp(): Promise<void> {
       destroy: async () => {},
     },
   });
-  const gateway = assemble(checked, undefined, new DisposableStack(), createSpans(false));
+  const gateway = assemble(checked, { opened: new DisposableStack(), spans: createSpans(false) });
   await gateway.execute({ document: '{ pets { id name } }', apiKey: 'none' });
   await gateway.close();
 }

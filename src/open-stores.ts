@@ -68,7 +68,7 @@ function openReplicated(
   redisUrl: string,
   { nameOf, opened, events }: ReplicatedParts,
 ): Stores {
-  const { keySecret, stateFile, clock, log, redisConnection = connectRedis(redisUrl) } = options;
+  const { keySecret, stateFile, clock, log, redisConnection = connectRedis(redisUrl, options.log) } = options;
   if (stateFile !== undefined) log.warn({ stateFile }, 'the state file is not used, since Redis is');
   const replica = randomUUID();
   const redis = new RedisStore(redisConnection, clock.elapsed, events);

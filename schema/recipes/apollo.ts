@@ -4,7 +4,7 @@ import { CombinedGraphQLErrors } from '@apollo/client/errors';
 import { useMutation, useQuery, useReactiveVar } from '@apollo/client/react';
 import { OperationTypeNode } from 'graphql';
 import { concat, mergeMap, of, tap, timer } from 'rxjs';
-import { MAX_TRIES, noticeOf, retryDelay } from './petql.ts';
+import { LOST, MAX_TRIES, noticeOf, retryDelay } from './petql.ts';
 
 declare module '@apollo/client' {
   namespace ApolloClient {
@@ -114,7 +114,7 @@ export function usePets(status: string) {
 /** Adds a pet, once for each call. Make one key for each pet with `newKey()`, and keep it while people submit the form again. */
 export function useAddPet() {
   const [add, { data, error }] = useMutation(CREATE);
-  const errors = CombinedGraphQLErrors.is(error) ? error.errors : error && [error];
+  const errors = CombinedGraphQLErrors.is(error) ? error.errors : error && [LOST];
   return { add, created: data?.createPet ?? undefined, notice: noticeOf({ errors }) };
 }
 

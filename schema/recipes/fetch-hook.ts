@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { read, send } from './fetch.ts';
-import { noticeOf } from './petql.ts';
+import { LOST, noticeOf } from './petql.ts';
 import type { PetqlResult } from './petql.ts';
 
 interface Pets {
@@ -34,6 +34,6 @@ export function usePets(status: string) {
 /** Adds a pet. Make one key for each pet with `newKey()`, and keep it while people submit the form again. */
 export async function addPet(input: { readonly name: string; readonly categoryId: string }, idempotencyKey: string) {
   const variables = { input: { ...input, idempotencyKey } };
-  const result = await send<Created>({ query: CREATE, variables });
+  const result = await send<Created>({ query: CREATE, variables }).catch(() => ({ data: null, errors: [LOST] }));
   return { created: result.data?.createPet ?? undefined, notice: noticeOf(result) };
 }

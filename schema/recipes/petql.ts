@@ -37,7 +37,7 @@ export function retryDelay(errors: readonly PetqlError[] = []): number | undefin
   return limited.length > 0 && waitMs <= MAX_WAIT_MS ? waitMs : undefined;
 }
 
-/** Returns what to tell people: what went wrong, else how old the data is; undefined where all is well. */
+/** Returns what to tell people: what went wrong, else how old the data is and why; undefined where all is well. */
 export function noticeOf({ errors = [], extensions }: PetqlResult<unknown>): string | undefined {
   const codes = Object.keys(ADVICE);
   const [worst] = errors.toSorted((one, other) => codes.indexOf(codeOf(one)) - codes.indexOf(codeOf(other)));
@@ -45,8 +45,12 @@ export function noticeOf({ errors = [], extensions }: PetqlResult<unknown>): str
 
   const { staleReason, oldestAgeMs = 0, freshAt } = extensions?.petql ?? {};
   if (staleReason === undefined) return undefined;
-  return `${ageOf(oldestAgeMs)} old${freshAt === undefined ? '' : `, can be fresh at ${timeOf(freshAt)}`}`;
+  const why = REASONS[staleReason] ?? staleReason;
+  return `${ageOf(oldestAgeMs)} old: ${why}${freshAt === undefined ? '' : `; look again at ${timeOf(freshAt)}`}`;
 }
+
+/** The error of a create whose response is lost: with the same idempotency key it may be sent again. */
+export const LOST: PetqlError = { message: 'There is no response.', extensions: { code: 'OUTCOME_PENDING' } };
 
 /** Returns an idempotency key. `crypto.randomUUID` is missing on pages without https; React Native needs a polyfill of getRandomValues. */
 export function newKey(): string {
@@ -71,13 +75,20 @@ const comeBack: Advice = (error) => `Please come back ${againAt(error)}.`;
 const tryAgain: Advice = (error) => `That did not work. Please try again ${againAt(error)}.`;
 const correct: Advice = ({ message }) => `Please correct this: ${message}`;
 const tellUs: Advice = ({ message }) => `This page has an error. Please reload it, or tell us: ${message}`;
-const submitAgain: Advice = (error) => `Nothing more was sent. Please submit the same again ${againAt(error)}.`;
+
+const REASONS: Readonly<Record<string, string>> = {
+  SAVING_QUOTA: 'calls are saved for later',
+  QUOTA_EXHAUSTED: 'the calls of now are used up',
+  PAUSED: 'the pet API asked for a pause',
+  UPSTREAM_FAILED: 'the pet API fails',
+  ONLY_IF_CACHED: 'no call was allowed',
+};
 
 /** By code, the worst first. */
 const ADVICE: Readonly<Record<string, Advice>> = {
   OUTCOME_UNKNOWN: () => 'It may have worked. Please look before you try again.',
-  OUTCOME_PENDING: submitAgain,
-  IDEMPOTENCY_UNAVAILABLE: submitAgain,
+  OUTCOME_PENDING: (error) => `It may have worked. Please submit the same again ${againAt(error)}: it happens once.`,
+  IDEMPOTENCY_UNAVAILABLE: (error) => `Nothing was sent. Please submit the same again ${againAt(error)}.`,
   BAD_USER_INPUT: correct,
   UNAUTHENTICATED: (error) => (mayReturn(error) ? comeBack(error) : 'The API key is not valid. Please check it.'),
   FORBIDDEN: (error) => (mayReturn(error) ? comeBack(error) : 'This API key has no right to do that.'),

@@ -1,7 +1,7 @@
 import { Client, cacheExchange, fetchExchange, gql, useMutation, useQuery } from 'urql';
 import type { CombinedError, Exchange, Operation, TypedDocumentNode } from 'urql';
 import { makeSubject, map, merge, pipe, tap } from 'wonka';
-import { MAX_TRIES, noticeOf, retryDelay } from './petql.ts';
+import { LOST, MAX_TRIES, noticeOf, retryDelay } from './petql.ts';
 import type { PetqlError } from './petql.ts';
 
 /** Sends queries again while they are limited, and stops when their last component is gone. */
@@ -91,7 +91,11 @@ export function usePets(status: string) {
 /** Adds a pet, once for each call. Make one key for each pet with `newKey()`, and keep it while people submit the form again. */
 export function useAddPet() {
   const [{ data, error }, add] = useMutation(CREATE);
-  return { add, created: data?.createPet ?? undefined, notice: noticeOf({ errors: errorsOf(error) }) };
+  return {
+    add,
+    created: data?.createPet ?? undefined,
+    notice: noticeOf({ errors: error?.networkError ? [LOST] : errorsOf(error) }),
+  };
 }
 
 function errorsOf(error: CombinedError | undefined): readonly PetqlError[] {

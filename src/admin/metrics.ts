@@ -3,6 +3,7 @@ import type { Callers } from '../caller/callers.ts';
 import type { Clock } from '../clock.ts';
 import { UPSTREAM_OPERATIONS } from '../events.ts';
 import type { Events } from '../events.ts';
+import type { HttpCounts } from '../server/http-counts.ts';
 import type { Health } from '../server/http/health.ts';
 import { LISTS } from '../pets/read-key.ts';
 import { GET } from '../throttle/closed-for-key.ts';
@@ -18,6 +19,8 @@ export interface AdminSources {
   readonly callers: Callers;
   readonly health: () => Health;
   readonly replicas: { readonly count: number };
+  /** Undefined where others listen. */
+  readonly http: HttpCounts | undefined;
 }
 
 /** Counts of this process since its start. */
@@ -85,6 +88,10 @@ export class Metrics {
   readonly #storeSeconds = this.#histogram('petql_store_update_seconds', 'Duration of updates in Redis.', ['result']);
 
   // Each scrape sets these.
+  readonly #responses = this.#counter('petql_http_responses_total', 'HTTP responses by status, refusals among them.', [
+    'status',
+  ]);
+  readonly #dropped = this.#counter('petql_dropped_connections_total', 'Connections beyond the maximum.', []);
   readonly #queued = this.#gauge('petql_queued_calls', 'Upstream calls that wait for the quota.');
   readonly #callers = this.#gauge('petql_callers', 'API keys in use, by plan.', ['plan']);
   readonly #paused = this.#gauge('petql_paused_keys', 'API keys that are paused after a 429.');
@@ -179,7 +186,7 @@ export class Metrics {
     return this.#lastHour.minutes();
   }
 
-  async #readSources({ callers, health, replicas }: AdminSources): Promise<void> {
+  async #readSources({ callers, health, replicas, http }: AdminSources): Promise<void> {
     const plans = new Map<string, PlanTotals>();
     let queued = 0;
     for await (const [caller, quota] of callers.quotas()) {
@@ -188,6 +195,7 @@ export class Metrics {
     }
 
     // All are set in one turn, since another scrape may be under way.
+    this.#setHttp(http);
     this.#setPlans(plans);
     this.#queued.set(queued);
     const { redis, isGetRouteWorking, pausedKeys, closed } = health();
@@ -199,6 +207,13 @@ export class Metrics {
     for (const operation of CLOSABLE) this.#closed.set({ operation }, 0);
     for (const { operation, keys } of closed) this.#closed.set({ operation }, keys);
     this.#getRoute.set(isGetRouteWorking ? 1 : 0);
+  }
+
+  #setHttp(http: HttpCounts | undefined): void {
+    this.#responses.reset();
+    for (const [status, count] of http?.responses ?? []) this.#responses.inc({ status }, count);
+    this.#dropped.reset();
+    this.#dropped.inc(http?.droppedConnections ?? 0);
   }
 
   #setPlans(plans: ReadonlyMap<string, PlanTotals>): void {

@@ -33,6 +33,7 @@ export async function quotaPage(
     <style>${STYLE}</style>
   </head>
   <body>
+    <header></header>
     <main>
     <h1>petql: quotas</h1>
     <p>${escaped(stateOf(health(), replicas.count))}</p>
@@ -70,8 +71,8 @@ function row(report: KeyReport): string {
   const { key, plan, windows, queued, callsMade, callsSaved } = report;
   const meterOf = (wanted: QuotaWindow['window']) => meter(windows.find(({ window }) => window === wanted));
 
+  const caller = `<th scope="row" ${attributesOf(TITLES[0])}><code>${escaped(key)}</code></th>`;
   const cells = [
-    `<code>${escaped(key)}</code>`,
     plan === null ? 'not known yet' : escaped(plan),
     meterOf('MINUTE'),
     meterOf('DAY'),
@@ -80,7 +81,11 @@ function row(report: KeyReport): string {
     figure(callsMade),
     figure(callsSaved),
   ];
-  return `<tr>${cells.map((cell, index) => `<td data-title="${TITLES[index]}"${classOf(TITLES[index])}>${cell}</td>`).join('')}</tr>`;
+  return `<tr>${caller}${cells.map((cell, index) => `<td ${attributesOf(TITLES[index + 1])}>${cell}</td>`).join('')}</tr>`;
+}
+
+function attributesOf(title = ''): string {
+  return `data-title="${title}"${classOf(title)}`;
 }
 
 function stateOfKey({ isRejected, pausedUntil, windows }: KeyReport): string {
@@ -93,7 +98,8 @@ function meter(window: QuotaWindow | undefined): string {
   if (!window) return 'not known yet';
   const { used, limit, resetAt } = window;
   const reset = resetAt ? `<small>resets ${time(resetAt)}</small>` : '';
-  return `<meter max="${limit}" high="${limit * 0.8}" optimum="0" value="${used}"></meter> <span>${figure(used)} of ${figure(limit)} used</span>${reset}`;
+  const name = window.window === 'MINUTE' ? 'Used this minute' : 'Used today';
+  return `<meter aria-label="${name}" max="${limit}" high="${limit * 0.8}" optimum="0" value="${used}"></meter> <span>${figure(used)} of ${figure(limit)} used</span>${reset}`;
 }
 
 function figures({ callsMade, callsSaved, refused, stale }: Totals): string {
@@ -118,13 +124,17 @@ function charts(lastHour: readonly Minute[]): string {
   ].join('\n      ');
 }
 
-function stateOf({ isDraining, redis, pausedKeys, isGetRouteWorking, closed }: Health, replicas: number): string {
+function stateOf(
+  { isDraining, redis, pausedKeys, isGetRouteWorking, closed, isServerKeyRejected }: Health,
+  replicas: number,
+): string {
   const parts = [
     isDraining ? 'Stopping.' : 'Running.',
     redis === undefined ? 'No Redis: one replica.' : `Redis ${redis}.`,
     ...(redis === undefined ? [] : [`Replicas: ${replicas}.`]),
     ...(pausedKeys > 0 ? [`Paused keys: ${figure(pausedKeys)}.`] : []),
     ...(isGetRouteWorking ? [] : ['The pet API has no route for single pets.']),
+    ...(isServerKeyRejected ? ['The pet API does not accept the key of the server.'] : []),
     ...(closed.length > 0 ? [`Closed: ${closed.map(({ operation }) => operation).join(', ')}.`] : []),
   ];
   return parts.join(' ');
@@ -138,6 +148,8 @@ function time(iso: string): string {
 const STYLE = `
 :root { color-scheme: light dark; font-family: system-ui, sans-serif; line-height: 1.4; --line: color-mix(in srgb, currentColor 18%, transparent); }
 body { margin: 2rem auto; max-inline-size: 80rem; padding-inline: 1rem; }
+header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 1rem; }
+header p { margin: 0; font-weight: bold; }
 h1 { font-size: 1.4rem; }
 h2 { font-size: 1rem; margin-block: 1.6rem 0.4rem; }
 small, dt, .note { font-size: 0.85rem; opacity: 0.75; }
@@ -147,6 +159,7 @@ dd { margin: 0; font-size: 1.4rem; }
 table { border-collapse: collapse; inline-size: 100%; }
 th, td { padding: 0.5rem 0.8rem 0.5rem 0; text-align: start; vertical-align: top; border-block-end: 1px solid var(--line); }
 th { font-size: 0.85rem; }
+tbody th { font-weight: normal; }
 dd, td { font-variant-numeric: tabular-nums; }
 .figure { text-align: end; }
 code, time, td span { white-space: nowrap; }
@@ -162,9 +175,14 @@ ${CONSUMERS_STYLE}
 @media (max-width: 60rem) {
   thead { display: none; }
   tr { display: block; padding-block: 0.6rem; border-block-end: 1px solid var(--line); }
-  td { display: block; position: relative; padding: 0.2rem 0 0.2rem 7rem; border: 0; }
+  td, tbody th { display: block; position: relative; padding: 0.2rem 0 0.2rem 7rem; border: 0; }
   .figure { text-align: start; }
   code { font-size: 0.75rem; }
-  td::before { content: attr(data-title); position: absolute; inset-inline-start: 0; opacity: 0.75; }
+  td::before, tbody th::before { content: attr(data-title); position: absolute; inset-inline-start: 0; opacity: 0.75; }
+}
+@media (max-width: 22rem) {
+  td, tbody th { padding-inline-start: 0; }
+  td::before, tbody th::before { position: static; display: block; }
+  code { white-space: normal; overflow-wrap: anywhere; }
 }
 `;

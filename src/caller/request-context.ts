@@ -41,8 +41,8 @@ export interface ReadsAndWrites {
   readonly writes: number;
 }
 
-/** A read and what it found. */
-export type CachedRead = readonly [key: ReadKey, found: Found];
+/** A read and what it found, which it keeps from no garbage collector; null where there was nothing. */
+export type CachedRead = readonly [key: ReadKey, found: WeakRef<NonNullable<Found>> | null];
 
 /** What the cache did for the reads of a request. */
 export interface CacheUse {
@@ -186,7 +186,8 @@ export class RequestContext implements Pets {
 
   /** What the request has read, for `repeat`; undefined where its response depends on anything else. */
   get cachedReads(): readonly CachedRead[] | undefined {
-    return this.#isRepeatable ? [...(this.#reads?.found ?? [])] : undefined;
+    if (!this.#isRepeatable) return undefined;
+    return [...(this.#reads?.found ?? [])].map(([key, found]) => [key, found && new WeakRef(found)]);
   }
 
   /**
@@ -199,7 +200,7 @@ export class RequestContext implements Pets {
     const results: [key: ReadKey, result: ServedResult][] = [];
     for (const [key, before] of repeated) {
       const result = reads.peek(key, this.#request);
-      if (result?.found !== before) return false;
+      if (!result || result.found !== (before && before.deref())) return false;
       results.push([key, result]);
     }
 

@@ -26,7 +26,7 @@ export interface UpstreamCall extends Pick<TransportRequest, 'onSent'> {
 }
 
 /** One of the operations: what petql sends, and what it expects. */
-interface Exchange<T> extends Omit<Expected<T>, 'url'>, Pick<TransportRequest, 'body' | 'method' | 'path'> {
+interface Exchange<T> extends Omit<Expected<T>, 'apiKey' | 'url'>, Pick<TransportRequest, 'body' | 'method' | 'path'> {
   readonly operation: UpstreamCallEvent['operation'];
 }
 
@@ -158,7 +158,7 @@ export class PetApi {
     const isFailure = result.kind === 'failure';
     const head = isFailure ? result.head : result;
     const ageMs = head && cacheAgeMs(head.headers);
-    const own = isFailure ? failureOf(result) : this.#checkBasePath(result, exchange);
+    const own = isFailure ? failureOf(result) : this.#checkBasePath(result, exchange, apiKey);
     const outcome = head && ageMs !== undefined ? outcomeFromCache(own, head.status) : own;
     return {
       outcome,
@@ -176,8 +176,8 @@ export class PetApi {
   }
 
   /** Before any success, a 404 is about the base URL: whatever its body says where it has no version, or names no single pet. */
-  #checkBasePath<T>(response: TransportResponse, exchange: Exchange<T>): UpstreamOutcome<T> {
-    const outcome = outcomeOf(response, { ...exchange, url: this.#origin + this.#basePath + exchange.path });
+  #checkBasePath<T>(response: TransportResponse, exchange: Exchange<T>, apiKey: string): UpstreamOutcome<T> {
+    const outcome = outcomeOf(response, { ...exchange, apiKey, url: this.#origin + this.#basePath + exchange.path });
     if (outcome.kind === 'ok') this.#hasWorked = true;
     const isAboutPet = exchange.isOfOne && /\/v\d+$/.test(this.#basePath);
     if (this.#hasWorked || response.status !== 404 || isAboutPet) return outcome;

@@ -31,10 +31,12 @@ async function main(args: readonly string[]): Promise<void> {
 
   if (args[0] === 'hash-key') return printHash(args.slice(1));
 
-  const service = args[0] === 'sandbox' ? await startSandbox(args.slice(1)) : await startGateway(args);
+  const isSandbox = args[0] === 'sandbox';
+  const service = isSandbox ? await startSandbox(args.slice(1)) : await startGateway(args);
   processSignals.stopFirst(service.stop);
-  // Last: a reader of the banner may stop petql at once.
-  console.log(service.banner);
+  // Last: a reader of the banner may stop petql at once. The log has it too, and what collects logs takes both outputs for it.
+  const isCollected = process.env['NODE_ENV'] === 'production' && !process.stdout.isTTY;
+  if (isSandbox || !isCollected) console.log(service.banner);
 }
 
 /** Loaded once the settings are right: the sandbox needs little of petql, and what is wrong is said at once. */

@@ -3,6 +3,7 @@ import { openGateway } from '../gateway.ts';
 import type { Gateway } from '../gateway-api.ts';
 import { createLog, takeWarnings } from '../log.ts';
 import { DEMO_KEYS } from '../sandbox/demo-keys.ts';
+import { HttpCounts } from '../server/http-counts.ts';
 import { withHostCheck } from '../server/http/host-check.ts';
 import { servesGraphiql } from '../server/http/pages.ts';
 import { listen } from '../server/listener.ts';
@@ -34,16 +35,20 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
   const demoKey = sandbox && Object.keys(DEMO_KEYS)[0];
 
   const isAdmin = config.adminPort !== undefined;
-  const gateway = await readyGateway({
-    ...config,
-    petApiUrl,
-    proxy,
-    admin: isAdmin,
-    log,
-    graphiqlKey: demoKey,
-    graphiqlBadDays: sandbox !== undefined,
-  });
-  const listener = await openListener(gateway, config);
+  const counts = new HttpCounts(log);
+  const gateway = await readyGateway(
+    {
+      ...config,
+      petApiUrl,
+      proxy,
+      admin: isAdmin,
+      log,
+      graphiqlKey: demoKey,
+      graphiqlBadDays: sandbox !== undefined,
+    },
+    counts,
+  );
+  const listener = await openListener(gateway, config, counts);
   const admin = await openAdmin(gateway, config);
 
   const endpoint = `${listener.origin}/graphql`;
@@ -80,9 +85,9 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
 const FORGETFUL = 'no state file and no Redis: calls made earlier today are known only where a header shows the day';
 
 /** @throws Error that names the flag and the variable of a setting that cannot be used. */
-async function readyGateway(options: Parameters<typeof openGateway>[0]): Promise<Gateway> {
+async function readyGateway(options: Parameters<typeof openGateway>[0], counts: HttpCounts): Promise<Gateway> {
   try {
-    const gateway = openGateway(options);
+    const gateway = openGateway(options, counts);
     await gateway.ready();
     return gateway;
   } catch (error) {
@@ -91,13 +96,13 @@ async function readyGateway(options: Parameters<typeof openGateway>[0]): Promise
   }
 }
 
-async function openListener({ handle }: Gateway, config: GatewayConfig): Promise<Listener> {
+async function openListener({ handle }: Gateway, config: GatewayConfig, counts: HttpCounts): Promise<Listener> {
   const { host, port, petApiKey, maxWaitMs, upstreamTimeoutMs, keepAliveMs, headersTimeoutMs } = config;
   // With their own keys, clients need no check: no page has the keys of its visitors.
-  const handler = petApiKey === undefined ? handle : withHostCheck(handle, config);
+  const handler = petApiKey === undefined ? handle : withHostCheck(handle, config, counts);
   const idleMs = maxWaitMs + upstreamTimeoutMs + IDLE_BEYOND_WAIT_MS;
   try {
-    return await listen(handler, { host, port, idleMs, keepAliveMs, headersTimeoutMs });
+    return await listen(handler, { host, port, idleMs, keepAliveMs, headersTimeoutMs, counts });
   } catch (error) {
     throw listenError(error, 'host', 'port');
   }

@@ -75,9 +75,9 @@ export class ReadLine implements LineReads {
   refreshWaitMs({ key, asOfMs }: { readonly key: ReadKey; readonly asOfMs: number }, request: CallerRequest): number {
     const { clock, failedCalls, line } = this.#parts;
     const { freshness } = request;
-    const call = this.callFor(key, freshness) ?? key;
+    const failedMs = failedCalls.isEmpty ? 0 : failedCalls.waitMs(this.callFor(key, freshness) ?? key);
     const usableMs = asOfMs + freshness.maxStaleMs - clock.elapsed();
-    return Math.max(failedCalls.waitMs(call), line.refreshWaitMs(request, usableMs));
+    return Math.max(failedMs, line.refreshWaitMs(request, usableMs));
   }
 
   prepare(): void {
@@ -113,7 +113,7 @@ export class ReadLine implements LineReads {
     if (isDropped) cache.clear();
     // Nobody has data of a key that was made up: announcing it would store a document, and a warning would fill the log.
     if (!quota.isProven) return log.debug?.({}, 'the pet API does not know this key');
-    log.warn({}, 'the pet API rejects a key that it has accepted before');
+    log.warn({ ...quota.closed.details401 }, 'the pet API rejects a key that it has accepted before');
     void this.#lists?.announce();
   }
 

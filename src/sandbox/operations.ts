@@ -30,8 +30,9 @@ export interface OperationResponse {
  * Runs one of the three operations of pet-api.md; any other request gets an Error. Where pet-api.md says "not shown", the
  * sandbox assumes the following. Another pet API may differ, and petql relies on none of it.
  *
- * - Order of a list: by id, lowest first, cut at `limit`. No paging, so no Link header.
- * - `status` omitted in a create: the pet has none, in this response and in later ones.
+ * - Order of a list: the pets that were created last, then those of a new store by id, cut at `limit`, so that a list shows what one
+ *   creates. No paging, so no Link header.
+ * - `status` omitted in a create: the pet is available.
  * - `id` in the body of a create, and fields that the contract does not have: ignored.
  * - `limit` out of bounds or not a number, an unknown `status`, a `petId` that is no int64: 400.
  * - Names: 1 to 255 characters (code points), not all blank, no control characters, no lone surrogates. Category ids: any
@@ -126,7 +127,7 @@ function readNewPet(body: string): WithEachField<NewPet> | string {
   const category = int64FromJson(categoryId);
   if (category === undefined) return 'categoryId: expected an int64.';
   if (status !== undefined && !isPetStatus(status)) return STATUS_EXPECTED;
-  return { name, categoryId: category, status };
+  return { name, categoryId: category, status: status ?? 'available' };
 }
 
 function isName(name: string): boolean {

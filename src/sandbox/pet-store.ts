@@ -40,19 +40,20 @@ export class PetStore {
     this.#database = new DatabaseSync(path, { readBigInts: true });
     this.#createTable();
 
-    this.#list = this.#database.prepare('SELECT * FROM pet WHERE ? IN (status, 0) ORDER BY id LIMIT ?');
     this.#get = this.#database.prepare('SELECT * FROM pet WHERE id = ?');
     this.#max = this.#database.prepare('SELECT max(id) AS id FROM pet WHERE id <= ?');
     this.#insert = this.#database.prepare(
       `INSERT INTO pet (${NAMES.join()}) VALUES (${NAMES.map((name) => `:${name}`).join()}) RETURNING *`,
     );
 
-    if (this.list(1).length > 0) return;
-    this.#database.exec('BEGIN IMMEDIATE');
-    for (const seed of seeds) this.add(seed);
-    this.#database.exec('COMMIT');
+    if (this.#database.prepare('SELECT 1 FROM pet LIMIT 1').get() === undefined) this.#fill(seeds);
+    const isCreated = `id > ${this.#lastSeedId()} AND id <= ${MAX_PETS}`;
+    this.#list = this.#database.prepare(
+      `SELECT * FROM pet WHERE ? IN (status, 0) ORDER BY iif(${isCreated}, -id, id) LIMIT ?`,
+    );
   }
 
+  /** Returns the pets that were added last, then the seeds by id. */
   list(limit: number, status?: PetStatus): readonly Pet[] {
     return this.#list.all(status ?? 0, limit).map(petOf);
   }
@@ -67,7 +68,7 @@ export class PetStore {
    * @throws Error of node:sqlite when the pet cannot be written.
    */
   add({ id, name, categoryId = 1, status }: SandboxPet): Pet | undefined {
-    const newId = BigInt(id ?? 1 + Number(this.#max.get(MAX_PETS)?.['id'] ?? 0));
+    const newId = BigInt(id ?? 1 + this.#maxId());
     if (id === undefined && newId > MAX_PETS) return undefined;
     const row: EachField<SQLInputValue> = {
       id: newId,
@@ -80,6 +81,23 @@ export class PetStore {
 
   close(): void {
     this.#database.close();
+  }
+
+  #fill(seeds: readonly SandboxPet[]): void {
+    this.#database.exec('BEGIN IMMEDIATE');
+    for (const seed of seeds) this.add(seed);
+    this.#database.exec(`PRAGMA user_version = ${this.#maxId() + 1}; COMMIT`);
+  }
+
+  /** The last id that the store itself could have given; 0 where there is none. */
+  #maxId(): number {
+    return Number(this.#max.get(MAX_PETS)?.['id'] ?? 0);
+  }
+
+  /** The file says the id behind it; one of an earlier version says 0. */
+  #lastSeedId(): number {
+    const nextId = Number(this.#database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+    return nextId === 0 ? MAX_PETS : nextId - 1;
   }
 
   /** Creates the table, or adds the columns that a file of an earlier version lacks. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
-import { FREE } from './demo-keys.ts';
-import type { SandboxKeys } from './demo-keys.ts';
+import { DEMO_KEYS, FREE } from './demo-keys.ts';
+import type { SandboxKey, SandboxKeys } from './demo-keys.ts';
 import { errorResponse, runOperation } from './operations.ts';
 import type { OperationRequest, OperationResponse } from './operations.ts';
 import type { PetStore } from './pet-store.ts';
@@ -101,7 +101,7 @@ export class Responder {
   /** Returns undefined for a key that is not valid. */
   #stateOf(key: string, nowMs: number): KeyState | undefined {
     const { keys, story: storyOfAll } = this.#options;
-    const plan = Object.hasOwn(keys, key) ? keys[key] : storyOfAll && FREE;
+    const plan = planOf(keys, key) ?? (storyOfAll && FREE);
     const known = this.#keys.get(key);
     if (known || !plan) return known;
 
@@ -154,6 +154,13 @@ export class Responder {
     this.#calls.push(call);
     if (this.#calls.length > this.#options.maxCalls) this.#calls.shift();
   }
+}
+
+/** A demo key with a hyphen and anything behind it is a new key of the same story and plan. */
+function planOf(keys: SandboxKeys, key: string): SandboxKey | undefined {
+  if (Object.hasOwn(keys, key)) return keys[key];
+  const demoKey = key.slice(0, Math.max(0, key.lastIndexOf('-')));
+  return Object.hasOwn(DEMO_KEYS, demoKey) ? keys[demoKey] : undefined;
 }
 
 /** Counts the request, unless it fails as one over a limit does. A 429 always says when to retry (pet-api.md). */

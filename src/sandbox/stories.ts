@@ -72,7 +72,7 @@ export const STORIES: Readonly<Record<StoryName, Story>> = {
     failureOf: ({ method }) => (method === 'POST' ? { isLost: true } : undefined),
   },
   revoked: {
-    about: '401 after ten calls, until the sandbox restarts',
+    about: '401 after ten calls, for good',
     failureOf: ({ number }) => (number > 10 ? { status: 401 } : undefined),
   },
   banned: {

@@ -1,5 +1,6 @@
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { HttpCounts } from './http-counts.ts';
 
 /** What Node answers to a request that cannot be read. */
 const REJECTIONS: Readonly<Record<string, string>> = {
@@ -13,18 +14,22 @@ export class Connections {
   /** The responses that each one waits for. */
   readonly #pending = new Map<Socket, Set<ServerResponse>>();
   #isStopping = false;
+  readonly #counts: HttpCounts | undefined;
 
   /** @param server must not have begun to listen, and has its timeouts. */
-  constructor(server: Server) {
+  constructor(server: Server, counts: HttpCounts | undefined) {
+    this.#counts = counts;
     server.on('connection', (socket) => {
       this.#open(socket);
       // A proxy counts its keep-alive from here on. Node would use its timeout of running requests.
       socket.setTimeout(Math.max(server.timeout, server.keepAliveTimeout));
     });
-    server.prependListener('request', ({ socket }, response) => {
+    const begin = ({ socket }: IncomingMessage, response: ServerResponse) => {
       this.#begin(socket, response);
       socket.setTimeout(server.timeout);
-    });
+    };
+    server.prependListener('request', begin).prependListener('checkExpectation', begin);
+    server.on('drop', () => counts?.recordDrop(server.maxConnections));
     server.on('clientError', (error, socket) => this.#reject(error, socket as Socket));
   }
 
@@ -56,7 +61,10 @@ export class Connections {
     response.shouldKeepAlive &&= !this.#isStopping;
     const responses = this.#pending.get(socket);
     responses?.add(response);
-    response.once('close', () => responses?.delete(response));
+    response.once('close', () => {
+      responses?.delete(response);
+      if (response.headersSent) this.#counts?.recordResponse(response.statusCode);
+    });
   }
 
   #reject({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
@@ -65,7 +73,10 @@ export class Connections {
 
     const isAnswered = [...(this.#pending.get(socket) ?? [])].some(({ headersSent }) => headersSent);
     const status = REJECTIONS[code] ?? '400 Bad Request';
-    if (socket.writable && !isAnswered) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+    if (socket.writable && !isAnswered) {
+      socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+      this.#counts?.recordResponse(Number.parseInt(status, 10));
+    }
     socket.destroy();
   }
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { httpOrigin, listenAddress } from '../settings/http-origin.ts';
 import { Connections } from './connections.ts';
+import type { HttpCounts } from './http-counts.ts';
 
 /**
  * Sends the response, at once or later.
@@ -21,6 +22,9 @@ interface ListenOptions {
   readonly keepAliveMs?: number;
   /** How long the headers of a request may take, in milliseconds. Default 10,000. */
   readonly headersTimeoutMs?: number;
+  readonly counts?: HttpCounts | undefined;
+  /** Default 5,000, which bounds the memory of headers and small bodies. Large bodies have a bound of their own. */
+  readonly maxConnections?: number;
 }
 
 const IDLE_MS = 75_000;
@@ -36,7 +40,6 @@ const OPTIONS = {
   joinDuplicateHeaders: true,
 };
 
-/** Bounds the memory of headers and small bodies. Large bodies have a bound of their own. */
 const MAX_CONNECTIONS = 5_000;
 
 export interface Listener {
@@ -54,19 +57,25 @@ export interface Listener {
  *
  * @throws Error of node:net when it cannot listen there.
  */
-export async function listen(
-  handler: RequestHandler,
-  { host, port, idleMs = IDLE_MS, keepAliveMs = KEEP_ALIVE_MS, headersTimeoutMs = HEADERS_TIMEOUT_MS }: ListenOptions,
-): Promise<Listener> {
+export async function listen(handler: RequestHandler, options: ListenOptions): Promise<Listener> {
+  const {
+    host,
+    port,
+    counts,
+    idleMs = IDLE_MS,
+    keepAliveMs = KEEP_ALIVE_MS,
+    headersTimeoutMs = HEADERS_TIMEOUT_MS,
+    maxConnections = MAX_CONNECTIONS,
+  } = options;
   const requestTimeout = Math.max(REQUEST_TIMEOUT_MS, headersTimeoutMs);
   const timeouts = { keepAliveTimeout: keepAliveMs, headersTimeout: headersTimeoutMs, requestTimeout };
   const server = createServer({ ...OPTIONS, ...timeouts });
   server.timeout = idleMs;
-  server.maxConnections = MAX_CONNECTIONS;
+  server.maxConnections = maxConnections;
   // Node.js before 24.18.1 drops those after the thousandth, and would hide the second of two API keys. All have 16 KB.
   server.maxHeadersCount = 0;
 
-  const connections = new Connections(server);
+  const connections = new Connections(server, counts);
   server.on('request', (request, response) => {
     // What comes behind the last response of a connection is not run (RFC 9112, section 9.6).
     if (connections.isEnding(request.socket)) return;

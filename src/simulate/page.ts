@@ -8,7 +8,9 @@ import { rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
 const POINTS = 96;
 const WIDTH = 960;
 const HEIGHT = 240;
-const COLORS = ['--first', '--second', '--third', '--fourth'];
+const COLORS = ['--first', '--second', '--third', '--fourth', '--fifth'];
+/** Each curve is told by its dashes, too. One more than colors, so that thirty curves differ. */
+const DASHES = ['none', '12 4', '3 3', '12 4 3 4', '7 7', '18 3 3 3 3 3'];
 
 interface Curve {
   readonly name: string;
@@ -93,11 +95,12 @@ function chart(curves: readonly Curve[], hours: number, { title, note, label }: 
       // A slice without answers or calls has no point.
       return Number.isNaN(y) ? '' : `${x.toFixed(1)},${y.toFixed(1)}`;
     });
-    return `<polyline style="stroke: var(${COLORS[index % COLORS.length]})" points="${line.filter(Boolean).join(' ')}" />`;
+    return `<polyline style="${strokeOf(index)}" points="${line.filter(Boolean).join(' ')}" />`;
   });
 
   const legend = curves.map(
-    ({ name }, index) => `<span><i style="background: var(${COLORS[index % COLORS.length]})"></i>${name}</span>`,
+    ({ name }, index) =>
+      `<span><svg viewBox="0 0 48 4" aria-hidden="true"><line x2="48" y1="2" y2="2" style="${strokeOf(index)}" /></svg>${name}</span>`,
   );
   return `<figure>
       <figcaption><b>${title}</b>, ${note} ${legend.join(' ')}</figcaption>
@@ -107,6 +110,10 @@ function chart(curves: readonly Curve[], hours: number, { title, note, label }: 
       </div>
       <div class="hours"><span>0 h</span><span>${hours / 2} h</span><span>${hours} h</span></div>
     </figure>`;
+}
+
+function strokeOf(index: number): string {
+  return `stroke: var(${COLORS[index % COLORS.length]}); stroke-dasharray: ${DASHES[index % DASHES.length]}`;
 }
 
 const STYLE = `
@@ -119,16 +126,18 @@ const STYLE = `
   --second: light-dark(#0969da, #58a6ff);
   --third: light-dark(#1a7f37, #3fb950);
   --fourth: light-dark(#8250df, #d2a8ff);
+  --fifth: light-dark(#7d4e00, #e3b341);
 }
+@media (forced-colors: active) { :root { --first: CanvasText; --second: CanvasText; --third: CanvasText; --fourth: CanvasText; --fifth: CanvasText; } }
 body { margin: 2rem auto; max-inline-size: 60rem; padding-inline: 1rem; font-variant-numeric: tabular-nums; }
 h1 { font-size: 1.3rem; }
 figure { margin: 2rem 0; }
 figcaption span { white-space: nowrap; margin-inline-start: 0.8rem; }
-figcaption i { display: inline-block; inline-size: 0.8rem; block-size: 0.8rem; margin-inline-end: 0.3rem; border-radius: 50%; }
+figcaption svg { inline-size: 3rem; block-size: 0.25rem; margin-inline-end: 0.3rem; vertical-align: middle; }
 .plot { position: relative; block-size: 12rem; margin-block: 0.8rem 0.2rem; margin-inline-start: 4rem; border: solid var(--line); border-width: 0 0 1px 1px; }
 .ticks span { position: absolute; inset-inline-end: 100%; margin-inline-end: 0.4rem; transform: translateY(50%); font-size: 0.8rem; white-space: nowrap; opacity: 0.75; }
 svg { inline-size: 100%; block-size: 100%; overflow: visible; }
-polyline { fill: none; stroke-width: 2; stroke-linejoin: round; vector-effect: non-scaling-stroke; }
+polyline, line { fill: none; stroke-width: 2; stroke-linejoin: round; vector-effect: non-scaling-stroke; }
 .hours { display: flex; justify-content: space-between; margin-inline-start: 4rem; font-size: 0.8rem; opacity: 0.75; }
 table { border-collapse: collapse; inline-size: 100%; }
 th, td { padding: 0.4rem 0.5rem 0.4rem 0; border-block-end: 1px solid var(--line); text-align: end; }

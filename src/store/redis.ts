@@ -1,5 +1,7 @@
 import { Cluster, Redis as Client, SentinelConnector } from 'ioredis';
 import type { RedisOptions, SentinelConnectionOptions } from 'ioredis';
+import { OnceLog } from '../log.ts';
+import type { Log } from '../log.ts';
 import { isSentinel, redisUrls } from '../settings/redis-urls.ts';
 import { waitAtMost } from '../time-limit.ts';
 import { StoreUnavailableError } from './store.ts';
@@ -56,14 +58,21 @@ const CONNECTION = {
   socketTimeout: SILENCE_TIMEOUT_MS,
 };
 
-/** Connects in the background. Calls before the first connection wait for it, two seconds at most. */
-export function connectRedis(url: string): RedisConnection {
+/**
+ * Connects in the background. Calls before the first connection wait for it, two seconds at most.
+ *
+ * @param log gets one line where Redis evicts what it should keep.
+ */
+export function connectRedis(url: string, log: Log): RedisConnection {
   const redis = openClient(url);
+  const warnings = new OnceLog(log);
   /** Why there is no connection; undefined before the first error. */
   let trouble: string | undefined;
 
   redis.on('ready', () => {
     trouble = undefined;
+    // A Cluster would open connections to nodes that it does not use yet.
+    if (redis instanceof Client) void warnOfEviction(redis, warnings);
   });
   redis.on('error', (error: RedisError) => {
     const cause = error.lastNodeError ?? error;
@@ -116,6 +125,17 @@ export function connectRedis(url: string): RedisConnection {
     return trouble ?? 'there is no connection';
   }
 }
+
+/** An evicted document is a second pet, or a count that begins anew. Without the right to ask there is no warning. */
+async function warnOfEviction(redis: Client, log: OnceLog): Promise<void> {
+  const info = await redis.info('memory').catch(() => '');
+  const [, policy = 'noeviction'] = /^maxmemory_policy:(\S+)/m.exec(info) ?? [];
+  const isBounded = !/^maxmemory:0\r?$/m.test(info);
+  if (policy !== 'noeviction' && isBounded) log.warn({ policy }, EVICTS);
+}
+
+const EVICTS =
+  'Redis evicts counts and idempotency keys when its memory is full: set maxmemory-policy noeviction, as compose.yaml has it';
 
 function retryAfterMs(attempt: number): number {
   return Math.min(50 * attempt, 1_000);

@@ -55,6 +55,7 @@ export class ClosedForKey {
   /** Rejections in a row, and when the last 401 came that counts. */
   #rejections = 0;
   #rejectedAtMs = -Infinity;
+  #details401: object = {};
   #doubt: Doubt | undefined;
   /** Operations that are answered 401 while others work, and since when. */
   readonly #settledAtMs = new Map<string, number>();
@@ -113,6 +114,11 @@ export class ClosedForKey {
   /** Whether a 401 or 403 is about the key, and not about what a client chose or about the right to list. */
   isDecisive(isList: boolean): boolean {
     return isList ? this.#hasListed : !this.mayList;
+  }
+
+  /** What the log says of the latest 401 that counts. */
+  get details401(): object {
+    return this.#details401;
   }
 
   /** Whether the cached data of the key is withheld after a 401. */
@@ -175,7 +181,7 @@ export class ClosedForKey {
    * Records a 401 of a proven key. It withholds the key's data, and lists go before all other calls: once two of them are answered 401
    * too, the key is rejected.
    */
-  recordUnauthenticated({ isList, operation, sentAtMs }: EndedCall): Rejection {
+  recordUnauthenticated({ details, isList, operation, sentAtMs }: EndedCall): Rejection {
     const nowMs = this.#elapsed();
     if (nowMs < (this.#settledAtMs.get(operation) ?? -Infinity) + SETTLED_MS) return 'none';
     // A call from before is the same evidence.
@@ -183,6 +189,7 @@ export class ClosedForKey {
     if (this.#doubt && !isList && this.mayList) return 'none';
 
     this.#rejectedAtMs = nowMs;
+    this.#details401 = details;
     if (!this.#doubt) {
       this.#doubt = { operation, sinceMs: nowMs, lists: 0 };
       return 'withhold';

@@ -19,6 +19,8 @@ export class Decisions {
   readonly #log: KeyLog;
   /** How many incidents in a row are logged. */
   #loggedIncidents = 0;
+  /** What the log says of the latest one. */
+  #latest429: object | undefined;
   #isUnreadableLogged = false;
   #isOutgrownLogged = false;
   /** When it was logged last, by `clock.elapsed()`. */
@@ -41,6 +43,7 @@ export class Decisions {
   /** Logs a response that is no success, or a call without one. */
   logFailure({ name }: LineCall, requestId: string, { failure, sent, status }: LineAnswer, tookMs: number): void {
     if (!failure) return;
+    if (status === 429) this.#latest429 = failure;
     this.#log.debug?.({ request: requestId, call: name, status, ...failure, sent, tookMs }, 'call failed');
   }
 
@@ -65,7 +68,17 @@ export class Decisions {
     const retryAfterMs = end.kind === 'rate-limited' ? end.retryAfterMs : undefined;
     const headers = 'headers' in end ? end.headers : undefined;
     this.#log.warn(
-      { incidents, pausedForMs, retryAfterMs, plan, minute: countOf(minute), day: countOf(day), headers, ...learned },
+      {
+        incidents,
+        pausedForMs,
+        retryAfterMs,
+        plan,
+        minute: countOf(minute),
+        day: countOf(day),
+        headers,
+        ...learned,
+        ...(end.kind === 'rate-limited' && this.#latest429),
+      },
       `the pet API ${why}; the key is paused`,
     );
   }

@@ -13,15 +13,19 @@ import type { ClosedOperations } from './closed-operations.ts';
 import { RefreshBudget } from './refresh-budget.ts';
 import type { RejectedKeys } from './rejected-keys.ts';
 import { createRetryBudget } from './retry-budget.ts';
+import type { ServerKeyState } from './server-key-state.ts';
 import { Visitors } from './visitors.ts';
 import type { Visitor } from './visitors.ts';
 
 /** Of a key that the upstream has accepted before. */
 const FIRST_REJECTION_MS = 1_000;
+/** Of any other key. */
+const NEW_REJECTION_MS = 10_000;
 
 /** What the quotas and lines of all API keys share. */
 export interface ThrottleParts extends AccountParts {
   readonly rejectedKeys: RejectedKeys;
+  readonly serverKey: ServerKeyState;
   readonly closedApi: ClosedApi;
   readonly closedOperations: ClosedOperations;
   readonly nameOf: NameOf;
@@ -39,18 +43,20 @@ export class KeyQuota {
   readonly closed: ClosedForKey;
   readonly retryBudget = createRetryBudget();
   readonly #rejectedKeys: RejectedKeys;
+  readonly #serverKey: ServerKeyState;
   readonly #replicas: ReplicaView;
   readonly #clock: Clock;
   readonly #refreshBudget: RefreshBudget;
 
   constructor(apiKey: string, parts: ThrottleParts) {
-    const { clock, closedApi, closedOperations, nameOf, rejectedKeys, replicas } = parts;
+    const { clock, closedApi, closedOperations, nameOf, rejectedKeys, replicas, serverKey } = parts;
     this.apiKey = apiKey;
     this.name = nameOf(apiKey);
     this.account = new KeyAccount(this.name, parts);
     this.visitors = new Visitors(clock, replicas);
     this.closed = new ClosedForKey(closedApi, clock, closedOperations);
     this.#rejectedKeys = rejectedKeys;
+    this.#serverKey = serverKey;
     this.#replicas = replicas;
     this.#clock = clock;
     this.#refreshBudget = new RefreshBudget(clock);
@@ -111,14 +117,20 @@ export class KeyQuota {
 
   /** Records that the upstream has accepted the key. */
   recordAcceptance(): void {
-    if (!this.closed.isWithheld) this.#rejectedKeys.accept(this.apiKey);
+    if (this.closed.isWithheld) return;
+    this.#rejectedKeys.accept(this.apiKey);
+    this.#serverKey.accept(this.apiKey);
   }
 
   /** Records a 401 that is no ban. A key that is not proven is rejected at once. */
   recordUnauthenticated(call: EndedCall): Rejection {
     if (this.isProven) return this.#reject(this.closed.recordUnauthenticated(call));
-    this.#rejectedKeys.reject(this.apiKey);
-    return 'drop';
+    return this.#reject('drop', NEW_REJECTION_MS);
+  }
+
+  /** Records a list that is forbidden, and no ban. */
+  recordForbiddenList(): void {
+    this.#serverKey.forbid(this.apiKey);
   }
 
   /** Ends the doubt about the key that no list has ended in time. */
@@ -126,8 +138,10 @@ export class KeyQuota {
     return this.#reject(this.closed.endDoubt());
   }
 
-  #reject(rejection: Rejection): Rejection {
-    if (rejection === 'reject' || rejection === 'drop') this.#rejectedKeys.reject(this.apiKey, FIRST_REJECTION_MS);
+  #reject(rejection: Rejection, firstMs = FIRST_REJECTION_MS): Rejection {
+    if (rejection !== 'reject' && rejection !== 'drop') return rejection;
+    this.#rejectedKeys.reject(this.apiKey, firstMs);
+    this.#serverKey.reject(this.apiKey);
     return rejection;
   }
 }

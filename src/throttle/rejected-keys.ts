@@ -11,7 +11,6 @@ interface Rejection {
   readonly nextMs: number;
 }
 
-const FIRST_MS = 10_000;
 const MAX_MS = 600_000;
 /** A rejection with the hash of its key. */
 const REJECTION_BYTES = 250;
@@ -49,9 +48,9 @@ export class RejectedKeys {
   /**
    * Rejects a key after a 401: no call for a while, doubled at each further rejection up to 10 minutes.
    *
-   * @param firstMs default: 10 s.
+   * @param firstMs how long the first rejection lasts.
    */
-  reject(apiKey: string, firstMs = FIRST_MS): void {
+  reject(apiKey: string, firstMs: number): void {
     const name = this.#nameOf(apiKey);
     const { untilMs, nextMs } = this.#rejections.get(name) ?? { untilMs: -Infinity, nextMs: firstMs };
     // Rejections of concurrent calls count as one.

@@ -48,7 +48,9 @@ export class SentCall {
     if (!isRetry && isProven) quota.retryBudget.recordCall();
     if (meaning === 'accepted') quota.recordAcceptance();
     // Right after a 429 it may be a ban, which the account finds out.
-    return meaning === 'unauthenticated' && !quota.isAfter429 ? quota.recordUnauthenticated(call) : 'none';
+    if (quota.isAfter429) return 'none';
+    if (meaning === 'forbidden' && isList) quota.recordForbiddenList();
+    return meaning === 'unauthenticated' ? quota.recordUnauthenticated(call) : 'none';
   }
 
   /** Ends a call that petql itself could not make. */

@@ -19,6 +19,7 @@ export interface ConnectionsOptions {
 
 /** What petql uses of undici's `Dispatcher`. */
 export type UpstreamDispatcher = Pick<Dispatcher, 'destroy' | 'dispatch'>;
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 export type CallHandler = Dispatcher.DispatchHandler;
 export type CallController = Dispatcher.DispatchController;
 
@@ -53,7 +54,6 @@ const CONNECTIONS = {
   // One call a connection, so that a broken connection fails one call only.
   pipelining: 1,
   allowH2: false,
-  keepAliveMaxTimeout: KEEP_ALIVE_MS,
   keepAliveTimeoutThreshold: KEEP_ALIVE_MARGIN_MS,
   clientTtl: MAX_CONNECTION_AGE_MS,
 };
@@ -68,40 +68,48 @@ export class Connections {
   /** One connection for each call, so that made-up API keys hold none, and take none of those below. */
   readonly #unaccepted: Dispatcher;
   /** By method and caller. A caller that is evicted has a connection for each call until it is accepted again. */
-  readonly #pools = new LRUCache<string, Dispatcher>({
+  readonly #pools = new LRUCache<string, KeptPool>({
     ...maxEntries(entriesFor('connections', POOL_BYTES)),
-    dispose: (pool) => void pool.close(),
+    dispose: ({ pool }) => void pool.close(),
   });
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
     this.#connect = createConnect(options.timeoutMs);
-    this.#unaccepted = this.#open(KEEP_ALIVE_MS);
+    this.#unaccepted = this.#open(KEEP_ALIVE_MS, KEEP_ALIVE_MS);
   }
 
   dispatch(call: Departing, request: Dispatcher.DispatchOptions, handler: CallHandler): void {
-    const kept = this.#options.dispatcher ?? this.#pools.get(poolName(call));
+    const kept = this.#options.dispatcher ?? this.#pools.get(poolName(call))?.pool;
     if (kept) kept.dispatch(request, handler);
     else this.#unaccepted.dispatch({ ...request, reset: true }, handler);
   }
 
-  /** Lets the caller keep connections: the upstream has accepted a call of it. */
-  accept(call: Departing): void {
+  /** Lets the caller keep connections: the upstream has accepted a call of it, and responded with these headers. */
+  accept(call: Departing, headers: ResponseHeaders): void {
+    if (this.#options.dispatcher) return;
+    const keepAliveMs = call.method === 'GET' ? KEEP_ALIVE_MS : KEEP_ALIVE_FOR_WRITES_MS;
+    const maxKeepAliveMs = saysItsEnd(headers) ? KEEP_ALIVE_MS : keepAliveMs;
     const name = poolName(call);
-    if (this.#options.dispatcher || this.#pools.has(name)) return;
-    this.#pools.set(name, this.#open(call.method === 'GET' ? KEEP_ALIVE_MS : KEEP_ALIVE_FOR_WRITES_MS));
+    if (this.#pools.get(name)?.maxKeepAliveMs === maxKeepAliveMs) return;
+    this.#pools.set(name, { pool: this.#open(keepAliveMs, maxKeepAliveMs), maxKeepAliveMs });
   }
 
   /** Closes every connection and aborts the calls in flight. */
   async close(): Promise<void> {
     await this.#options.dispatcher?.destroy();
-    await Promise.all([this.#unaccepted, ...this.#pools.values()].map((pool) => pool.destroy()));
+    await Promise.all(
+      [this.#unaccepted, ...[...this.#pools.values()].map(({ pool }) => pool)].map((pool) => pool.destroy()),
+    );
   }
 
-  /** @param keepAliveMs how long a connection without a call is kept where the server does not say. */
-  #open(keepAliveMs: number): Dispatcher {
+  /**
+   * @param keepAliveMs how long a connection without a call is kept where the server does not say.
+   * @param maxKeepAliveMs the same where it does.
+   */
+  #open(keepAliveMs: number, maxKeepAliveMs: number): Dispatcher {
     const { origin, timeoutMs, proxy } = this.#options;
-    const options = { ...CONNECTIONS, keepAliveTimeout: keepAliveMs };
+    const options = { ...CONNECTIONS, keepAliveTimeout: keepAliveMs, keepAliveMaxTimeout: maxKeepAliveMs };
     if (!proxy) return new Pool(origin, { ...options, connect: readingOn(this.#connect) });
     return new ProxyAgent({
       uri: proxy.href,
@@ -117,6 +125,20 @@ export class Connections {
 
 interface PoolOptions extends Pool.Options {
   readonly connect: buildConnector.connector;
+}
+
+/** The kept connections of one caller. */
+interface KeptPool {
+  readonly pool: Dispatcher;
+  readonly maxKeepAliveMs: number;
+}
+
+/**
+ * Whether a `Keep-Alive` header is about this connection: HAProxy passes on that of the server behind it, without the `Connection`
+ * header that has to name it (RFC 9110, section 7.6.1).
+ */
+function saysItsEnd(headers: ResponseHeaders): boolean {
+  return headers['keep-alive'] !== undefined && /\bkeep-alive\b/i.test(String(headers['connection'] ?? ''));
 }
 
 function poolName({ method, caller }: Departing): string {

@@ -1,8 +1,8 @@
 import { explanationOf, proxyStatusOf, reasonOfBreak, reasonWithoutConnection } from './connections.ts';
-import type { CallController, CallHandler, Explanation } from './connections.ts';
+import type { CallController, CallHandler, Explanation, ResponseHeaders } from './connections.ts';
 import { CodingError, decodedBody } from './content-coding.ts';
 
-export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+export type { ResponseHeaders } from './connections.ts';
 
 export interface ResponseHead {
   readonly status: number;

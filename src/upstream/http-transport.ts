@@ -32,7 +32,7 @@ export function createTransport(options: ConnectionsOptions): Transport {
       const result = await new Promise<TransportFailure | TransportResponse>((settle) => {
         connections.dispatch(call, { ...request, origin }, createExchange({ timeoutMs, settle, onSent }));
       });
-      if (result.kind === 'response' && result.status < 300) connections.accept(call);
+      if (result.kind === 'response' && result.status < 300) connections.accept(call, result.headers);
       return result;
     },
     close: () => connections.close(),

@@ -18,13 +18,21 @@ export interface WireError {
   readonly message: string;
 }
 
-/** Returns the Error body, or undefined for any other body: a proxy's page, an empty response. */
-export function decodeError(body: Buffer): (WireError & { readonly status: unknown }) | undefined {
+/** A shorter API key is a word that messages may have. */
+const MIN_KEY_LENGTH = 8;
+
+/**
+ * Returns the Error body, or undefined for any other body: a proxy's page, an empty response.
+ *
+ * @param apiKey is left out where the message repeats it.
+ */
+export function decodeError(body: Buffer, apiKey: string): (WireError & { readonly status: unknown }) | undefined {
   try {
     const { code, message, status } = fieldsOf(readJson(body));
     if (typeof code !== 'string' || typeof message !== 'string') return undefined;
     // Cut to a readable length: clients see this text.
-    return { code: cutText(code, 100), message: cutText(message, 1_000), status };
+    const withoutKey = (text: string) => (apiKey.length < MIN_KEY_LENGTH ? text : text.replaceAll(apiKey, '…'));
+    return { code: cutText(withoutKey(code), 100), message: cutText(withoutKey(message), 1_000), status };
   } catch {
     return undefined;
   }

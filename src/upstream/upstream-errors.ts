@@ -1,6 +1,7 @@
 import { MAY_BE_BANNED, PetqlError, retryIn } from '../errors.ts';
 import { isAboutKey } from './outcome.ts';
 import type { OwnFailure } from './outcome.ts';
+import type { WireError } from './json-body.ts';
 import { isRedirect } from './redirect.ts';
 
 /** A key that may be banned. */
@@ -21,11 +22,21 @@ export function readError(failure: OwnFailure, ban?: Ban): PetqlError {
 
   switch (failure.kind) {
     case 'unauthenticated':
-      return new PetqlError('UNAUTHENTICATED', 'The pet API does not accept this API key. Check the key.');
+      return new PetqlError(
+        'UNAUTHENTICATED',
+        `The pet API does not accept this API key${wordsOf(failure.error)} Check the key.`,
+        {
+          details: { upstream: { status: 401, ...(failure.error && { code: failure.error.code }) } },
+        },
+      );
     case 'forbidden':
-      return new PetqlError('FORBIDDEN', 'The pet API does not allow this call with this API key.', {
-        details: { upstream: { status: 403 } },
-      });
+      return new PetqlError(
+        'FORBIDDEN',
+        `The pet API does not allow this call with this API key${wordsOf(failure.error)}`,
+        {
+          details: { upstream: { status: 403, code: failure.error.code } },
+        },
+      );
     case 'no-answer':
       return failure.reason === 'timeout'
         ? new PetqlError('GATEWAY_TIMEOUT', 'The pet API took too long to respond. Try again.')
@@ -78,6 +89,13 @@ function adviceOn({ status, error }: OwnFailure & { readonly kind: 'failed' }): 
   if (!isForGood) return `responded with status ${status}. Try again later.`;
   if (error && status !== 501) return `rejected the request with status ${status}: ${error.message}`;
   return `responded with status ${status}. The same request will fail again.`;
+}
+
+/** Returns the end of a sentence, with what the pet API itself says. */
+function wordsOf(error: WireError | undefined): string {
+  const words = error?.message.trim() ?? '';
+  if (words === '') return '.';
+  return /[.!?]$/.test(words) ? `: ${words}` : `: ${words}.`;
 }
 
 /** 404, 405 and 410 here are those of a list or a create, which come and go with the routes of a proxy. */

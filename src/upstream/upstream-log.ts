@@ -26,14 +26,16 @@ export class UpstreamLog {
   /** Logs when calls begin to fail, and when they succeed again: one pair of lines a minute, whatever the keys and operations. */
   logHealth(
     operation: UpstreamOperation,
-    { evidence, outcome, status }: UpstreamAnswer<unknown>,
+    { ageMs, evidence, outcome, status }: UpstreamAnswer<unknown>,
     sentAtMs: number,
   ): void {
     // A call from before the last change does not show the state since.
     if (sentAtMs < this.#changedAtMs) return;
 
     if (evidence === 'works') return this.#recordSuccess(operation);
-    if (evidence !== 'fails' || outcome.kind === 'ok') return;
+    // A firewall's 403 closes nothing, and lasts until somebody changes the firewall.
+    const isBlocked = outcome.kind === 'failed' && outcome.status === 403 && ageMs === undefined;
+    if (outcome.kind === 'ok' || (evidence !== 'fails' && !isBlocked)) return;
     // What a client chose may be at fault, but for a list and without a connection. A wrong base URL has a line of its own.
     const isOfApi = operation === 'listPets' || (outcome.kind === 'no-answer' && outcome.reason === 'unreachable');
     if (isOfApi && outcome.kind !== 'wrong-base-path') this.#recordFault(operation, outcome, status);

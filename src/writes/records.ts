@@ -50,6 +50,8 @@ const RETRY_MS = 250;
 /** How long petql tries to store an outcome while the store is unavailable. */
 const MAX_STORING_MS = 600_000;
 const CLOSE_TIMEOUT_MS = 1_000;
+/** The `openUntilMs` of a record whose create has ended. */
+const ENDED = 0;
 /** Stored records of keys that are not proven, for each process. Each takes less than a kilobyte of Redis. */
 const MAX_UNPROVEN = 1_000;
 
@@ -196,12 +198,14 @@ export class IdempotencyRecords {
       if (record && !this.#mayFollow(record, input)) return unchanged(found, this.#foundRecord(record, input, nowMs));
       if (!record && found !== undefined) return unchanged(found, UNREADABLE);
       if (!hasRoom) return unchanged(found, 'full');
-      return changedTo({ id, input, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
+      const isConflict = record?.isConflict && { isConflict: true };
+      return changedTo({ id, input, ...isConflict, openUntilMs: nowMs + ms, endsAtMs: nowMs + RECORDS_LIVE_MS }, nowMs);
     };
   }
 
   /** Whether a create with this input may be sent with the name of a record: surely nothing was added for it. */
-  #mayFollow({ input, outcome, isConflict = false }: StoredRecord, wanted: string): boolean {
+  #mayFollow({ input, outcome, isConflict = false, openUntilMs }: StoredRecord, wanted: string): boolean {
+    if (openUntilMs !== ENDED) return false;
     if (isConflict) return input === wanted;
     const stored = outcome === undefined ? undefined : this.#readOutcome(outcome);
     return stored !== undefined && 'refusal' in stored && input !== wanted;
@@ -221,9 +225,11 @@ export class IdempotencyRecords {
       const record = this.#read(found);
       const isOther = found !== undefined && record?.id !== id;
       if (isOther) return unchanged(found, undefined);
-      if (!end) return unchanged(undefined, undefined);
+      // A try that added nothing leaves the conflict of an earlier one.
+      const left = end ?? (record?.isConflict ? { isConflict: true } : undefined);
+      if (!left) return unchanged(undefined, undefined);
       const endsAtMs = record?.endsAtMs ?? nowMs + RECORDS_LIVE_MS;
-      return changedTo({ id, input, ...end, openUntilMs: 0, endsAtMs }, nowMs);
+      return changedTo({ id, input, ...left, openUntilMs: ENDED, endsAtMs }, nowMs);
     };
   }
 }

@@ -223,6 +223,19 @@ describe('hash-key', () => {
   });
 });
 
+test('in production it prints no banner, and each line of both outputs is JSON', async () => {
+  const { code, stdout, stderr } = await runPetql(['--port', '0', '--sandbox'], {
+    env: { NODE_ENV: 'production' },
+    onStart: ({ output, kill }) => void until(() => output.stderr.includes('"listening"')).then(() => kill('SIGTERM')),
+  });
+  expect([code, stdout]).toEqual([0, '']);
+  const [listening] = stderr
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as object);
+  expect(listening).toMatchObject({ msg: 'listening', endpoint: expect.stringContaining('/graphql') });
+});
+
 test('where GraphiQL was not installed it says so in its place, and answers GraphQL', async () => {
   const hooks = `{ resolve(name, context, next) {
     if (name.startsWith('@graphql-yoga/render-graphiql')) throw Object.assign(new Error(name), { code: 'ERR_MODULE_NOT_FOUND' });

@@ -83,7 +83,9 @@ test('express-graphql#16: a link brings its variables and the name of its operat
     const sent = page.waitForRequest(
       (one) => one.method() === 'POST' && !one.headers()['petql-dry-run'] && !one.postData()?.includes('__schema'),
     );
-    await page.getByRole('region', { name: EDITOR }).locator('.monaco-editor.focused').waitFor();
+    // The keyboard begins where the page does.
+    expect(await page.evaluate(() => globalThis.document.activeElement?.tagName)).toBe('BODY');
+    await page.getByRole('region', { name: EDITOR }).getByRole('textbox').filter({ visible: true }).focus();
     await page.keyboard.press('ControlOrMeta+Enter');
     expect((await sent).postDataJSON()).toEqual({ query, variables: { l: 2 }, operationName: 'B' });
     await shows(page, 'Result Window', '"name": "Balu"');

@@ -59,7 +59,7 @@ describe.each(CLIENTS)('the recipe for %s', async (name) => {
   const recipe = await loadRecipe(name);
 
   test('shows when to come back while it is limited twice, then the list', async () => {
-    answerWith(limitedFor(60), limitedFor(40), WELL);
+    answerWith(limitedFor(400), limitedFor(20), WELL);
     const page = recipe.showPets(newList());
     await expect.poll(() => page.shown()?.notice, quickly).toBe(COME_BACK);
     await expect.poll(() => page.shown(), quickly).toMatchObject({ pets: [{ name: 'Ada' }], notice: undefined });
@@ -86,7 +86,7 @@ describe.each(CLIENTS)('the recipe for %s', async (name) => {
     const freshAt = RETRY_AT;
     answerWith({ ...WELL, extensions: { petql: { staleReason: 'PAUSED', oldestAgeMs: 2_000, freshAt } } }, WELL);
     const old = recipe.showPets(`${newList()}_OLD`);
-    const notice = `2 s old, can be fresh at ${new Date(freshAt).toLocaleString()}`;
+    const notice = `2 s old: the pet API asked for a pause; look again at ${new Date(freshAt).toLocaleString()}`;
     await expect.poll(() => old.shown(), quickly).toMatchObject({ pets: [{ id: '1' }], notice });
     const fresh = recipe.showPets(newList());
     await expect.poll(() => fresh.shown(), quickly).toMatchObject({ pets: [{ id: '1' }], notice: undefined });
@@ -96,11 +96,11 @@ describe.each(CLIENTS)('the recipe for %s', async (name) => {
   });
 
   test('sends nothing for a component that is gone', async () => {
-    answerWith(limitedFor(40), WELL);
+    answerWith(limitedFor(400), WELL);
     const page = recipe.showPets(newList());
     await expect.poll(() => page.shown()?.notice, quickly).toBe(COME_BACK);
     page.unmount();
-    await sleep(80);
+    await sleep(450);
     expect(sent).toHaveLength(1);
   });
 
@@ -120,6 +120,17 @@ describe.each(CLIENTS)('the recipe for %s', async (name) => {
     expect(await recipe.addPet('Momo', 'key-1')).toMatch(notice);
     await sleep(60);
     expect(sent).toEqual([expect.stringContaining('"idempotencyKey":"key-1"')]);
+  });
+
+  test('says that a create whose response is lost may be submitted again, with the same key', async () => {
+    vi.stubGlobal('fetch', async (_url: string, init: RequestInit) => {
+      sent.push(init.body as string);
+      throw new TypeError('fetch failed');
+    });
+    expect(await recipe.addPet('Momo', 'key-2')).toBe(
+      'It may have worked. Please submit the same again later: it happens once.',
+    );
+    expect(sent).toHaveLength(1);
   });
 
   test('never repeats creates of which some have succeeded', async () => {
@@ -144,13 +155,16 @@ describe('over the sandbox', () => {
     await sandbox.close();
   });
 
-  test.each(CLIENTS)('%s lists and creates', async (name) => {
+  test.each(CLIENTS)('%s lists, creates, and lists what was created', async (name) => {
     vi.stubGlobal('fetch', (url: string, init: RequestInit) => gateway.fetch(new Request(url, init)));
     const recipe = await loadRecipe(name);
     const page = recipe.showPets('AVAILABLE');
     await expect.poll(() => page.shown()?.pets?.length, quickly).toBe(20);
-    expect(await recipe.addPet('Momo', `key-${name.length}`)).toBeUndefined();
+    expect(await recipe.addPet(`Momo by ${name}`, `key-${name.length}`)).toBeUndefined();
     page.unmount();
+    const next = recipe.showPets('AVAILABLE');
+    await expect.poll(() => next.shown()?.pets?.[0]?.name, quickly).toBe(`Momo by ${name}`);
+    next.unmount();
   });
 });
 
@@ -167,8 +181,12 @@ test.each<[ErrorCode, object, string | RegExp]>([
   ['GATEWAY_TIMEOUT', {}, 'That did not work. Please try again later.'],
   ['NOT_CACHED', {}, 'Nothing is stored yet. Please load it anew.'],
   ['OUTCOME_UNKNOWN', {}, 'It may have worked. Please look before you try again.'],
-  ['OUTCOME_PENDING', { retryAt: RETRY_AT }, /^Nothing more was sent\. Please submit the same again at /],
-  ['IDEMPOTENCY_UNAVAILABLE', { retryAt: RETRY_AT }, /^Nothing more was sent\. Please submit the same again at /],
+  [
+    'OUTCOME_PENDING',
+    { retryAt: RETRY_AT },
+    /^It may have worked\. Please submit the same again at .*: it happens once\.$/,
+  ],
+  ['IDEMPOTENCY_UNAVAILABLE', { retryAt: RETRY_AT }, /^Nothing was sent\. Please submit the same again at /],
   ['INTERNAL_SERVER_ERROR', { id: 'abc' }, 'Something broke. Please tell us its id: abc'],
   ['LIMIT_EXCEEDED', {}, /^This page has an error/],
   ['GRAPHQL_PARSE_FAILED', {}, /^This page has an error/],
@@ -195,12 +213,12 @@ test('the worst of several errors is told first', () => {
 });
 
 test.each([
-  [2, '1 s old'],
-  [59_000, '59 s old'],
-  [175_000, '3 min old'],
-  [7_000_000, '2 h old'],
-])('data of %d ms is as old as people say', (oldestAgeMs, notice) => {
-  expect(noticeOf({ extensions: { petql: { staleReason: 'SAVING_QUOTA', oldestAgeMs } } })).toBe(notice);
+  [2, 'SAVING_QUOTA', '1 s old: calls are saved for later'],
+  [59_000, 'QUOTA_EXHAUSTED', '59 s old: the calls of now are used up'],
+  [175_000, 'UPSTREAM_FAILED', '3 min old: the pet API fails'],
+  [7_000_000, 'ONLY_IF_CACHED', '2 h old: no call was allowed'],
+])('data of %d ms with the reason %s is as old as people say', (oldestAgeMs, staleReason, notice) => {
+  expect(noticeOf({ extensions: { petql: { staleReason, oldestAgeMs } } })).toBe(notice);
 });
 
 test('pages show the recipes as they are in the files', async () => {

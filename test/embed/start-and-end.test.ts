@@ -59,7 +59,7 @@ test('a program whose gateway over Redis cannot be made ends by itself', async (
     try { createGateway(${JSON.stringify(options)}); } catch (error) { console.log(error.name); }
   `;
   const words = ['--input-type=module', '--eval', program];
-  expect((await promisify(execFile)(process.execPath, words, { timeout: 15_000 })).stdout).toBe('TypeError\n');
+  expect((await promisify(execFile)(process.execPath, words, { timeout: 50_000 })).stdout).toBe('TypeError\n');
 });
 
 test('a program ends at once when it closes its gateway, whatever Redis does', async () => {
@@ -86,7 +86,7 @@ test('a program ends at once when it closes its gateway, whatever Redis does', a
   ];
   const ended = urls.map(async (url) => {
     const words = ['--input-type=module', '--eval', program(url)];
-    return Number((await promisify(execFile)(process.execPath, words, { timeout: 15_000 })).stdout);
+    return Number((await promisify(execFile)(process.execPath, words, { timeout: 50_000 })).stdout);
   });
   try {
     // ioredis keeps a process for two seconds more.

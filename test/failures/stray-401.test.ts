@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { HIDDEN, LIST, NO_CACHE, SOLD, ask, create, createFailingWorld } from '../support/failing-world.ts';
 import { linesOf, pet, resultOf, startProven, work } from '../support/failing-world.ts';
-import { HANGS, REJECTS_KEY, box, fails, mixed, on, slow, times } from '../support/pet-api/fault.ts';
+import { FORBIDS, HANGS, REJECTS_KEY, box, fails, mixed, on, slow, times } from '../support/pet-api/fault.ts';
 import type { Fault } from '../support/pet-api/fault.ts';
 import { chooseCases } from '../support/seed.ts';
 import { MINUTE_MS } from '../support/world.ts';
@@ -214,6 +214,44 @@ describe('where the key of the server itself is wrong', () => {
     expect(JSON.stringify(linesOf(petql))).not.toContain('a-wrong-key');
     expect(JSON.parse(await petql.page('/health/ready'))).toMatchObject({ status: 'degraded' });
     world.petApi.fault = undefined;
+  });
+
+  test('one warning says that it forbids all, and health is degraded until it works again', async () => {
+    await using world = await createFailingWorld();
+    const petql = await world.start({ plan: 'business', petApiKey: 'key' });
+    world.petApi.fault = FORBIDS;
+    for (let second = 0; second < 30; second += 1) {
+      await world.until(send(petql));
+      await world.pass(1_000);
+    }
+    expect(linesOf(petql).map(({ level }) => level)).toEqual([40]);
+    expect(JSON.parse(await petql.page('/health/ready'))).toMatchObject({
+      status: 'degraded',
+      upstream: { key: 'rejected' },
+    });
+    world.petApi.fault = undefined;
+    for (let turn = 0; turn < 5; turn += 1) {
+      await world.until(send(petql));
+      await world.pass(10_000);
+    }
+    expect(JSON.parse(await petql.page('/health/ready')).status).toBe('ok');
+  });
+
+  test.each([
+    ['creates alone', on('create', FORBIDS)],
+    ['one node of three', mixed([[1 / 3, REJECTS_KEY]])],
+  ])('is not wrong where %s are rejected', async (_what, fault) => {
+    await using world = await createFailingWorld();
+    const petql = await startProven(world, { petApiKey: 'key' }, ['key']);
+    world.petApi.fault = fault;
+    for (let second = 0; second < 30; second += 1) {
+      await world.until(send(petql));
+      await world.pass(1_000);
+    }
+    world.petApi.fault = undefined;
+    await world.pass(30_000);
+    await world.until(send(petql));
+    expect(JSON.parse(await petql.page('/health/ready')).status).toBe('ok');
   });
 
   test('is no line for keys that clients send: anybody can make them up', async () => {

@@ -48,8 +48,19 @@ const LINES: readonly (readonly [string, object, Record<string, string>?])[] = [
     { ratelimit: '"minute";r=0;t=23', 'ratelimit-policy': '"minute";q=60;w=60' },
   ],
   [
-    `0 calls · 0 saved · retry at ${SOON.toLocaleTimeString('en-GB')}`,
+    `RATE_LIMITED · 0 calls · 0 saved · retry at ${SOON.toLocaleTimeString('en-GB')}`,
     { data: null, errors: [{ message: 'No.', extensions: { code: 'RATE_LIMITED', retryAt: SOON } }] },
+  ],
+  [
+    'OUTCOME_UNKNOWN · 1 call · 0 saved',
+    {
+      ...figures({ upstreamCalls: 1, savedCalls: 0 }),
+      errors: [{ message: 'No.', extensions: { code: 'OUTCOME_UNKNOWN' } }],
+    },
+  ],
+  [
+    'userErrors · 1 call · 0 saved',
+    { ...figures({ upstreamCalls: 1, savedCalls: 0 }), data: { createPet: { userErrors: [{ code: 'bad_request' }] } } },
   ],
   [
     `dry run · 2 to 1,200 calls · fits at ${SOON.toLocaleTimeString('en-GB')}`,
@@ -280,14 +291,81 @@ test('each tab keeps the line of its last run', async () => {
   await expectCost(page, /\d saved · fresh/);
 });
 
-test('axe-core finds nothing in what petql adds to GraphiQL', async ({ onTestFinished }) => {
-  onTestFinished(() => page.emulateMedia({ colorScheme: null }));
+test('axe-core finds nothing but the tabs of GraphiQL, which hold buttons', async ({ onTestFinished }) => {
+  onTestFinished(() => page.emulateMedia({ colorScheme: null, forcedColors: null }));
   await openTab(page, 'ListPets');
   await expectCost(page, 'call');
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme });
-    expect(await violationsOf(page, { include: [['#cost'], ['.graphiql-logo']] })).toEqual([]);
+  const looks = [
+    { colorScheme: 'light' },
+    { colorScheme: 'dark' },
+    { colorScheme: null, forcedColors: 'active' },
+  ] as const;
+  for (const look of looks) {
+    await page.emulateMedia(look);
+    const found = await violationsOf(page, { include: [['html']], exclude: [['.monaco-editor']] });
+    expect(found.filter((violation) => !violation.startsWith('nested-interactive: '))).toEqual([]);
   }
+
+  // Comments say what to do.
+  await page.emulateMedia({ colorScheme: 'dark', forcedColors: null });
+  await page.reload();
+  const comments = '.graphiql-query-editor .monaco-editor.vs-dark .mtk8';
+  await page.locator(comments).first().waitFor();
+  expect(await violationsOf(page, { include: [[comments]] })).toEqual([]);
+});
+
+test.for([
+  { width: 640, height: 400 },
+  { width: 683, height: 384 },
+  { width: 667, height: 375 },
+  { width: 390, height: 844 },
+  { width: 320, height: 256 },
+  { width: 1024, height: 300 },
+])('at $width × $height what is typed can be seen, and the way to the bad days', async (size, { onTestFinished }) => {
+  onTestFinished(() => page.setViewportSize(WIDE));
+  await page.setViewportSize(size);
+  await openTab(page, 'ListPets');
+  await page.evaluate(() => globalThis.scrollTo(0, 0));
+  const { top, height, right } = await boxOf(page.locator('.graphiql-query-editor .graphiql-editor'));
+  expect(Math.min(height, size.height - top)).toBeGreaterThan(70);
+  expect(right).toBeLessThanOrEqual(size.width);
+  const link = await boxOf(page.getByRole('link', { name: 'bad days' }));
+  expect(link.top + link.height).toBeLessThan(top);
+  expect(link.right).toBeLessThanOrEqual(size.width);
+  const cost = page.locator('#cost');
+  await cost.scrollIntoViewIfNeeded();
+  const shown = await boxOf(cost);
+  expect(shown.top + shown.height).toBeLessThanOrEqual(size.height + 1);
+});
+
+test('the keyboard leaves an editor with Tab, and what is typed stays', async () => {
+  await openTab(page, 'ListPets');
+  const before = await textOf(page, 'Operation Editor');
+  await editor(page, 'Operation Editor').getByRole('textbox').filter({ visible: true }).focus();
+  await page.keyboard.press('Tab');
+  const focused = () => page.evaluate(() => globalThis.document.activeElement?.closest('.monaco-editor') === null);
+  expect(await focused()).toBe(true);
+  expect(await textOf(page, 'Operation Editor')).toBe(before);
+});
+
+test('works, without memory, where the browser blocks the data of sites', async () => {
+  if (!browser) throw new Error('expected a browser');
+  const blocked = await openWatchedPage(browser, [new URL(gateway.endpoint).origin]);
+  await using other = blocked.page;
+  await other.addInitScript(() => {
+    for (const name of ['sessionStorage', 'localStorage'])
+      Object.defineProperty(globalThis, name, {
+        get: () => {
+          throw new DOMException('The operation is insecure.', 'SecurityError');
+        },
+      });
+  });
+  await other.goto(gateway.endpoint);
+  await shows(other, 'Operation Editor', 'ListPets');
+  await executeTo(other, '"name": "Ada"');
+  await other.getByRole('link', { name: 'bad days' }).click();
+  await shows(other, 'Operation Editor', 'SavingQuota');
+  expect(blocked.complaints).toEqual([]);
 });
 
 test('at 390 px the query stands above the result, and both can be used', async ({ onTestFinished }) => {

@@ -1,3 +1,4 @@
+import type { Route } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { violationsOf } from '../support/axe.ts';
 import { startBrowser } from '../support/browser.ts';
@@ -31,7 +32,7 @@ test('in a real browser the page shows each caller as it calls, from petql alone
     await phone.setContent(html);
     expect(await phone.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
     const titles = await phone
-      .locator('td')
+      .locator('tbody th, td')
       .evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content.slice(1, -1)));
     expect(titles).toEqual(['Caller', 'Plan', 'Minute', 'Day', 'Queued', 'State', 'Calls made', 'Calls saved']);
   } finally {
@@ -46,12 +47,13 @@ test('axe-core finds nothing, a selection stays, and hashes stand in one line', 
     await using gateway = await startGateway({ gateway: { admin: true } });
     await gateway.query('{ pets { id } }');
     for (const colorScheme of ['light', 'dark'] as const) {
-      for (const width of [1_280, 390]) {
+      for (const width of [1_280, 390, 320]) {
         const page = await browser.newPage({ viewport: { width, height: 844 }, colorScheme });
         await page.goto(`${gateway.adminOrigin}/quota`);
         expect(await violationsOf(page)).toEqual([]);
         const { height = Infinity } = (await page.locator('tbody code').boundingBox()) ?? {};
-        expect(height).toBeLessThan(24);
+        expect(height).toBeLessThan(width === 320 ? 48 : 24);
+        await page.getByRole('meter', { name: 'Used this minute' }).waitFor();
         expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
       }
     }
@@ -66,6 +68,38 @@ test('axe-core finds nothing, a selection stays, and hashes stand in one line', 
     expect(await page.locator('tbody').innerText()).toContain('1 of 1,000 used');
     await page.evaluate(() => getSelection()?.removeAllRanges());
     await page.getByText('2 of 1,000 used').waitFor();
+  } finally {
+    await browser.close();
+  }
+});
+
+test('says since when there is no contact, asks once at a time, and can be held', async ({ skip }) => {
+  const browser = await startBrowser();
+  if (!browser) return skip('no browser starts on this machine');
+  try {
+    await using gateway = await startGateway({ gateway: { admin: true } });
+    const page = await browser.newPage();
+    await page.clock.install();
+    await page.goto(`${gateway.adminOrigin}/quota`);
+    const asked: Route[] = [];
+    await page.route('**/quota', (route) => void asked.push(route));
+    const lost = page.getByText(/^No contact with petql since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\./);
+
+    // Petql hangs.
+    await page.clock.runFor(4_500);
+    await expect.poll(() => asked.length).toBe(1);
+    expect(await lost.count()).toBe(0);
+    await asked[0]?.abort();
+    await lost.waitFor();
+    await page.clock.runFor(2_100);
+    await expect.poll(() => asked.length).toBe(2);
+    await asked[1]?.continue();
+    await lost.waitFor({ state: 'detached' });
+
+    const hold = page.getByRole('button', { name: 'Hold this page' });
+    await hold.click();
+    await page.clock.runFor(10_000);
+    expect([await hold.getAttribute('aria-pressed'), asked.length]).toEqual(['true', 2]);
   } finally {
     await browser.close();
   }

@@ -53,6 +53,26 @@ async function deniedBy(redis: RedisServer): Promise<string[]> {
 }
 
 describe.skipIf(!redisIsHere)("the rights that README gives to Redis's user", () => {
+  test.each([
+    ['allkeys-lru', '100mb', 1],
+    ['volatile-ttl', '100mb', 1],
+    ['noeviction', '100mb', 0],
+    ['allkeys-lru', '0', 0],
+  ])('show with %s at a maxmemory of %s whether Redis evicts: %i warnings', async (policy, maxmemory, warnings) => {
+    await using resources = new AsyncDisposableStack();
+    const redis = await startRedis({ settings: { 'maxmemory-policy': policy, maxmemory } });
+    resources.defer(() => redis.close());
+    await redis.command('ACL', 'SETUSER', 'petql', 'on', `>${PASSWORD}`, ...RIGHTS);
+    const redisUrl = redis.url.replace('//', `//petql:${PASSWORD}@`);
+    const { gateway, logLines } = resources.use(await startGateway({ gateway: { redisUrl } }));
+    await gateway.ready();
+    await gateway.fetch(graphqlRequest({ query: '{ pets { id } }' }));
+    await redis.command('CLIENT', 'KILL', 'TYPE', 'normal');
+    await until(async () => (await gateway.fetch(graphqlRequest({ query: '{ pets { id } }' }))).ok);
+    const found = logLines.filter(({ msg }) => String(msg).startsWith('Redis evicts'));
+    expect(found.map(({ level }) => level)).toEqual(Array(warnings).fill(40));
+  });
+
   test('are enough for all that petql does, and replicas share by them', async () => {
     await using resources = new AsyncDisposableStack();
     const { redis, replicas } = await startReplicas(resources, RIGHTS);

@@ -7,6 +7,7 @@ import { BEATS } from '../../src/store/replicas.ts';
 import { ACCOUNT } from '../../src/throttle/account/format.ts';
 import { CREATE_OUTCOME } from '../../src/writes/create-outcome.ts';
 import { RECORD } from '../../src/writes/records.ts';
+import type { RedisConnection } from '../../src/store/redis.ts';
 import { createRedis } from '../support/redis-double.ts';
 import type { Redis } from '../support/redis-double.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
@@ -216,6 +217,31 @@ test.each([
   const [record] = [...redis.snapshot()].flatMap(([name, { text }]) => (name.startsWith('petql:record:') ? text : []));
   const expected = hash('sha256', `http://pet-api.test/v1 demo-pro one ${input}`, 'base64url').slice(0, 32);
   expect(JSON.parse(record?.slice(36) ?? '')).toMatchObject({ input: expected });
+});
+
+test.each([1, 2, 5])('a check of the key secret that fails in an odd way is made again: %i times', async (times) => {
+  const connection = createRedis({ seed: 1 }).connect();
+  let failures = times;
+  const failing: RedisConnection = {
+    ...connection,
+    async compareAndSet(key, ...args) {
+      if (!key.includes('key-secret') || failures === 0) return connection.compareAndSet(key, ...args);
+      failures -= 1;
+      throw new TypeError('odd');
+    },
+  };
+  await using gateway = await startEmbedded({ redisUrl: 'redis://redis.test', redisConnection: failing });
+  const ready = () =>
+    gateway.ready().then(
+      () => 'ready',
+      (error: Error) => error.message,
+    );
+  // Others may have made it too.
+  await expect.poll(ready).toBe('ready');
+  expect(failures).toBe(0);
+  expect(await gateway.execute({ document: '{ pets(limit: 1) { id } }', apiKey: 'demo-free' })).toMatchObject({
+    data: { pets: [{ id: '1' }] },
+  });
 });
 
 async function changeRecords(redis: Redis, change: (record: StoredRecord) => string): Promise<void> {

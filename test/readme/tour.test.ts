@@ -7,7 +7,15 @@ const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
 const DOCUMENTS = ['README.md', ...globSync(['{src,test,schema}/**/*.md', '.github/*.md'], { cwd: ROOT })];
 /** Options of other programs, and an example. The changelog names what is gone. */
-const FOREIGN = new Set(['deletePet', 'persistConfig', 'persistedDocuments']);
+const FOREIGN = new Set([
+  'custom-http-errors',
+  'deletePet',
+  'persistConfig',
+  'persistedDocuments',
+  'proxy_intercept_errors',
+  'refetchInterval',
+  'refreshInterval',
+]);
 /** What a name in a document may come from. */
 const FILES = globSync(
   ['{src,test,schema}/**/*.{js,ts,graphql,yaml}', '.github/**/*.yml', 'package.json', 'Dockerfile', 'tsconfig.json'],

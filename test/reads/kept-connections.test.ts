@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { TLSSocket, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createGateway } from '../../src/index.ts';
+import { rawResponse, serveBytes } from '../support/serve-bytes.ts';
 import { CERTIFICATE_FILE, serve } from '../support/serve.ts';
 import type { Reply } from '../support/transports.ts';
 
@@ -68,6 +69,21 @@ describe('a create goes out on a connection', () => {
     await run(CREATE);
     expect(connections()).toEqual([0, 1, isKept ? 1 : 2]);
   });
+});
+
+test('a Keep-Alive that a proxy passes on from the server behind it says nothing of the end of a connection', async () => {
+  // As HAProxy does it: without the Connection header.
+  await using server = await serveBytes(() =>
+    rawResponse(201, '{"id":1,"name":"Ada","categoryId":1}', ['Keep-Alive: timeout=60']),
+  );
+  const gateway = createGateway({ petApiUrl: server.url, plan: 'business' });
+  onTestFinished(() => gateway.close());
+  const run = () => gateway.execute({ document: CREATE, apiKey: 'key' });
+  for (let call = 0; call < 3; call += 1) await run();
+  expect(server.connections).toBe(2);
+  await setTimeout(1_000);
+  await run();
+  expect(server.connections).toBe(3);
 });
 
 describe('a connection is a minute old at most, so that calls follow a host name that moves', () => {

@@ -46,7 +46,7 @@ describe.each(Object.entries(WAYS))('by %s', (_name, open) => {
     const call = await open(sandbox);
     sandbox.fail({ isLost: true });
     await expect(call('/pets', { method: 'POST', body: ADA })).rejects.toThrow('fetch failed');
-    expect(await (await call('/pets')).json()).toEqual([{ id: 1, name: 'Ada', categoryId: 1 }]);
+    expect(await (await call('/pets')).json()).toEqual([{ id: 1, name: 'Ada', categoryId: 1, status: 'available' }]);
     expect(sandbox.calls[0]).toMatchObject({ method: 'POST', body: ADA, status: 201 });
   });
 

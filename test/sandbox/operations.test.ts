@@ -46,13 +46,28 @@ test('a list with a wrong limit or status is a 400 that says what was expected',
 });
 
 describe('a create', () => {
-  test('without a status leaves the pet without one, and ignores an id and unknown fields', async () => {
+  test('without a status makes the pet available, and ignores an id and unknown fields', async () => {
     await using sandbox = await startTestSandbox({ pets: [] });
     const { status, body } = await sandbox.call('POST /pets', { body: `{"id":77,"tag":"x",${ADA.slice(1)}` });
-    expect([status, body]).toEqual([201, { id: 1, name: 'Ada', categoryId: 1 }]);
+    expect([status, body]).toEqual([201, { id: 1, name: 'Ada', categoryId: 1, status: 'available' }]);
     expect((await sandbox.call('GET /pets/1')).body).toEqual(body);
     expect((await sandbox.call('GET /pets')).body).toEqual([body]);
-    expect((await sandbox.call('GET /pets?status=available')).body).toEqual([]);
+    expect((await sandbox.call('GET /pets?status=available')).body).toEqual([body]);
+  });
+
+  test.each([
+    ['without a status', ADA, 'available'],
+    ['that is pending', '{"name":"Ada","categoryId":1,"status":"pending"}', 'pending'],
+    ['that is sold', '{"name":"Ada","categoryId":1,"status":"sold"}', 'sold'],
+  ])('%s is the first of the next lists, before those of a new store', async (_name, body, status) => {
+    await using sandbox = await startTestSandbox();
+    const created = [await sandbox.call('POST /pets', { body }), await sandbox.call('POST /pets', { body })];
+    const ids = created.map((response) => response.body.id).toReversed();
+    for (const list of ['GET /pets?limit=3', `GET /pets?limit=3&status=${status}`]) {
+      const [first, second, third] = (await sandbox.call(list)).body;
+      expect([first.id, second.id]).toEqual(ids);
+      expect(third.id).toBeLessThan(250);
+    }
   });
 
   test('keeps every digit of a category and every character of a name', async () => {

@@ -12,6 +12,20 @@ import type { VirtualTime } from '../../src/simulate/virtual-time.ts';
 import { story } from '../support/pet-api/fault.ts';
 import { PET_API_URL, createTestPetApi } from '../support/start-gateway.ts';
 
+test.each([
+  ['demo-revoked', 11],
+  ['demo-used-up', 4],
+])('the story of %s begins again with a hyphen and anything behind it', async (key, over) => {
+  await using sandbox = createSandbox();
+  const statusOf = async (apiKey: string) =>
+    (await sandbox.fetch('http://pets.test/v1/pets', { headers: { authorization: `Bearer ${apiKey}` } })).status;
+  for (let call = 1; call < over; call += 1) expect(await statusOf(key)).toBe(200);
+  expect(await statusOf(key)).toBeGreaterThan(400);
+  for (let call = 1; call < over; call += 1) expect(await statusOf(`${key}-2`)).toBe(200);
+  expect(await statusOf(`${key}-2`)).toBeGreaterThan(400);
+  expect([await statusOf('made-up-2'), await statusOf('demo-2')]).toEqual([401, 401]);
+});
+
 const BETWEEN_RUNS_MS = 2_000;
 const START_MS = Date.parse('2026-11-21T12:00:01Z');
 

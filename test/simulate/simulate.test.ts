@@ -49,6 +49,11 @@ test('the program compares plans in a table, names the smallest one that serves,
   const page = await readFile(html, 'utf8');
   expect(page).toContain(`<h1>${lines.at(-1)}</h1>`);
   expect(page.match(/<polyline /g)).toHaveLength(4);
+  // Without colors too, each curve is told by its dashes, as in its legend.
+  const dashes = [...page.matchAll(/<(polyline|line) .*?stroke-dasharray: ([\d a-z]+)"/g)];
+  const dashesOf = (name: string) => new Set(dashes.filter(([, shape]) => shape === name).map(([, , dash]) => dash));
+  expect(dashesOf('polyline').size).toBe(2);
+  expect(dashesOf('line')).toEqual(dashesOf('polyline'));
   expect(page).not.toMatch(/https?:|<script|NaN|undefined/);
   expect(await problemsOnPhones(html)).toEqual([]);
 });

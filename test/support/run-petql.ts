@@ -29,7 +29,7 @@ export interface RunOptions {
   /** What it reads on standard input. Default: nothing. */
   readonly input?: string;
   /** Gets the process that `runPetql` has started. */
-  readonly onStart?: (started: { readonly kill: (signal: NodeJS.Signals) => void }) => void;
+  readonly onStart?: (started: Pick<PetqlProcess, 'output'> & { kill: (signal: NodeJS.Signals) => void }) => void;
 }
 
 /** Runs the command line program as a user does; resolves once it listens. */
@@ -51,7 +51,7 @@ export async function startPetql(args: readonly string[], options: RunOptions = 
 /** Runs it to its end. */
 export async function runPetql(args: readonly string[], options: RunOptions = {}) {
   const { child, output, exited } = run(args, options);
-  options.onStart?.({ kill: (signal) => void child.kill(signal) });
+  options.onStart?.({ output, kill: (signal) => void child.kill(signal) });
   return { code: await exited, ...output };
 }
 

@@ -100,7 +100,7 @@ function checkOfWorkload(workload: Workload, connections: number): Check {
 /** @param rival the name of one, or where another checkout of petql is. */
 function sideOf(rival: string, source: Source, requests: readonly Buffer[]): Side {
   const start = RIVALS[rival];
-  if (start) return { name: rival, start, requests };
+  if (start) return { name: `${rival}, ${source}`, start: (url) => start(url, SOURCES[source]), requests };
   return { name: `${source} by ${basename(rival)}`, start: petqlOf(resolve(rival), SOURCES[source]), requests };
 }
 

@@ -14,7 +14,11 @@ export const engine: Suite = {
   ],
 };
 
-function check(name: string, goal: string, judge: (started: Engine) => Promise<readonly Row[]>): Check {
+function check(
+  name: string,
+  goal: string,
+  judge: (started: Engine, print: CheckOptions['print']) => Promise<readonly Row[]>,
+): Check {
   return { name, goal, run };
 
   async function run({ print }: CheckOptions): Promise<readonly Row[]> {
@@ -25,6 +29,6 @@ function check(name: string, goal: string, judge: (started: Engine) => Promise<r
       return [rowOf({ promise: goal, looked: 0, problems, measured: missing })];
     }
     await using started = await Engine.start(print);
-    return await judge(started);
+    return await judge(started, print);
   }
 }

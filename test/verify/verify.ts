@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';
 import { bench } from './bench.ts';
+import { boxes } from './boxes.ts';
 import { engine } from './engine.ts';
 import { explore, replayFile } from './explore.ts';
 import { files } from './files.ts';
@@ -37,6 +38,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   kills,
   files,
   engine,
+  boxes,
   prism,
 };
 

@@ -145,6 +145,22 @@ describe('creates with one idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
+  test('and another input are BAD_USER_INPUT after a 409, whatever a retry met, until it makes the pet once', async () => {
+    failBy(errorBody(409, 'There is such a pet.'));
+    await create();
+    failBy(fails(413));
+    expect(await create()).toMatchObject({ errors: [{ extensions: { code: DOWN } }] });
+    failBy(undefined);
+    const other = { errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] };
+    expect(await create({ name: 'Other' })).toMatchObject(other);
+    failBy(slow(50));
+    const [one, two] = await Promise.all([create(), create()]);
+    expect(one.data?.['createPet'].pet.name).toBe('Momo');
+    expect(shown(two)).toEqual(shown(one));
+    expect(await create({ name: 'Other' })).toMatchObject(other);
+    expect(posts()).toBe(3);
+  });
+
   test('of which one is corrected twice at the same time make one pet', async () => {
     failBy(errorBody(400, 'name'));
     await create();

@@ -227,7 +227,9 @@ export class PetCache implements EarlierData {
   #recordCreated(id: Int64): void {
     const nowMs = this.#elapsed();
     for (const [earlier, createdAtMs] of this.#createdAtMs) {
-      if (nowMs - createdAtMs > LAG_MS) this.#createdAtMs.delete(earlier);
+      // In the order of their times.
+      if (nowMs - createdAtMs <= LAG_MS) break;
+      this.#createdAtMs.delete(earlier);
     }
     setNewest(this.#createdAtMs, [id, nowMs], MAX_CREATED);
   }

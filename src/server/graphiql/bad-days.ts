@@ -24,7 +24,8 @@ query SavingQuota {
     headers: NO_CACHE,
     query: `# With no-cache each run costs one of the three
 # calls. The fourth run has no data: show when
-# to come back, and do not wait for it.
+# to come back, and do not wait for it. To begin
+# again, write demo-used-up-2 in Headers.
 query RateLimited {
   pets(limit: 3) { name status }
 }
@@ -108,6 +109,7 @@ query CreatedPets {
     headers: NO_CACHE,
     query: `# The key is revoked after ten calls, and this
 # makes four. In the third run it is rejected.
+# To begin again, write demo-revoked-2 in Headers.
 query Unauthenticated {
   all: pets(limit: 1) { name }
   available: pets(status: AVAILABLE, limit: 1) { name }

@@ -1,15 +1,11 @@
-import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import { isEndpoint, pathOf } from '../http/http-message.ts';
 import type { HttpRequest, HttpResponse } from '../http/http-message.ts';
 import { isBrowsing } from '../http/media-type.ts';
+import { loadAssets } from './assets.ts';
 import { BAD_DAYS } from './bad-days.ts';
 import type { BadDay } from './bad-days.ts';
 import { EXAMPLE_OPERATIONS } from './example-operations.ts';
 import type { ExampleOperation } from './example-operations.ts';
-import { EXPLORER_STYLE } from './explorer-style.ts';
-import { EXPLORER_SCRIPT } from './page-script.ts';
 
 export interface GraphiqlOptions {
   /** The path of GraphQL, which is also the page's. */
@@ -29,7 +25,11 @@ export function createGraphiql(options: GraphiqlOptions) {
     const path = pathOf(request);
     const isFile = request.method === 'GET' && path.startsWith(`${endpoint}/`);
     if (isEndpoint(path, endpoint) ? !isBrowsing(request) : !isFile) return undefined;
-    return (await (files ??= loadFiles(options))).get(path);
+    files ??= loadFiles(options).catch((error: unknown) => {
+      files = undefined;
+      throw error;
+    });
+    return (await files).get(path);
   };
 }
 
@@ -48,21 +48,9 @@ const NOT_INSTALLED: HttpResponse = {
 /** Returns the page and its files by their paths, which have a hash of all files: under it they never change. */
 async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, HttpResponse>> {
   const { endpoint } = options;
-  // 9 MB, which the first visit loads and compresses once. The package would put them in each page.
-  const graphiql = await import('@graphql-yoga/render-graphiql/graphiql').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
-  });
-  if (!graphiql) return new Map([endpoint, `${endpoint}/`].map((path) => [path, NOT_INSTALLED]));
-  const sources = {
-    // The script behind it finds the operation of a link by the editor's own functions.
-    'graphiql.js': `globalThis.MonacoEnvironment = { globalAPI: true };\n${graphiql.js}${EXPLORER_SCRIPT}`,
-    'graphiql.css': graphiql.css + EXPLORER_STYLE,
-    'editorWorkerService.js': graphiql.editorWorkerService,
-    'graphql.js': graphiql.graphqlWorker,
-    'json.js': graphiql.jsonWorker,
-  };
-  const hash = createHash('sha256').update(Object.values(sources).join('')).digest('hex');
-  const assetsPath = `${endpoint}/graphiql/${hash.slice(0, 16)}`;
+  const assets = await loadAssets();
+  if (!assets) return new Map([endpoint, `${endpoint}/`].map((path) => [path, NOT_INSTALLED]));
+  const assetsPath = `${endpoint}/graphiql/${assets.hash}`;
   const pageHeaders = {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-cache',
@@ -76,14 +64,14 @@ async function loadFiles(options: GraphiqlOptions): Promise<ReadonlyMap<string, 
     const shownPath = assetsPath.slice(path.lastIndexOf('/') + 1);
     files.set(path, { status: 200, headers: pageHeaders, body: pageHtml(shownPath, options) });
   }
-  for (const [name, source] of Object.entries(sources)) {
+  for (const [name, body] of assets.files) {
     const headers = {
       'content-type': name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
       'cache-control': 'public, max-age=31536000, immutable',
       // Every browser takes it.
       'content-encoding': 'gzip',
     };
-    files.set(`${assetsPath}/${name}`, { status: 200, headers, body: await promisify(gzip)(source) });
+    files.set(`${assetsPath}/${name}`, { status: 200, headers, body });
   }
   return files;
 }
@@ -118,7 +106,7 @@ function pageHtml(assetsPath: string, { apiKey: keyOfAll = 'YOUR_API_KEY', ...re
   </head>
   <body id="body" class="no-focus-outline">
     <noscript>GraphiQL needs JavaScript.</noscript>
-    <div id="root"></div>
+    <main id="root"></main>
     <script id="graphiql-options" type="application/json">${JSON.stringify(options).replaceAll('<', '\\u003c')}</script>
     <script src="${assetsPath}/graphiql.js"></script>
   </body>

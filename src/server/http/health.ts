@@ -12,6 +12,8 @@ export interface Health {
   readonly isGetRouteWorking: boolean;
   /** What petql does not call for now, since it fails; `isLasting` where operators should look. */
   readonly closed: readonly { readonly operation: string; readonly keys: number; readonly isLasting: boolean }[];
+  /** Whether the pet API does not accept the key that all clients use. */
+  readonly isServerKeyRejected: boolean;
 }
 
 /** Whether the path is one of health, which spends nothing. */
@@ -29,18 +31,24 @@ export function isHealthPath(path: string): boolean {
 export function healthResponse(path: string, health: () => Health): HttpResponse | undefined {
   if (!isHealthPath(path)) return undefined;
   if (path === '/health/live') return json(200, { status: 'ok' });
-  const { isDraining, redis, pausedKeys, isGetRouteWorking, closed } = health();
-  const status = isDraining ? 'draining' : withClosed(STATUS[redis ?? 'none'], closed);
+  const { isDraining, redis, pausedKeys, isGetRouteWorking, closed, isServerKeyRejected } = health();
+  const isDegraded = isServerKeyRejected || closed.some(({ isLasting }) => isLasting);
+  const status = isDraining ? 'draining' : degradedIf(isDegraded, STATUS[redis ?? 'none']);
   return json(status === 'ok' || status === 'degraded' ? 200 : 503, {
     status,
     redis: redis ?? 'none',
     quota: QUOTA[redis ?? 'none'],
-    upstream: { pausedKeys, getRoute: isGetRouteWorking, closed: closed.map(({ operation }) => operation) },
+    upstream: {
+      pausedKeys,
+      getRoute: isGetRouteWorking,
+      closed: closed.map(({ operation }) => operation),
+      ...(isServerKeyRejected && { key: 'rejected' }),
+    },
   });
 }
 
-function withClosed(status: (typeof STATUS)[keyof typeof STATUS], closed: Health['closed']): typeof status {
-  return status === 'ok' && closed.some(({ isLasting }) => isLasting) ? 'degraded' : status;
+function degradedIf(isDegraded: boolean, status: (typeof STATUS)[keyof typeof STATUS]): typeof status {
+  return status === 'ok' && isDegraded ? 'degraded' : status;
 }
 
 const STATUS = { none: 'ok', connected: 'ok', unavailable: 'degraded', connecting: 'starting' } as const;

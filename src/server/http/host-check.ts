@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import type { HttpCounts } from '../http-counts.ts';
 import type { RequestHandler } from '../listener.ts';
 import { createCors } from './cors.ts';
 import { isHealthPath } from './health.ts';
@@ -25,7 +26,11 @@ interface HostSettings {
  * Rejects requests under names that a page of any site can have, where all clients spend the server's key. It listens on any
  * address: a published port of a container is on the laptop's loopback too.
  */
-export function withHostCheck(handler: RequestHandler, { allowedHosts, corsOrigins }: HostSettings): RequestHandler {
+export function withHostCheck(
+  handler: RequestHandler,
+  { allowedHosts, corsOrigins }: HostSettings,
+  counts?: HttpCounts,
+): RequestHandler {
   if ([...allowedHosts, ...corsOrigins].includes('*')) return handler;
   // The host of an app's origin is no name of petql.
   const origins = corsOrigins.filter((origin) => /^https?:/.test(origin)).map((origin) => new URL(origin).host);
@@ -37,6 +42,7 @@ export function withHostCheck(handler: RequestHandler, { allowedHosts, corsOrigi
     // Health checks come under all kinds of names.
     const isHealthCheck = isHealthPath(pathOf({ url: targetPath(url) }));
     if (isLocalName(name) || allowed.has(name) || isHealthCheck) return handler(request, response);
+    counts?.recordMisdirected(name);
     response.shouldKeepAlive = false;
     const granted = cors(request);
     if (granted && request.method === 'OPTIONS') return response.writeHead(204, granted).end();

@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { CachedRead } from '../../caller/request-context.ts';
 import { bytesFor } from '../../memory.ts';
-import { petBytes } from '../../pets/pet.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import type { OperationName } from '../request-state.ts';
 import { isEndpoint } from './http-message.ts';
@@ -18,17 +17,16 @@ export interface CachedResponse {
   readonly operation: OperationName;
 }
 
-/** An entry without its texts and the pets that its reads keep in memory. */
+/** An entry without its texts and reads. */
 const ENTRY_BYTES = 500;
+/** Of a read the entry holds the name alone: its pets are those of the cache of pets. */
+const READ_BYTES = 150;
 
 /** Whole responses of queries by all that they depend on, the caller's key among it. The least recently used goes first. */
 export function createResponseCache(): LRUCache<string, CachedResponse> {
   return new LRUCache({
     maxSize: bytesFor('responses'),
-    sizeCalculation({ data, reads }, key) {
-      const pets = reads.flatMap(([, found]) => found ?? []);
-      return 2 * (data.length + key.length) + pets.reduce((sum, pet) => sum + petBytes(pet), ENTRY_BYTES);
-    },
+    sizeCalculation: ({ data, reads }, key) => 2 * (data.length + key.length) + ENTRY_BYTES + READ_BYTES * reads.length,
   });
 }
 

@@ -1,7 +1,7 @@
 import type { ExecutionResult } from 'graphql';
 import type { Clock } from '../../clock.ts';
 import type { RequestState } from '../request-state.ts';
-import { hasNothing } from '../plugins/results.ts';
+import { hasNothing } from './result-response.ts';
 import type { Cors } from './cors.ts';
 import type { HttpRequest } from './http-message.ts';
 import { cacheStatus } from './cache-status.ts';

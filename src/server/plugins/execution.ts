@@ -7,7 +7,7 @@ import { listOf } from '../../pets/read-key.ts';
 import type { ReadKey } from '../../pets/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
-import { hasNothing } from './results.ts';
+import { hasNothing } from '../http/result-response.ts';
 import type { DryRun } from '../operation.ts';
 import { stateOf } from '../request-state.ts';
 import type { RequestState, ServerContext } from '../request-state.ts';

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Account, WindowCount } from './format.ts';
+import { OTHER_WINDOW } from './limits.ts';
 import { WINDOW_NAMES, add, addAll, countIn } from './slots.ts';
+import type { WindowName } from './slots.ts';
 import { beginTrust } from './trust.ts';
 
 /** Adds what this replica used without Redis. Slots have absolute times, so each permit stays in its window. */
@@ -29,6 +31,7 @@ export function hasLost(found: Account, seen: Account): boolean {
  */
 export function restore(found: Account, seen: Account): void {
   const before = found.minute.total;
+  for (const name of WINDOW_NAMES) dropMisnamed(found, seen, name);
   for (const name of WINDOW_NAMES) takeMore(found[name], seen[name]);
   found.granted = Math.max(found.granted + found.minute.total - before, seen.granted);
   if (found.epoch === seen.epoch) found.epoch = randomUUID();
@@ -43,6 +46,17 @@ export function restore(found: Account, seen: Account): void {
   const underWay = isAfter429 ? [found.trust, seen.trust].find((trust) => trust?.calls === 0) : undefined;
   beginTrust(found, found.lastGrantAtMs);
   if (found.trust && underWay) Object.assign(found.trust, { calls: 0, againAtMs: underWay.againAtMs });
+}
+
+/**
+ * Drops what headers have said of a window where the seen account knows their limit as the other window's: an account that was made
+ * again has too few calls to tell a Business minute from a Free day, both of 1,000.
+ */
+function dropMisnamed(found: Account, seen: Account, name: WindowName): void {
+  const { limit, isSure } = found[name];
+  const isMisnamed = limit !== undefined && !isSure && limit === seen[OTHER_WINDOW[name]].limit;
+  if (!isMisnamed || limit === seen[name].limit) return;
+  Object.assign(found[name], { limit: undefined, foreign: undefined, reset: undefined, toldAtMs: undefined });
 }
 
 function takeMore(found: WindowCount, seen: WindowCount): void {

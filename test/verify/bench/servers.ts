@@ -12,11 +12,20 @@ export interface Server extends AsyncDisposable {
 
 type Start = (petApiUrl: string) => Promise<Server>;
 
+/** How long what was read may be served again. */
+export interface Source {
+  readonly MAX_AGE_MS: string;
+}
+
+const CALLS_A_MINUTE = '100000000';
+
 /** What people run instead of petql. Each gets the same requests. */
-export const RIVALS: Readonly<Record<string, Start>> = {
+export const RIVALS: Readonly<Record<string, (petApiUrl: string, source: Source) => Promise<Server>>> = {
   bare: (url) => startServer('bare.mjs', { PET_API_URL: url }),
   yoga: (url) => startServer('yoga.mjs', { PET_API_URL: url }),
-  'yoga-throttled': (url) => startServer('yoga.mjs', { PET_API_URL: url, CALLS_A_MINUTE: '100000000' }),
+  'yoga-throttled': (url) => startServer('yoga.mjs', { PET_API_URL: url, CALLS_A_MINUTE }),
+  'yoga-throttled-cached': (url, { MAX_AGE_MS }) =>
+    startServer('yoga.mjs', { PET_API_URL: url, CALLS_A_MINUTE, MAX_AGE_MS }),
 };
 
 /** Returns what starts petql as npm has it: plain JavaScript, as the rivals are. */

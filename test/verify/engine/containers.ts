@@ -24,7 +24,7 @@ const WAYS: readonly Way[] = [
   ['as it is', []],
   ['locked', LOCKED],
   ['by an arbitrary user, as OpenShift has it', [...ANY_USER, ...LOCKED]],
-  ['in 256 MB', ['--memory', '256m', '--memory-swap', '256m']],
+  ['in the smallest container', ['--memory', '192m', '--memory-swap', '192m']],
   ['with a state file in a new volume', [...IN_VOLUME, ...LOCKED]],
   ['with a state file, by an arbitrary user', [...IN_VOLUME, ...ANY_USER, ...LOCKED]],
   ['without IPv6', ['--sysctl', 'net.ipv6.conf.all.disable_ipv6=1']],
@@ -97,13 +97,14 @@ async function checkWays(engine: Engine): Promise<Row> {
     const { id, endpoint } = await start(engine, way);
     const isAnswered = await until(() => answers(endpoint), STARTS_MS);
     if (!isAnswered) problems.push(`${name}: ${(await engine.docker('logs', id)).split('\n').at(-1)}`);
+    if (!(await showsGraphiql(endpoint))) problems.push(`${name}: GraphiQL has no page, or no script`);
     await engine.docker('stop', '-t', STOP_S, id);
     const code = await engine.inspect(id, '.State.ExitCode');
     if (code !== '0') problems.push(`${name}: it ends with ${code}`);
     await engine.docker('rm', '-v', id);
   }
   const measured = WAYS.map(([name]) => name).join(', ');
-  return rowOf({ promise: 'petql answers, and stops with 0', looked: WAYS.length, problems, measured });
+  return rowOf({ promise: 'petql answers, shows GraphiQL, and stops with 0', looked: WAYS.length, problems, measured });
 }
 
 async function answers(endpoint: string): Promise<boolean> {
@@ -111,6 +112,16 @@ async function answers(endpoint: string): Promise<boolean> {
     ({ data }) => data?.['pets'][0].id === '1',
     () => false,
   );
+}
+
+async function showsGraphiql(endpoint: string): Promise<boolean> {
+  try {
+    const page = await (await fetch(endpoint, { headers: { accept: 'text/html' } })).text();
+    const [, script = ''] = /<script src="([^"]+)"/.exec(page) ?? [];
+    return (await (await fetch(new URL(script, endpoint))).text()).length > 1_000_000;
+  } catch {
+    return false;
+  }
 }
 
 /** A pod of a cluster with IPv6 alone has no other address. */

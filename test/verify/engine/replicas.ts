@@ -37,8 +37,8 @@ services:
   backend: { entrypoint: [sleep, infinity], healthcheck: { test: [NONE] } }
 `;
 
-/** Runs compose.yaml as it is over the sandbox, and disturbs it under load. */
-export async function checkReplicas(engine: Engine): Promise<readonly Row[]> {
+/** Runs compose.yaml as it is over the sandbox, and disturbs it under load. Prints the log of each replica where something broke. */
+export async function checkReplicas(engine: Engine, print: (text: string) => void): Promise<readonly Row[]> {
   await using resources = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'petql-compose-'));
   resources.defer(() => rm(folder, { recursive: true }));
@@ -76,12 +76,16 @@ export async function checkReplicas(engine: Engine): Promise<readonly Row[]> {
   const logs = await Promise.all(REPLICAS.map((replica) => engine.docker('logs', `petql_petql_${replica}`)));
   const of429 = logs.flatMap((log) => log.split('\n')).filter((line) => line.includes('answered 429'));
   const wrong = codes.filter((code) => code !== '0');
-  return [
+  const rows = [
     started,
     servedRow(report, killedMs),
     rowOf({ promise: WITHIN, looked: report.sent, problems: of429, measured: '' }),
     rowOf({ promise: STOPPED, looked: codes.length, problems: wrong, measured: `exit codes ${codes.join(', ')}` }),
   ];
+  if (rows.some(({ broken }) => broken > 0)) {
+    for (const [index, log] of logs.entries()) print(`the log of replica ${index + 1}:\n${log}`);
+  }
+  return rows;
 }
 
 /** Replaces one replica after the other, restarts Redis, and kills a replica. */

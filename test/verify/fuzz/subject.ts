@@ -35,7 +35,7 @@ const STORE_SIZES = [40, 250] as const;
 
 /** Headers that petql may send to the upstream. */
 const SENT_HEADERS: ReadonlySet<string> = new Set(
-  'host connection authorization accept accept-encoding user-agent traceparent tracestate content-type content-length'.split(
+  'host connection authorization accept accept-encoding cache-control user-agent traceparent tracestate content-type content-length'.split(
     ' ',
   ),
 );

@@ -9,21 +9,35 @@
 const SPANS = { minute: ' this minute', day: ' today' };
 
 /**
- * Such as "1 call · 29 saved · fresh · 3 of 60 used this minute, 14 of 1,000 today".
+ * Such as "RATE_LIMITED · 0 calls · 0 saved · retry at 12:31:04", or "1 call · 29 saved · fresh · 3 of 60 used this minute, 14 of 1,000 today".
  *
  * @param {Headers} headers
  * @param {Result} result
  */
-function describeRun(headers, { errors, extensions }) {
+function describeRun(headers, { data, errors, extensions }) {
   const { upstreamCalls = 0, savedCalls = 0, oldestAgeMs, staleReason, dryRun } = extensions?.petql ?? {};
   const retryAt = errors?.find((error) => error.extensions?.retryAt)?.extensions.retryAt;
   const parts = dryRun
     ? ['dry run', costOf(dryRun), dryRun.fits ? 'fits now' : `fits at ${time(new Date(dryRun.fitsAt))}`]
     : [calls(upstreamCalls), `${figure(savedCalls)} saved`];
+  parts.unshift(...problemsOf(errors, data));
   if (staleReason) parts.push(`${span(oldestAgeMs ?? 0)} old: ${staleReason.toLowerCase().replaceAll('_', ' ')}`);
   else if (oldestAgeMs !== undefined) parts.push('fresh');
   if (retryAt) parts.push(`retry at ${time(new Date(retryAt))}`);
   return [...parts, usedQuota(headers)].filter(Boolean).join(' · ');
+}
+
+/**
+ * What went wrong, by its codes: a run that has cost little may have failed.
+ *
+ * @param {Result['errors']} errors
+ * @param {unknown} data
+ */
+function problemsOf(errors, data) {
+  const codes = /** @type {Set<string>} */ (new Set(errors?.map(({ extensions }) => extensions?.code ?? 'error')));
+  const fields = /** @type {({ userErrors?: unknown[] } | null)[]} */ (Object.values(data ?? {}));
+  if (fields.some((field) => field?.userErrors?.length)) codes.add('userErrors');
+  return codes.size > 0 ? [[...codes].join(', ')] : [];
 }
 
 /**

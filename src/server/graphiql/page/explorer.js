@@ -34,7 +34,7 @@
  * @typedef Model
  * @property {(text: string, start: Position, isRegex: boolean, hasCase: boolean, words: null, isCaptured: boolean) => Match | null} findNextMatch
  *
- * @typedef {{ getModel: () => Model | null, setPosition: (at: Position) => void, focus: () => void }} Editor
+ * @typedef {{ getModel: () => Model | null, setPosition: (at: Position) => void, trigger: (source: string, action: string, payload: undefined) => void }} Editor
  * @typedef {{ editor: { onDidCreateEditor: (use: (editor: Editor) => void) => { dispose: () => void } } }} Monaco
  */
 
@@ -51,7 +51,14 @@ Object.assign(globalThis, {
 /** The bad days are a page of the same address with tabs of its own. */
 const isBadDay = new URLSearchParams(location.search).has('bad-days');
 const options = withNewKeys(withBadDays(JSON.parse(document.getElementById('graphiql-options')?.textContent ?? '')));
-const storage = isBadDay ? storageBelow('bad-days:') : sessionStorage;
+const session = sessionOfTab();
+const storage = isBadDay ? storageBelow('bad-days:') : session;
+const { monaco } = /** @type {typeof globalThis & { monaco: Monaco }} */ (globalThis);
+// Tab leaves an editor, as it leaves any other field. What the first editor toggles holds for all.
+const firstCreated = monaco.editor.onDidCreateEditor((editor) => {
+  firstCreated.dispose();
+  setTimeout(() => editor.trigger('petql', 'editor.action.toggleTabFocusMode', undefined));
+});
 const costLine = new CostLine({ dryRun, maxWaitMs: options.maxWaitMs });
 /** The document that the editor showed last, and how many operations it has. */
 let edited = { query: '', operations: 0 };
@@ -120,7 +127,6 @@ function firstName(query) {
  */
 function openOperation(name) {
   if (!/^[_a-z]\w*$/i.test(name)) return;
-  const { monaco } = /** @type {typeof globalThis & { monaco: Monaco }} */ (globalThis);
   const created = monaco.editor.onDidCreateEditor((editor) => {
     // It gets its text after this event.
     setTimeout(() => {
@@ -130,7 +136,6 @@ function openOperation(name) {
       if (!found) return;
       created.dispose();
       editor.setPosition({ lineNumber: found.range.startLineNumber, column: found.range.startColumn });
-      editor.focus();
     });
   });
 }
@@ -148,9 +153,9 @@ function isSame(linked, stored) {
  * @returns {PageOptions & { title?: string }}
  */
 function withBadDays({ badDays, ...given }) {
-  if (!badDays) return given;
-  if (isBadDay) return { ...given, defaultTabs: badDays, title: '<a href="?">petql</a> · bad days' };
-  return { ...given, title: 'petql · <a href="?bad-days">bad days</a>' };
+  if (!badDays) return { ...given, title: '<h1>petql</h1>' };
+  if (isBadDay) return { ...given, defaultTabs: badDays, title: '<a href="?">petql</a> · <h1>bad days</h1>' };
+  return { ...given, title: '<h1>petql</h1> · <a href="?bad-days">bad days</a>' };
 }
 
 /**
@@ -160,14 +165,37 @@ function withBadDays({ badDays, ...given }) {
  */
 function storageBelow(prefix) {
   return {
-    getItem: (/** @type {string} */ name) => sessionStorage.getItem(prefix + name),
-    setItem: (/** @type {string} */ name, /** @type {string} */ value) => sessionStorage.setItem(prefix + name, value),
-    removeItem: (/** @type {string} */ name) => sessionStorage.removeItem(prefix + name),
-    clear: () => sessionStorage.clear(),
+    getItem: (/** @type {string} */ name) => session.getItem(prefix + name),
+    setItem: (/** @type {string} */ name, /** @type {string} */ value) => session.setItem(prefix + name, value),
+    removeItem: (/** @type {string} */ name) => session.removeItem(prefix + name),
+    clear: () => session.clear(),
     get length() {
-      return sessionStorage.length;
+      return session.length;
     },
   };
+}
+
+/**
+ * The storage of this browser tab, or one that ends with the page: browsers that block the data of sites throw.
+ *
+ * @returns {Pick<Storage, 'clear' | 'getItem' | 'length' | 'removeItem' | 'setItem'>}
+ */
+function sessionOfTab() {
+  try {
+    return sessionStorage;
+  } catch {
+    /** @type {Map<string, string>} */
+    const items = new Map();
+    return {
+      getItem: (name) => items.get(name) ?? null,
+      setItem: (name, value) => void items.set(name, value),
+      removeItem: (name) => void items.delete(name),
+      clear: () => items.clear(),
+      get length() {
+        return items.size;
+      },
+    };
+  }
 }
 
 /**
@@ -300,7 +328,7 @@ async function send({ headers, body }) {
  */
 function storeKey(headers) {
   const authorization = headers.get('authorization') ?? PLACEHOLDER;
-  if (authorization !== PLACEHOLDER) sessionStorage.setItem('petql:authorization', authorization);
+  if (authorization !== PLACEHOLDER) session.setItem('petql:authorization', authorization);
 }
 
 /** @param {Record<string, string>} [given] */
@@ -308,7 +336,7 @@ function headersOf(given) {
   const headers = new Headers(given);
   headers.set('accept', 'application/graphql-response+json, application/json');
   headers.set('content-type', 'application/json');
-  const stored = sessionStorage.getItem('petql:authorization');
+  const stored = session.getItem('petql:authorization');
   if (stored !== null && headers.get('authorization') === PLACEHOLDER) headers.set('authorization', stored);
   return headers;
 }

@@ -1,47 +1,28 @@
 import type { ExecutionResult } from 'graphql';
-import { OperationTypeNode, getOperationAST } from 'graphql';
-import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import { OperationTypeNode } from 'graphql';
 import { finishedError, graphqlError, shownError } from '../errors.ts';
-import { acceptedType } from '../http/media-type.ts';
-import { resultStatus } from '../http/result-status.ts';
 import type { ResultExtensions } from '../operation.ts';
-import { limitExceeded } from './limit-exceeded.ts';
-import { stateOf } from '../request-state.ts';
-import type { ServerContext } from '../request-state.ts';
-
-/** Clients choose the names of their operations. */
-const MAX_NAME_LENGTH = 64;
+import { limitExceeded } from '../plugins/limit-exceeded.ts';
+import type { RequestState } from '../request-state.ts';
+import type { HttpResponse } from './http-message.ts';
+import { acceptedType } from './media-type.ts';
+import { resultStatus } from './result-status.ts';
 
 /** Max bytes of the data and errors of a query. Aliases can show one list a hundred times. */
 const MAX_RESULT_BYTES = 4_194_304;
 
-/** Notes each operation and its result, and gives the result its status, its error codes and its JSON. */
-export function useResults(): Plugin<ServerContext> {
-  return {
-    onParse() {
-      return ({ result, context }) => {
-        if (result === null || result instanceof Error) return;
-        const { params, state } = context as YogaInitialContext & ServerContext;
-        const operation = getOperationAST(result, params.operationName);
-        const name = operation?.name?.value.slice(0, MAX_NAME_LENGTH);
-        if (operation) state.operation = { type: operation.operation, name };
-      };
-    },
-    onResultProcess(hook) {
-      const state = stateOf(hook.serverContext);
-      // What a mutation has done is shown, however long it is.
-      const maxBytes = state.operation?.type === OperationTypeNode.MUTATION ? Infinity : MAX_RESULT_BYTES;
-      const finished = finishedResult(hook.result as ExecutionResult);
-      const { result, data, body } = writeResult(finished, state.usage, maxBytes);
-      state.result = result;
-      state.data = data;
-      const type = acceptedType(state.request.headers['accept']) ?? 'application/json';
-      const status = isNotCached(result) ? 504 : resultStatus(result, type);
-      const headers = Object.assign({}, ...(result.errors ?? []).map(({ extensions }) => extensions.http?.headers));
-      // Yoga needs no errors: it would copy each with its stack and locations.
-      hook.setResult({ errors: [], extensions: { http: { status, headers } }, stringify: () => body });
-    },
-  };
+/** Returns the response for a result, with its status, error codes and JSON, and notes the result in the state. */
+export function responseOf(given: ExecutionResult, state: RequestState): HttpResponse {
+  // What a mutation has done is shown, however long it is.
+  const maxBytes = state.operation?.type === OperationTypeNode.MUTATION ? Infinity : MAX_RESULT_BYTES;
+  const { result, data, body } = writeResult(finishedResult(given), state.usage, maxBytes);
+  state.result = result;
+  state.data = data;
+
+  const type = acceptedType(state.request.headers['accept']) ?? 'application/json';
+  const status = isNotCached(result) ? 504 : resultStatus(result, type);
+  const headers = Object.assign({}, ...(result.errors ?? []).map(({ extensions }) => extensions.http?.headers));
+  return { status, headers: { 'content-type': `${type}; charset=utf-8`, ...headers }, body };
 }
 
 function finishedResult({ data, errors }: ExecutionResult): ExecutionResult {

@@ -1,29 +1,24 @@
-import type { GraphQLParams, Plugin } from 'graphql-yoga';
+import type { GraphQLParams } from 'graphql-yoga';
 import { parseLosslessJson } from '../../lossless-json.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import { badRequest } from '../errors.ts';
-import { stateOf } from '../request-state.ts';
-import type { ServerContext } from '../request-state.ts';
-import type { HttpRequest } from '../http/http-message.ts';
-import { acceptedType, isJson } from '../http/media-type.ts';
+import type { HttpRequest } from './http-message.ts';
+import { acceptedType, isJson } from './media-type.ts';
 
-/** Checks GraphQL requests. Bodies must be JSON: before a page of another origin can send JSON, its browser sends a preflight. */
-export function useHttpRules({ petApiKey }: CheckedOptions): Plugin<ServerContext> {
-  const isPostOnly = petApiKey !== undefined;
-  return {
-    onRequestParse({ serverContext, setRequestParser }) {
-      const { request } = stateOf(serverContext);
-      const { method, headers } = request;
-      const { accept, 'content-type': contentType } = headers;
-      // Yoga checks Accept only after the execution.
-      if (!acceptedType(accept)) throw badRequest(`${NOT_ACCEPTABLE}, got ${shown(accept)}.`, 406);
-      if (method === 'GET' && isPostOnly) throw badRequest(ONLY_POST, 405, { allow: 'POST' });
-      if (method !== 'POST' && method !== 'GET') throw badRequest(NO_METHOD, 405, { allow: 'GET, HEAD, POST' });
-      if (method === 'POST' && !isJson(contentType ?? ''))
-        throw badRequest(`${ONLY_JSON}, got ${shown(contentType)}.`, 415);
-      setRequestParser(() => (method === 'POST' ? readBody(request) : readQuery(request)));
-    },
-  };
+/**
+ * Reads what a request asks for. Bodies must be JSON: before a page of another origin can send JSON, its browser sends a preflight.
+ *
+ * @throws GraphQLError BAD_REQUEST where it is no GraphQL request.
+ */
+export function readParams(request: HttpRequest, { petApiKey }: Pick<CheckedOptions, 'petApiKey'>): GraphQLParams {
+  const { method, headers } = request;
+  const { accept, 'content-type': contentType } = headers;
+  if (!acceptedType(accept)) throw badRequest(`${NOT_ACCEPTABLE}, got ${shown(accept)}.`, 406);
+  if (method === 'GET' && petApiKey !== undefined) throw badRequest(ONLY_POST, 405, { allow: 'POST' });
+  if (method === 'GET') return readQuery(request);
+  if (method !== 'POST') throw badRequest(NO_METHOD, 405, { allow: 'GET, HEAD, POST' });
+  if (!isJson(contentType ?? '')) throw badRequest(`${ONLY_JSON}, got ${shown(contentType)}.`, 415);
+  return readBody(request);
 }
 
 const NOT_ACCEPTABLE = 'Expected an Accept header that allows application/json or application/graphql-response+json';
