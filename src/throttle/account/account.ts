@@ -95,7 +95,9 @@ export function take(account: Account, wanted: number, moment: Moment): Taken {
 /** Trust begins anew where calls begin to go beyond the count. */
 function goBeyond(account: Account, name: WindowName, { isBeyond, nowMs }: { isBeyond: boolean; nowMs: number }): void {
   const window = account[name];
-  if (isBeyond && window.beyondSinceMs === undefined) beginTrust(account, nowMs);
+  // After a 429 the probe is the one call that may go.
+  const isNew = isBeyond && window.beyondSinceMs === undefined && account.pause.incidents === 0;
+  if (isNew) beginTrust(account, nowMs);
   window.beyondSinceMs = isBeyond ? (window.beyondSinceMs ?? nowMs) : undefined;
 }
 

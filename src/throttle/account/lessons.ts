@@ -174,7 +174,7 @@ export function paceLeft(account: Account, nowMs: number): number {
 
   const left = Math.floor(paceLesson.to - countAfter(account.minute, slotFor('minute', nowMs - 2 * SECOND_MS)));
   if (left > 0) return left;
-  if (account.fasterSinceMs === undefined) beginTrust(account, nowMs);
+  if (account.fasterSinceMs === undefined && account.pause.incidents === 0) beginTrust(account, nowMs);
   account.fasterSinceMs ??= nowMs;
   return Infinity;
 }

@@ -64,8 +64,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-half-open',
     rule: 'one call after a pause proves that more may go',
-    from: '  beginTrust(account, nowMs);\n  if (!response.mayBeBanned) guessDayEnd',
-    to: '  if (!response.mayBeBanned) guessDayEnd',
+    from: '  beginTrust(account, nowMs);\n  // A day whose own header',
+    to: '  // A day whose own header',
   },
   {
     name: 'many-probes',
@@ -220,7 +220,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'day-end-not-believed',
     rule: 'a Retry-After of hours ends with the day',
-    from: 'if (!response.mayBeBanned) guessDayEnd(account, nowMs, response.retryAfterMs);',
+    from: 'if (!response.mayBeBanned && !hasDayRoom) guessDayEnd(account, nowMs, response.retryAfterMs);',
     to: '',
   },
   {
@@ -238,14 +238,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'certain-day',
     rule: 'a limit of 1,000 that resets far away is Free’s day',
-    from: "if (isFar) return { name: 'day'",
-    to: "if (false) return { name: 'day'",
+    from: '({ isFar }) => isFar,',
+    to: '() => false,',
   },
   {
     name: 'near-reset-is-minute',
     rule: 'a near reset on the hour may be that of a day',
-    from: 'return reset && isOnTheHour(reset.id) ? undefined : ',
-    to: 'return ',
+    from: '({ hasReset, isOnTheHour }) => hasReset && isOnTheHour',
+    to: '() => false',
   },
   {
     name: 'unsure-limit-believed',
@@ -403,7 +403,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'beyond-without-trust',
     rule: 'beyond the count, calls go by trust',
-    from: 'if (isBeyond && window.beyondSinceMs === undefined) beginTrust(account, nowMs);',
+    from: 'if (isNew) beginTrust(account, nowMs);',
     to: '',
   },
   {
