@@ -89,10 +89,13 @@ export class Connections {
   accept(call: Departing, headers: ResponseHeaders): void {
     if (this.#options.dispatcher) return;
     const keepAliveMs = call.method === 'GET' ? KEEP_ALIVE_MS : KEEP_ALIVE_FOR_WRITES_MS;
-    const maxKeepAliveMs = saysItsEnd(headers) ? KEEP_ALIVE_MS : keepAliveMs;
     const name = poolName(call);
-    if (this.#pools.get(name)?.maxKeepAliveMs === maxKeepAliveMs) return;
-    this.#pools.set(name, { pool: this.#open(keepAliveMs, maxKeepAliveMs), maxKeepAliveMs });
+    const kept = this.#pools.get(name);
+    // A read that meets the end of a connection is repeated.
+    const isMisled = call.method === 'POST' && (isKeepAliveOfAnother(headers) ?? kept?.isMisled ?? false);
+    if (kept?.isMisled === isMisled) return;
+    const pool = this.#open(keepAliveMs, isMisled ? keepAliveMs : KEEP_ALIVE_MS);
+    this.#pools.set(name, { pool, isMisled });
   }
 
   /** Closes every connection and aborts the calls in flight. */
@@ -130,15 +133,18 @@ interface PoolOptions extends Pool.Options {
 /** The kept connections of one caller. */
 interface KeptPool {
   readonly pool: Dispatcher;
-  readonly maxKeepAliveMs: number;
+  /** Whether the server names the end of other connections than these. */
+  readonly isMisled: boolean;
 }
 
 /**
- * Whether a `Keep-Alive` header is about this connection: HAProxy passes on that of the server behind it, without the `Connection`
- * header that has to name it (RFC 9110, section 7.6.1).
+ * Whether a `Keep-Alive` header is about another connection: HAProxy passes on that of the server behind it, without the `Connection`
+ * header that has to name it (RFC 9110, section 7.6.1). Undefined without one, and where the connection ends.
  */
-function saysItsEnd(headers: ResponseHeaders): boolean {
-  return headers['keep-alive'] !== undefined && /\bkeep-alive\b/i.test(String(headers['connection'] ?? ''));
+function isKeepAliveOfAnother(headers: ResponseHeaders): boolean | undefined {
+  const connection = String(headers['connection'] ?? '');
+  if (headers['keep-alive'] === undefined || /\bclose\b/i.test(connection)) return undefined;
+  return !/\bkeep-alive\b/i.test(connection);
 }
 
 function poolName({ method, caller }: Departing): string {
