@@ -75,7 +75,7 @@ interface Facts {
   /** Whether the configured minute has this limit, or that of which a header has surely told. */
   readonly isMinuteAsSet: boolean;
   readonly isNamed: boolean;
-  readonly isOnTheHour: boolean;
+  readonly endsOnTheHour: boolean;
   /** Whether a day would count more: at least this share of petql's calls. */
   readonly isTooFewForDay: (share: number) => boolean;
   /** The same of the calls since its told reset. */
@@ -146,7 +146,7 @@ const RULES: readonly Rule[] = [
   ['no day is known to have it', ({ limit, limits, mayBeDay }) => limits.day !== limit && !mayBeDay, 'minute', false],
   ['nothing names a minute', ({ hasReset, isNamed }) => !hasReset && !isNamed, 'day', false],
   ['more than a minute of petql', ({ own, used }) => used > own.madeInMinute + UNCOUNTED, 'day', false],
-  ['a calendar day ends on the hour, too', ({ hasReset, isOnTheHour }) => hasReset && isOnTheHour, undefined, false],
+  ['a calendar day ends on the hour, too', ({ endsOnTheHour, hasReset }) => hasReset && endsOnTheHour, undefined, false],
   ['a near reset is a minute’s', () => true, 'minute', false],
 ];
 
@@ -179,7 +179,7 @@ function guessWindow(
     mayBeDay: isPublished('perDay', limit),
     isMinuteAsSet: minuteAsSet === limit,
     isNamed: minute.limit === limit,
-    isOnTheHour: reset !== undefined && isOnTheHour(reset.id),
+    endsOnTheHour: reset !== undefined && isOnTheHour(reset.id),
     isTooFewForDay: (share) => isTooFew(share * own.day),
     isTooFewSinceReset: isTooFew(FEW * sinceReset),
   };

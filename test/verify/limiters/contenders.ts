@@ -145,7 +145,9 @@ async function retry(run: () => Promise<void>, isOver: () => boolean): Promise<v
 
 async function withDeadline(run: (isOver: () => boolean) => Promise<unknown>): Promise<void> {
   const deadlineMs = Date.now() + MAX_WAIT_MS;
-  await run(() => Date.now() > deadlineMs).catch(() => undefined);
+  const running = run(() => Date.now() > deadlineMs).catch(() => undefined);
+  // A limiter that is stopped forgets its jobs.
+  await Promise.race([running, sleep(MAX_WAIT_MS)]);
 }
 
 async function nothing(): Promise<void> {}

@@ -244,7 +244,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'near-reset-is-minute',
     rule: 'a near reset on the hour may be that of a day',
-    from: '({ hasReset, isOnTheHour }) => hasReset && isOnTheHour',
+    from: '({ endsOnTheHour, hasReset }) => hasReset && endsOnTheHour',
     to: '() => false',
   },
   {
