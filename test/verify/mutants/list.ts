@@ -577,8 +577,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'ban-rejects-key',
     rule: 'a 401 right after a 429 does not reject the key',
-    from: "return meaning === 'unauthenticated' && !quota.isAfter429 ?",
-    to: "return meaning === 'unauthenticated' ?",
+    from: "if (quota.isAfter429) return 'none';",
+    to: '',
   },
 ];
 
@@ -739,14 +739,14 @@ const reads: readonly Mutant[] = [
   {
     name: 'endless-refreshes',
     rule: 'refreshes leave the day’s quota to first reads and writes',
-    from: 'return this.#quota.refreshTokens(this.quotaState) - calls >= Math.max(1, usedLately);',
+    from: 'return this.#quota.refreshTokens(this.quotaState) - calls >= this.#tokensNeeded(visitor, own);',
     to: 'return true;',
   },
   {
     name: 'no-reserve',
     rule: 'the last of the day is not for refreshing',
-    from: 'remaining - limit * RESERVED_SHARE',
-    to: 'remaining',
+    from: 'this.#used * replicas, remaining - limit * RESERVED_SHARE)',
+    to: 'this.#used * replicas, remaining)',
   },
   {
     name: 'refreshes-not-refunded',
@@ -992,13 +992,13 @@ const server: readonly Mutant[] = [
   {
     name: 'get-with-server-key',
     rule: 'with a server-side key only POST is answered',
-    from: "if (method === 'GET' && isPostOnly)",
+    from: "if (method === 'GET' && petApiKey !== undefined)",
     to: 'if (false)',
   },
   {
     name: 'rounded-ids',
     rule: 'an id that a client has rounded is rejected',
-    from: 'type === GraphQLID && isInexact ? path : undefined',
+    from: 'type === GraphQLID && isInexact(value) ? path : undefined',
     to: 'undefined',
   },
   {
