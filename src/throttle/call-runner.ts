@@ -232,7 +232,7 @@ export class CallRunner {
   #settle(permit: Permit, end: CallEnd): Promise<void> | undefined {
     if (end.kind === 'succeeded') this.places.recordSuccess(this.#minuteLimit);
     if (end.kind === 'rate-limited') {
-      this.places.recordRateLimited();
+      this.places.reset();
       this.#hasMet429 = true;
       this.#giveBack(this.#permits.length);
     }

@@ -25,7 +25,7 @@ interface CallInFlight {
 export class Places {
   readonly #clock: Clock;
   /** In the order in which they were sent. */
-  readonly #calls = new Set<CallInFlight>();
+  readonly #calls: CallInFlight[] = [];
   /** What successes have proved; 0 before. */
   #proven = 0;
   /** Successes since all places were taken; undefined while they were not. */
@@ -40,12 +40,12 @@ export class Places {
 
   /** How many calls are in flight. */
   get taken(): number {
-    return this.#calls.size;
+    return this.#calls.length;
   }
 
   /** Returns how many more calls may be in flight. */
   spare(minuteLimit: number): number {
-    return Math.min(this.#count(minuteLimit) - this.#answering, MAX_IN_FLIGHT - this.#calls.size);
+    return Math.min(this.#count(minuteLimit) - this.#answering, MAX_IN_FLIGHT - this.#calls.length);
   }
 
   /** When a call that is in flight hangs, and gives its place to the next one, by `clock.elapsed()`; Infinity where none may. */
@@ -68,19 +68,20 @@ export class Places {
     if (visitor === undefined) return true;
     let ownTaken = own;
     for (const call of this.#calls) if (call.visitor === visitor) ownTaken += 1;
-    const othersTaken = others + own + this.#calls.size - ownTaken;
-    return ownTaken === 0 || 2 * ownTaken < this.#calls.size + spare - othersTaken;
+    const othersTaken = others + own + this.#calls.length - ownTaken;
+    return ownTaken === 0 || 2 * ownTaken < this.#calls.length + spare - othersTaken;
   }
 
   /** Takes a place. Returns the function that frees it. */
   take(visitor: Visitor, minuteLimit: number): () => void {
     const call = { visitor, sentAtMs: this.#clock.elapsed() };
-    this.#calls.add(call);
+    if (!this.#isProven) this.reset();
+    this.#calls.push(call);
     if (this.#answering >= this.#count(minuteLimit)) {
       this.#successes ??= 0;
       this.#lastFullAtMs = call.sentAtMs;
     }
-    return () => void this.#calls.delete(call);
+    return () => void this.#calls.splice(this.#calls.indexOf(call), 1);
   }
 
   recordSuccess(minuteLimit: number): void {
@@ -94,7 +95,8 @@ export class Places {
     this.#doubledAtMs = nowMs;
   }
 
-  recordRateLimited(): void {
+  /** Begins anew after a 429. */
+  reset(): void {
     this.#proven = 0;
     this.#successes = undefined;
   }
@@ -102,7 +104,7 @@ export class Places {
   /** The calls that were sent a short while ago. */
   get #answering(): number {
     const sinceMs = this.#clock.elapsed() - HANGS_AFTER_MS;
-    let count = this.#calls.size;
+    let count = this.#calls.length;
     for (const { sentAtMs } of this.#calls) {
       if (sentAtMs > sinceMs) break;
       count -= 1;
@@ -110,9 +112,12 @@ export class Places {
     return count;
   }
 
+  get #isProven(): boolean {
+    return this.#clock.elapsed() < this.#lastFullAtMs + MAX_UNPROVEN_MS;
+  }
+
   #count(minuteLimit: number): number {
-    const isProven = this.#clock.elapsed() < this.#lastFullAtMs + MAX_UNPROVEN_MS;
     const firstPlaces = Math.max(FIRST_PLACES, Math.ceil(minuteLimit * SHARE_OF_MINUTE));
-    return Math.min(MAX_IN_FLIGHT, Math.max(firstPlaces, isProven ? this.#proven : 0));
+    return Math.min(MAX_IN_FLIGHT, Math.max(firstPlaces, this.#isProven ? this.#proven : 0));
   }
 }

@@ -21,8 +21,8 @@ export class ReturnTimes {
   readonly #counts = new Map<number, number>();
   /** When each visitor is to return; undefined before the first. */
   #visitors: LRUCache<string, number> | undefined;
-  /** By the second in which they were refused. */
-  readonly #nameless = new Map<number, number>();
+  /** Requests without a visitor, by the second in which they were refused; undefined before the first. */
+  #nameless: Map<number, number> | undefined;
 
   /** Returns how many are still to return. */
   count(nowMs: number): number {
@@ -64,11 +64,12 @@ export class ReturnTimes {
   /** Counts a refused request without a visitor. Returns whether it is of a client that is not counted yet. */
   #isNew(nowMs: number): boolean {
     const second = Math.floor(nowMs / SECOND_MS);
-    this.#nameless.set(second, (this.#nameless.get(second) ?? 0) + 1);
+    const nameless = (this.#nameless ??= new Map());
+    nameless.set(second, (nameless.get(second) ?? 0) + 1);
 
     let refusedLately = 0;
-    for (const [refusedIn, requests] of this.#nameless) {
-      if ((refusedIn + 1) * SECOND_MS <= nowMs - CROWD_MS) this.#nameless.delete(refusedIn);
+    for (const [refusedIn, requests] of nameless) {
+      if ((refusedIn + 1) * SECOND_MS <= nowMs - CROWD_MS) nameless.delete(refusedIn);
       else refusedLately += requests;
     }
     return refusedLately > this.count(nowMs);

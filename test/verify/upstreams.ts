@@ -11,7 +11,7 @@ const MAX_DEAD_MS = 900_000;
 const MAX_EXACT_REFUSALS = 1;
 const MIN_EXACT_SHARE = 0.9;
 /** Of any other. */
-const MAX_REFUSALS = { hour: 1, day: 4 };
+const MAX_REFUSALS = { hour: 5, day: 10 };
 /** Of one with a limit of a second or of calls at a time, each response, in ten minutes. */
 const MAX_HIDDEN_REFUSALS = 30;
 /** How many upstreams may cost more 429s than that: those that are odd in several ways at once. */

@@ -11,6 +11,7 @@ import { explore, replayFile } from './explore.ts';
 import { files } from './files.ts';
 import { fuzz } from './fuzz.ts';
 import { guards } from './guards.ts';
+import { limiters } from './limiters.ts';
 import { kills, mutants } from './mutants.ts';
 import { oracle } from './oracle.ts';
 import { prism } from './prism.ts';
@@ -33,6 +34,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   upstreams,
   guards,
   traffic,
+  limiters,
   bench,
   mutants,
   kills,

@@ -2,7 +2,7 @@ import type { CallResponse, RateLimited } from './call-response.ts';
 import { correct } from './correct.ts';
 import { guessDayEnd } from './doubt.ts';
 import type { Account, Permit } from './format.ts';
-import { keepPace, learn, paceLeft, paceWaitMs } from './lessons.ts';
+import { learn, paceLeft, paceWaitMs, unlearn } from './lessons.ts';
 import { nameWindow } from './named-window.ts';
 import type { NamedWindow } from './named-window.ts';
 import { MAX_PAUSE_MS, passTime } from './pass-time.ts';
@@ -95,7 +95,9 @@ export function take(account: Account, wanted: number, moment: Moment): Taken {
 /** Trust begins anew where calls begin to go beyond the count. */
 function goBeyond(account: Account, name: WindowName, { isBeyond, nowMs }: { isBeyond: boolean; nowMs: number }): void {
   const window = account[name];
-  if (isBeyond && window.beyondSinceMs === undefined) beginTrust(account, nowMs);
+  // After a 429 the probe is the one call that may go.
+  const isNew = isBeyond && window.beyondSinceMs === undefined && account.pause.incidents === 0;
+  if (isNew) beginTrust(account, nowMs);
   window.beyondSinceMs = isBeyond ? (window.beyondSinceMs ?? nowMs) : undefined;
 }
 
@@ -112,7 +114,6 @@ function grant(account: Account, count: number, flying: number, moment: Moment):
     isProbe: account.trust !== undefined && account.pause.incidents > 0,
   };
   takeTrials(account, count, moment);
-  keepPace(account, nowMs);
   account.granted += count;
   account.lastGrantAtMs = nowMs;
   add(account.minute, permit.minuteSlot, count);
@@ -125,7 +126,7 @@ function waitForMore(account: Account, moment: Moment): Taken['wait'] {
   const { nowMs } = moment;
   const { trust } = account;
   if (trust && trialsLeft(account, nowMs) === 0) return { by: 'probe', waitMs: trust.againAtMs - nowMs };
-  if (account.pace && paceLeft(account, nowMs) === 0) return { by: 'pace', waitMs: paceWaitMs(account, nowMs) };
+  if (paceLeft(account, nowMs) === 0) return { by: 'pace', waitMs: paceWaitMs(account, nowMs) };
 
   const [minute, day] = WINDOW_NAMES.map((name) => new WindowAt(account, name, moment)) as [WindowAt, WindowAt];
   const window = day.left <= minute.left ? day : minute;
@@ -167,6 +168,7 @@ export function fail(account: Account, permit: Permit, response: CallResponse, m
 export function succeed(account: Account, permit: Permit, response: CallResponse, moment: Moment): void {
   settle(account, permit, response, moment);
   proveTrial(account, permit);
+  unlearn(account, moment);
 
   const { pause } = account;
   const isSentBeforePause = permit.grantedAtMs <= pause.incidentAtMs;
@@ -194,7 +196,9 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
 
   pause.untilMs = Math.max(pause.untilMs, nowMs + Math.min(waitMs, MAX_PAUSE_MS));
   beginTrust(account, nowMs);
-  if (!response.mayBeBanned) guessDayEnd(account, nowMs, response.retryAfterMs);
+  // A day whose own header shows room has not ended.
+  const hasDayRoom = told?.name === 'day' && told.remaining > 0;
+  if (!response.mayBeBanned && !hasDayRoom) guessDayEnd(account, nowMs, response.retryAfterMs);
   if (isEcho) return;
   pause.incidents += 1;
   pause.incidentAtMs = nowMs;

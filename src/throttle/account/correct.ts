@@ -67,7 +67,7 @@ function setLimit(account: Account, { name, limit, isSure }: NamedWindow): void 
 
   const window = account[name];
   if (window.limit !== limit) {
-    Object.assign(window, { limit, isSure, lowered: undefined, beyondSinceMs: undefined });
+    Object.assign(window, { limit, isSure, lesson: undefined, beyondSinceMs: undefined });
   }
   // Headers that tell two limits tell both windows.
   const isOther = other.limit !== undefined && other.limit !== limit;
@@ -87,7 +87,7 @@ function seeReset(
 
 /**
  * Judges what was counted before a reset that is over, by a call that was sent after it: all of it was freed if this window begins
- * there, or where no reset says when it ends, if the header counts no more than what came since.
+ * there, or if the header counts no more than what came since.
  */
 function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, permit, nowMs }: Evidence): void {
   const window = account[name];
@@ -96,7 +96,8 @@ function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, per
   const { doubted } = window;
   const isByCount = Number.isNaN(beginsAtS);
   if (!doubted || permit.grantedAtMs < doubted.fromMs || (isByCount && Number.isNaN(used))) return;
-  const isFreed = isByCount ? used <= window.total : beginsAtS >= doubted.id;
+  // Its own count proves it, whatever the reset says: a local day may have 23 hours, and a window may be an hour.
+  const isFreed = used <= window.total - permitsAfter(account, permit) + 1 || beginsAtS >= doubted.id;
   if (isFreed) window.doubted = undefined;
   else endDoubt(window, nowMs);
   window.beyondSinceMs = undefined;

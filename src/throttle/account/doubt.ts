@@ -13,7 +13,7 @@ const SECOND_MS = 1_000;
 /** A minute's `Retry-After` is shorter. */
 const FAR_MS = 120_000;
 /** After a reset that has freed a part only, the next ones cast no doubt for so long. */
-const SLIDES_MS = 604_800_000;
+const SLIDES_MS = WINDOWS.day.lengthMs;
 
 /** The reset is over. The slots of a minute tell to the second which calls were counted since. */
 export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset, nowMs: number): void {

@@ -12,6 +12,17 @@ const SLOTS = {
   total: count,
 };
 
+/** What a 429 has taught: at which count, or how many calls a second, it came. */
+const LESSON = z.object({
+  to: z.number().positive(),
+  /** When the last 429 of it came. */
+  sinceMs: time,
+  /** For how long it is counted by; 0 where a second 429 has to confirm it. */
+  lastsMs: count,
+  /** Whether a call beyond it has succeeded: it is remembered, and lasts longer the next time. */
+  isOver: z.boolean().optional(),
+});
+
 /** What petql counts by in one window. */
 const WINDOW = z.object({
   ...SLOTS,
@@ -34,8 +45,8 @@ const WINDOW = z.object({
   slidesUntilMs: time.optional(),
   /** Since when calls go beyond the count, by trust: a reset may have freed it, or its limit is not known. */
   beyondSinceMs: time.optional(),
-  /** What a 429 has taught: the limit to count by until `untilMs`, and a little more from then on. */
-  lowered: z.object({ to: count, sinceMs: time, untilMs: time }).optional(),
+  /** The limit that a 429 has taught. Version 0.3 had `lowered` in its place. */
+  lesson: LESSON.optional(),
 });
 const CONSISTENT_WINDOW = WINDOW.refine(
   (window) => isConsistent(window) && (!window.doubted || isConsistent(window.doubted)),
@@ -79,8 +90,10 @@ export const ACCOUNT = z.object({
       againAtMs: time,
     })
     .optional(),
-  /** Calls a second, after a 429 that neither minute nor day explains; they grow from then on. */
-  pace: z.object({ perSecond: z.number().positive(), sinceMs: time }).optional(),
+  /** Calls a second, after 429s that neither minute nor day explains. Version 0.3 had `pace` in its place. */
+  paceLesson: LESSON.optional(),
+  /** Since when calls go faster than it, by trust. */
+  fasterSinceMs: time.optional(),
   pause: z.object({
     untilMs: time,
     /** 429s in a row, with probable bans and with probes after them that failed. */
@@ -95,6 +108,7 @@ export const ACCOUNT = z.object({
 /** One API key's count with the upstream: how many calls of each window are used, by petql's own count. */
 export type Account = z.infer<typeof ACCOUNT>;
 export type WindowCount = z.infer<typeof WINDOW>;
+export type Lesson = z.infer<typeof LESSON>;
 
 /** The right to make one call, and what the account knew when it was granted. */
 export interface Permit {

@@ -1,33 +1,37 @@
 import type { RateLimited } from './call-response.ts';
 import { endDoubt } from './doubt.ts';
-import type { Account, Permit, WindowCount } from './format.ts';
+import type { Account, Lesson, Permit } from './format.ts';
 import { isOneWindows } from './limits.ts';
 import type { NamedWindow } from './named-window.ts';
-import { WINDOW_NAMES, countAfter, slotFor } from './slots.ts';
+import { WINDOWS, WINDOW_NAMES, countAfter, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
-import { WindowAt } from './window.ts';
+import { beginTrust } from './trust.ts';
+import { WindowAt, inFlight, isActive, isLapsed } from './window.ts';
 import type { Moment } from './window.ts';
 
-/** A limit that a 429 has lowered holds for so long: a wrong one costs four 429s a day. */
-const LOWERED_MS = 21_600_000;
-/** What calls beyond a limit that nobody has said have found out holds for a week. */
-const FOUND_MS = 604_800_000;
+/** A lesson holds for so long at first, then twice as long each time that a 429 confirms it, and for so long at most. */
+const FIRST_MS = 600_000;
+const MAX_MS = 21_600_000;
+/** One that a success has ended is remembered for so long: its next 429 confirms it. */
+const REMEMBERED_MS = WINDOWS.day.lengthMs;
+/** 429s at counts that differ by so much are one lesson. */
+const ALIKE_SHARE = 0.1;
+const ALIKE_CALLS = 2;
+/** A 429 while its header leaves so much of the window is of another cause, the first time. */
+const SHOWN_SHARE = 0.1;
 /** No plan allows fewer calls a minute. */
 const MIN_LIMIT = 10;
 /** A longer Retry-After is a minute's, and a far longer one is a day's. */
 const BRIEF_MS = 10_000;
 const FAR_MS = 120_000;
 
-/** In so long the pace doubles: half of what a hidden limit allows becomes all of it. */
-const PACE_DOUBLES_MS = 120_000;
-/** Silence proves nothing: between two calls it grows for no longer than this. */
-const MAX_IDLE_MS = 60_000;
-/** Fewer calls a second meet no such limit, and more than these are as good as none. */
+/** Of calls at once, so many have worked at least: evenly spaced, they find the rest. */
+const PACE_SHARE = 0.75;
+/** Fewer calls a second meet no limit below the minute. */
 const MIN_CALLS = 4;
-const MAX_PACE = 1_000;
 const SECOND_MS = 1_000;
 
-interface Lesson extends Pick<RateLimited, 'retryAfterMs'> {
+interface Refused extends Pick<RateLimited, 'retryAfterMs'> {
   /** What its headers say of a window. */
   readonly told: NamedWindow | undefined;
   /** Whether the call was granted before the last incident. */
@@ -35,32 +39,85 @@ interface Lesson extends Pick<RateLimited, 'retryAfterMs'> {
 }
 
 /**
- * Learns from a 429 where petql's count had room: the limit of the window whose count is near is lowered, else the pace. Where a call
- * went beyond the count, that ends; where a header shows the calls of others or a smaller limit, nothing is to learn.
+ * Learns from a 429 where petql's count had room: the limit of the window whose count is near, else the pace. Where a call went beyond
+ * the count or a lesson, that ends; where a header shows the calls of others or a smaller limit, nothing is to learn.
  */
-export function learn(account: Account, permit: Permit, lesson: Lesson, moment: Moment): void {
-  if (moment.rules.offlineShare || permit.epoch !== account.epoch) return;
-  if (lesson.isEcho) return lowerAgain(account);
+export function learn(account: Account, permit: Permit, refused: Refused, moment: Moment): void {
+  if (moment.rules.offlineShare || permit.epoch !== account.epoch || refused.isEcho) return;
   const isAgain = account.pause.incidents > 0;
   const { nowMs } = moment;
-  const beyond = mayBeFull(lesson, isAgain).filter(
+  // 1. What went beyond a lesson or the count has found its end.
+  const isTooFast = permit.grantedAtMs >= (account.fasterSinceMs ?? Infinity);
+  if (account.paceLesson && isTooFast) account.paceLesson = confirmed(account.paceLesson, nowMs);
+  account.fasterSinceMs = undefined;
+  const beyond = mayBeFull(refused, isAgain).filter(
     (name) => permit.grantedAtMs >= (account[name].beyondSinceMs ?? Infinity),
   );
   // A window that frees the next call at once is as good as none: calls came too fast.
-  const isRush = callsLately(account, nowMs) >= MIN_CALLS;
-  const isBriefRush = isRush && lesson.retryAfterMs <= BRIEF_MS && lesson.retryAfterMs > 0;
+  const lately = callsLately(account, nowMs);
+  const isRush = lately >= MIN_CALLS;
+  const isBriefRush = isRush && refused.retryAfterMs <= BRIEF_MS && refused.retryAfterMs > 0;
   for (const name of beyond) endBeyond(account, name, isBriefRush, moment);
-  if (isAgain || (beyond.length > 0 && !isBriefRush)) return;
-  if (isExplained(account, lesson, moment)) return;
+  if (isAgain || isTooFast || (beyond.length > 0 && !isBriefRush)) return;
+  if (isExplained(account, refused, moment)) return;
 
-  const suspect = suspectOf(lesson);
-  if (isNear(account, suspect, lesson, moment) && !isBriefRush) {
-    lower(account[suspect], new WindowAt(account, suspect, moment), LOWERED_MS, nowMs);
-  } else if (isRush) account.pace = { perSecond: callsLately(account, nowMs) / 2, sinceMs: nowMs };
+  // 2. One 429 teaches one thing, the count before the pace: that of the calls which have surely worked, and half of all at least.
+  const flying = inFlight(account, nowMs);
+  const suspect = suspectOf(refused);
+  const window = account[suspect];
+  const { foreign, own } = new WindowAt(account, suspect, moment);
+  const { told } = refused;
+  const isShown = told?.name === suspect && told.isSure && told.remaining >= SHOWN_SHARE * told.limit;
+  const isCount = !isBriefRush && isNear(account, suspect, refused, moment);
+  if (isCount) {
+    const worked = Math.max(own + foreign - flying - 1, (own + foreign) / 2);
+    window.lesson = taught(window.lesson, worked, { nowMs, isSure: !isShown, windowMs: WINDOWS[suspect].lengthMs });
+  }
+  if (isRush && !isCount) {
+    const worked = Math.max(lately - flying - 1, PACE_SHARE * lately);
+    account.paceLesson = taught(account.paceLesson, worked, { nowMs, isSure: isBriefRush, windowMs: SECOND_MS });
+  }
+}
+
+interface Evidence {
+  readonly nowMs: number;
+  /** Whether one 429 is enough; else a second one at the same count, in another window, has to confirm it. */
+  readonly isSure: boolean;
+  readonly windowMs: number;
+}
+
+/** Returns what is known after a 429 at this count or pace. */
+function taught(before: Lesson | undefined, at: number, { nowMs, isSure, windowMs }: Evidence): Lesson {
+  const to = Math.max(1, at);
+  const known = before && nowMs < before.sinceMs + before.lastsMs + REMEMBERED_MS ? before : undefined;
+  if (known && isActive(known, nowMs)) return { ...known, to: Math.min(to, known.to), sinceMs: nowMs };
+  const isAlike = known && Math.abs(to - known.to) <= Math.max(ALIKE_CALLS, ALIKE_SHARE * Math.max(to, known.to));
+  if (!isAlike) return { to, sinceMs: nowMs, lastsMs: isSure ? FIRST_MS : 0 };
+  if (nowMs < known.sinceMs + windowMs) return known;
+  return confirmed({ ...known, to: Math.min(to, known.to) }, nowMs);
+}
+
+function confirmed({ to, lastsMs }: Lesson, nowMs: number): Lesson {
+  return { to, sinceMs: nowMs, lastsMs: lastsMs === 0 ? FIRST_MS : Math.min(2 * lastsMs, MAX_MS) };
+}
+
+/** A call has succeeded: it ends the lessons that calls went beyond. */
+export function unlearn(account: Account, { nowMs }: Moment): void {
+  const flying = inFlight(account, nowMs);
+  for (const name of WINDOW_NAMES) {
+    const { foreign, lesson, total } = account[name];
+    if (lesson && total - flying + (foreign?.calls ?? 0) > lesson.to) account[name].lesson = ended(lesson, nowMs);
+  }
+  const { paceLesson } = account;
+  if (paceLesson && callsLately(account, nowMs) - flying > paceLesson.to) account.paceLesson = ended(paceLesson, nowMs);
+}
+
+function ended(lesson: Lesson, nowMs: number): Lesson {
+  return isLapsed(lesson, nowMs) ? { ...lesson, isOver: true } : lesson;
 }
 
 /** Returns the windows that may be full: after a short Retry-After no day is, unless the next call is refused too. */
-function mayBeFull({ retryAfterMs, told }: Lesson, isAgain: boolean): readonly WindowName[] {
+function mayBeFull({ retryAfterMs, told }: Refused, isAgain: boolean): readonly WindowName[] {
   if (told?.remaining === 0) return [told.name];
   return retryAfterMs > 0 && retryAfterMs <= FAR_MS && !isAgain ? ['minute'] : WINDOW_NAMES;
 }
@@ -71,11 +128,13 @@ function endBeyond(account: Account, name: WindowName, isBriefRush: boolean, mom
   const at = new WindowAt(account, name, moment);
   if (at.hasReset) endDoubt(window, moment.nowMs);
   else if (isBriefRush) return;
-  else lower(window, at, FOUND_MS, moment.nowMs);
+  else if (window.lesson && isLapsed(window.lesson, moment.nowMs))
+    window.lesson = confirmed(window.lesson, moment.nowMs);
+  else window.lesson = { to: Math.max(1, at.own + at.foreign - 1), sinceMs: moment.nowMs, lastsMs: MAX_MS };
   window.beyondSinceMs = undefined;
 }
 
-function isExplained(account: Account, { told }: Lesson, moment: Moment): boolean {
+function isExplained(account: Account, { told }: Refused, moment: Moment): boolean {
   const isOver = (name: WindowName) => {
     const { foreign, limit, own } = new WindowAt(account, name, moment);
     return account[name].beyondSinceMs === undefined && own + foreign > limit;
@@ -85,7 +144,7 @@ function isExplained(account: Account, { told }: Lesson, moment: Moment): boolea
 }
 
 /** Returns the window that may have caused it: a day's Retry-After is long. */
-function suspectOf({ retryAfterMs, told }: Lesson): WindowName {
+function suspectOf({ retryAfterMs, told }: Refused): WindowName {
   if (told?.remaining === 0) return told.name;
   return retryAfterMs > FAR_MS ? 'day' : 'minute';
 }
@@ -94,25 +153,11 @@ function suspectOf({ retryAfterMs, told }: Lesson): WindowName {
  * Whether so much of the window is used that it may be the cause. A minute whose limit nobody has said may be any; where a header
  * seems to say it, with calls left, it has said another window's.
  */
-function isNear(account: Account, name: WindowName, { retryAfterMs, told }: Lesson, moment: Moment): boolean {
+function isNear(account: Account, name: WindowName, { retryAfterMs, told }: Refused, moment: Moment): boolean {
   const { foreign, isKnown, limit, own } = new WindowAt(account, name, moment);
   if (2 * (own + foreign) >= limit) return true;
   const mayBeAny = name === 'minute' && (!isKnown || (told?.name === name && !isOneWindows(limit)));
   return mayBeAny && own >= MIN_LIMIT && retryAfterMs > BRIEF_MS;
-}
-
-/** The call was refused, so the limit is below what is counted. */
-function lower(window: WindowCount, { foreign, limit, own }: WindowAt, lastsMs: number, nowMs: number): void {
-  const counted = window.beyondSinceMs === undefined ? Math.min(limit, own + foreign) : own + foreign;
-  window.lowered = { to: Math.max(1, counted - 1), sinceMs: nowMs, untilMs: nowMs + lastsMs };
-}
-
-/** Another call of the same incident was refused too. */
-function lowerAgain(account: Account): void {
-  for (const name of WINDOW_NAMES) {
-    const { lowered } = account[name];
-    if (lowered && lowered.sinceMs === account.pause.incidentAtMs) lowered.to = Math.max(1, lowered.to - 1);
-  }
 }
 
 /** Returns how many calls went in a second lately, which may have just begun: with so many, the cause may be below the minute. */
@@ -121,32 +166,26 @@ function callsLately({ minute }: Account, nowMs: number): number {
   return Math.max(lastSecond ?? 0, (lastTwo ?? 0) / 2);
 }
 
-/** A call is made: the pace has not grown in the time without calls before it. */
-export function keepPace(account: Account, nowMs: number): void {
-  if (account.pace) account.pace.sinceMs += idleMs(account, nowMs);
-}
+/** Returns how many calls the pace allows now. Once its time is over, calls go faster by trust. */
+export function paceLeft(account: Account, nowMs: number): number {
+  const { paceLesson } = account;
+  if (paceIntervalMs(account, nowMs) > 0) return paceWaitMs(account, nowMs) === 0 ? 1 : 0;
+  if (!paceLesson || !isLapsed(paceLesson, nowMs)) return Infinity;
 
-function idleMs({ lastGrantAtMs, pace }: Account, nowMs: number): number {
-  return Math.max(0, nowMs - Math.max(lastGrantAtMs, pace?.sinceMs ?? 0) - MAX_IDLE_MS);
+  const left = Math.floor(paceLesson.to - countAfter(account.minute, slotFor('minute', nowMs - 2 * SECOND_MS)));
+  if (left > 0) return left;
+  if (account.fasterSinceMs === undefined && account.pause.incidents === 0) beginTrust(account, nowMs);
+  account.fasterSinceMs ??= nowMs;
+  return Infinity;
 }
 
 /** Returns the time between two calls; 0 where no pace is kept. */
-export function paceIntervalMs(account: Account, nowMs: number): number {
-  const { pace } = account;
-  if (!pace) return 0;
-  const grownMs = Math.max(0, nowMs - idleMs(account, nowMs) - pace.sinceMs);
-  const perSecond = pace.perSecond * 2 ** (grownMs / PACE_DOUBLES_MS);
-  return perSecond < MAX_PACE ? SECOND_MS / perSecond : 0;
+export function paceIntervalMs({ paceLesson }: Account, nowMs: number): number {
+  return paceLesson && isActive(paceLesson, nowMs) ? SECOND_MS / paceLesson.to : 0;
 }
 
 /** Returns how long the next call waits for the pace. */
 export function paceWaitMs(account: Account, nowMs: number): number {
   const intervalMs = paceIntervalMs(account, nowMs);
   return intervalMs === 0 ? 0 : Math.max(0, account.lastGrantAtMs + intervalMs - nowMs);
-}
-
-/** Returns how many calls the pace allows now. */
-export function paceLeft(account: Account, nowMs: number): number {
-  if (paceIntervalMs(account, nowMs) === 0) return Infinity;
-  return paceWaitMs(account, nowMs) === 0 ? 1 : 0;
 }

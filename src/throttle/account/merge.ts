@@ -69,7 +69,7 @@ function takeMore(found: WindowCount, seen: WindowCount): void {
   if ((found.toldAtMs ?? 0) < (seen.toldAtMs ?? 0)) {
     Object.assign(found, { foreign: seen.foreign, reset: seen.reset, toldAtMs: seen.toldAtMs });
   }
-  if ((found.lowered?.sinceMs ?? 0) < (seen.lowered?.sinceMs ?? 0)) found.lowered = seen.lowered;
+  if ((found.lesson?.sinceMs ?? 0) < (seen.lesson?.sinceMs ?? 0)) found.lesson = seen.lesson;
 }
 
 function takeLaterPause({ pause: found }: Account, { pause: seen }: Account): void {

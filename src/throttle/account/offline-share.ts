@@ -60,7 +60,7 @@ function continueFrom(seen: Account, account: Account, nowMs: number): void {
     Object.assign(account[name], { isSure, limit });
   }
   account.isProven = seen.isProven;
-  account.pace = seen.pace;
+  account.paceLesson = seen.paceLesson;
   account.configured = seen.configured;
 
   const { pause } = account;

@@ -89,7 +89,7 @@ function adoptConfigured(account: Account, { nowMs, rules: { plan, startedAtMs }
   if (minute === perMinute && day === perDay) return;
 
   for (const name of WINDOW_NAMES) {
-    Object.assign(account[name], { limit: undefined, isSure: undefined, lowered: undefined, foreign: undefined });
+    Object.assign(account[name], { limit: undefined, isSure: undefined, lesson: undefined, foreign: undefined });
   }
   beginTrust(account, nowMs);
 }

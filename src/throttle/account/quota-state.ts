@@ -1,6 +1,6 @@
 import { planName } from '../../plan.ts';
 import { newAccount } from './account.ts';
-import type { Account } from './format.ts';
+import type { Account, Lesson } from './format.ts';
 import { knownPlanName } from './limits.ts';
 import type { AccountRules } from './limits.ts';
 import { passTime } from './pass-time.ts';
@@ -98,11 +98,12 @@ export class QuotaState {
   }
 }
 
-function learnedFrom({ minute, day, pace, pause }: Account): Learned | undefined {
-  const isNew = (lesson: { readonly sinceMs: number } | undefined) => lesson?.sinceMs === pause.incidentAtMs;
-  if (isNew(minute.lowered)) return { minuteLimit: minute.lowered?.to ?? 0 };
-  if (isNew(day.lowered)) return { dayLimit: day.lowered?.to ?? 0 };
-  return isNew(pace) ? { callsPerSecond: pace?.perSecond ?? 0 } : undefined;
+function learnedFrom({ minute, day, paceLesson, pause }: Account): Learned | undefined {
+  const isNew = (lesson: Lesson | undefined) =>
+    lesson !== undefined && lesson.lastsMs > 0 && lesson.sinceMs === pause.incidentAtMs;
+  if (isNew(minute.lesson)) return { minuteLimit: Math.floor(minute.lesson?.to ?? 0) };
+  if (isNew(day.lesson)) return { dayLimit: Math.floor(day.lesson?.to ?? 0) };
+  return isNew(paceLesson) ? { callsPerSecond: paceLesson?.to ?? 0 } : undefined;
 }
 
 /** Returns the quota of a key that this process has not used. */

@@ -1,5 +1,5 @@
 import { ownLimitOf } from '../../plan.ts';
-import type { Account, WindowCount } from './format.ts';
+import type { Account, Lesson, WindowCount } from './format.ts';
 import { assumedLimit, knownWindows, limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
 import { WINDOWS, countAfter, freeInMs, slotFor } from './slots.ts';
@@ -13,8 +13,6 @@ export interface Moment {
 
 /** A header alone holds a key no longer: then one call finds out. */
 export const MAX_TOLD_MS = 600_000;
-/** In so long what is tried beyond a lowered limit doubles. */
-const GROWS_MS = { minute: 60_000, day: 3_600_000 };
 /** A call is free again a whole window and some after it is made, and it is made up to a second later than it may be. */
 const LAP_MS = {
   minute: WINDOWS.minute.lengthMs + WINDOWS.minute.slotMs + 1_500,
@@ -45,22 +43,28 @@ export class WindowAt {
 
   constructor(account: Account, name: WindowName, { nowMs, rules }: Moment) {
     const { offlineShare, plan, planShare = 100 } = rules;
+    const isShared = offlineShare !== undefined || planShare < 100;
     const window = account[name];
     this.name = name;
     this.isKnown = knownWindows(account)[name];
     this.#toldLimit = limitsOf(account, plan)[name];
     // A limit that may be another window's counts as far as the assumed one; beyond that calls prove it.
     const limit = this.isKnown ? this.#toldLimit : Math.min(this.#toldLimit, assumedLimit(account, name, plan));
-    this.limit = offlineShare?.limits[name] ?? countedLimit(window, name, { limit, isKnown: this.isKnown }, nowMs);
+    this.limit =
+      offlineShare?.limits[name] ?? countedLimit(window.lesson, { limit, isKnown: this.isKnown, isShared }, nowMs);
     this.own = ownCount(window);
     this.foreign = window.foreign?.calls ?? 0;
     this.#planShare = planShare;
-    this.ownLimit = ownLimitOf(this.limit, planShare);
+    // A lesson counts the calls of others too: a share of it would be one of a share.
+    this.ownLimit = Math.min(
+      this.limit,
+      ownLimitOf(offlineShare ? this.limit : Math.max(this.limit, limit), planShare),
+    );
     this.left = Math.min(this.ownLimit, this.limit - this.foreign) - this.own;
     this.#account = account;
     this.#window = window;
     this.#nowMs = nowMs;
-    this.#isShared = offlineShare !== undefined || planShare < 100;
+    this.#isShared = isShared;
   }
 
   /** Whether a reset that is over may have freed what was counted before. */
@@ -72,7 +76,15 @@ export class WindowAt {
   get beyond(): number {
     // No 429 ends calls beyond a share of the minute, whose own calls are soon free again.
     const isBound = this.#planShare < 100 && this.name === 'minute';
-    return Math.max(this.hasReset && !this.#isResetUsed && !isBound ? this.remaining : 0, this.#beyondLimit);
+    const byReset = this.hasReset && !this.#isResetUsed && !isBound ? this.remaining : 0;
+    return Math.max(byReset, this.#beyondLimit, this.#beyondLesson);
+  }
+
+  /** Calls beyond a lesson whose time is over. */
+  get #beyondLesson(): number {
+    const { lesson } = this.#window;
+    if (!lesson || !isLapsed(lesson, this.#nowMs) || this.#isShared) return 0;
+    return this.isKnown ? Math.max(0, this.#toldLimit - this.own - this.foreign) : Infinity;
   }
 
   /** Whether calls by the count may have used what the reset freed: of a day, the responses to them tell. */
@@ -84,8 +96,8 @@ export class WindowAt {
 
   /** Calls beyond a limit that is not known: of a day nobody has said it, or a header has that may mean another window. */
   get #beyondLimit(): number {
-    const { lowered, toldAtMs } = this.#window;
-    if (this.isKnown || this.#isShared || (lowered && this.#nowMs < lowered.untilMs)) return 0;
+    const { lesson, toldAtMs } = this.#window;
+    if (this.isKnown || this.#isShared || (lesson && isActive(lesson, this.#nowMs))) return 0;
     if (toldAtMs === undefined) return this.name === 'day' ? Infinity : 0;
     if (this.#nowMs >= toldAtMs + MAX_TOLD_MS) return Infinity;
     return Math.max(0, this.#toldLimit - this.own - this.foreign);
@@ -108,7 +120,7 @@ export class WindowAt {
 
   /** The limit as clients see it: that of a header, also where calls still prove it; undefined where none is known. */
   get shownLimit(): number | undefined {
-    const isLowered = this.limit < this.#toldLimit && this.#window.lowered !== undefined;
+    const isLowered = this.limit < this.#toldLimit && this.#window.lesson !== undefined;
     if (this.isKnown || isLowered) return this.ownLimit;
     return this.#window.limit === undefined ? undefined : ownLimitOf(this.#window.limit, this.#planShare);
   }
@@ -192,16 +204,25 @@ export function inFlight({ minute }: Account, nowMs: number): number {
   return countAfter(minute, slotFor('minute', nowMs));
 }
 
-/** Returns the limit to count by: after a 429 has lowered it, twice as much more is tried in each step once that time is over. */
+/** Whether a lesson is counted by. */
+export function isActive({ isOver = false, lastsMs, sinceMs }: Lesson, nowMs: number): boolean {
+  return !isOver && nowMs < sinceMs + lastsMs;
+}
+
+/** Whether the time of a lesson is over, and no call beyond it has succeeded. */
+export function isLapsed({ isOver = false, lastsMs, sinceMs }: Lesson, nowMs: number): boolean {
+  return lastsMs > 0 && !isOver && nowMs >= sinceMs + lastsMs;
+}
+
+/** Returns the limit to count by, which a lesson lowers. Once its time is over, calls go beyond it by trust; of a share, at once. */
 function countedLimit(
-  { lowered }: WindowCount,
-  name: WindowName,
-  { limit, isKnown }: { readonly limit: number; readonly isKnown: boolean },
+  lesson: Lesson | undefined,
+  { limit, isKnown, isShared }: { readonly limit: number; readonly isKnown: boolean; readonly isShared: boolean },
   nowMs: number,
 ): number {
-  if (!lowered) return limit;
-  const steps = Math.floor((nowMs - lowered.untilMs) / GROWS_MS[name]);
-  const found = steps < 0 ? lowered.to : lowered.to + 2 ** steps;
+  const isCounted = lesson && (isActive(lesson, nowMs) || (isLapsed(lesson, nowMs) && !isShared));
+  if (!isCounted) return limit;
+  const to = Math.floor(lesson.to);
   // Of a limit that nobody has said, calls beyond the assumed one have found out more.
-  return isKnown ? Math.min(limit, found) : found;
+  return isKnown ? Math.min(limit, to) : to;
 }

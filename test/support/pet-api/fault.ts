@@ -10,6 +10,8 @@ export interface Fault {
   readonly status?: number;
   /** Whether a pet is stored, though the response says otherwise. Default: where no status is given. */
   readonly isCarriedOut?: boolean;
+  /** Whether the plan counts the call. Default true. */
+  readonly isCounted?: boolean;
   /** Replaces the body, or changes it: a list that lies. */
   readonly body?: Buffer | string | ((body: string) => string);
   /** A lie about the plan, in all headers that tell of it: these values, or others made from the true ones. */

@@ -135,7 +135,7 @@ export function createPetApi(options: PetApiOptions): PetApi {
     const { status, isCarriedOut = status === undefined } = fault;
     if (fault.connection === 'refused') return { fault, response: NOTHING, recordAnswered() {} };
 
-    const counted = planOf(key)?.arrive(atMs);
+    const counted = planOf(key)?.arrive(atMs, fault.isCounted);
     const isServed = counted?.status === 200 && isCarriedOut;
     const served = isServed ? storeOf(key).serve(call) : refusal(counted?.status ?? 401);
     const response = status === undefined ? served : refusal(status);

@@ -1,7 +1,7 @@
 /** An upstream's limits as strictly as one can count them, written without a look at petql's own counting. */
 export interface StrictPlan {
-  /** One request arrives, by the upstream's own clock. */
-  readonly arrive: (nowMs: number) => Arrival;
+  /** One request arrives, by the upstream's own clock. One that is not counted is refused for another reason. */
+  readonly arrive: (nowMs: number, isCounted?: boolean) => Arrival;
   /** Other limits from now on; what arrived before still counts. */
   readonly change: (limits: { readonly perMinute: number; readonly perDay: number }) => void;
   /** Every arrival, in order. */
@@ -43,6 +43,8 @@ export interface StrictPlanOptions {
   readonly sendsDate?: boolean;
   /** How long a request that arrived is in no count yet, as where several servers count together. Default 0. */
   readonly countsLateMs?: number;
+  /** Whether a refused request is counted too. Default false. */
+  readonly countsRefused?: boolean;
   /** How much later than it arrived the next request is counted. Default 0. */
   readonly stampsLateMs?: () => number;
   /** Max refusals before a Retry-After is over; the next one bans the key. Default: never. */
@@ -61,7 +63,7 @@ const LENGTH_MS = { minute: 60_000, day: 86_400_000 };
 
 export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
   const { perMinute, perDay, tells, resetAs = 'seconds', sendsDate = true } = options;
-  const { banAt = Infinity, countsLateMs = 0, dayEndsMs = 0, stampsLateMs = () => 0 } = options;
+  const { banAt = Infinity, countsLateMs = 0, countsRefused = false, dayEndsMs = 0, stampsLateMs = () => 0 } = options;
   const shapes = { minute: options.windows, day: options.days ?? options.windows };
   const limits = { minute: perMinute, day: perDay };
   const counted: number[] = [];
@@ -78,7 +80,7 @@ export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
 
   return {
     arrivals,
-    arrive(nowMs) {
+    arrive(nowMs, isCounted = true) {
       while ((uncounted[0] ?? Infinity) <= nowMs - countsLateMs) counted.push(uncounted.shift() as number);
       const minute = look('minute', nowMs);
       const day = look('day', nowMs);
@@ -86,8 +88,9 @@ export function createStrictPlan(options: StrictPlanOptions): StrictPlan {
       let status: Arrival['status'] = 200;
       if (banned) status = 403;
       else if (full) status = 429;
-      else (countsLateMs > 0 ? uncounted : counted).push(Math.max(counted.at(-1) ?? 0, nowMs + stampsLateMs()));
-      if (status === 200 && countsLateMs === 0) {
+      if (isCounted && (status === 200 || (status === 429 && countsRefused)))
+        (countsLateMs > 0 ? uncounted : counted).push(Math.max(counted.at(-1) ?? 0, nowMs + stampsLateMs()));
+      if (status === 200 && isCounted && countsLateMs === 0) {
         minute.used += 1;
         day.used += 1;
       } else if (status === 429) {

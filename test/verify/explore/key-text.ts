@@ -1,4 +1,4 @@
-import type { Account, Permit, WindowCount } from '../../../src/throttle/account/format.ts';
+import type { Account, Permit, Lesson, WindowCount } from '../../../src/throttle/account/format.ts';
 import { WINDOWS } from '../../../src/throttle/account/slots.ts';
 import type { WindowName } from '../../../src/throttle/account/slots.ts';
 import { endOfPause } from '../../support/plan-rules.ts';
@@ -37,7 +37,7 @@ export function pauseText(pause: Pause | undefined, nowMs: number): number | und
 
 /** Returns what an account says, with all times from now. */
 export function accountFrom(account: Account, nowMs: number) {
-  const { day, isProven, lastGrantAtMs, minute, pace, pause, trust } = account;
+  const { day, isProven, lastGrantAtMs, minute, paceLesson, pause, trust } = account;
   const sinceNow = (ms: number) => Math.max(-DAY_MS, ms - nowMs);
   return [
     isProven,
@@ -45,7 +45,8 @@ export function accountFrom(account: Account, nowMs: number) {
     windowFrom(minute, 'minute', nowMs),
     windowFrom(day, 'day', nowMs),
     trust && [sinceNow(trust.sinceMs), trust.calls, trust.successes, trust.lost, Math.max(0, trust.againAtMs - nowMs)],
-    pace && [pace.perSecond, sinceNow(pace.sinceMs)],
+    lessonFrom(paceLesson, nowMs),
+    sinceNow(account.fasterSinceMs ?? nowMs),
     Math.max(0, pause.untilMs - nowMs),
     pause.incidents,
     sinceNow(pause.incidentAtMs),
@@ -54,7 +55,7 @@ export function accountFrom(account: Account, nowMs: number) {
 }
 
 function windowFrom(window: WindowCount, name: WindowName, nowMs: number) {
-  const { beyondSinceMs, counts, doubted, foreign, isSure, limit, lowered, reset, slidesUntilMs, slots, toldAtMs } =
+  const { beyondSinceMs, counts, doubted, foreign, isSure, lesson, limit, reset, slidesUntilMs, slots, toldAtMs } =
     window;
   const { slotMs } = WINDOWS[name];
   const sinceNow = (ms: number | undefined) => ms && Math.max(-DAY_MS, ms - nowMs);
@@ -71,9 +72,13 @@ function windowFrom(window: WindowCount, name: WindowName, nowMs: number) {
       doubted.id - Math.floor(nowMs / 1_000),
     ],
     foreign && [foreign.calls, foreign.untilMs - nowMs],
-    lowered && [lowered.to, sinceNow(lowered.sinceMs), sinceNow(lowered.untilMs)],
+    lessonFrom(lesson, nowMs),
     [Math.max(0, (slidesUntilMs ?? 0) - nowMs), sinceNow(beyondSinceMs)],
   ];
+}
+
+function lessonFrom(lesson: Lesson | undefined, nowMs: number) {
+  return lesson && [lesson.to, Math.max(-2 * DAY_MS, lesson.sinceMs - nowMs), lesson.lastsMs, lesson.isOver];
 }
 
 function callFrom({ permit, phase, response, sentAtMs }: Call, account: Account, nowMs: number, ourNowMs: number) {

@@ -64,8 +64,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-half-open',
     rule: 'one call after a pause proves that more may go',
-    from: '  beginTrust(account, nowMs);\n  if (!response.mayBeBanned) guessDayEnd',
-    to: '  if (!response.mayBeBanned) guessDayEnd',
+    from: '  beginTrust(account, nowMs);\n  // A day whose own header',
+    to: '  // A day whose own header',
   },
   {
     name: 'many-probes',
@@ -220,7 +220,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'day-end-not-believed',
     rule: 'a Retry-After of hours ends with the day',
-    from: 'if (!response.mayBeBanned) guessDayEnd(account, nowMs, response.retryAfterMs);',
+    from: 'if (!response.mayBeBanned && !hasDayRoom) guessDayEnd(account, nowMs, response.retryAfterMs);',
     to: '',
   },
   {
@@ -238,14 +238,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'certain-day',
     rule: 'a limit of 1,000 that resets far away is Free’s day',
-    from: "if (isFar) return { name: 'day'",
-    to: "if (false) return { name: 'day'",
+    from: '({ isFar }) => isFar,',
+    to: '() => false,',
   },
   {
     name: 'near-reset-is-minute',
     rule: 'a near reset on the hour may be that of a day',
-    from: 'return reset && isOnTheHour(reset.id) ? undefined : ',
-    to: 'return ',
+    from: '({ endsOnTheHour, hasReset }) => hasReset && endsOnTheHour',
+    to: '() => false',
   },
   {
     name: 'unsure-limit-believed',
@@ -403,7 +403,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'beyond-without-trust',
     rule: 'beyond the count, calls go by trust',
-    from: 'if (isBeyond && window.beyondSinceMs === undefined) beginTrust(account, nowMs);',
+    from: 'if (isNew) beginTrust(account, nowMs);',
     to: '',
   },
   {
@@ -427,32 +427,38 @@ const throttle: readonly Mutant[] = [
   {
     name: 'nothing-learned',
     rule: 'a 429 where the count had room lowers the limit',
-    from: 'window.lowered = { to: Math.max(1, counted - 1), sinceMs: nowMs, untilMs: nowMs + lastsMs };',
-    to: '',
+    from: 'window.lesson = taught(window.lesson, worked,',
+    to: 'taught(window.lesson, worked,',
   },
   {
-    name: 'lowered-for-ever',
-    rule: 'a lowered limit is tried again, ever more of it',
-    from: 'lowered.to + 2 ** steps',
-    to: 'lowered.to',
+    name: 'lesson-for-ever',
+    rule: 'a lesson is tried after ten minutes, by one call',
+    from: 'return lastsMs > 0 && !isOver && nowMs >= sinceMs + lastsMs;',
+    to: 'return false;',
   },
   {
-    name: 'echo-not-learned',
-    rule: 'each 429 of one moment lowers the limit by a call',
-    from: 'lowered.to = Math.max(1, lowered.to - 1);',
-    to: 'lowered.to = lowered.to;',
+    name: 'lesson-not-doubled',
+    rule: 'a 429 to the call beyond a lesson doubles its time',
+    from: 'Math.min(2 * lastsMs, MAX_MS)',
+    to: 'lastsMs',
+  },
+  {
+    name: 'shown-room-ignored',
+    rule: 'a 429 while its header leaves calls teaches nothing, unless it comes again',
+    from: 'isSure: !isShown,',
+    to: 'isSure: true,',
   },
   {
     name: 'explained-429-learned',
     rule: 'a 429 that a header explains teaches nothing',
-    from: 'if (isExplained(account, lesson, moment)) return;',
+    from: 'if (isExplained(account, refused, moment)) return;',
     to: '',
   },
   {
     name: 'found-limit-lost',
     rule: 'calls beyond a guessed limit find out the limit',
-    from: 'else lower(window, at, FOUND_MS, moment.nowMs);',
-    to: 'else return;',
+    from: 'else window.lesson = { to: Math.max(1, at.own + at.foreign - 1),',
+    to: 'else window.lesson = { to: 1_000_000,',
   },
   {
     name: 'rush-ends-day',
@@ -467,22 +473,16 @@ const throttle: readonly Mutant[] = [
     to: 'Infinity);\n  if (offlineShare)',
   },
   {
-    name: 'pace-not-halved',
-    rule: 'a 429 halves the pace',
-    from: 'perSecond: callsLately(account, nowMs) / 2,',
-    to: 'perSecond: callsLately(account, nowMs),',
+    name: 'pace-of-all',
+    rule: 'a pace is that of the calls that have surely worked',
+    from: 'PACE_SHARE * lately)',
+    to: '2 * lately)',
   },
   {
-    name: 'pace-without-growth',
-    rule: 'the pace doubles every two minutes',
-    from: 'pace.perSecond * 2 ** (grownMs / PACE_DOUBLES_MS)',
-    to: 'pace.perSecond',
-  },
-  {
-    name: 'pace-grows-in-silence',
-    rule: 'the pace does not grow in silence',
-    from: 'account.pace.sinceMs += idleMs(account, nowMs);',
-    to: 'idleMs(account, nowMs);',
+    name: 'pace-by-one-429',
+    rule: 'a 429 that does not free the key at once has to come again at the same pace',
+    from: '{ nowMs, isSure: isBriefRush, windowMs: SECOND_MS }',
+    to: '{ nowMs, isSure: true, windowMs: SECOND_MS }',
   },
   {
     name: 'probes-without-backoff',

@@ -1,9 +1,11 @@
 import type { CallAnswer } from '../../../src/call-answer.ts';
 import { PLANS } from '../../../src/plan.ts';
 import { newAccount, take } from '../../../src/throttle/account/account.ts';
+import { WindowAt } from '../../../src/throttle/account/window.ts';
 import { applyEnd, callEndOf } from '../../../src/throttle/account/call-end.ts';
 import type { Account, Permit } from '../../../src/throttle/account/format.ts';
 import type { AccountRules } from '../../../src/throttle/account/limits.ts';
+import { Places } from '../../../src/throttle/places.ts';
 import { between, createRandom } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 import { RandomUpstream, describeTraits, drawTraits } from './random-upstream.ts';
@@ -26,8 +28,7 @@ export interface Walk {
 
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
-/** Calls in flight, and how often a client asks that was told to wait. */
-const MAX_IN_FLIGHT = 50;
+/** How often a client asks that was told to wait. */
 const ASKS_EVERY_MS = 20_000;
 
 /** Lets clients want more than the plan allows, always or in bursts, for so many hours. Returns undefined for another kind. */
@@ -45,7 +46,8 @@ class Walker {
   readonly #agenda: { atMs: number; run: (nowMs: number) => void }[] = [];
   #account: Account = newAccount('e');
   #restarts: number[];
-  #inFlight = 0;
+  #nowMs = START_MS;
+  readonly #places = new Places({ now: () => this.#nowMs, elapsed: () => this.#nowMs });
   #wakeAtMs = Infinity;
   /** When calls are wanted: always, or for ten minutes of each hour. */
   readonly #isSaturated: boolean;
@@ -72,7 +74,10 @@ class Walker {
   run(endMs: number): Walk {
     this.#at(START_MS, (nowMs) => this.#look(nowMs));
     for (let atMs = START_MS; atMs < endMs; atMs += ASKS_EVERY_MS) this.#at(atMs, (nowMs) => this.#ask(nowMs));
-    for (let next = this.#agenda.pop(); next && next.atMs < endMs; next = this.#agenda.pop()) next.run(next.atMs);
+    for (let next = this.#agenda.pop(); next && next.atMs < endMs; next = this.#agenda.pop()) {
+      this.#nowMs = next.atMs;
+      next.run(next.atMs);
+    }
     return this.#result(endMs);
   }
 
@@ -106,7 +111,7 @@ class Walker {
       this.#account = newAccount(`e${this.#restarts.length}`);
     }
     if (!this.#isWanted(nowMs)) return;
-    const wanted = MAX_IN_FLIGHT - this.#inFlight;
+    const wanted = this.#places.spare(this.#minuteLimit);
     if (wanted <= 0) return;
     const { permits, wait } = take(this.#account, wanted, { nowMs: this.#ours(nowMs), rules: this.#rules });
     for (const permit of permits) this.#send(permit, nowMs);
@@ -128,7 +133,7 @@ class Walker {
   #send(permit: Permit, nowMs: number): void {
     const [minMs, maxMs] = this.#traits.latencyMs;
     const way = () => between(this.#random, minMs, maxMs) / 2;
-    this.#inFlight += 1;
+    const free = this.#places.take(undefined, this.#minuteLimit);
     this.#sent += 1;
     this.#sentAtMs.push(nowMs);
     this.#lastSentAtMs = nowMs;
@@ -136,18 +141,24 @@ class Walker {
       const response = this.#upstream.arrive(arrivedMs);
       this.#at(arrivedMs + way(), (answeredMs) => {
         this.#upstream.leave();
+        free();
         this.#receive(permit, response, { sentAtMs: nowMs, nowMs: answeredMs });
       });
     });
   }
 
   #receive(permit: Permit, response: UpstreamResponse, { sentAtMs, nowMs }: { sentAtMs: number; nowMs: number }): void {
-    this.#inFlight -= 1;
+    if (response.status === 200) this.#places.recordSuccess(this.#minuteLimit);
+    if (response.status === 429) this.#places.reset();
     if (response.status === 429) this.#recordRefusal(sentAtMs, nowMs);
     const oursMs = this.#ours(nowMs);
     const end = callEndOf(permit, answerOf(response), { tookMs: nowMs - sentAtMs, nowMs: oursMs, isDecisive: true });
     applyEnd(this.#account, permit, end, { nowMs: oursMs, rules: this.#rules });
     this.#wake(nowMs + (response.status === 503 ? 30_000 : 1));
+  }
+
+  get #minuteLimit(): number {
+    return new WindowAt(this.#account, 'minute', { nowMs: this.#ours(this.#nowMs), rules: this.#rules }).limit;
   }
 
   #recordRefusal(sentAtMs: number, nowMs: number): void {
