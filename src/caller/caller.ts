@@ -183,12 +183,12 @@ export class Caller {
   }
 
   #createAccess(): PetAccess {
-    const { clock, idempotency, memory, sharedLists } = this.#shared;
+    const { clock, closedOperations, idempotency, memory, sharedLists } = this.#shared;
     const log = keyLog(this.#shared.log, () => this.#quota.name);
     this.#dayWarning = new DayWarning(log);
     const line = new CallLine(this.#quota, this.#shared, log);
     const cache = new PetCache(memory, clock, this.#quota.closed);
-    const failedCalls = new FailedCalls({ ...this.#shared, quota: this.#quota, line });
+    const failedCalls = new FailedCalls({ clock, closedOperations, quota: this.#quota, line });
     const parts = { ...this.#shared, quota: this.#quota, log, line, cache, failedCalls };
     const reads = new PetReads(parts, sharedLists);
     const writes = new Writes({ ...parts, reads }, idempotency);

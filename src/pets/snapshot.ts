@@ -67,6 +67,7 @@ export function listsWithout({ key: call, lists, unproven }: Snapshot, key: Read
 }
 
 const ANY_PET: Snapshot['unproven'] = { has: () => true };
+const NO_PET: Snapshot['unproven'] = new Set();
 
 export function listSnapshot(
   key: ListName,
@@ -84,7 +85,8 @@ export function listSnapshot(
   }
   const byId = new Map(pets.map((pet) => [pet.id, pet]));
   const lacking = [...earlier.shownBefore(asOfMs)].filter((id) => !byId.has(id));
-  const unproven = doubt === 'none' ? new Set(lacking) : ANY_PET;
+  const unprovenIds = lacking.length > 0 ? new Set(lacking) : NO_PET;
+  const unproven = doubt === 'none' ? unprovenIds : ANY_PET;
   return { key, asOfMs, pets, isComplete, byId, lists, unproven };
 }
 
@@ -92,7 +94,7 @@ export function listSnapshot(
 export function petSnapshot(id: Int64, pet: Pet | null, asOfMs: number, earlier: EarlierData): Snapshot {
   const pets = pet ? [reusedPet(pet, earlier)] : [];
   const byId = new Map(pets.map((one) => [one.id, one]));
-  return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map(), unproven: new Set() };
+  return { key: id, asOfMs, pets, isComplete: true, byId, lists: new Map(), unproven: NO_PET };
 }
 
 function reusedPet(pet: Pet, earlier: EarlierData): Pet {

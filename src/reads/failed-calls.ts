@@ -53,6 +53,7 @@ const FAILURES_TO_CLOSE = 2;
 const MAX_RETRY_AFTER_MS = 30_000;
 /** Failed calls that are remembered, the latest ones. */
 const MAX_CALLS = 1_000;
+const NONE: ReadonlySet<CallKey> = new Set();
 
 /** The lists and pets of one caller whose calls fail, each until a response answers it: when it is tried again, and what reads do. */
 export class FailedCalls {
@@ -60,7 +61,7 @@ export class FailedCalls {
   /** The calls whose last try failed, by the time of their failure. */
   readonly #calls = new Map<CallKey, FailedCall>();
   /** The lists that are closed, as operators see it. */
-  readonly #shown = new Set<CallKey>();
+  #shown: ReadonlySet<CallKey> = NONE;
   /** When the latest call that worked was sent. */
   #workedAtMs = -Infinity;
   /** Ends the backoff that is waited for and over first, at `#wakeAtMs`. */
@@ -204,12 +205,14 @@ export class FailedCalls {
     const { closedOperations, quota } = this.#parts;
     // Anybody can make up keys, and a closed API is shown as one.
     if (this.#shown.has(list) || !quota.isProven || quota.closed.isApiClosed(quota)) return;
-    this.#shown.add(list);
+    this.#shown = new Set([...this.#shown, list]);
     closedOperations.close(list, details);
   }
 
   #hide(call: CallKey): void {
-    if (this.#shown.delete(call)) this.#parts.closedOperations.open(call);
+    if (!this.#shown.has(call)) return;
+    this.#shown = new Set([...this.#shown].filter((shown) => shown !== call));
+    this.#parts.closedOperations.open(call);
   }
 
   /** Lets the error say when the call is tried again. */

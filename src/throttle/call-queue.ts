@@ -13,37 +13,42 @@ import Bottleneck from 'bottleneck';
  */
 export class CallQueue {
   readonly #limiter: Bottleneck;
+  readonly #store: { _nextRequest: number };
 
   constructor(maxConcurrent: number) {
     this.#limiter = new Bottleneck({ maxConcurrent });
-    const store: object = Reflect.get(this.#limiter, '_store');
-    // Bottleneck yields three times a job, one job at a time, by timers of at least 1 ms each.
-    Object.assign(store, { yieldLoop: () => new Promise(setImmediate) });
     // Its locks take ten promises for each task.
     Object.assign(this.#limiter, { _submitLock: new Lock(), _registerLock: new Lock() });
-    // Before which no job starts: the last start, without a minTime. A wall clock that was set back would hold all jobs until then.
-    Object.defineProperty(store, '_nextRequest', { get: () => 0, set() {} });
+    this.#store = Object.assign(Reflect.get(this.#limiter, '_store'), { yieldLoop });
     // Nobody listens to the limiter and its queues, which have twenty events a job.
     for (const part of [this.#limiter, Reflect.get(this.#limiter, '_queues')]) {
-      Object.assign(Reflect.get(part, 'Events'), { trigger() {} });
+      Object.assign(Reflect.get(part, 'Events'), { trigger });
     }
   }
 
   /** Runs the job, which never rejects, once fewer than `maxConcurrent` jobs run. */
   schedule(job: () => Promise<void>): void {
-    void this.#limiter.schedule(job);
+    void this.#limiter.schedule(() => {
+      // Before which no other job starts: this start, without a minTime. A wall clock that is set back would hold them until then.
+      this.#store._nextRequest = 0;
+      return job();
+    });
   }
 }
+
+/** Bottleneck yields three times a job, one job at a time, by timers of at least 1 ms each. */
+const yieldLoop = (): Promise<void> => new Promise(setImmediate);
+const trigger = (): void => undefined;
 
 /** Runs one task after the other. */
 class Lock {
   #last: Promise<unknown> = Promise.resolve();
   #tasks = 0;
 
-  readonly schedule = <Args extends unknown[], Result>(
+  schedule<Args extends unknown[], Result>(
     task: (...args: Args) => Promise<Result> | Result,
     ...args: Args
-  ): Promise<Result> => {
+  ): Promise<Result> {
     this.#tasks += 1;
     const running = this.#last.then(() => task(...args));
     const end = () => {
@@ -51,7 +56,7 @@ class Lock {
     };
     this.#last = running.then(end, end);
     return running;
-  };
+  }
 
   isEmpty(): boolean {
     return this.#tasks === 0;

@@ -36,6 +36,8 @@ const REJECTIONS_TO_DROP = 2;
 const ASK_LISTS_EVERY_MS = 500;
 const ASK_GETS_EVERY_MS = 60_000;
 
+const NO_PETS: ReadonlySet<string> = new Set();
+
 /** What is closed for one API key, and which of its calls is tried next: where the API or its gets are closed, after a 429 and a 401. */
 export class ClosedForKey {
   readonly #api: ClosedApi;
@@ -44,7 +46,7 @@ export class ClosedForKey {
   /** While gets are closed. */
   #gets: Backoff | undefined;
   #isTryingGet = false;
-  readonly #withoutRoute = new Set<string>();
+  #withoutRoute: ReadonlySet<string> = NO_PETS;
   /** Whether the probe after a 429 has shown nothing: a list is the next one. */
   #isListNext = false;
   #listsRefusedAtMs = -Infinity;
@@ -58,7 +60,7 @@ export class ClosedForKey {
   #details401: object = {};
   #doubt: Doubt | undefined;
   /** Operations that are answered 401 while others work, and since when. */
-  readonly #settledAtMs = new Map<string, number>();
+  #settledAtMs: Map<string, number> | undefined;
 
   constructor(api: ClosedApi, { elapsed }: Pick<Clock, 'elapsed'>, shown: ClosedOperations) {
     this.#api = api;
@@ -183,7 +185,7 @@ export class ClosedForKey {
    */
   recordUnauthenticated({ details, isList, operation, sentAtMs }: EndedCall): Rejection {
     const nowMs = this.#elapsed();
-    if (nowMs < (this.#settledAtMs.get(operation) ?? -Infinity) + SETTLED_MS) return 'none';
+    if (nowMs < (this.#settledAtMs?.get(operation) ?? -Infinity) + SETTLED_MS) return 'none';
     // A call from before is the same evidence.
     if (sentAtMs < this.#rejectedAtMs) return 'none';
     if (this.#doubt && !isList && this.mayList) return 'none';
@@ -222,11 +224,11 @@ export class ClosedForKey {
   }
 
   #recordAcceptance({ operation, sentAtMs }: EndedCall): void {
-    this.#settledAtMs.delete(operation);
+    this.#settledAtMs?.delete(operation);
     if (!this.isWithheld || sentAtMs < this.#rejectedAtMs) return;
     // The key is accepted, so the 401 was about the operation.
     if (this.#doubt && this.#doubt.operation !== operation)
-      this.#settledAtMs.set(this.#doubt.operation, this.#elapsed());
+      (this.#settledAtMs ??= new Map()).set(this.#doubt.operation, this.#elapsed());
     this.#rejections = 0;
     this.#doubt = undefined;
   }
@@ -236,7 +238,7 @@ export class ClosedForKey {
     if (evidence === 'works') return this.#openGets();
 
     const hasNoRoute = evidence === 'no-route' && shownInput !== undefined;
-    if (hasNoRoute) this.#withoutRoute.add(shownInput);
+    if (hasNoRoute) this.#withoutRoute = new Set([...this.#withoutRoute, shownInput]);
     // Each try moves the next one, whatever it shows.
     if (!this.#gets && this.#withoutRoute.size < PETS_WITHOUT_ROUTE) return;
     if (!this.#gets) this.#shown.close(GET, details);
@@ -244,7 +246,7 @@ export class ClosedForKey {
   }
 
   #openGets(): void {
-    this.#withoutRoute.clear();
+    this.#withoutRoute = NO_PETS;
     if (!this.#gets) return;
     this.#gets = undefined;
     this.#shown.open(GET);

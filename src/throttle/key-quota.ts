@@ -12,7 +12,7 @@ import type { Rejection } from './closed-for-key.ts';
 import type { ClosedOperations } from './closed-operations.ts';
 import { RefreshBudget } from './refresh-budget.ts';
 import type { RejectedKeys } from './rejected-keys.ts';
-import { createRetryBudget } from './retry-budget.ts';
+import { RetryBudget } from './retry-budget.ts';
 import type { ServerKeyState } from './server-key-state.ts';
 import { Visitors } from './visitors.ts';
 import type { Visitor } from './visitors.ts';
@@ -41,7 +41,7 @@ export class KeyQuota {
   readonly account: KeyAccount;
   readonly visitors: Visitors;
   readonly closed: ClosedForKey;
-  readonly retryBudget = createRetryBudget();
+  readonly retryBudget = new RetryBudget();
   readonly #rejectedKeys: RejectedKeys;
   readonly #serverKey: ServerKeyState;
   readonly #replicas: ReplicaView;

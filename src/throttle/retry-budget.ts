@@ -3,21 +3,19 @@ const CALLS_PER_RETRY = 10;
 /** Retries that may be saved up. */
 const MAX_RETRIES = 3;
 
-export type RetryBudget = ReturnType<typeof createRetryBudget>;
-
 /** A token bucket for the early retries of one key: an upstream that fails is not called much more than one that works. */
-export function createRetryBudget() {
-  let calls = 0;
-  return {
-    /** Records that a call was sent which is no retry. */
-    recordCall() {
-      calls = Math.min(calls + 1, MAX_RETRIES * CALLS_PER_RETRY);
-    },
-    /** Takes a retry; false where there is none. */
-    take(): boolean {
-      if (calls < CALLS_PER_RETRY) return false;
-      calls -= CALLS_PER_RETRY;
-      return true;
-    },
-  };
+export class RetryBudget {
+  #calls = 0;
+
+  /** Records that a call was sent which is no retry. */
+  recordCall(): void {
+    this.#calls = Math.min(this.#calls + 1, MAX_RETRIES * CALLS_PER_RETRY);
+  }
+
+  /** Takes a retry; false where there is none. */
+  take(): boolean {
+    if (this.#calls < CALLS_PER_RETRY) return false;
+    this.#calls -= CALLS_PER_RETRY;
+    return true;
+  }
 }

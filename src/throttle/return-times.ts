@@ -18,7 +18,7 @@ const MAX_VISITORS = 1_000;
  */
 export class ReturnTimes {
   /** In the order in which they were told, which is nearly that of the times. */
-  readonly #counts = new Map<number, number>();
+  #counts: Map<number, number> | undefined;
   /** When each visitor is to return; undefined before the first. */
   #visitors: LRUCache<string, number> | undefined;
   /** Requests without a visitor, by the second in which they were refused; undefined before the first. */
@@ -27,8 +27,8 @@ export class ReturnTimes {
   /** Returns how many are still to return. */
   count(nowMs: number): number {
     let count = 0;
-    for (const [second, clients] of this.#counts) {
-      if (second * SECOND_MS <= nowMs) this.#counts.delete(second);
+    for (const [second, clients] of this.#counts ?? []) {
+      if (second * SECOND_MS <= nowMs) this.#counts?.delete(second);
       else count += clients;
     }
     return count;
@@ -46,7 +46,7 @@ export class ReturnTimes {
     request.toldAtMs = nowMs + this.retryAfterMs(waitMs);
     const second = Math.floor(request.toldAtMs / SECOND_MS);
     const isNew = isCounted && (visitor !== undefined || this.#isNew(nowMs));
-    if (isNew) this.#counts.set(second, (this.#counts.get(second) ?? 0) + 1);
+    if (isNew) add((this.#counts ??= new Map()), second);
     if (visitor !== undefined)
       (this.#visitors ??= new LRUCache(maxEntries(MAX_VISITORS))).set(visitor, request.toldAtMs);
     return request.toldAtMs - nowMs;
@@ -65,7 +65,7 @@ export class ReturnTimes {
   #isNew(nowMs: number): boolean {
     const second = Math.floor(nowMs / SECOND_MS);
     const nameless = (this.#nameless ??= new Map());
-    nameless.set(second, (nameless.get(second) ?? 0) + 1);
+    add(nameless, second);
 
     let refusedLately = 0;
     for (const [refusedIn, requests] of nameless) {
@@ -74,4 +74,9 @@ export class ReturnTimes {
     }
     return refusedLately > this.count(nowMs);
   }
+}
+
+/** Adds one to the count of a second. */
+function add(counts: Map<number, number>, second: number): void {
+  counts.set(second, (counts.get(second) ?? 0) + 1);
 }

@@ -92,6 +92,7 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
     'dist/log.d.ts',
     'dist/node-version.d.ts',
     'dist/plan.d.ts',
+    'dist/server/http-counts.d.ts',
     'dist/server/http/fetch.d.ts',
     'dist/server/listener.d.ts',
     'dist/server/operation.d.ts',

@@ -22,12 +22,14 @@ const PETS_TO_DOUBT_LISTS = 2;
 const FIRST_MS = 600_000;
 const MAX_MS = 6 * 3_600_000;
 
+const NO_PETS: ReadonlyMap<Int64, LackingPet> = new Map();
+
 /**
  * How far the complete lists of one caller are believed: the upstream may cut pages without a word, or hide pets. All times are by
  * `clock.elapsed()`.
  */
 export class ListDoubts {
-  #pets: ReadonlyMap<Int64, LackingPet> = new Map();
+  #pets: ReadonlyMap<Int64, LackingPet> = NO_PETS;
   #doubt: ListDoubt = 'none';
   #lastsMs = 0;
   #endsAtMs = -Infinity;
@@ -43,7 +45,10 @@ export class ListDoubts {
    * @param lacking the pets that it lacks though other calls had shown them, and when they did so last.
    */
   record(sentAtMs: number, lacking: ReadonlyMap<Int64, number>): NewDoubt | undefined {
-    this.#pets = new Map([...lacking].map(([id, shownAtMs]) => [id, this.#lackOnce(id, shownAtMs, sentAtMs)]));
+    this.#pets =
+      lacking.size === 0
+        ? NO_PETS
+        : new Map([...lacking].map(([id, shownAtMs]) => [id, this.#lackOnce(id, shownAtMs, sentAtMs)]));
     const pets = this.#pets
       .values()
       .filter(({ lists }) => lists >= LISTS_TO_DOUBT)

@@ -51,7 +51,7 @@ export class PetCache implements EarlierData {
   /** The latest snapshot of each call. */
   readonly #snapshots = new Map<ReadKey, StoredSnapshot>();
   /** When pets were created, by `clock.elapsed()`: those of the last few seconds. */
-  readonly #createdAtMs = new Map<Int64, number>();
+  #createdAtMs: Map<Int64, number> | undefined;
   readonly #closed: Withholding;
   readonly #doubts = new ListDoubts();
   #generation = 0;
@@ -139,7 +139,7 @@ export class PetCache implements EarlierData {
   /** Stores what a read showed in this generation, unless something newer is there. */
   store(snapshot: Snapshot): void {
     const nowMs = this.#elapsed();
-    const isJustCreated = nowMs - (this.#createdAtMs.get(snapshot.key as Int64) ?? -Infinity) <= LAG_MS;
+    const isJustCreated = nowMs - (this.#createdAtMs?.get(snapshot.key as Int64) ?? -Infinity) <= LAG_MS;
     this.#add(snapshot, isJustCreated ? undefined : nowMs);
   }
 
@@ -164,7 +164,7 @@ export class PetCache implements EarlierData {
   }
 
   *shownBefore(sentAtMs: number): Iterable<Int64> {
-    for (const [id, createdAtMs] of this.#createdAtMs) if (sentAtMs - createdAtMs <= LAG_MS) yield id;
+    for (const [id, createdAtMs] of this.#createdAtMs ?? []) if (sentAtMs - createdAtMs <= LAG_MS) yield id;
     yield* this.#shownAtMs(sentAtMs).keys();
   }
 
@@ -190,7 +190,7 @@ export class PetCache implements EarlierData {
   clear(): void {
     this.invalidate(true);
     for (const key of this.#snapshots.keys()) this.drop(key);
-    this.#createdAtMs.clear();
+    this.#createdAtMs = undefined;
   }
 
   /** Deletes a snapshot that the memory has evicted. */
@@ -226,12 +226,13 @@ export class PetCache implements EarlierData {
 
   #recordCreated(id: Int64): void {
     const nowMs = this.#elapsed();
-    for (const [earlier, createdAtMs] of this.#createdAtMs) {
+    const all = (this.#createdAtMs ??= new Map());
+    for (const [earlier, createdAtMs] of all) {
       // In the order of their times.
       if (nowMs - createdAtMs <= LAG_MS) break;
-      this.#createdAtMs.delete(earlier);
+      all.delete(earlier);
     }
-    setNewest(this.#createdAtMs, [id, nowMs], MAX_CREATED);
+    setNewest(all, [id, nowMs], MAX_CREATED);
   }
 
   #findAccepted(

@@ -43,7 +43,7 @@ const LINES = {
   'retry-budget': {
     rule: 'early retries are a tenth of the calls of a key',
     file: 'throttle/retry-budget.ts',
-    from: 'if (calls < CALLS_PER_RETRY) return false;',
+    from: 'if (this.#calls < CALLS_PER_RETRY) return false;',
     to: '',
   },
   pause: {
@@ -75,8 +75,8 @@ const LINES = {
     rule: 'refused clients are told different times, as many to a minute as the plan allows',
     reason: 'clients that return find room: test/plan/returns.test.ts',
     file: 'throttle/return-times.ts',
-    from: 'if (isNew) this.#counts.set(',
-    to: 'if (false) this.#counts.set(',
+    from: 'if (isNew) add(',
+    to: 'if (false) add(',
   },
   'in-flight': {
     rule: 'a visitor has half of the calls in flight that the others leave',
