@@ -146,7 +146,12 @@ const RULES: readonly Rule[] = [
   ['no day is known to have it', ({ limit, limits, mayBeDay }) => limits.day !== limit && !mayBeDay, 'minute', false],
   ['nothing names a minute', ({ hasReset, isNamed }) => !hasReset && !isNamed, 'day', false],
   ['more than a minute of petql', ({ own, used }) => used > own.madeInMinute + UNCOUNTED, 'day', false],
-  ['a calendar day ends on the hour, too', ({ endsOnTheHour, hasReset }) => hasReset && endsOnTheHour, undefined, false],
+  [
+    'a calendar day ends on the hour, too',
+    ({ endsOnTheHour, hasReset }) => hasReset && endsOnTheHour,
+    undefined,
+    false,
+  ],
   ['a near reset is a minute’s', () => true, 'minute', false],
 ];
 
