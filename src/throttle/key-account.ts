@@ -8,7 +8,7 @@ import { newAccount, take } from './account/account.ts';
 import type { Taken } from './account/account.ts';
 import { applyEnd } from './account/call-end.ts';
 import type { CallEnd } from './account/call-end.ts';
-import type { Account, Permit } from './account/format.ts';
+import type { Account, Permit, WindowCount } from './account/format.ts';
 import { absorb, hasLost, restore } from './account/merge.ts';
 import { openOfflineShare } from './account/offline-share.ts';
 import type { OfflineAccount } from './account/offline-share.ts';
@@ -16,6 +16,7 @@ import { passTime } from './account/pass-time.ts';
 import { QuotaState, isPaused, quotaOfUnused } from './account/quota-state.ts';
 import { trialsLeft } from './account/trust.ts';
 import { waitOf } from './account/wait.ts';
+import { ownCount } from './account/window.ts';
 import type { Wait } from './account/wait.ts';
 
 /** What the accounts of all keys share. */
@@ -177,7 +178,7 @@ export class KeyAccount {
     const nowMs = accounts.nowMs();
     passTime(account, { nowMs, rules: accounts.rules });
     // Any write restores it.
-    if (account.day.total > 0 || account.pause.untilMs > nowMs) await this.#write(() => {});
+    if (ownCount(account.day) > 0 || account.pause.untilMs > nowMs) await this.#write(() => {});
   }
 
   get #known(): Account | undefined {
@@ -283,9 +284,14 @@ export class KeyAccount {
   }
 }
 
+/** Own calls and those of others. */
+function usedOf(window: WindowCount): number {
+  return ownCount(window) + (window.foreign?.calls ?? 0);
+}
+
 function countsOf({ minute, day }: Account) {
   return {
-    minute: { used: minute.total, limit: minute.limit },
-    day: { used: day.total, limit: day.limit },
+    minute: { used: usedOf(minute), limit: minute.limit },
+    day: { used: usedOf(day), limit: day.limit },
   };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { FORBIDS, HANGS, REJECTS_KEY, RESETS, fails, tooMany } from '../support/pet-api/fault.ts';
+import { NOTHING_TOLD } from '../support/pet-api/headers.ts';
 import type { Fault } from '../support/pet-api/fault.ts';
 import { PLANS } from '../../src/plan.ts';
 import { MINUTE_MS, createWorld } from '../support/world.ts';
@@ -22,10 +23,10 @@ describe('the log has one warning', () => {
   test('for a 429, however many calls in flight met it, with the counts that led to it', async () => {
     await using world = await createFreeWorld();
     const petql = await world.start({ plan: 'free' });
-    await world.until(petql.create(20));
-    world.petApi.fault = tooMany(30);
+    await world.until(petql.create(30));
+    world.petApi.fault = tooMany(30, { told: NOTHING_TOLD });
     await world.until(Promise.all(Array.from({ length: 20 }, () => petql.create(1, { waitMs: 1_000 }))));
-    expect(world.petApi.log.length).toBeGreaterThan(10);
+    expect(world.petApi.log.length).toBeGreaterThan(30);
     expect(warnings(petql)).toMatchObject([
       {
         msg: 'the pet API answered 429; the key is paused',
@@ -33,8 +34,8 @@ describe('the log has one warning', () => {
         incidents: 1,
         retryAfterMs: 30_000,
         plan: 'Free',
-        minute: '39 of 39',
-        minuteLimit: 39,
+        minute: '30 of 30',
+        minuteLimit: 30,
         day: expect.stringMatching(/^\d+ of 1000$/),
       },
     ]);
@@ -168,13 +169,30 @@ test('at debug, each decision is a line with its request', async () => {
   expect(lines(petql, 'write refused')).toContainEqual(
     expect.objectContaining({ call: 'createPet', reason: 'plan', window: 'MINUTE', request: expect.any(String) }),
   );
-  expect(lines(petql, 'count corrected')).not.toEqual([]);
   expect(lines(petql, 'call plan')).not.toEqual([]);
   expect(lines(petql, 'call failed')).toContainEqual(
     expect.objectContaining({ status: 503, reason: 'failed', request: expect.any(String) }),
   );
   expect(lines(petql, 'retry')).not.toEqual([]);
   expect(JSON.stringify(petql.logLines)).not.toContain('"key":"key"');
+});
+
+test.each([
+  ['another program', 17, 0],
+  ['a whole minute of another program', 57, 0],
+  ['another program and petql', 12, 20],
+])('at debug, a line says what a header has shown: the calls of %s', async (_who, others, own) => {
+  await using world = await createFreeWorld();
+  const petql = await world.start({ plan: 'free' });
+  await world.until(petql.create(1 + own));
+  world.petApi.countOthers('key', others);
+  await world.until(petql.create(1));
+  expect(lines(petql, 'count corrected').at(-1)).toMatchObject({
+    key: KEY_HASH,
+    headers: { limit: 60, remaining: 58 - own - others },
+    before: { minute: { used: own + 2 } },
+    after: { minute: { used: own + 2 + others } },
+  });
 });
 
 test('without debug no line is built', async () => {

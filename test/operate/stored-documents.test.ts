@@ -24,10 +24,24 @@ interface StoredRecord {
 
 /** By the first word of a name. */
 const FORMATS: Readonly<Record<string, z.ZodType>> = {
-  account: ACCOUNT,
   lists: INDEX,
   list: SHARED_LIST,
   replicas: BEATS,
+};
+
+const LESSON = { to: 'number', sinceMs: 'number', lastsMs: 'integer', 'isOver?': 'boolean' };
+const SLOTS = { slots: ['integer'], counts: ['integer'], total: 'integer' };
+const WINDOW = {
+  ...SLOTS,
+  'limit?': 'integer',
+  'isSure?': 'boolean',
+  'toldAtMs?': 'number',
+  'foreign?': { calls: 'integer', untilMs: 'number' },
+  'reset?': { fromMs: 'number', byMs: 'number', id: 'number', 'isGuess?': 'boolean' },
+  'doubted?': { ...SLOTS, fromMs: 'number', id: 'number' },
+  'slidesUntilMs?': 'number',
+  'beyondSinceMs?': 'number',
+  'lesson?': LESSON,
 };
 
 /**
@@ -35,6 +49,31 @@ const FORMATS: Readonly<Record<string, z.ZodType>> = {
  * versions ignore; anything else takes two releases, of which the first reads both.
  */
 const KEPT_FORMATS: Readonly<Record<string, readonly (readonly [format: z.ZodType, written: unknown])[]>> = {
+  // Version 0.3 had `lowered` and `pace` in place of lessons, both of which may be absent.
+  'account:83d49071': [
+    [
+      ACCOUNT,
+      {
+        epoch: 'string',
+        isProven: 'boolean',
+        granted: 'integer',
+        lastGrantAtMs: 'number',
+        minute: WINDOW,
+        day: WINDOW,
+        'configured?': { perMinute: 'integer', perDay: 'integer', startedAtMs: 'number' },
+        'trust?': {
+          sinceMs: 'number',
+          calls: 'integer',
+          successes: 'integer',
+          lost: 'integer',
+          againAtMs: 'number',
+        },
+        'paceLesson?': LESSON,
+        'fasterSinceMs?': 'number',
+        pause: { untilMs: 'number', incidents: 'integer', incidentAtMs: 'number', isBan: 'boolean' },
+      },
+    ],
+  ],
   'key-secret:2': [[z.string(), 'string']],
   'record:2': [
     [

@@ -151,6 +151,21 @@ describe('on a used-up minute', () => {
   });
 });
 
+test.each([12, 30, 55])(
+  'after a minute that others have used up, %d clients return with the next one',
+  async (clients) => {
+    const key = { ...PLANS.free, windows: 'fixed', tells: 'minute' } as const;
+    await using world = await createWorld({ seed: 54, startsAt: '2026-11-21T09:41:38Z', keys: { key } });
+    const petql = await world.start({ plan: 'free' });
+    await world.until(petql.create(3));
+    world.petApi.countOthers('key', 57);
+    const creates = Array.from({ length: clients + 1 }, () => petql.create(1, { waitMs: 1_000 }));
+    const toldMs = (await world.until(Promise.all(creates))).flatMap(toldBy);
+    expect(toldMs.length).toBeGreaterThanOrEqual(clients);
+    expect(Math.max(...toldMs)).toBeLessThanOrEqual(30_000);
+  },
+);
+
 test('clients of a used-up day return one minute after the other, too', async () => {
   const key = { perMinute: 20, perDay: 40, windows: 'fixed', tells: 'day' } as const;
   await using world = await createWorld({ seed: 52, startsAt: '2026-11-21T23:50:00Z', keys: { key } });

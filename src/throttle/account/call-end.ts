@@ -3,7 +3,7 @@ import { fail, lose, pauseKey, refund, reject, succeed } from './account.ts';
 import type { CallResponse, RateLimited } from './call-response.ts';
 import type { Account, Permit } from './format.ts';
 import { headerLimits } from './header-limits.ts';
-import { inFlight } from './window.ts';
+import { inFlight, ownCount } from './window.ts';
 import type { Moment } from './window.ts';
 
 export type CallEnd =
@@ -54,7 +54,7 @@ export function callEndOf(
 export function isWorthKeeping(account: Account, end: CallEnd | undefined, nowMs: number): boolean {
   if (account.isProven || nowMs < account.pause.untilMs) return true;
   const isMadeUp = end?.kind === 'rejected' && end.isUnauthenticated;
-  return isMadeUp ? inFlight(account, nowMs) > 0 : account.day.total > 0;
+  return isMadeUp ? inFlight(account, nowMs) > 0 : ownCount(account.day) > 0;
 }
 
 /** Settles a permit by the end of its call. */

@@ -4,6 +4,7 @@ import type { Account } from './format.ts';
 import type { AccountRules } from './limits.ts';
 import { passTime } from './pass-time.ts';
 import { WINDOW_NAMES } from './slots.ts';
+import { ownCount } from './window.ts';
 import { WindowAt } from './window.ts';
 
 /** The account of a key that is used while the store is unavailable. */
@@ -65,5 +66,5 @@ function continueFrom(seen: Account, account: Account, nowMs: number): void {
 
   const { pause } = account;
   Object.assign(pause, seen.pause);
-  if (seen.minute.total > 0) pause.untilMs = Math.max(pause.untilMs, nowMs + WHOLE_MINUTE_MS);
+  if (ownCount(seen.minute) > 0) pause.untilMs = Math.max(pause.untilMs, nowMs + WHOLE_MINUTE_MS);
 }

@@ -33,7 +33,7 @@ export function waitOf(account: Account, ahead: number, moment: Moment): Wait {
 
   // A pause and an exhausted day end in one moment: from then on each minute has room for as many calls as any other.
   const opensInMs = Math.max(pausedMs, dayMs);
-  const perMinute = Math.max(1, Math.min(minute.ownLimit, minute.limit - minute.foreign));
+  const perMinute = Math.max(1, minute.ownLimit);
   const lapsMs = opensInMs === 0 ? 0 : LAP_MS * Math.floor(ahead / perMinute);
   const spreadMs = Math.max(lapsMs, ahead * paceIntervalMs(account, nowMs));
 

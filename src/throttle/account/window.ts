@@ -157,7 +157,8 @@ export class WindowAt {
   waitOfCall(ahead: number): number {
     const left = Math.max(this.left, this.beyond);
     if (ahead < left || this.#isUntried) return 0;
-    const limit = Math.max(1, Math.min(this.ownLimit, this.limit - this.foreign));
+    // Calls of others are void in later windows.
+    const limit = Math.max(1, this.ownLimit);
     const lapMs = LAP_MS[this.name];
     const slotsMs = this.waitFor((ahead % limit) + 1) + lapMs * Math.floor(ahead / limit);
     return Math.min(slotsMs, this.#resetMs() + lapMs * Math.floor(Math.max(0, ahead - left) / limit));

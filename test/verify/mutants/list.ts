@@ -300,7 +300,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'share-at-once',
     rule: 'a share begins a minute after the last call',
-    from: 'if (seen.minute.total > 0) pause.untilMs',
+    from: 'if (ownCount(seen.minute) > 0) pause.untilMs',
     to: 'if (false) pause.untilMs',
   },
   {
