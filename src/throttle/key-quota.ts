@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts';
 import type { Events } from '../events.ts';
 import type { PetqlError } from '../errors.ts';
 import type { NameOf } from '../store/names.ts';
-import type { ReplicaView } from '../store/replicas.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import { KeyAccount } from './key-account.ts';
 import type { AccountParts } from './key-account.ts';
@@ -40,26 +39,25 @@ export class KeyQuota {
   readonly name: string;
   readonly account: KeyAccount;
   readonly visitors: Visitors;
-  readonly closed: ClosedForKey;
   readonly retryBudget = new RetryBudget();
-  readonly #rejectedKeys: RejectedKeys;
-  readonly #serverKey: ServerKeyState;
-  readonly #replicas: ReplicaView;
-  readonly #clock: Clock;
+  readonly #parts: ThrottleParts;
   readonly #refreshBudget: RefreshBudget;
+  /** Undefined before the first read or write. */
+  #closed: ClosedForKey | undefined;
 
   constructor(apiKey: string, parts: ThrottleParts) {
-    const { clock, closedApi, closedOperations, nameOf, rejectedKeys, replicas, serverKey } = parts;
+    const { clock, nameOf, replicas } = parts;
     this.apiKey = apiKey;
     this.name = nameOf(apiKey);
     this.account = new KeyAccount(this.name, parts);
     this.visitors = new Visitors(clock, replicas);
-    this.closed = new ClosedForKey(closedApi, clock, closedOperations);
-    this.#rejectedKeys = rejectedKeys;
-    this.#serverKey = serverKey;
-    this.#replicas = replicas;
-    this.#clock = clock;
+    this.#parts = parts;
     this.#refreshBudget = new RefreshBudget(clock);
+  }
+
+  get closed(): ClosedForKey {
+    const { clock, closedApi, closedOperations } = this.#parts;
+    return (this.#closed ??= new ClosedForKey(closedApi, clock, closedOperations));
   }
 
   /** Whether this process knows that the upstream has accepted the key. */
@@ -75,7 +73,7 @@ export class KeyQuota {
   /** The pause of the key for a probable ban; undefined where there is none. */
   get ban(): { readonly retryAfterMs: number; readonly nowMs: number } | undefined {
     const { mayBeBanned = false, pausedForMs = 0 } = this.account.state ?? {};
-    return mayBeBanned && pausedForMs > 0 ? { retryAfterMs: pausedForMs, nowMs: this.#clock.now() } : undefined;
+    return mayBeBanned && pausedForMs > 0 ? { retryAfterMs: pausedForMs, nowMs: this.#parts.clock.now() } : undefined;
   }
 
   /** Which calls may be sent now, whatever the quota. */
@@ -90,18 +88,18 @@ export class KeyQuota {
 
   /** Returns how many calls the refresh budget allows. */
   refreshTokens(state: QuotaState | undefined): number {
-    return this.#refreshBudget.tokens(state?.day, this.#replicas.count);
+    return this.#refreshBudget.tokens(state?.day, this.#parts.replicas.count);
   }
 
   /** Returns the minimum time until it allows so many calls. */
   refreshTokenWaitMs(state: QuotaState | undefined, needed: number): number {
-    return this.#refreshBudget.waitMs(state?.day, this.#replicas.count, needed);
+    return this.#refreshBudget.waitMs(state?.day, this.#parts.replicas.count, needed);
   }
 
   /** Charges the visitor and the refresh budget for a call that is sent: the next decision goes by it. */
   charge(visitor: Visitor, atMs: number): void {
     this.visitors.charge(visitor, atMs);
-    this.#refreshBudget.recordCall(this.account.state?.day, this.#replicas.count);
+    this.#refreshBudget.recordCall(this.account.state?.day, this.#parts.replicas.count);
   }
 
   /** Takes back what was charged at this time for a call that was not sent after all. */
@@ -112,14 +110,14 @@ export class KeyQuota {
 
   /** The error of every call while the upstream rejects the key; undefined when it may be tried. */
   get rejection(): PetqlError | undefined {
-    return this.#rejectedKeys.error(this.apiKey);
+    return this.#parts.rejectedKeys.error(this.apiKey);
   }
 
   /** Records that the upstream has accepted the key. */
   recordAcceptance(): void {
     if (this.closed.isWithheld) return;
-    this.#rejectedKeys.accept(this.apiKey);
-    this.#serverKey.accept(this.apiKey);
+    this.#parts.rejectedKeys.accept(this.apiKey);
+    this.#parts.serverKey.accept(this.apiKey);
   }
 
   /** Records a 401 that is no ban. A key that is not proven is rejected at once. */
@@ -130,7 +128,7 @@ export class KeyQuota {
 
   /** Records a list that is forbidden, and no ban. */
   recordForbiddenList(): void {
-    this.#serverKey.forbid(this.apiKey);
+    this.#parts.serverKey.forbid(this.apiKey);
   }
 
   /** Ends the doubt about the key that no list has ended in time. */
@@ -140,8 +138,8 @@ export class KeyQuota {
 
   #reject(rejection: Rejection, firstMs = FIRST_REJECTION_MS): Rejection {
     if (rejection !== 'reject' && rejection !== 'drop') return rejection;
-    this.#rejectedKeys.reject(this.apiKey, firstMs);
-    this.#serverKey.reject(this.apiKey);
+    this.#parts.rejectedKeys.reject(this.apiKey, firstMs);
+    this.#parts.serverKey.reject(this.apiKey);
     return rejection;
   }
 }

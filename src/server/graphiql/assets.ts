@@ -40,7 +40,8 @@ async function placeOfAssets(): Promise<Place | 'not-installed' | undefined> {
   const packageFile = attempt(() => new URL('../package.json', import.meta.resolve(PACKAGE)));
   if (!packageFile) return 'not-installed';
   const hash = hashOf([await readFile(packageFile, 'utf8'), EXPLORER_SCRIPT, EXPLORER_STYLE]);
-  return { hash, folder: fileURLToPath(new URL(`assets/${hash}`, import.meta.url)) };
+  // A URL from parts would be a file for bundlers, which they look for.
+  return { hash, folder: join(fileURLToPath(import.meta.url), '../assets', hash) };
 }
 
 /** Returns undefined where they have not been made yet. */
