@@ -13,13 +13,13 @@ import Bottleneck from 'bottleneck';
  */
 export class CallQueue {
   readonly #limiter: Bottleneck;
-  readonly #store: { _nextRequest: number };
+  readonly #store: object;
 
   constructor(maxConcurrent: number) {
     this.#limiter = new Bottleneck({ maxConcurrent });
     // Its locks take ten promises for each task.
     Object.assign(this.#limiter, { _submitLock: new Lock(), _registerLock: new Lock() });
-    this.#store = Object.assign(Reflect.get(this.#limiter, '_store'), { yieldLoop });
+    this.#store = Object.assign(Reflect.get(this.#limiter, '_store'), { yieldLoop, ...AT_ONCE });
     // Nobody listens to the limiter and its queues, which have twenty events a job.
     for (const part of [this.#limiter, Reflect.get(this.#limiter, '_queues')]) {
       Object.assign(Reflect.get(part, 'Events'), { trigger });
@@ -29,8 +29,7 @@ export class CallQueue {
   /** Runs the job, which never rejects, once fewer than `maxConcurrent` jobs run. */
   schedule(job: () => Promise<void>): void {
     void this.#limiter.schedule(() => {
-      // Before which no other job starts: this start, without a minTime. A wall clock that is set back would hold them until then.
-      this.#store._nextRequest = 0;
+      Object.assign(this.#store, AT_ONCE);
       return job();
     });
   }
@@ -38,6 +37,8 @@ export class CallQueue {
 
 /** Bottleneck yields three times a job, one job at a time, by timers of at least 1 ms each. */
 const yieldLoop = (): Promise<void> => new Promise(setImmediate);
+/** Before which no job starts: the last start, without a minTime. A wall clock that is set back would hold all jobs until then. */
+const AT_ONCE = { _nextRequest: 0 };
 const trigger = (): void => undefined;
 
 /** Runs one task after the other. */

@@ -679,8 +679,8 @@ const reads: readonly Mutant[] = [
   {
     name: 'any-404-ends-route',
     rule: 'only pets that lists show say that gets have no route',
-    from: 'if (hasNoRoute) this.#withoutRoute.add(shownInput);',
-    to: "if (evidence === 'no-route') this.#withoutRoute.add(String(sentAtMs));",
+    from: 'if (hasNoRoute) this.#withoutRoute = new Set([...this.#withoutRoute, shownInput]);',
+    to: "if (evidence === 'no-route') this.#withoutRoute = new Set([...this.#withoutRoute, String(sentAtMs)]);",
   },
   {
     name: 'list-without-a-pet-is-complete',
