@@ -30,6 +30,7 @@ const PACE_SHARE = 0.75;
 /** Fewer calls a second meet no limit below the minute. */
 const MIN_CALLS = 4;
 const SECOND_MS = 1_000;
+const SECONDS_A_MINUTE = 60;
 
 interface Refused extends Pick<RateLimited, 'retryAfterMs'> {
   /** What its headers say of a window. */
@@ -75,7 +76,10 @@ export function learn(account: Account, permit: Permit, refused: Refused, moment
   }
   if (isRush && !isCount) {
     const worked = Math.max(lately - flying - 1, PACE_SHARE * lately);
-    account.paceLesson = taught(account.paceLesson, worked, { nowMs, isSure: isBriefRush, windowMs: SECOND_MS });
+    // A plan that allows more, evenly spread over its minute, has hardly such a limit.
+    const isLikely = worked * SECONDS_A_MINUTE >= new WindowAt(account, 'minute', moment).limit;
+    const isSure = isBriefRush && (isLikely || !isShown);
+    account.paceLesson = taught(account.paceLesson, worked, { nowMs, isSure, windowMs: SECOND_MS });
   }
 }
 

@@ -481,8 +481,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'pace-by-one-429',
     rule: 'a 429 that does not free the key at once has to come again at the same pace',
-    from: '{ nowMs, isSure: isBriefRush, windowMs: SECOND_MS }',
-    to: '{ nowMs, isSure: true, windowMs: SECOND_MS }',
+    from: 'const isSure = isBriefRush && (isLikely || !isShown);',
+    to: 'const isSure = isLikely || !isShown;',
+  },
+  {
+    name: 'unlikely-pace-by-one-429',
+    rule: 'a pace below that of the plan has to be found twice, where a header leaves calls',
+    from: 'const isSure = isBriefRush && (isLikely || !isShown);',
+    to: 'const isSure = isBriefRush;',
   },
   {
     name: 'probes-without-backoff',
