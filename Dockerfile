@@ -16,7 +16,7 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json ./
 COPY src ./src
 # GraphiQL's files, compressed: its first visit would need 100 MB.
-RUN node src/server/graphiql/make-assets.ts
+RUN node src/graphiql/make-assets.ts
 # The user node, as a number: Kubernetes cannot tell by a name that it is not root.
 USER 1000
 # Caches the compiled modules, so that the first start is as fast as the second.

@@ -2,33 +2,39 @@ import { defineConfig } from 'oxlint';
 
 /** The folders from the lowest up: each imports from those before it only. */
 const LAYERS = [
+  'common',
   'settings',
   'store',
   'upstream',
   'pets',
-  'throttle',
+  'closed',
+  'quota',
+  'line',
   'reads',
   'writes',
   'caller',
   'schema',
+  'graphiql',
   'server',
   'admin',
 ];
+/** The rooms that keep a key within its plan. They know neither pets nor HTTP. */
+const THROTTLE = ['closed', 'quota', 'line'];
 /** The files that put the layers together. */
-const TOP = ['open-stores', 'gateway-api', 'gateway', 'index'];
+const TOP = ['gateway', 'index'];
 
 /** Programs over the library, which no layer imports. */
-const PROGRAMS = ['program', 'sandbox', 'simulate'];
+const PROGRAMS = ['program'];
 
 /** What a pet is, for programs that share no layer. */
-const A_PET = ['!../pets/pet.ts', '!../pets/int64.ts', '!../settings/http-origin.ts'];
+const A_PET = ['!../../pets/pet.ts', '!../../pets/int64.ts', '!../../settings/http-origin.ts'];
 
 /** One file imports each of these, so that it can be replaced. */
 const ONE_FILE_LIBRARIES: Record<string, string> = {
-  '@opentelemetry/api': 'src/tracing.ts',
+  '@opentelemetry/api': 'src/common/tracing.ts',
   undici: 'src/upstream/connections.ts',
   dataloader: 'src/caller/request-context.ts',
-  bottleneck: 'src/throttle/call-queue.ts',
+  bottleneck: 'src/line/call-queue.ts',
   ioredis: 'src/store/redis.ts',
   'prom-client': 'src/admin/metrics.ts',
 };
@@ -66,14 +72,13 @@ export default defineConfig({
     'promise/no-promise-in-callback': 'off',
   },
   overrides: [
-    layer('src/*.ts', ['./*/**', '!./settings/**', ...TOP.map((file) => `./${file}.ts`)]),
     // A layer imports none above it, and none of the other programs.
     ...LAYERS.map((name, level) =>
       layer(`src/${name}/**`, above([...LAYERS.slice(level + 1), ...TOP, ...PROGRAMS, ...hidden(name)])),
     ),
-    // The account is pure: it imports neither the store nor the rest of the throttle.
-    layer('src/throttle/account/**', [
-      ...above([...LAYERS.slice(LAYERS.indexOf('throttle') + 1), ...TOP, ...PROGRAMS, 'store']),
+    // The account is pure: it imports neither the store nor what is closed nor the rest of its room.
+    layer('src/quota/account/**', [
+      ...above([...LAYERS.slice(LAYERS.indexOf('quota') + 1), ...TOP, ...PROGRAMS, 'store', 'closed']),
       '../*.ts',
     ]),
     // The cache imports nothing of the reads that wait for calls.
@@ -82,16 +87,19 @@ export default defineConfig({
       '../*.ts',
     ]),
     // The sandbox shares no layer, so that a mistake of the gateway cannot hide in it.
-    layer('src/sandbox/**', [
-      ...above([...LAYERS, ...TOP, 'program', 'simulate']),
+    layer('src/program/sandbox/**', [
+      ...above([...LAYERS.filter((name) => name !== 'common'), ...TOP, 'simulate']),
+      '../*.ts',
       ...A_PET,
-      '!../settings/gateway-options.ts',
+      '!../../settings/gateway-options.ts',
+      '!../../settings/dispatched-call.ts',
     ]),
     // The simulation runs the whole gateway, as a library, over the sandbox.
-    layer('src/simulate/**', [
-      ...above(['program', ...LAYERS, ...TOP.filter((file) => file !== 'index')]),
+    layer('src/program/simulate/**', [
+      ...above([...LAYERS.filter((name) => name !== 'common'), ...TOP.filter((file) => file !== 'index')]),
+      '../*.ts',
       ...A_PET,
-      '!../settings/**',
+      '!../../settings/**',
     ]),
     { files: TOP.map((file) => `src/${file}.ts`), rules: restricted([]) },
     ...Object.entries(ONE_FILE_LIBRARIES).map(([library, file]) => ({
@@ -124,10 +132,11 @@ function layer(files: string, forbidden: string[]) {
   return { files: [files], rules: restricted(forbidden) };
 }
 
-/** The throttle knows neither pets nor HTTP. Resolvers and the server use callers and pets, and nothing else below. */
+/** Resolvers and the server use callers and pets, and nothing else below. */
 function hidden(name: string): string[] {
-  if (name === 'throttle') return ['pets', 'upstream'];
-  return ['schema', 'server', 'admin'].includes(name) ? ['store', 'upstream', 'throttle'] : [];
+  if (THROTTLE.includes(name)) return ['pets', 'upstream'];
+  if (name === 'graphiql') return LAYERS;
+  return ['schema', 'server', 'admin'].includes(name) ? ['store', 'upstream', ...THROTTLE] : [];
 }
 
 function above(names: string[]): string[] {

@@ -1,15 +1,15 @@
-import './node-version.ts';
-import type { Gateway } from './gateway-api.ts';
+import './common/node-version.ts';
+import type { Gateway } from './server/gateway-api.ts';
 import { openGateway } from './gateway.ts';
 import type { GatewayOptions } from './settings/gateway-options.ts';
 import { checkedOptions } from './settings/settings.ts';
 
 // Each of these imports types of this list alone, so that no other file of petql is in a program's types.
-export type { Clock } from './clock.ts';
+export type { Clock } from './common/clock.ts';
 export type { Consumer, Consumers, ConsumersOf, KeyReport } from './caller/key-report.ts';
-export type { ErrorCode } from './errors.ts';
-export type { Gateway } from './gateway-api.ts';
-export type { Log } from './log.ts';
+export type { ErrorCode } from './common/errors.ts';
+export type { Gateway } from './server/gateway-api.ts';
+export type { Log } from './common/log.ts';
 export type { Fetch } from './server/http/fetch.ts';
 export type {
   DryRun,
@@ -22,7 +22,7 @@ export type {
   TypedDocument,
 } from './server/operation.ts';
 export type { CallDispatcher, GatewayOptions, PlanText, ServerKey } from './settings/gateway-options.ts';
-export type { StaleReason, Usage } from './usage.ts';
+export type { StaleReason, Usage } from './common/usage.ts';
 
 /**
  * Creates a gateway. Those of one process for the same pet API, key secret and state file share the count of each API key and the

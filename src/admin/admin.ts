@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Log } from '../log.ts';
+import type { Log } from '../common/log.ts';
 import { isForeignHost } from '../server/http/host-check.ts';
 import { HTML, JSON_TYPE, preferredType } from '../server/http/media-type.ts';
 import { SECURITY_HEADERS } from '../server/http/response-headers.ts';

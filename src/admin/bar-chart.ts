@@ -1,4 +1,4 @@
-import { figure } from '../figure.ts';
+import { figure } from '../common/figure.ts';
 
 export interface Bar {
   readonly value: number;

@@ -1,5 +1,5 @@
 import type { Consumer, Consumers } from '../caller/key-report.ts';
-import { figure } from '../figure.ts';
+import { figure } from '../common/figure.ts';
 import { escaped } from './html.ts';
 
 /** Consumers that are shown by name; the rest is one row. */

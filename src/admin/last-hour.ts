@@ -1,5 +1,5 @@
-import { MINUTE_MS } from '../plan.ts';
-import type { Clock } from '../clock.ts';
+import { MINUTE_MS } from '../common/plan.ts';
+import type { Clock } from '../common/clock.ts';
 
 const MINUTES = 60;
 const NOTHING = { callsMade: 0, callsSaved: 0, refused: 0 };

@@ -1,5 +1,5 @@
 import type { QuotaView, QuotaWindow } from '../caller/quota.ts';
-import { PLANS, planName, ownLimitOf } from '../plan.ts';
+import { PLANS, planName, ownLimitOf } from '../common/plan.ts';
 
 interface WindowTotals {
   limit: number;

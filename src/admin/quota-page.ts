@@ -1,6 +1,6 @@
 import type { KeyReport } from '../caller/key-report.ts';
 import type { QuotaWindow } from '../caller/quota.ts';
-import { figure } from '../figure.ts';
+import { figure } from '../common/figure.ts';
 import type { Health } from '../server/http/health.ts';
 import { barChart } from './bar-chart.ts';
 import { CONSUMERS_STYLE, consumersOf } from './consumers-chart.ts';

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import type { PetqlError } from '../errors.ts';
-import { entriesFor } from '../memory.ts';
-import { DAY_MS } from '../plan.ts';
-import { ProvenFirst } from '../throttle/proven-first.ts';
+import type { PetqlError } from '../common/errors.ts';
+import { entriesFor } from '../common/memory.ts';
+import { DAY_MS } from '../common/plan.ts';
+import { ProvenFirst } from '../quota/proven-first.ts';
 import { Caller } from './caller.ts';
 import type { SharedParts } from './caller.ts';
 import type { KeyReport } from './key-report.ts';

@@ -1,7 +1,7 @@
-import { cutText } from '../cut-text.ts';
-import type { OperationEvent } from '../events.ts';
-import { entriesFor } from '../memory.ts';
-import { DAY_MS } from '../plan.ts';
+import { cutText } from '../common/cut-text.ts';
+import type { OperationEvent } from '../common/events.ts';
+import { entriesFor } from '../common/memory.ts';
+import { DAY_MS } from '../common/plan.ts';
 import type { Consumer, Consumers, ConsumersOf } from './key-report.ts';
 
 interface Count {

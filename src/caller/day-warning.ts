@@ -1,6 +1,6 @@
-import type { Log } from '../log.ts';
-import { HOUR_MS } from '../plan.ts';
-import type { QuotaState } from '../throttle/account/quota-state.ts';
+import type { Log } from '../common/log.ts';
+import { HOUR_MS } from '../common/plan.ts';
+import type { QuotaState } from '../quota/account/quota-state.ts';
 import type { Consumers } from './key-report.ts';
 
 const EARLY_SHARE = 0.8;

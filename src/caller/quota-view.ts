@@ -1,5 +1,5 @@
-import type { PlanWindow } from '../plan.ts';
-import type { QuotaState } from '../throttle/account/quota-state.ts';
+import type { PlanWindow } from '../common/plan.ts';
+import type { QuotaState } from '../quota/account/quota-state.ts';
 import type { QuotaView, QuotaWindow } from './quota.ts';
 
 /** GraphQL's Int holds no more, and the headers of an unlimited plan may. */

@@ -1,4 +1,4 @@
-import type { PlanWindow } from '../plan.ts';
+import type { PlanWindow } from '../common/plan.ts';
 
 /**
  * What is left of a quota, as everybody sees it: headers, `rateLimit`, logs, metrics and reports. Plain JSON, with times of this

@@ -1,8 +1,8 @@
 import DataLoader from 'dataloader';
-import type { CallerRequest } from '../caller-request.ts';
-import type { Clock } from '../clock.ts';
-import { PetqlError } from '../errors.ts';
-import type { OperationEvent } from '../events.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
+import type { Clock } from '../common/clock.ts';
+import { PetqlError } from '../common/errors.ts';
+import type { OperationEvent } from '../common/events.ts';
 import type { Int64 } from '../pets/int64.ts';
 import type { Pet } from '../pets/pet.ts';
 import { listOf } from '../pets/read-key.ts';
@@ -10,13 +10,13 @@ import type { ListName, PetFilter, ReadKey } from '../pets/read-key.ts';
 import type { Found } from '../pets/snapshot.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { ServedResult } from '../reads/read-waiter.ts';
-import type { Wait } from '../throttle/account/wait.ts';
+import type { Wait } from '../quota/account/wait.ts';
 import type { Writes } from '../writes/writes.ts';
 import type { Caller } from './caller.ts';
 import type { Callers } from './callers.ts';
 import type { QuotaView } from './quota.ts';
 import { UsageMeter } from './usage-meter.ts';
-import type { Usage } from '../usage.ts';
+import type { Usage } from '../common/usage.ts';
 
 /** What a resolver sees of its request. Every failure is a PetqlError. In a dry run everything is null. */
 export interface Pets {

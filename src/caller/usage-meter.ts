@@ -1,8 +1,8 @@
-import type { CallerRequest } from '../caller-request.ts';
-import type { Clock } from '../clock.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
+import type { Clock } from '../common/clock.ts';
 import type { ReadKey } from '../pets/read-key.ts';
 import type { ServedResult } from '../reads/read-waiter.ts';
-import type { StaleReason, Usage } from '../usage.ts';
+import type { StaleReason, Usage } from '../common/usage.ts';
 
 /** Why a read cost no call. */
 type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../common/clock.ts';
 import type { Pet } from './pet.ts';
 import type { PetApi } from './pet-api.ts';
 import type { UpstreamOutcome } from '../upstream/outcome.ts';

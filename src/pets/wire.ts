@@ -1,4 +1,4 @@
-import { bareNumber } from '../lossless-json.ts';
+import { bareNumber } from '../common/lossless-json.ts';
 import { ContractBreach, fieldsOf, readJson } from '../upstream/json-body.ts';
 import type { Fields } from '../upstream/json-body.ts';
 import { int64FromJson } from './int64.ts';

@@ -1,4 +1,4 @@
-import { version } from '../version.ts';
+import { version } from '../common/version.ts';
 import { describeConfig, readConfig } from './config.ts';
 import { oneLine } from './service.ts';
 import type { Service } from './service.ts';
@@ -54,7 +54,7 @@ async function startSandbox(args: readonly string[]): Promise<Service> {
 
 /** Runs the simulation, which serves nothing and ends by itself. */
 async function runSimulation(args: readonly string[]): Promise<void> {
-  const { SIMULATE_USAGE, simulate } = await import('../simulate/simulate.ts');
+  const { SIMULATE_USAGE, simulate } = await import('./simulate/simulate.ts');
   if (args.includes('--help') || args.includes('-h')) return console.log(SIMULATE_USAGE);
   await simulate(args);
 }

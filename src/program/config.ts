@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { STORY_NAMES } from '../sandbox/stories.ts';
+import { STORY_NAMES } from './sandbox/stories.ts';
 import { checkSettings } from '../settings/check-settings.ts';
 import type { Outputs, SettingTable } from '../settings/check-settings.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../server/listener.ts';

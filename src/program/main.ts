@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import './signals.ts';
 
 try {
-  await import('../node-version.ts');
+  await import('../common/node-version.ts');
 } catch (error) {
   console.error((error as Error).message);
   process.exit(1);

@@ -1,10 +1,10 @@
-import { figure } from '../figure.ts';
+import { figure } from '../common/figure.ts';
 import { fileProblem } from '../store/file-store.ts';
-import { PLAN_KEYS } from '../sandbox/demo-keys.ts';
-import type { SandboxOptions } from '../sandbox/sandbox.ts';
-import { STORIES, STORY_NAMES } from '../sandbox/stories.ts';
-import type { StoryName } from '../sandbox/stories.ts';
-import { version } from '../version.ts';
+import { PLAN_KEYS } from './sandbox/demo-keys.ts';
+import type { SandboxOptions } from './sandbox/sandbox.ts';
+import { STORIES, STORY_NAMES } from './sandbox/stories.ts';
+import type { StoryName } from './sandbox/stories.ts';
+import { version } from '../common/version.ts';
 import type { SandboxConfig } from './config.ts';
 import { bothNames } from './flags.ts';
 import { listenError } from './listen-error.ts';
@@ -28,7 +28,7 @@ export async function serveSandbox({ host, port, sandboxFile, story }: SandboxCo
 /** Starts the sandbox. */
 export async function openSandbox({ host, port, ...options }: OpenOptions): Promise<ServedSandbox> {
   // Imported here, since a gateway over the real pet API does without it.
-  const { createSandbox } = await import('../sandbox/sandbox.ts');
+  const { createSandbox } = await import('./sandbox/sandbox.ts');
   try {
     // It serves for weeks, and nobody reads its calls.
     const { listen, close } = createSandbox({ ...options, maxCalls: 0 });

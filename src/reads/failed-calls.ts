@@ -1,15 +1,15 @@
-import type { Clock } from '../clock.ts';
-import { PetqlError, retryIn } from '../errors.ts';
-import { setNewest } from '../memory.ts';
+import type { Clock } from '../common/clock.ts';
+import { PetqlError, retryIn } from '../common/errors.ts';
+import { setNewest } from '../common/memory.ts';
 import { isList } from '../pets/read-key.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { answerFrom } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
-import { nextBackoff } from '../throttle/backoff.ts';
-import type { Backoff } from '../throttle/backoff.ts';
-import type { CallLine } from '../throttle/call-line.ts';
-import type { ClosedOperations } from '../throttle/closed-operations.ts';
-import type { KeyQuota } from '../throttle/key-quota.ts';
+import { nextBackoff } from '../closed/backoff.ts';
+import type { Backoff } from '../closed/backoff.ts';
+import type { CallLine } from '../line/call-line.ts';
+import type { ClosedOperations } from '../closed/closed-operations.ts';
+import type { KeyQuota } from '../quota/key-quota.ts';
 
 /** A call whose last try failed. */
 export interface FailedCall {

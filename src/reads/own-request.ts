@@ -1,5 +1,5 @@
-import type { CallerRequest } from '../caller-request.ts';
-import { SOON_MS } from '../time-limit.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
+import { SOON_MS } from '../common/time-limit.ts';
 
 /** Returns the request of a list that petql asks for itself. */
 export function ownRequest(nowMs: number): CallerRequest {

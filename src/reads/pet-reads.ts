@@ -1,4 +1,4 @@
-import type { CallerRequest, Freshness } from '../caller-request.ts';
+import type { CallerRequest, Freshness } from '../common/caller-request.ts';
 import type { FailedCalls } from './failed-calls.ts';
 import { notCachedError } from './cache/freshness.ts';
 import type { PetCache } from './cache/pet-cache.ts';
@@ -7,7 +7,7 @@ import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { PendingReads } from './pending-reads.ts';
 import type { ReadParts } from './pending-reads.ts';
 import { ReadLine } from './read-line.ts';
-import type { StaleReason } from '../usage.ts';
+import type { StaleReason } from '../common/usage.ts';
 import type { ReadResult, ServedResult } from './read-waiter.ts';
 import { CallerLists } from './cache/caller-lists.ts';
 import type { SharedLists } from './cache/shared-lists.ts';

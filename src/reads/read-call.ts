@@ -1,4 +1,4 @@
-import type { PetqlError } from '../errors.ts';
+import type { PetqlError } from '../common/errors.ts';
 import type { Int64 } from '../pets/int64.ts';
 import type { Pet } from '../pets/pet.ts';
 import type { UpstreamCall } from '../pets/pet-api.ts';
@@ -6,10 +6,10 @@ import { ALL_PETS, LISTS, filterOf, isList, readKindOf, readOf } from '../pets/r
 import type { CallKey, ListName } from '../pets/read-key.ts';
 import { listSnapshot, petSnapshot } from '../pets/snapshot.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
-import { PETS_WITHOUT_ROUTE } from '../throttle/closed-for-key.ts';
-import type { ServeStale } from '../throttle/admission.ts';
-import type { LineCall } from '../throttle/line-call.ts';
-import type { Refusal } from '../throttle/refusal.ts';
+import { PETS_WITHOUT_ROUTE } from '../closed/closed-for-key.ts';
+import type { ServeStale } from '../line/admission.ts';
+import type { LineCall } from '../line/line-call.ts';
+import type { Refusal } from '../line/refusal.ts';
 import { isAboutKey, isTransient } from '../upstream/outcome.ts';
 import type { OwnFailure, UpstreamAnswer, UpstreamOutcome } from '../upstream/outcome.ts';
 import { readError } from '../upstream/upstream-errors.ts';

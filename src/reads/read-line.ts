@@ -1,16 +1,16 @@
-import type { CallerRequest, Freshness } from '../caller-request.ts';
-import { PetqlError } from '../errors.ts';
+import type { CallerRequest, Freshness } from '../common/caller-request.ts';
+import { PetqlError } from '../common/errors.ts';
 import { planCalls } from '../pets/call-planner.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import { ALL_PETS, readKindOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
-import type { LineReads } from '../throttle/line-call.ts';
+import type { LineReads } from '../line/line-call.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
 import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads, ReadParts } from './pending-reads.ts';
 import { ReadCall } from './read-call.ts';
 import { canWait, waitersOf } from './read-waiter.ts';
-import type { StaleReason } from '../usage.ts';
+import type { StaleReason } from '../common/usage.ts';
 import type { PendingRead, ReadWaiter } from './read-waiter.ts';
 
 /** The call plan for the waiting reads, sorted by what may be sent now. */

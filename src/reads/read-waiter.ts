@@ -1,11 +1,11 @@
-import type { CallerRequest } from '../caller-request.ts';
-import type { PetqlError } from '../errors.ts';
-import { MAX_LATE_MS } from '../throttle/admission.ts';
-import type { LineClaim } from '../throttle/line-call.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
+import type { PetqlError } from '../common/errors.ts';
+import { MAX_LATE_MS } from '../line/admission.ts';
+import type { LineClaim } from '../line/line-call.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { CachedEntry, PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from '../pets/read-key.ts';
-import type { StaleReason } from '../usage.ts';
+import type { StaleReason } from '../common/usage.ts';
 import type { FailedCall } from './failed-calls.ts';
 
 export interface ServedResult extends CachedEntry {

@@ -1,4 +1,4 @@
-import { PetqlError } from '../errors.ts';
+import { PetqlError } from '../common/errors.ts';
 import { parseInt64 } from '../pets/int64.ts';
 import type { Int64 } from '../pets/int64.ts';
 

@@ -1,4 +1,4 @@
-import { PetqlError } from '../errors.ts';
+import { PetqlError } from '../common/errors.ts';
 import { MAX_KEY_LENGTH, isApiKey } from '../settings/setting-shapes.ts';
 
 const BEARER = /^Bearer +(\S+)$/i;

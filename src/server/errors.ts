@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type { GraphQLErrorExtensions, GraphQLFormattedError } from 'graphql';
-import { cutText } from '../cut-text.ts';
-import { PetqlError } from '../errors.ts';
-import type { ErrorCode } from '../errors.ts';
-import type { Log } from '../log.ts';
+import { cutText } from '../common/cut-text.ts';
+import { PetqlError } from '../common/errors.ts';
+import type { ErrorCode } from '../common/errors.ts';
+import type { Log } from '../common/log.ts';
 
 /** Returns the error that a client sees. */
 export type ErrorMask = (error: unknown) => GraphQLError;

@@ -1,7 +1,7 @@
 import type { Callers } from '../caller/callers.ts';
-import type { Events } from '../events.ts';
+import type { Events } from '../common/events.ts';
 import type { CheckedOptions } from '../settings/settings.ts';
-import type { Spans } from '../tracing.ts';
+import type { Spans } from '../common/tracing.ts';
 import { createErrorMask, finishedError, shownError } from './errors.ts';
 import type { Health } from './http/health.ts';
 import { isEndpoint, pathOf } from './http/http-message.ts';

@@ -1,5 +1,5 @@
-import { OnceLog } from '../log.ts';
-import type { Log } from '../log.ts';
+import { OnceLog } from '../common/log.ts';
+import type { Log } from '../common/log.ts';
 
 /** A Host is as long as its client likes. */
 const MAX_HOST_LENGTH = 255;

@@ -1,7 +1,7 @@
 import type { FormattedExecutionResult, GraphQLFormattedError } from 'graphql';
-import type { Usage } from '../usage.ts';
-import type { ErrorCode } from '../errors.ts';
-import type { PlanWindow } from '../plan.ts';
+import type { Usage } from '../common/usage.ts';
+import type { ErrorCode } from '../common/errors.ts';
+import type { PlanWindow } from '../common/plan.ts';
 
 /**
  * Runs an operation in this process, under the rules of operations over HTTP.

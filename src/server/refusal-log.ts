@@ -1,7 +1,7 @@
 import type { GraphQLError } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../clock.ts';
-import type { Log } from '../log.ts';
+import type { Clock } from '../common/clock.ts';
+import type { Log } from '../common/log.ts';
 import type { RequestContext } from '../caller/request-context.ts';
 
 /** A key that was refused within this time is still being refused. */

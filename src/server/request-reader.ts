@@ -1,7 +1,7 @@
-import type { CallerRequest } from '../caller-request.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
 import type { Callers } from '../caller/callers.ts';
 import { RequestContext } from '../caller/request-context.ts';
-import type { PetqlError } from '../errors.ts';
+import type { PetqlError } from '../common/errors.ts';
 import { readFreshness } from '../reads/cache/freshness.ts';
 import type { CheckedOptions } from '../settings/settings.ts';
 import { givenApiKey, readApiKey } from './api-key.ts';

@@ -1,6 +1,6 @@
 import type { ExecutionResult, OperationTypeNode } from 'graphql';
 import type { RequestContext } from '../caller/request-context.ts';
-import type { OperationSpan } from '../tracing.ts';
+import type { OperationSpan } from '../common/tracing.ts';
 import type { HttpRequest } from './http/http-message.ts';
 import type { ResultExtensions } from './operation.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { NO_USAGE } from '../usage.ts';
-import type { Events } from '../events.ts';
-import type { Log } from '../log.ts';
-import { readTraceContext, traceIdOf } from '../tracing.ts';
-import type { Spans } from '../tracing.ts';
+import { NO_USAGE } from '../common/usage.ts';
+import type { Events } from '../common/events.ts';
+import type { Log } from '../common/log.ts';
+import { readTraceContext, traceIdOf } from '../common/tracing.ts';
+import type { Spans } from '../common/tracing.ts';
 import { clientOf } from './client-name.ts';
 import { finishedError } from './errors.ts';
 import type { RefusalLog } from './refusal-log.ts';

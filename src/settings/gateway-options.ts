@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import type { Log, LogLevel } from '../log.ts';
+import type { Clock } from '../common/clock.ts';
+import type { Log, LogLevel } from '../common/log.ts';
 
 /** The options of `createGateway`. `settings.ts` has the bounds and the default of each. */
 export interface GatewayOptions {

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { inspect } from 'node:util';
 import { z } from 'zod';
-import { LOG_LEVELS } from '../log.ts';
-import { parsePlan } from '../plan.ts';
-import type { AssumedPlan } from '../plan.ts';
+import { LOG_LEVELS } from '../common/log.ts';
+import { parsePlan } from '../common/plan.ts';
+import type { AssumedPlan } from '../common/plan.ts';
 import type { PlanText, ServerKey } from './gateway-options.ts';
 import { pageOrigin } from './page-origin.ts';
 import { isDecodable, redisUrls } from './redis-urls.ts';

@@ -2,11 +2,11 @@ import { checkSettings } from './check-settings.ts';
 import type { z } from 'zod';
 import type { Outputs, Setting } from './check-settings.ts';
 import type { GatewayOptions } from './gateway-options.ts';
-import { systemClock } from '../clock.ts';
-import type { Clock } from '../clock.ts';
-import { silentLog } from '../log.ts';
-import type { Log } from '../log.ts';
-import { DAY_MS } from '../plan.ts';
+import { systemClock } from '../common/clock.ts';
+import type { Clock } from '../common/clock.ts';
+import { silentLog } from '../common/log.ts';
+import type { Log } from '../common/log.ts';
+import { DAY_MS } from '../common/plan.ts';
 import { boolean, file, functions, headerName, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
 import { path, plan, proxyUrl, redisUrl, secret, serverKey, url } from './setting-shapes.ts';
 // oxlint-disable-next-line no-restricted-imports -- types, of options that tests and simulate use

@@ -1,8 +1,8 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { SettingError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import { SettingError } from '../common/errors.ts';
+import type { Log } from '../common/log.ts';
 import { StoreUnavailableError } from './store.ts';
 import type { Store } from './store.ts';
 

@@ -1,5 +1,5 @@
-import { SettingError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import { SettingError } from '../common/errors.ts';
+import type { Log } from '../common/log.ts';
 import { fingerprintOf } from './names.ts';
 import type { Store } from './store.ts';
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Log } from '../log.ts';
+import type { Log } from '../common/log.ts';
 import type { Store } from './store.ts';
 
 /** Returns the document in a text; undefined where there is no text, or petql cannot read it. */

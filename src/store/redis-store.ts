@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Events, StoreUpdateEvent } from '../events.ts';
-import { bytesFor } from '../memory.ts';
-import { pause } from '../time-limit.ts';
+import type { Events, StoreUpdateEvent } from '../common/events.ts';
+import { bytesFor } from '../common/memory.ts';
+import { pause } from '../common/time-limit.ts';
 import { RedisClock } from './redis-clock.ts';
 import type { RedisConnection } from './redis.ts';
 import type { Change, Changed, SharedStore } from './store.ts';

@@ -1,9 +1,9 @@
 import { Cluster, Redis as Client, SentinelConnector } from 'ioredis';
 import type { RedisOptions, SentinelConnectionOptions } from 'ioredis';
-import { OnceLog } from '../log.ts';
-import type { Log } from '../log.ts';
+import { OnceLog } from '../common/log.ts';
+import type { Log } from '../common/log.ts';
 import { isSentinel, redisUrls } from '../settings/redis-urls.ts';
-import { waitAtMost } from '../time-limit.ts';
+import { waitAtMost } from '../common/time-limit.ts';
 import { StoreUnavailableError } from './store.ts';
 
 /** A connection to Redis with timeouts. */

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Log } from '../log.ts';
+import type { Log } from '../common/log.ts';
 import type { NameOf } from './names.ts';
 import { createDocumentReader } from './read-document.ts';
 import type { ReadDocument } from './read-document.ts';
 import type { Store } from './store.ts';
-import { MOMENT_MS } from '../time-limit.ts';
+import { MOMENT_MS } from '../common/time-limit.ts';
 
 /** The name ends in the hash of the format, which a test computes: no format changes under a name. */
 const NAME = 'replicas:be12d453';

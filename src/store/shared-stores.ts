@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { SettingError } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { version } from '../version.ts';
+import { SettingError } from '../common/errors.ts';
+import type { Log } from '../common/log.ts';
+import { version } from '../common/version.ts';
 
 /** A store of one process and what is built on it. */
 export interface Shareable<Options> {

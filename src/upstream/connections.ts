@@ -2,7 +2,7 @@ import type { TLSSocket } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Pool, ProxyAgent, buildConnector, errors } from 'undici';
 import type { Dispatcher } from 'undici';
-import { entriesFor, maxEntries } from '../memory.ts';
+import { entriesFor, maxEntries } from '../common/memory.ts';
 import { dropContinue } from './drop-continue.ts';
 import { connectTcp } from './tcp-connect.ts';
 

@@ -1,4 +1,4 @@
-import type { CallAnswer, Evidence, KeyMeaning, RateLimitHeaders } from '../call-answer.ts';
+import type { CallAnswer, Evidence, KeyMeaning, RateLimitHeaders } from '../common/call-answer.ts';
 import { isRepeatable } from './outcome.ts';
 import type { UpstreamOutcome } from './outcome.ts';
 

@@ -1,5 +1,5 @@
-import { cutText } from '../cut-text.ts';
-import { parseLosslessJson } from '../lossless-json.ts';
+import { cutText } from '../common/cut-text.ts';
+import { parseLosslessJson } from '../common/lossless-json.ts';
 
 /** A body breaks the contract. The message says which field, and what was expected: never a part of the body. */
 export class ContractBreach extends Error {

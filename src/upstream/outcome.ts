@@ -1,4 +1,4 @@
-import type { CallAnswer } from '../call-answer.ts';
+import type { CallAnswer } from '../common/call-answer.ts';
 import type { Explanation } from './connections.ts';
 import type { TransportFailure, TransportResponse } from './exchange.ts';
 import { ContractBreach, decodeError } from './json-body.ts';

@@ -1,4 +1,4 @@
-import type { RateLimitHeaders } from '../call-answer.ts';
+import type { RateLimitHeaders } from '../common/call-answer.ts';
 import type { ResponseHeaders } from './exchange.ts';
 
 /** A Retry-After above the first is a timestamp in seconds, above the second in milliseconds: some clients of dates send those. */

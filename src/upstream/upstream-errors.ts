@@ -1,4 +1,4 @@
-import { MAY_BE_BANNED, PetqlError, retryIn } from '../errors.ts';
+import { MAY_BE_BANNED, PetqlError, retryIn } from '../common/errors.ts';
 import { isAboutKey } from './outcome.ts';
 import type { OwnFailure } from './outcome.ts';
 import type { WireError } from './json-body.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
-import type { UpstreamOperation } from '../events.ts';
-import type { Log } from '../log.ts';
+import type { Clock } from '../common/clock.ts';
+import type { UpstreamOperation } from '../common/events.ts';
+import type { Log } from '../common/log.ts';
 import { failureDetails } from './outcome.ts';
 import type { UpstreamAnswer, UpstreamFailure } from './outcome.ts';
 

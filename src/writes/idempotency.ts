@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { CallerRequest } from '../caller-request.ts';
-import { PetqlError, retryIn } from '../errors.ts';
-import type { ErrorCode } from '../errors.ts';
-import { setNewest } from '../memory.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
+import { PetqlError, retryIn } from '../common/errors.ts';
+import type { ErrorCode } from '../common/errors.ts';
+import { setNewest } from '../common/memory.ts';
 import type { NewPet } from '../pets/pet.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import { SOON_MS, graceLeftMs, pause, waitAtMost } from '../time-limit.ts';
+import { SOON_MS, graceLeftMs, pause, waitAtMost } from '../common/time-limit.ts';
 import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
 import type { FoundRecord, IdempotencyRecords, Lease } from './records.ts';

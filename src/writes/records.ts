@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Log } from '../log.ts';
-import { DAY_MS } from '../plan.ts';
-import { waitAtMost, pause } from '../time-limit.ts';
+import type { Log } from '../common/log.ts';
+import { DAY_MS } from '../common/plan.ts';
+import { waitAtMost, pause } from '../common/time-limit.ts';
 import type { NameOf } from '../store/names.ts';
 import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';

@@ -1,4 +1,4 @@
-import { PetqlError } from '../errors.ts';
+import { PetqlError } from '../common/errors.ts';
 import type { UpstreamFailure } from '../upstream/outcome.ts';
 
 /**

@@ -1,7 +1,7 @@
-import type { CallerRequest } from '../caller-request.ts';
-import type { UpstreamOperation } from '../events.ts';
-import type { LineCall, LineClaim } from '../throttle/line-call.ts';
-import type { Refusal } from '../throttle/refusal.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
+import type { UpstreamOperation } from '../common/events.ts';
+import type { LineCall, LineClaim } from '../line/line-call.ts';
+import type { Refusal } from '../line/refusal.ts';
 import type { UpstreamAnswer } from '../upstream/outcome.ts';
 
 /** One try of a write. It stands in the line until it is sent, its deadline or its abort; the first end counts. */

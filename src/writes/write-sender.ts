@@ -1,9 +1,9 @@
-import type { CallerRequest } from '../caller-request.ts';
-import type { UpstreamOperation } from '../events.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
+import type { UpstreamOperation } from '../common/events.ts';
 import type { ReadParts } from '../reads/pending-reads.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
-import { waitAtMost, pause } from '../time-limit.ts';
+import { waitAtMost, pause } from '../common/time-limit.ts';
 import { failureDetails } from '../upstream/outcome.ts';
 import type { OwnFailure, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
 import type { PetApi, UpstreamCall } from '../pets/pet-api.ts';

@@ -1,7 +1,7 @@
-import type { CallerRequest } from '../caller-request.ts';
+import type { CallerRequest } from '../common/caller-request.ts';
 import type { NewPet, Pet } from '../pets/pet.ts';
 import { petSnapshot } from '../pets/snapshot.ts';
-import { graceLeftMs } from '../time-limit.ts';
+import { graceLeftMs } from '../common/time-limit.ts';
 import { readError } from '../upstream/upstream-errors.ts';
 import { Idempotency } from './idempotency.ts';
 import type { CreateOutcome, Created } from './create-outcome.ts';

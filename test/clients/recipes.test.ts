@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { globSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { ErrorCode } from '../../src/errors.ts';
+import type { ErrorCode } from '../../src/common/errors.ts';
 import { createGateway } from '../../src/index.ts';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
 import { noticeOf } from '../../schema/recipes/petql.ts';
 import { CLIENTS, loadRecipe } from './recipes.ts';
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { GraphQLEnumType, GraphQLInputObjectType, GraphQLObjectType, buildSchema } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { UPSTREAM_OPERATIONS } from '../../src/events.ts';
+import { UPSTREAM_OPERATIONS } from '../../src/common/events.ts';
 import { NEW_PET_FIELDS, PET_FIELD_NAMES, PET_STATUSES } from '../../src/pets/pet.ts';
 import { FILTERS as KNOWN_FILTERS } from '../../src/pets/read-key.ts';
 import {

@@ -4,7 +4,7 @@ import type { AnySchema, ErrorObject } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { parse } from 'yaml';
 import { int64FromBigInt } from '../../src/pets/int64.ts';
-import { parseLosslessJson } from '../../src/lossless-json.ts';
+import { parseLosslessJson } from '../../src/common/lossless-json.ts';
 import type { OperationName } from '../support/pet-api/contract.ts';
 
 /** An operation of the OpenAPI file. */

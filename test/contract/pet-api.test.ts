@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { TestContext } from 'vitest';
-import { bareNumber, parseLosslessJson } from '../../src/lossless-json.ts';
+import { bareNumber, parseLosslessJson } from '../../src/common/lossless-json.ts';
 import { LISTS, OPERATION_NAMES, STATUSES, filterOf, isListed } from '../support/pet-api/contract.ts';
 import type { Filter, ListName, OperationName } from '../support/pet-api/contract.ts';
 import { readOpenApi } from './open-api.ts';

@@ -1,4 +1,4 @@
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
 import type { Answer, Operation } from './open-api.ts';
 
 /** The pet API that is held against the contract. */

@@ -119,7 +119,7 @@ test('a gateway is closed at the end of its block, also where that throws', asyn
 test('after ready() the first operation takes no longer than later ones, and counts, calls and logs nothing before it', async () => {
   const program = `
     import { createGateway } from ${JSON.stringify(INDEX)};
-    import { createSandbox } from ${JSON.stringify(new URL('../../src/sandbox/sandbox.ts', import.meta.url).href)};
+    import { createSandbox } from ${JSON.stringify(new URL('../../src/program/sandbox/sandbox.ts', import.meta.url).href)};
     const lines = [];
     const { listen, calls, close } = createSandbox();
     const petApiUrl = await listen();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { HIDDEN, LIST, NO_CACHE, SOLD, ask, create, createFailingWorld } from '../support/failing-world.ts';
 import { linesOf, pet, resultOf, startProven, work } from '../support/failing-world.ts';
 import { HANGS, RESETS, box, fails, forKey, on, slow, times, tooMany } from '../support/pet-api/fault.ts';

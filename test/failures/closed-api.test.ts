@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { API_CLOSES, FORTY_KEYS, HIDDEN, KEYS, LIST, NO_CACHE, SOLD } from '../support/failing-world.ts';
 import { ask, create, createFailingWorld, linesOf, pet, startProven, work } from '../support/failing-world.ts';
 import { FORBIDS, HANGS, REFUSES, box, fails, forKey, on, story } from '../support/pet-api/fault.ts';

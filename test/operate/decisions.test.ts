@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { FORBIDS, HANGS, REJECTS_KEY, RESETS, fails, tooMany } from '../support/pet-api/fault.ts';
 import { NOTHING_TOLD } from '../support/pet-api/headers.ts';
 import type { Fault } from '../support/pet-api/fault.ts';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { MINUTE_MS, createWorld } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';
 

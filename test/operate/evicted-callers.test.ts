@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { post } from '../support/client.ts';
 import { redisIsHere, startRedis } from '../support/redis-server.ts';
 import { startPetql } from '../support/run-petql.ts';

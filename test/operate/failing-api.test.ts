@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { FORBIDS, HANGS, REFUSES, REJECTS_KEY, RESETS, fails, inTurn, on } from '../support/pet-api/fault.ts';
 import type { FaultRule } from '../support/pet-api/fault.ts';
 import { MINUTE_MS, createWorld } from '../support/world.ts';

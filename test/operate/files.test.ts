@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import type { PetqlProcess, RunOptions } from '../support/run-petql.ts';

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { OUTSIDE_HEAP, bytesFor, neededHeap } from '../../src/memory.ts';
-import type { MemoryPart } from '../../src/memory.ts';
+import { OUTSIDE_HEAP, bytesFor, neededHeap } from '../../src/common/memory.ts';
+import type { MemoryPart } from '../../src/common/memory.ts';
 import { startPetql } from '../support/run-petql.ts';
 
 const CONTAINER_BYTES = 512 * 2 ** 20;

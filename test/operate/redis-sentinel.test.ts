@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { askDayUsed } from '../support/client.ts';
 import { createFaults } from '../support/faults.ts';
 import { startFleet } from '../support/fleet.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test as oneTest } from 'vitest';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
 import { askDayUsed, post } from '../support/client.ts';
 import { slow } from '../support/pet-api/fault.ts';
 import { MAIN, runPetql, startPetql } from '../support/run-petql.ts';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { GatewayOptions } from '../../src/index.ts';
 import { INDEX, SHARED_LIST } from '../../src/reads/cache/shared-documents.ts';
 import { BEATS } from '../../src/store/replicas.ts';
-import { ACCOUNT } from '../../src/throttle/account/format.ts';
+import { ACCOUNT } from '../../src/quota/account/format.ts';
 import { CREATE_OUTCOME } from '../../src/writes/create-outcome.ts';
 import { RECORD } from '../../src/writes/records.ts';
 import type { RedisConnection } from '../../src/store/redis.ts';

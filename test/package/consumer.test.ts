@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
 import { installConsumer } from './consumer-project.ts';
 import type { ConsumerProject } from './consumer-project.ts';
 

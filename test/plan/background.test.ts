@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import { MINUTE_MS, createWorld } from '../support/world.ts';
 import type { Petql, World } from '../support/world.ts';

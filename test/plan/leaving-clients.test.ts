@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { tooMany } from '../support/pet-api/fault.ts';
 import { createPetApi } from '../support/pet-api/pet-api.ts';
 

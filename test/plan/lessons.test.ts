@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { tooMany } from '../support/pet-api/fault.ts';
 import type { Fault, FaultRule } from '../support/pet-api/fault.ts';
 import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';

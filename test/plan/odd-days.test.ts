@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import { HANGS, fails } from '../support/pet-api/fault.ts';
 import { HOUR_MS, MINUTE_MS, createWorld, createdIn } from '../support/world.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import type { Fault } from '../support/pet-api/fault.ts';
 import { fails, forKey, on, slow, times } from '../support/pet-api/fault.ts';
 import { MINUTE_MS, createWorld, createdIn } from '../support/world.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { LIST, NO_CACHE, createFailingWorld, idsFrom, pet, petsPage, resultOf } from '../support/failing-world.ts';
 import { HANGS, on, slow } from '../support/pet-api/fault.ts';
 import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';

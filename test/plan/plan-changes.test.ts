@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
-import type { Plan } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
+import type { Plan } from '../../src/common/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import { chooseCases } from '../support/seed.ts';
 import type { Tells } from '../support/pet-api/strict-plan.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import type { StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
 import { createRedis, startReplicas } from '../support/redis-double.ts';

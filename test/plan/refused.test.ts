@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import { HANGS } from '../support/pet-api/fault.ts';
 import type { ArrivingCall, Fault } from '../support/pet-api/fault.ts';

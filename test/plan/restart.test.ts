@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { between, createRandom } from '../support/random.ts';
 import { brokenPromises } from '../support/check.ts';
 import { chooseCases } from '../support/seed.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { CLIENTS, loadRecipe } from '../clients/recipes.ts';
 import { brokenPromises } from '../support/check.ts';
 import type { Answer } from '../support/operation.ts';

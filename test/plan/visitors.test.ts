@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { brokenPromises } from '../support/check.ts';
 import type { Answer } from '../support/operation.ts';
 import type { LoggedCall } from '../support/pet-api/pet-api.ts';

@@ -9,8 +9,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import packageLock from '../../package-lock.json' with { type: 'json' };
 import { createGateway } from '../../src/index.ts';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
-import { PLAN_KEYS } from '../../src/sandbox/demo-keys.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
+import { PLAN_KEYS } from '../../src/program/sandbox/demo-keys.ts';
 import { anchorsOf } from '../support/anchors.ts';
 import { startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
@@ -23,7 +23,7 @@ const documents = globSync(['*.md', '.github/*.md', '{schema,src,test}/**/*.md']
 const readme = await readText('README.md');
 const reference = await readText('schema/README.md');
 const library = await readText('src/README.md');
-const sandboxPage = await readText('src/sandbox/README.md');
+const sandboxPage = await readText('src/program/sandbox/README.md');
 const pages = [
   readme,
   reference,
@@ -42,7 +42,7 @@ const ofKind = (kind: string) => blocks.filter((block) => block.kind === kind).m
 /** What a package exports, and the file that it is here. */
 const SOURCES: Readonly<Record<string, string>> = {
   petql: '../../src/index.ts',
-  'petql/sandbox': '../../src/sandbox/sandbox.ts',
+  'petql/sandbox': '../../src/program/sandbox/sandbox.ts',
 };
 /** Inline code. */
 const words = [...pages.join('\n').matchAll(/`([^`\n]+)`/g)].map(([, text = '']) => text);
@@ -187,7 +187,7 @@ describe('the tables', () => {
   });
 
   test('name every error code', async () => {
-    const codes = [...(await readText('src/errors.ts')).matchAll(/\| '([A-Z_]+)'/g)].map(([, code]) => code);
+    const codes = [...(await readText('src/common/errors.ts')).matchAll(/\| '([A-Z_]+)'/g)].map(([, code]) => code);
     expect(codes.length).toBeGreaterThan(10);
     for (const code of codes) expect(reference).toMatch(new RegExp(`^\\| .*\`${code}\`.* \\| .+ \\| .+ \\|$`, 'm'));
   });

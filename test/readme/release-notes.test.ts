@@ -4,7 +4,7 @@ import { mkdtempDisposable } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/common/version.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const REPOSITORY = 'https://example.test/petql';

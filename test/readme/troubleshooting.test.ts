@@ -11,8 +11,8 @@ const sections = page.split(/^## /m).slice(1);
 const titleOf = (section: string) => section.split('\n', 1)[0] ?? '';
 
 const source = globSync('src/**/*.ts', { cwd: ROOT }).map(readText).join('\n');
-const codes = unionOf('src/errors.ts', 'ErrorCode');
-const staleReasons = unionOf('src/usage.ts', 'StaleReason');
+const codes = unionOf('src/common/errors.ts', 'ErrorCode');
+const staleReasons = unionOf('src/common/usage.ts', 'StaleReason');
 const metrics = readText('src/admin/metrics.ts');
 
 type Kind = 'code' | 'log line' | 'metric';

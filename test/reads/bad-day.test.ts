@@ -5,8 +5,8 @@ import { FORBIDS, HANGS, REFUSES, during, fails, on, slow, times, tooMany } from
 import type { FaultRule } from '../support/pet-api/fault.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
 import type { EmbeddedGateway } from '../support/start-gateway.ts';
-import { startVirtualTime } from '../../src/simulate/virtual-time.ts';
-import type { VirtualTime } from '../../src/simulate/virtual-time.ts';
+import { startVirtualTime } from '../../src/program/simulate/virtual-time.ts';
+import type { VirtualTime } from '../../src/program/simulate/virtual-time.ts';
 
 const LATENCY_MS = 200;
 const SMALL = 90;

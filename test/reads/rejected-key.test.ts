@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import type { Answer } from '../support/operation.ts';
 import { createRedis, startReplicas } from '../support/redis-double.ts';
 import { createWorld } from '../support/world.ts';

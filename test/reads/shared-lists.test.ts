@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { GatewayOptions } from '../../src/index.ts';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import type { Answer } from '../support/operation.ts';
 import { HANGS } from '../support/pet-api/fault.ts';
 import { petSeeds } from '../support/pet-api/pet-store.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/program/sandbox/sandbox.ts';
 import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 
 const ADA = '{"name":"Ada","categoryId":1}';

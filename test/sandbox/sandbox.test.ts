@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { STORIES, STORY_NAMES } from '../../src/sandbox/stories.ts';
+import { STORIES, STORY_NAMES } from '../../src/program/sandbox/stories.ts';
 import { runPetql, startPetql } from '../support/run-petql.ts';
 import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 

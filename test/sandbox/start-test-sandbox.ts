@@ -1,6 +1,6 @@
-import { parseLosslessJson } from '../../src/lossless-json.ts';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import { parseLosslessJson } from '../../src/common/lossless-json.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
+import type { Sandbox, SandboxOptions } from '../../src/program/sandbox/sandbox.ts';
 
 /** In the middle of a minute and of a day. */
 export const START_MS = Date.UTC(2026, 0, 5, 10, 30, 15);

@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
-import { FREE } from '../../src/sandbox/demo-keys.ts';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
-import { STORIES, STORY_NAMES } from '../../src/sandbox/stories.ts';
-import type { StoryName } from '../../src/sandbox/stories.ts';
-import { BAD_DAYS } from '../../src/server/graphiql/bad-days.ts';
-import { startVirtualTime } from '../../src/simulate/virtual-time.ts';
-import type { VirtualTime } from '../../src/simulate/virtual-time.ts';
+import { FREE } from '../../src/program/sandbox/demo-keys.ts';
+import { createSandbox } from '../../src/program/sandbox/sandbox.ts';
+import { STORIES, STORY_NAMES } from '../../src/program/sandbox/stories.ts';
+import type { StoryName } from '../../src/program/sandbox/stories.ts';
+import { BAD_DAYS } from '../../src/graphiql/bad-days.ts';
+import { startVirtualTime } from '../../src/program/simulate/virtual-time.ts';
+import type { VirtualTime } from '../../src/program/simulate/virtual-time.ts';
 import { story } from '../support/pet-api/fault.ts';
 import { PET_API_URL, createTestPetApi } from '../support/start-gateway.ts';
 
@@ -29,7 +29,7 @@ test.each([
 const BETWEEN_RUNS_MS = 2_000;
 const START_MS = Date.parse('2026-11-21T12:00:01Z');
 
-/** A row of src/sandbox/README.md. */
+/** A row of src/program/sandbox/README.md. */
 interface Row {
   readonly key: string;
   readonly about: string;
@@ -40,7 +40,7 @@ interface Row {
   readonly sees: string;
 }
 
-const page = await readFile(new URL('../../src/sandbox/README.md', import.meta.url), 'utf8');
+const page = await readFile(new URL('../../src/program/sandbox/README.md', import.meta.url), 'utf8');
 const rows = [...page.matchAll(/^\| (`demo-.+) \|$/gm)]
   .map(([, row = '']) => row.split(' | '))
   .filter(({ length }) => length === 5)

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
-import { PLAN_KEYS } from '../../src/sandbox/demo-keys.ts';
-import { UsageLimits } from '../../src/sandbox/usage-limits.ts';
+import { PLAN_KEYS } from '../../src/program/sandbox/demo-keys.ts';
+import { UsageLimits } from '../../src/program/sandbox/usage-limits.ts';
 import { START_MS, startTestSandbox } from './start-test-sandbox.ts';
 import type { SandboxAnswer, TestSandbox } from './start-test-sandbox.ts';
 

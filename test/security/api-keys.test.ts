@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { createPetStore } from '../support/pet-api/pet-store.ts';
 import { serve } from '../support/serve.ts';
 import { overHttp, startGateway } from '../support/start-gateway.ts';

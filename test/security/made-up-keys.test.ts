@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { post } from '../support/client.ts';
 import { fails, on } from '../support/pet-api/fault.ts';
 import type { PetApi } from '../support/pet-api/pet-api.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { HOUR_MS } from '../../src/plan.ts';
-import type { Day } from '../../src/simulate/day.ts';
-import { simulationPage } from '../../src/simulate/page.ts';
+import { HOUR_MS } from '../../src/common/plan.ts';
+import type { Day } from '../../src/program/simulate/day.ts';
+import { simulationPage } from '../../src/program/simulate/page.ts';
 import { violationsOf } from '../support/axe.ts';
 import { startBrowser } from '../support/browser.ts';
 

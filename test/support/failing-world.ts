@@ -1,4 +1,4 @@
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import type { Answer } from './operation.ts';
 import { createPetStore, petSeeds } from './pet-api/pet-store.ts';
 import { createWorld } from './world.ts';

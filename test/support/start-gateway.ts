@@ -1,7 +1,7 @@
 import { createGateway } from '../../src/index.ts';
 import type { Gateway, GatewayOptions } from '../../src/index.ts';
-import { seedPets } from '../../src/sandbox/seed.ts';
-import { PLAN_KEYS } from '../../src/sandbox/demo-keys.ts';
+import { seedPets } from '../../src/program/sandbox/seed.ts';
+import { PLAN_KEYS } from '../../src/program/sandbox/demo-keys.ts';
 import { listen } from '../../src/server/listener.ts';
 import { post } from './client.ts';
 import type { QueryAnswer, QueryOptions } from './client.ts';

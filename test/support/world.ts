@@ -12,7 +12,7 @@ import type { PetApi, PetApiOptions } from './pet-api/pet-api.ts';
 import { between, createRandom } from './random.ts';
 import { serve } from './serve.ts';
 import type { StrictPlanOptions } from './pet-api/strict-plan.ts';
-import { startVirtualTime } from '../../src/simulate/virtual-time.ts';
+import { startVirtualTime } from '../../src/program/simulate/virtual-time.ts';
 
 /**
  * A pet API and any number of petql gateways on one virtual clock, where nothing is random but by the seed:

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 
 /** Modules that read files beside them, which a bundle of petql does not have. */
-const MODULES = ['server/graphiql/page-script', 'admin/quota-reload'];
+const MODULES = ['graphiql/page-script', 'admin/quota-reload'];
 
 /** A part of `npm run build`: replaces each of these modules by the texts that it exports. */
 for (const name of MODULES) {

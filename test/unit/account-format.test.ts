@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { newAccount, take } from '../../src/throttle/account/account.ts';
-import { ACCOUNT } from '../../src/throttle/account/format.ts';
+import { newAccount, take } from '../../src/quota/account/account.ts';
+import { ACCOUNT } from '../../src/quota/account/format.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
 

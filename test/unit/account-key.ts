@@ -1,8 +1,8 @@
-import { PLANS } from '../../src/plan.ts';
-import type { AssumedPlan } from '../../src/plan.ts';
-import { newAccount, pauseKey, succeed, take } from '../../src/throttle/account/account.ts';
-import type { Permit } from '../../src/throttle/account/format.ts';
-import type { HeaderLimits } from '../../src/throttle/account/header-limits.ts';
+import { PLANS } from '../../src/common/plan.ts';
+import type { AssumedPlan } from '../../src/common/plan.ts';
+import { newAccount, pauseKey, succeed, take } from '../../src/quota/account/account.ts';
+import type { Permit } from '../../src/quota/account/format.ts';
+import type { HeaderLimits } from '../../src/quota/account/header-limits.ts';
 
 /** At the beginning of a slot of time, and not near an hour. */
 const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { createKey, sum } from './account-key.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { newAccount, succeed, take } from '../../src/throttle/account/account.ts';
-import { PLANS } from '../../src/plan.ts';
-import type { AssumedPlan } from '../../src/plan.ts';
-import type { Account } from '../../src/throttle/account/format.ts';
-import { absorb, restore } from '../../src/throttle/account/merge.ts';
+import { newAccount, succeed, take } from '../../src/quota/account/account.ts';
+import { PLANS } from '../../src/common/plan.ts';
+import type { AssumedPlan } from '../../src/common/plan.ts';
+import type { Account } from '../../src/quota/account/format.ts';
+import { absorb, restore } from '../../src/quota/account/merge.ts';
 
 /** An account that is paused after a 429. */
 function paused(incidentAtMs: number, untilMs: number, incidents = 1): Account {

@@ -1,8 +1,8 @@
-import { lose, newAccount, pauseKey, refund, succeed, take } from '../../src/throttle/account/account.ts';
-import type { Permit } from '../../src/throttle/account/format.ts';
-import type { AccountRules } from '../../src/throttle/account/limits.ts';
-import { headerLimits } from '../../src/throttle/account/header-limits.ts';
-import type { AssumedPlan } from '../../src/plan.ts';
+import { lose, newAccount, pauseKey, refund, succeed, take } from '../../src/quota/account/account.ts';
+import type { Permit } from '../../src/quota/account/format.ts';
+import type { AccountRules } from '../../src/quota/account/limits.ts';
+import { headerLimits } from '../../src/quota/account/header-limits.ts';
+import type { AssumedPlan } from '../../src/common/plan.ts';
 import { createStrictPlan } from '../support/pet-api/strict-plan.ts';
 import type { StrictPlan, StrictPlanOptions } from '../support/pet-api/strict-plan.ts';
 

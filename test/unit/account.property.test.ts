@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parsePlan } from '../../src/plan.ts';
-import type { AssumedPlan } from '../../src/plan.ts';
-import { newAccount, refund, succeed, take } from '../../src/throttle/account/account.ts';
-import { absorb, restore } from '../../src/throttle/account/merge.ts';
+import { parsePlan } from '../../src/common/plan.ts';
+import type { AssumedPlan } from '../../src/common/plan.ts';
+import { newAccount, refund, succeed, take } from '../../src/quota/account/account.ts';
+import { absorb, restore } from '../../src/quota/account/merge.ts';
 import { createStrictPlan } from '../support/pet-api/strict-plan.ts';
 import { createRandom } from '../support/random.ts';
 import { chooseSeed } from '../support/seed.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
-import { newAccount, pauseKey, succeed, take } from '../../src/throttle/account/account.ts';
-import type { AccountRules } from '../../src/throttle/account/limits.ts';
+import { PLANS } from '../../src/common/plan.ts';
+import { newAccount, pauseKey, succeed, take } from '../../src/quota/account/account.ts';
+import type { AccountRules } from '../../src/quota/account/limits.ts';
 
 const RULES: AccountRules = { plan: { ...PLANS.free, known: true }, startedAtMs: 0, leaseMs: 65_000, probeMs: 5_000 };
 /** At the beginning of a slot of time. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Wait } from '../../src/throttle/account/wait.ts';
-import { admitAll, lineOf } from '../../src/throttle/admission.ts';
-import type { Admission, Before, Claim, Ending, Verdict, View, WantedCall } from '../../src/throttle/admission.ts';
-import { OPEN } from '../../src/throttle/closed-api.ts';
-import type { Visitor } from '../../src/throttle/visitors.ts';
+import type { Wait } from '../../src/quota/account/wait.ts';
+import { admitAll, lineOf } from '../../src/line/admission.ts';
+import type { Admission, Before, Claim, Ending, Verdict, View, WantedCall } from '../../src/line/admission.ts';
+import { OPEN } from '../../src/closed/closed-api.ts';
+import type { Visitor } from '../../src/quota/visitors.ts';
 import { chooseSeed } from '../support/seed.ts';
 
 const NOW_MS = 1_000_000;
@@ -105,7 +105,7 @@ interface Decided {
 }
 
 /**
- * The same by src/throttle/README.md alone, without any place in the line: it ends the first claim that has to end, and begins
+ * The same by src/quota/README.md alone, without any place in the line: it ends the first claim that has to end, and begins
  * again without it, until none has to. For each wait it looks at one moment after the other.
  */
 function decideSlowly(line: readonly WantedCall[], key: Key): Decided {

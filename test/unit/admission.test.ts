@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { NOTHING_BEFORE, admit } from '../../src/throttle/admission.ts';
-import type { Before, Claim, View } from '../../src/throttle/admission.ts';
-import { OPEN } from '../../src/throttle/closed-api.ts';
+import { NOTHING_BEFORE, admit } from '../../src/line/admission.ts';
+import type { Before, Claim, View } from '../../src/line/admission.ts';
+import { OPEN } from '../../src/closed/closed-api.ts';
 
 const NOW_MS = 1_000_000;
 const NONE = { waitMs: 0, window: undefined } as const;

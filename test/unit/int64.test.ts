@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { int64FromBigInt, parseInt64 } from '../../src/pets/int64.ts';
-import { bareNumber, parseLosslessJson } from '../../src/lossless-json.ts';
+import { bareNumber, parseLosslessJson } from '../../src/common/lossless-json.ts';
 
 const LOWEST = -(2n ** 63n);
 const HIGHEST = 2n ** 63n - 1n;

@@ -7,8 +7,8 @@ import {
   isWithinShare,
   newVisitorCalls,
   shareWaitMs,
-} from '../../src/throttle/account/visitor-share.ts';
-import type { VisitorCalls } from '../../src/throttle/account/visitor-share.ts';
+} from '../../src/quota/account/visitor-share.ts';
+import type { VisitorCalls } from '../../src/quota/account/visitor-share.ts';
 import { chooseSeed } from '../support/seed.ts';
 
 const WINDOWS = { minute: 60_000, day: 86_400_000 } as const;

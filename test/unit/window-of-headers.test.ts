@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
-import { newAccount, succeed, take } from '../../src/throttle/account/account.ts';
-import { limitsOf } from '../../src/throttle/account/limits.ts';
-import type { AccountRules } from '../../src/throttle/account/limits.ts';
-import type { HeaderLimits } from '../../src/throttle/account/header-limits.ts';
+import { PLANS } from '../../src/common/plan.ts';
+import { newAccount, succeed, take } from '../../src/quota/account/account.ts';
+import { limitsOf } from '../../src/quota/account/limits.ts';
+import type { AccountRules } from '../../src/quota/account/limits.ts';
+import type { HeaderLimits } from '../../src/quota/account/header-limits.ts';
 
 const MIDNIGHT_MS = Date.UTC(2026, 10, 22);
 const LATE_MS = MIDNIGHT_MS - 100_000;

@@ -1,5 +1,5 @@
 import { basename, join, resolve } from 'node:path';
-import { percentile } from '../../src/simulate/percentile.ts';
+import { percentile } from '../../src/program/simulate/percentile.ts';
 import { createPetApi } from '../support/pet-api/pet-api.ts';
 import { createPetStore } from '../support/pet-api/pet-store.ts';
 import { UNLIMITED } from '../support/pet-api/strict-plan.ts';

@@ -1,5 +1,5 @@
 import { createGateway } from '../../src/index.ts';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { PET_API_URL } from '../support/start-gateway.ts';
 import { rowOf } from '../support/tally.ts';
 import type { Row } from '../support/tally.ts';

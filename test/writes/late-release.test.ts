@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { PLANS } from '../../src/plan.ts';
+import { PLANS } from '../../src/common/plan.ts';
 import { on, slow } from '../support/pet-api/fault.ts';
 import { createRedis, startReplicas } from '../support/redis-double.ts';
 import { codesOf } from '../support/transports.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { StoreUnavailableError } from '../../store/store.ts';
-import { MOMENT_MS, waitAtMost } from '../../time-limit.ts';
+import { MOMENT_MS, waitAtMost } from '../../common/time-limit.ts';
 import type { PetCache } from './pet-cache.ts';
 import { isList } from '../../pets/read-key.ts';
 import type { ListName } from '../../pets/read-key.ts';

@@ -1,5 +1,5 @@
-import type { Freshness } from '../../caller-request.ts';
-import { PetqlError } from '../../errors.ts';
+import type { Freshness } from '../../common/caller-request.ts';
+import { PetqlError } from '../../common/errors.ts';
 
 /** The settings of the gateway. */
 type FreshnessDefaults = Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>;

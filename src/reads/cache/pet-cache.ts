@@ -1,9 +1,9 @@
-import type { Clock } from '../../clock.ts';
-import { setNewest } from '../../memory.ts';
+import type { Clock } from '../../common/clock.ts';
+import { setNewest } from '../../common/memory.ts';
 import type { Int64 } from '../../pets/int64.ts';
 import type { Pet } from '../../pets/pet.ts';
 import { ALL_PETS, LISTS, callsFor } from '../../pets/read-key.ts';
-import type { Freshness } from '../../caller-request.ts';
+import type { Freshness } from '../../common/caller-request.ts';
 import type { ListName, ReadKey } from '../../pets/read-key.ts';
 import type { ListSize } from '../../pets/call-planner.ts';
 import { answerFrom, listsWithout } from '../../pets/snapshot.ts';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import type { Log } from '../../log.ts';
+import type { Clock } from '../../common/clock.ts';
+import type { Log } from '../../common/log.ts';
 import type { NameOf } from '../../store/names.ts';
 import { createDocumentReader } from '../../store/read-document.ts';
 import type { ReadDocument } from '../../store/read-document.ts';

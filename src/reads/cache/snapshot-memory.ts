@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { bytesFor } from '../../memory.ts';
+import { bytesFor } from '../../common/memory.ts';
 import { petBytes } from '../../pets/pet.ts';
 import type { Snapshot } from '../../pets/snapshot.ts';
 

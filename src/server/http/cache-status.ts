@@ -1,5 +1,5 @@
 import type { CacheUse } from '../../caller/request-context.ts';
-import type { Usage } from '../../usage.ts';
+import type { Usage } from '../../common/usage.ts';
 
 /**
  * Returns the `Cache-Status` of a response (RFC 9211), such as `petql; hit; ttl=-30; detail=QUOTA_EXHAUSTED`.

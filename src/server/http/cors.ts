@@ -1,5 +1,5 @@
-import { OnceLog } from '../../log.ts';
-import type { Log } from '../../log.ts';
+import { OnceLog } from '../../common/log.ts';
+import type { Log } from '../../common/log.ts';
 import { pageOrigin } from '../../settings/page-origin.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 

@@ -1,4 +1,4 @@
-import type { PetqlError } from '../../errors.ts';
+import type { PetqlError } from '../../common/errors.ts';
 import type { RequestBody } from './request-body.ts';
 
 /** A request to petql, whatever brought it: node:http, a fetch handler or `execute`. */

@@ -1,5 +1,5 @@
 import type { CheckedOptions } from '../../settings/settings.ts';
-import { createGraphiql } from '../graphiql/graphiql.ts';
+import { createGraphiql } from './graphiql.ts';
 import { healthResponse } from './health.ts';
 import type { Health } from './health.ts';
 import { isEndpoint, pathOf } from './http-message.ts';

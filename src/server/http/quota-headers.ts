@@ -1,6 +1,6 @@
 import { tightestWindow } from '../../caller/quota.ts';
 import type { QuotaView, QuotaWindow } from '../../caller/quota.ts';
-import { DAY_MS, MINUTE_MS } from '../../plan.ts';
+import { DAY_MS, MINUTE_MS } from '../../common/plan.ts';
 
 type QuotaHeaders = Readonly<Record<string, string>>;
 

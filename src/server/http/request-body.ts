@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import type { GraphQLError } from 'graphql';
-import type { Clock } from '../../clock.ts';
-import { PetqlError, retryIn } from '../../errors.ts';
-import { OnceLog } from '../../log.ts';
-import type { Log } from '../../log.ts';
-import { bytesFor } from '../../memory.ts';
-import { SOON_MS } from '../../time-limit.ts';
+import type { Clock } from '../../common/clock.ts';
+import { PetqlError, retryIn } from '../../common/errors.ts';
+import { OnceLog } from '../../common/log.ts';
+import type { Log } from '../../common/log.ts';
+import { bytesFor } from '../../common/memory.ts';
+import { SOON_MS } from '../../common/time-limit.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { limitExceeded } from '../plugins/limit-exceeded.ts';
 

@@ -1,5 +1,5 @@
 import type { GraphQLParams } from 'graphql-yoga';
-import { parseLosslessJson } from '../../lossless-json.ts';
+import { parseLosslessJson } from '../../common/lossless-json.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import { badRequest } from '../errors.ts';
 import type { HttpRequest } from './http-message.ts';

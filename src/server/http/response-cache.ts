@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { CachedRead } from '../../caller/request-context.ts';
-import { bytesFor } from '../../memory.ts';
+import { bytesFor } from '../../common/memory.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import type { OperationName } from '../request-state.ts';
 import { isEndpoint } from './http-message.ts';

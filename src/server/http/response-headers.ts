@@ -1,5 +1,5 @@
 import type { ExecutionResult } from 'graphql';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../common/clock.ts';
 import type { RequestState } from '../request-state.ts';
 import { hasNothing } from './result-response.ts';
 import type { Cors } from './cors.ts';

@@ -9,7 +9,7 @@ import {
 import type { ASTVisitor, DocumentNode, ValidationContext } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
-import { bytesFor } from '../../memory.ts';
+import { bytesFor } from '../../common/memory.ts';
 import type { CheckedOptions, RequestLimits } from '../../settings/settings.ts';
 import { schema } from '../../schema/schema.ts';
 import { graphqlError, parseFailure } from '../errors.ts';

@@ -1,6 +1,6 @@
 import { GraphQLID, getOperationAST, isInputObjectType, isListType, isNonNullType, typeFromAST } from 'graphql';
 import type { ExecutionArgs, GraphQLInputType } from 'graphql';
-import { PetqlError } from '../../errors.ts';
+import { PetqlError } from '../../common/errors.ts';
 
 /**
  * Returns the error of the first declared variable with an id that is a number beyond 2^53, which clients in JavaScript have

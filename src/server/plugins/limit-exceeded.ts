@@ -1,4 +1,4 @@
-import { PetqlError } from '../../errors.ts';
+import { PetqlError } from '../../common/errors.ts';
 
 /** What can exceed its limit: the limits' settings without their `max`. */
 type LimitName = keyof typeof RULES;

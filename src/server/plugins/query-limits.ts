@@ -1,6 +1,6 @@
 import { Kind, visit } from 'graphql';
 import type { DocumentNode, FieldNode, SelectionNode, SelectionSetNode } from 'graphql';
-import type { PetqlError } from '../../errors.ts';
+import type { PetqlError } from '../../common/errors.ts';
 import type { RequestLimits } from '../../settings/settings.ts';
 import { LISTS, WIDE_LISTS } from '../../pets/read-key.ts';
 import { rootFieldSizes } from '../../schema/field-size.ts';

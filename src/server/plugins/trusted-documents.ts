@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { PetqlError, SettingError } from '../../errors.ts';
-import type { ErrorCode } from '../../errors.ts';
+import { PetqlError, SettingError } from '../../common/errors.ts';
+import type { ErrorCode } from '../../common/errors.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import { badRequest, graphqlError } from '../errors.ts';
 import { parseWithin, validationErrors } from './document-limits.ts';

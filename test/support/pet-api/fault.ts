@@ -1,5 +1,5 @@
-import { STORIES } from '../../../src/sandbox/stories.ts';
-import type { StoryName } from '../../../src/sandbox/stories.ts';
+import { STORIES } from '../../../src/program/sandbox/stories.ts';
+import type { StoryName } from '../../../src/program/sandbox/stories.ts';
 import { createRandom } from '../random.ts';
 import type { ToldHeaders } from './strict-plan.ts';
 import type { ListName, OPERATIONS, OperationName } from './contract.ts';

@@ -1,4 +1,4 @@
-import { bareNumber, parseLosslessJson } from '../../../src/lossless-json.ts';
+import { bareNumber, parseLosslessJson } from '../../../src/common/lossless-json.ts';
 import {
   DEFAULT_LISTED,
   ENUM_NAMES,

@@ -1,4 +1,4 @@
-import type { Permit } from '../../../src/throttle/account/format.ts';
+import type { Permit } from '../../../src/quota/account/format.ts';
 import { endOfPause, isBesideProbe, isInPause } from '../../support/plan-rules.ts';
 import type { Pause } from '../../support/plan-rules.ts';
 

@@ -1,4 +1,4 @@
-import type { Account, Permit } from '../../../src/throttle/account/format.ts';
+import type { Account, Permit } from '../../../src/quota/account/format.ts';
 import type { Pause } from '../../support/plan-rules.ts';
 import type { Response, UpstreamOptions } from './upstream.ts';
 

@@ -1,6 +1,6 @@
-import type { Account, Permit, Lesson, WindowCount } from '../../../src/throttle/account/format.ts';
-import { WINDOWS } from '../../../src/throttle/account/slots.ts';
-import type { WindowName } from '../../../src/throttle/account/slots.ts';
+import type { Account, Permit, Lesson, WindowCount } from '../../../src/quota/account/format.ts';
+import { WINDOWS } from '../../../src/quota/account/slots.ts';
+import type { WindowName } from '../../../src/quota/account/slots.ts';
 import { endOfPause } from '../../support/plan-rules.ts';
 import type { Pause } from '../../support/plan-rules.ts';
 import type { Call, KeyOptions, KeyState } from './key-state.ts';

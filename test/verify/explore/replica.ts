@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { newAccount, take } from '../../../src/throttle/account/account.ts';
-import type { Taken } from '../../../src/throttle/account/account.ts';
-import { applyEnd } from '../../../src/throttle/account/call-end.ts';
-import type { CallEnd } from '../../../src/throttle/account/call-end.ts';
-import type { Account, Permit } from '../../../src/throttle/account/format.ts';
-import type { AccountRules } from '../../../src/throttle/account/limits.ts';
-import { absorb, hasLost, restore } from '../../../src/throttle/account/merge.ts';
-import { openOfflineShare } from '../../../src/throttle/account/offline-share.ts';
-import { passTime } from '../../../src/throttle/account/pass-time.ts';
+import { newAccount, take } from '../../../src/quota/account/account.ts';
+import type { Taken } from '../../../src/quota/account/account.ts';
+import { applyEnd } from '../../../src/quota/account/call-end.ts';
+import type { CallEnd } from '../../../src/quota/account/call-end.ts';
+import type { Account, Permit } from '../../../src/quota/account/format.ts';
+import type { AccountRules } from '../../../src/quota/account/limits.ts';
+import { absorb, hasLost, restore } from '../../../src/quota/account/merge.ts';
+import { openOfflineShare } from '../../../src/quota/account/offline-share.ts';
+import { passTime } from '../../../src/quota/account/pass-time.ts';
 import type { Replica, ReplicasState } from './replicas-state.ts';
 import { copyOf } from './search.ts';
 

@@ -1,10 +1,10 @@
-import type { AssumedPlan } from '../../../src/plan.ts';
-import { newAccount } from '../../../src/throttle/account/account.ts';
-import { callEndOf } from '../../../src/throttle/account/call-end.ts';
-import type { CallAnswer } from '../../../src/call-answer.ts';
-import type { Account, Permit } from '../../../src/throttle/account/format.ts';
-import type { AccountRules } from '../../../src/throttle/account/limits.ts';
-import { WINDOWS } from '../../../src/throttle/account/slots.ts';
+import type { AssumedPlan } from '../../../src/common/plan.ts';
+import { newAccount } from '../../../src/quota/account/account.ts';
+import { callEndOf } from '../../../src/quota/account/call-end.ts';
+import type { CallAnswer } from '../../../src/common/call-answer.ts';
+import type { Account, Permit } from '../../../src/quota/account/format.ts';
+import type { AccountRules } from '../../../src/quota/account/limits.ts';
+import { WINDOWS } from '../../../src/quota/account/slots.ts';
 import { isInPause, isOlder, isSameIncident, permitProblem } from '../../support/plan-rules.ts';
 import { grantProblems, isAfter, pauseFrom } from './grants.ts';
 import { accountFrom, pauseText } from './key-text.ts';

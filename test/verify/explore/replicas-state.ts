@@ -1,6 +1,6 @@
-import type { CallEnd } from '../../../src/throttle/account/call-end.ts';
-import type { Account, Permit } from '../../../src/throttle/account/format.ts';
-import type { OfflineAccount } from '../../../src/throttle/account/offline-share.ts';
+import type { CallEnd } from '../../../src/quota/account/call-end.ts';
+import type { Account, Permit } from '../../../src/quota/account/format.ts';
+import type { OfflineAccount } from '../../../src/quota/account/offline-share.ts';
 import type { Pause } from '../../support/plan-rules.ts';
 import type { Response, UpstreamOptions } from './upstream.ts';
 

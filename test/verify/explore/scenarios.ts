@@ -40,7 +40,7 @@ const STORM = { incidents: 1, responses: 2 } as const;
 /** Shorter than any backoff. */
 const STORM_MS = 3_000;
 
-/** What each fault of Redis costs a replica at most: src/throttle/README.md says why. */
+/** What each fault of Redis costs a replica at most: src/quota/README.md says why. */
 const REDIS = {
   mute: { about: 'a reply of Redis is lost', faults: { mute: 1 }, max: ONE },
   away: { about: 'Redis fails, and returns', faults: { away: 1 }, max: TWO },

@@ -1,6 +1,6 @@
-import { WINDOWS, WINDOW_NAMES } from '../../../src/throttle/account/slots.ts';
-import type { Account } from '../../../src/throttle/account/format.ts';
-import type { CallAnswer, RateLimitHeaders } from '../../../src/call-answer.ts';
+import { WINDOWS, WINDOW_NAMES } from '../../../src/quota/account/slots.ts';
+import type { Account } from '../../../src/quota/account/format.ts';
+import type { CallAnswer, RateLimitHeaders } from '../../../src/common/call-answer.ts';
 import { readRateLimitHeaders } from '../../../src/upstream/rate-limit-headers.ts';
 import { writeHeaders } from '../../support/pet-api/headers.ts';
 import { createStrictPlan } from '../../support/pet-api/strict-plan.ts';

@@ -1,5 +1,5 @@
-import { ACCOUNT } from '../../../src/throttle/account/format.ts';
-import type { Account } from '../../../src/throttle/account/format.ts';
+import { ACCOUNT } from '../../../src/quota/account/format.ts';
+import type { Account } from '../../../src/quota/account/format.ts';
 
 /** Of the same text, so that each account is parsed once. */
 const valid = new Map<string, boolean>();

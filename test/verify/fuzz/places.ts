@@ -1,4 +1,4 @@
-import { createSandbox } from '../../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../../src/program/sandbox/sandbox.ts';
 import { startEmbedded } from '../../support/start-gateway.ts';
 import { FIELDS, FIELD_NAMES } from '../../support/pet-api/contract.ts';
 import type { FieldName } from '../../support/pet-api/contract.ts';

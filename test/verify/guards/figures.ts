@@ -1,4 +1,4 @@
-import { percentile } from '../../../src/simulate/percentile.ts';
+import { percentile } from '../../../src/program/simulate/percentile.ts';
 import type { Run } from './laboratory.ts';
 
 /** What the honest clients got, and what it took. */

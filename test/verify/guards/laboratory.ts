@@ -1,4 +1,4 @@
-import { silentLog } from '../../../src/log.ts';
+import { silentLog } from '../../../src/common/log.ts';
 import type { Answer } from '../../support/operation.ts';
 import { during } from '../../support/pet-api/fault.ts';
 import type { FaultRule } from '../../support/pet-api/fault.ts';

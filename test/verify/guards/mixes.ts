@@ -1,5 +1,5 @@
-import { PLANS } from '../../../src/plan.ts';
-import type { Plan } from '../../../src/plan.ts';
+import { PLANS } from '../../../src/common/plan.ts';
+import type { Plan } from '../../../src/common/plan.ts';
 import { FORBIDS, on, slow } from '../../support/pet-api/fault.ts';
 import type { FaultRule } from '../../support/pet-api/fault.ts';
 

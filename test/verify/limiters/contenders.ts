@@ -3,8 +3,8 @@ import pThrottle from 'p-throttle';
 import { request } from 'undici';
 import type { Dispatcher } from 'undici';
 import { createGateway } from '../../../src/index.ts';
-import { silentLog } from '../../../src/log.ts';
-import { PLANS } from '../../../src/plan.ts';
+import { silentLog } from '../../../src/common/log.ts';
+import { PLANS } from '../../../src/common/plan.ts';
 import type { PetApi } from '../../support/pet-api/pet-api.ts';
 import { KEY } from './upstreams.ts';
 

@@ -1,4 +1,4 @@
-import { PLANS } from '../../../src/plan.ts';
+import { PLANS } from '../../../src/common/plan.ts';
 import { tooMany } from '../../support/pet-api/fault.ts';
 import type { ArrivingCall, Fault, FaultRule } from '../../support/pet-api/fault.ts';
 import type { PetApi } from '../../support/pet-api/pet-api.ts';

@@ -5,7 +5,7 @@ import { createPetStore } from '../../support/pet-api/pet-store.ts';
 import { listField } from '../../support/pet-documents.ts';
 import { UNLIMITED } from '../../support/pet-api/strict-plan.ts';
 import { PET_API_URL } from '../../support/start-gateway.ts';
-import { startVirtualTime } from '../../../src/simulate/virtual-time.ts';
+import { startVirtualTime } from '../../../src/program/simulate/virtual-time.ts';
 import type { Trace, TraceOperation, Wanted } from './trace.ts';
 
 /** What petql made of a trace. Times are since the start of the trace. */

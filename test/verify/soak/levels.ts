@@ -1,4 +1,4 @@
-import { percentile } from '../../../src/simulate/percentile.ts';
+import { percentile } from '../../../src/program/simulate/percentile.ts';
 import { Tally } from '../../support/tally.ts';
 import type { Row } from '../../support/tally.ts';
 

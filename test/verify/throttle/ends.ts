@@ -1,12 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
-import { PLANS } from '../../../src/plan.ts';
+import { PLANS } from '../../../src/common/plan.ts';
 import { askDayUsed, askQueued, createPet } from '../../support/client.ts';
 import type { CreateOptions } from '../../support/client.ts';
 import { startLoad } from '../../support/load.ts';
 import { outcomeOf } from '../../support/operation.ts';
 import { permitProblem } from '../../support/plan-rules.ts';
 import type { Operation } from '../../support/operation.ts';
-import { percentile } from '../../../src/simulate/percentile.ts';
+import { percentile } from '../../../src/program/simulate/percentile.ts';
 import { between } from '../../support/random.ts';
 import { until } from '../../support/until.ts';
 import type { Deployment } from '../deployment.ts';

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { PLANS } from '../../../src/plan.ts';
+import { PLANS } from '../../../src/common/plan.ts';
 import { askDayUsed, createPet } from '../../support/client.ts';
 import { startLoad } from '../../support/load.ts';
 import { outcomeOf } from '../../support/operation.ts';

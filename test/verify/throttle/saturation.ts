@@ -1,4 +1,4 @@
-import { PLANS } from '../../../src/plan.ts';
+import { PLANS } from '../../../src/common/plan.ts';
 import { startLoad } from '../../support/load.ts';
 import type { Check } from '../suite.ts';
 import { MINUTE_MS, judge, nextMinute, scenario, startTrial, untilUpstream } from './scenario.ts';

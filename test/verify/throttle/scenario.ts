@@ -1,4 +1,4 @@
-import type { Plan } from '../../../src/plan.ts';
+import type { Plan } from '../../../src/common/plan.ts';
 import { brokenPromises, usedShare } from '../../support/check.ts';
 import type { Operation } from '../../support/operation.ts';
 import type { PetApi } from '../../support/pet-api/pet-api.ts';

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { PLANS } from '../../../src/plan.ts';
+import { PLANS } from '../../../src/common/plan.ts';
 import { startLoad } from '../../support/load.ts';
 import { HANGS, fails, mixed } from '../../support/pet-api/fault.ts';
 import type { Fault } from '../../support/pet-api/fault.ts';

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
-import { PLANS } from '../../../src/plan.ts';
-import type { Plan } from '../../../src/plan.ts';
+import { PLANS } from '../../../src/common/plan.ts';
+import type { Plan } from '../../../src/common/plan.ts';
 import { post } from '../../support/client.ts';
 import type { QueryAnswer } from '../../support/client.ts';
 import { maxOfVisitor } from '../../support/plan-rules.ts';

@@ -1,6 +1,6 @@
-import { startVirtualTime } from '../../../src/simulate/virtual-time.ts';
-import { PLANS } from '../../../src/plan.ts';
-import { percentile } from '../../../src/simulate/percentile.ts';
+import { startVirtualTime } from '../../../src/program/simulate/virtual-time.ts';
+import { PLANS } from '../../../src/common/plan.ts';
+import { percentile } from '../../../src/program/simulate/percentile.ts';
 import { createPetApi } from '../../support/pet-api/pet-api.ts';
 import type { PetApi } from '../../support/pet-api/pet-api.ts';
 import { listField } from '../../support/pet-documents.ts';

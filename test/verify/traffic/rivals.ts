@@ -5,7 +5,7 @@ import { createSchema, createYoga } from 'graphql-yoga';
 import { request } from 'undici';
 import type { Dispatcher } from 'undici';
 import type { GatewayOptions } from '../../../src/index.ts';
-import type { Plan } from '../../../src/plan.ts';
+import type { Plan } from '../../../src/common/plan.ts';
 
 /** What answers GraphQL over HTTP. */
 export interface Rival {

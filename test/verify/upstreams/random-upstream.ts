@@ -1,6 +1,6 @@
-import type { RateLimitHeaders } from '../../../src/call-answer.ts';
-import { PLANS } from '../../../src/plan.ts';
-import type { Plan } from '../../../src/plan.ts';
+import type { RateLimitHeaders } from '../../../src/common/call-answer.ts';
+import { PLANS } from '../../../src/common/plan.ts';
+import type { Plan } from '../../../src/common/plan.ts';
 import { between, createRandom } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
 
