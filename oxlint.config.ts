@@ -3,9 +3,9 @@ import { defineConfig } from 'oxlint';
 /** The folders from the lowest up: each imports from those before it only. */
 const LAYERS = [
   'common',
-  'settings',
   'store',
   'upstream',
+  'settings',
   'pets',
   'closed',
   'quota',

@@ -6,7 +6,7 @@ import { parsePlan } from '../common/plan.ts';
 import type { AssumedPlan } from '../common/plan.ts';
 import type { PlanText, ServerKey } from './gateway-options.ts';
 import { pageOrigin } from './page-origin.ts';
-import { isDecodable, redisUrls } from './redis-urls.ts';
+import { isDecodable, redisUrls } from '../store/redis-urls.ts';
 
 /** The length of an API key. */
 export const MAX_KEY_LENGTH = 512;

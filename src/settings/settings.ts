@@ -9,9 +9,7 @@ import type { Log } from '../common/log.ts';
 import { DAY_MS } from '../common/plan.ts';
 import { boolean, file, functions, headerName, integer, key, logLevel, manifest, origins } from './setting-shapes.ts';
 import { path, plan, proxyUrl, redisUrl, secret, serverKey, url } from './setting-shapes.ts';
-// oxlint-disable-next-line no-restricted-imports -- types, of options that tests and simulate use
 import type { RedisConnection } from '../store/redis.ts';
-// oxlint-disable-next-line no-restricted-imports -- the same
 import type { UpstreamDispatcher } from '../upstream/http-transport.ts';
 
 /** Every option of `createGateway`: its bounds and its default, and how the program takes it. */

@@ -2,7 +2,7 @@ import { Cluster, Redis as Client, SentinelConnector } from 'ioredis';
 import type { RedisOptions, SentinelConnectionOptions } from 'ioredis';
 import { OnceLog } from '../common/log.ts';
 import type { Log } from '../common/log.ts';
-import { isSentinel, redisUrls } from '../settings/redis-urls.ts';
+import { isSentinel, redisUrls } from './redis-urls.ts';
 import { waitAtMost } from '../common/time-limit.ts';
 import { StoreUnavailableError } from './store.ts';
 
