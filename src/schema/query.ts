@@ -1,5 +1,6 @@
 import { Kind } from 'graphql';
 import type { ValueNode } from 'graphql';
+import { listOf } from '../pets/read-key.ts';
 import { badArgument, int64Argument } from './arguments.ts';
 import { builder } from './builder.ts';
 import { sized } from './field-size.ts';
@@ -24,14 +25,18 @@ builder.queryType({
         limit: t.arg.int({ defaultValue: DEFAULT_LIMIT, description: 'Maximum number of pets, from 1 to 100.' }),
       },
       extensions: sized('list', (argument) => ({ items: maxItems(argument('limit')), count: 1 })),
-      resolve: (_root, { status, limit }, { pets }) => pets.list({ status: status ?? undefined }, checkedLimit(limit)),
+      resolve: (_root, { status, limit }, { pets }) => {
+        const most = checkedLimit(limit);
+        const found = pets.read(listOf({ status: status ?? undefined }));
+        return found && found.then((all) => (all.length > most ? all.slice(0, most) : all));
+      },
     }),
     pet: t.field({
       type: pet,
       description: 'One pet, or null when no pet has this id.',
       args: { id: t.arg.id({ required: true, description: 'An int64.' }) },
       extensions: sized('pet', () => ({ items: 1, count: 1 })),
-      resolve: (_root, { id }, { pets }) => pets.byId(int64Argument('id', id)),
+      resolve: (_root, { id }, { pets }) => pets.read(int64Argument('id', id)),
     }),
     petsById: t.field({
       type: [pet],
@@ -43,7 +48,7 @@ builder.queryType({
         if (ids.length > MAX_IDS) throw badArgument('ids', `expected at most ${MAX_IDS} ids, got ${ids.length}`);
         // All ids are checked before the first read. Then each item of the list fails alone.
         const checked = ids.map((id, index) => int64Argument(`ids[${index}]`, id));
-        return checked.map((id) => pets.byId(id));
+        return checked.map((id) => pets.read(id));
       },
     }),
     rateLimit: t.field({

@@ -3,7 +3,6 @@ import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { ReadsAndWrites, RequestContext } from '../../caller/request-context.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
-import { listOf } from '../../pets/read-key.ts';
 import type { ReadKey } from '../../pets/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
 import { graphqlError } from '../errors.ts';
@@ -78,12 +77,8 @@ async function dryExecute(args: ExecutionArgs): Promise<{ wanted: ReadsAndWrites
   let writes = 0;
   const contextValue: ResolverContext = {
     pets: {
-      list(filter) {
-        reads.push(listOf(filter));
-        return null;
-      },
-      byId(id) {
-        reads.push(id);
+      read(key: ReadKey) {
+        reads.push(key);
         return null;
       },
       write() {
