@@ -5,8 +5,7 @@ import { PetqlError } from '../common/errors.ts';
 import type { OperationEvent } from '../common/events.ts';
 import type { Int64 } from '../pets/int64.ts';
 import type { Pet } from '../pets/pet.ts';
-import { listOf } from '../pets/read-key.ts';
-import type { ListName, PetFilter, ReadKey } from '../pets/read-key.ts';
+import type { ListName, ReadKey } from '../pets/read-key.ts';
 import type { Found } from '../pets/snapshot.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import type { ServedResult } from '../reads/read-waiter.ts';
@@ -18,12 +17,15 @@ import type { QuotaView } from './quota.ts';
 import { UsageMeter } from './usage-meter.ts';
 import type { Usage } from '../common/usage.ts';
 
-/** What a resolver sees of its request. Every failure is a PetqlError. In a dry run everything is null. */
+/**
+ * What a resolver sees of its request. Every failure is a PetqlError. In a dry run everything is null: it gets the same keys as the
+ * run, so that it cannot know less of a read.
+ */
 export interface Pets {
-  /** Up to `limit` pets of the filter. */
-  list(filter: PetFilter, limit: number): Promise<readonly Pet[]> | null;
+  /** The pets of a list. */
+  read(list: ListName): Promise<readonly Pet[]> | null;
   /** The pet, or null when there is none. */
-  byId(id: Int64): Promise<Pet | null> | null;
+  read(id: Int64): Promise<Pet | null> | null;
   /** Runs one write, whatever it does; a dry run counts it. */
   write<T>(run: (writes: Writes, request: CallerRequest) => Promise<T>): Promise<T> | null;
   /** What the reads beside it have left of the quota. */
@@ -93,12 +95,15 @@ export class RequestContext implements Pets {
     this.#isRepeatable = this.keyError === undefined && !request.isDryRun;
   }
 
-  list(filter: PetFilter, limit: number): Promise<readonly Pet[]> {
-    return this.#read(listOf(filter)).then((pets) => (pets.length > limit ? pets.slice(0, limit) : pets));
-  }
-
-  byId(id: Int64): Promise<Pet | null> {
-    return this.#read(id);
+  read(list: ListName): Promise<readonly Pet[]>;
+  read(id: Int64): Promise<Pet | null>;
+  read(key: ReadKey): Promise<Found> {
+    const { reads } = this.#useAccepted();
+    this.#reads ??= this.#beginReads(reads);
+    const { loader, loads } = this.#reads;
+    const loading = loader.load(key);
+    loads.add(loading);
+    return loading;
   }
 
   write<T>(run: (writes: Writes, request: CallerRequest) => Promise<T>): Promise<T> {
@@ -211,17 +216,6 @@ export class RequestContext implements Pets {
   /** Ends the request's use of its caller. */
   end(): void {
     if (this.#caller) this.#callers.end(this.#caller);
-  }
-
-  #read(list: ListName): Promise<readonly Pet[]>;
-  #read(id: Int64): Promise<Pet | null>;
-  #read(key: ReadKey): Promise<Found> {
-    const { reads } = this.#useAccepted();
-    this.#reads ??= this.#beginReads(reads);
-    const { loader, loads } = this.#reads;
-    const loading = loader.load(key);
-    loads.add(loading);
-    return loading;
   }
 
   #beginReads(reads: PetReads): RequestReads {

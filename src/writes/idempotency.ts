@@ -9,7 +9,7 @@ import { SOON_MS, graceLeftMs, pause, waitAtMost } from '../common/time-limit.ts
 import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
 import type { FoundRecord, IdempotencyRecords, Lease } from './records.ts';
-import type { WriteParts } from './write-sender.ts';
+import type { WriteParts } from './write-call.ts';
 
 /** What the creates of all callers share. */
 export interface IdempotencySettings {

@@ -67,7 +67,7 @@ const LINES = {
   generation: {
     rule: 'after a create of which nobody knows the outcome, older data is not used',
     reason: 'clients see what they have created',
-    file: 'writes/write-sender.ts',
+    file: 'writes/write-call.ts',
     from: 'if (isClear && !snapshot) return answer;',
     to: 'if (!snapshot) return answer;',
   },

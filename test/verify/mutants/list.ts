@@ -781,7 +781,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'calls-earn-no-retry',
     rule: 'ten calls earn a retry',
-    from: 'if (!isRetry && isProven) quota.retryBudget.recordCall();',
+    from: 'if (!isRetry && key.isProven) quota.retryBudget.recordCall();',
     to: '',
   },
   {
@@ -832,8 +832,8 @@ const writes: readonly Mutant[] = [
   {
     name: 'write-replayed',
     rule: 'a create that was sent is never sent again',
-    from: '      if (mayHaveHappened(outcome, sent)) {',
-    to: '      if (false) {',
+    from: 'if (mayHaveHappened(outcome, sent)) return this.#endUnknown(outcome);',
+    to: '',
   },
   {
     name: 'unknown-outcome-unseen',
