@@ -32,11 +32,7 @@ import { createSpans } from './common/tracing.ts';
 import type { Spans } from './common/tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
 import { PetApi } from './pets/pet-api.ts';
-
-/** Max wait for calls in flight. */
-const CLOSE_AFTER_MS = 500;
-/** How long closing waits for the used quota to be stored. */
-const STORING_QUOTA_MS = 500;
+import { CLOSE_AFTER_MS, STORING_QUOTA_MS } from './common/times.ts';
 
 /** The lease of a create has this much more than its wait for a connection and its call take: to store its outcome. */
 const STORING_OUTCOME_MS = 2_000;

@@ -9,6 +9,7 @@ import type { Change, Changed, Store } from '../store/store.ts';
 import { UnprovenDocuments } from '../store/unproven-documents.ts';
 import { CREATE_OUTCOME, UNKNOWN_OUTCOME } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
+import { STORING_OUTCOMES_MS } from '../common/times.ts';
 
 /** The right to send the one create of an idempotency key. */
 export interface Lease {
@@ -49,7 +50,6 @@ const RECORDS_LIVE_MS = DAY_MS;
 const RETRY_MS = 250;
 /** How long petql tries to store an outcome while the store is unavailable. */
 const MAX_STORING_MS = 600_000;
-const CLOSE_TIMEOUT_MS = 1_000;
 /** The `openUntilMs` of a record whose create has ended. */
 const ENDED = 0;
 /** Stored records of keys that are not proven, for each process. Each takes less than a kilobyte of Redis. */
@@ -144,7 +144,7 @@ export class IdempotencyRecords {
   /** Waits for the writes under way, for at most a second. The store stays open. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await waitAtMost(Promise.all(this.#writing), CLOSE_TIMEOUT_MS);
+    await waitAtMost(Promise.all(this.#writing), STORING_OUTCOMES_MS);
   }
 
   #storeEnd(record: RecordName, end: RecordEnd, isProven: boolean): Promise<void> {

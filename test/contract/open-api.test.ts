@@ -36,19 +36,20 @@ test.for([
 });
 
 test.for([
-  ['no object', '[]'],
-  ['no id', '{"name":"Ada","categoryId":1}'],
-  ['no name', '{"id":1,"categoryId":1}'],
-  ['no categoryId', '{"id":1,"name":"Ada"}'],
-  ['an id of digits in quotes', '{"id":"1","name":"Ada","categoryId":1}'],
-  ['an id with a fraction', '{"id":1.5,"name":"Ada","categoryId":1}'],
-  ['an id above int64', '{"id":9223372036854775808,"name":"Ada","categoryId":1}'],
-  ['an unknown status', '{"id":1,"name":"Ada","categoryId":1,"status":"lost"}'],
-  ['null for a status', '{"id":1,"name":"Ada","categoryId":1,"status":null}'],
-] as const)('a pet with %s is a problem, alone and in a list', ([, pet]) => {
-  expect(problems('getPet', 200, pet)).not.toEqual([]);
-  expect(problems('createPet', 201, pet)).not.toEqual([]);
-  expect(problems('listPets', 200, `[${PET},${pet}]`)).not.toEqual([]);
+  ['no object', '[]', 'object'],
+  ['no id', '{"name":"Ada","categoryId":1}', 'id'],
+  ['no name', '{"id":1,"categoryId":1}', 'name'],
+  ['no categoryId', '{"id":1,"name":"Ada"}', 'categoryId'],
+  ['an id of digits in quotes', '{"id":"1","name":"Ada","categoryId":1}', 'id'],
+  ['an id with a fraction', '{"id":1.5,"name":"Ada","categoryId":1}', 'id'],
+  ['an id above int64', '{"id":9223372036854775808,"name":"Ada","categoryId":1}', 'id'],
+  ['an unknown status', '{"id":1,"name":"Ada","categoryId":1,"status":"lost"}', 'status'],
+  ['null for a status', '{"id":1,"name":"Ada","categoryId":1,"status":null}', 'status'],
+] as const)('a pet with %s is a problem, alone and in a list', ([, pet, word]) => {
+  const isAbout: unknown = expect.arrayContaining([expect.stringContaining(word)]);
+  expect(problems('getPet', 200, pet)).toEqual(isAbout);
+  expect(problems('createPet', 201, pet)).toEqual(isAbout);
+  expect(problems('listPets', 200, `[${PET},${pet}]`)).toEqual(isAbout);
 });
 
 test('an Error without one of its fields is a problem', () => {

@@ -1190,7 +1190,7 @@ const start: readonly Mutant[] = [
   {
     name: 'each-refusal-logged',
     rule: 'operations that are refused again and again are one warning',
-    from: 'if (sinceMs < SAME_MS || !this.#hasRoom(nowMs)) return;',
+    from: 'if (sinceMs < SAME_REFUSAL_MS || !this.#hasRoom(nowMs)) return;',
     to: 'if (!this.#hasRoom(nowMs)) return;',
   },
   {
