@@ -8,6 +8,7 @@ import type { Decisions } from './decisions.ts';
 import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
 import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
 import { MAX_IN_FLIGHT, Places } from './places.ts';
+import { FIRST_PROBE_POLL_MS, MAX_PROBE_POLL_MS } from '../common/call-times.ts';
 
 /** Where the calls come from. */
 interface Line {
@@ -20,10 +21,6 @@ interface Line {
   /** Ends all waits by an error that concerns all calls of the key. */
   fail(error: unknown): void;
 }
-
-/** While another replica's probe is in flight, petql reads the account again after this, then after twice this, and so on. */
-const MIN_POLL_MS = 20;
-const MAX_POLL_MS = 200;
 
 /** The permits of one key, from their grant by the account to their settlement, and the calls that are made with them. */
 export class CallRunner {
@@ -146,7 +143,8 @@ export class CallRunner {
 
   #boundedMs(waitMs: number): number {
     // Redis may be available again, or another replica may have freed permits.
-    const maxMs = this.#polls === 0 ? SOON_MS : Math.min(MIN_POLL_MS * 2 ** (this.#polls - 1), MAX_POLL_MS);
+    const maxMs =
+      this.#polls === 0 ? SOON_MS : Math.min(FIRST_PROBE_POLL_MS * 2 ** (this.#polls - 1), MAX_PROBE_POLL_MS);
     return Math.max(1, Math.min(waitMs, maxMs));
   }
 

@@ -1,6 +1,6 @@
 import type { CallerRequest } from '../common/caller-request.ts';
 import type { PetqlError } from '../common/errors.ts';
-import { MAX_LATE_MS } from '../line/admission.ts';
+import { MAX_LATE_MS } from '../common/call-times.ts';
 import type { LineClaim } from '../line/line-call.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { CachedEntry, PetCache } from './cache/pet-cache.ts';

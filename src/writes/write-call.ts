@@ -10,6 +10,7 @@ import type { PetReads } from '../reads/pet-reads.ts';
 import { failureDetails } from '../upstream/outcome.ts';
 import type { OwnFailure, UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
+import { ANNOUNCING_MS, CONNECT_PAUSES_MS } from '../common/call-times.ts';
 
 /** What the writes of one caller are made of. */
 export interface WriteParts extends Pick<ReadParts, 'cache' | 'clock' | 'line' | 'log' | 'petApi' | 'quota'> {
@@ -33,11 +34,6 @@ type WriteOutcome<T> =
   /** It may have happened; with the status of the response that was not clear, if there was one. */
   | { readonly kind: 'unknown'; readonly status: number | undefined };
 
-/** The pauses before further tries where there was no connection. */
-const PAUSES_MS = [100, 300, 1_000];
-/** Max wait of a response for the announcement of the write to other replicas. */
-const ANNOUNCING_MS = 500;
-
 /**
  * One write, from its place in the line to its outcome: it stands in the line before all reads, is sent, and stands in its old place
  * again only where it surely did not happen: after a 429, and where there was no connection. The first end counts.
@@ -54,7 +50,7 @@ export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, 
   readonly waitingSinceMs: number;
   readonly #parts: WriteParts;
   readonly #write: Write<T>;
-  readonly #pausesMs = PAUSES_MS.values();
+  readonly #pausesMs = CONNECT_PAUSES_MS.values();
   readonly #ended = Promise.withResolvers<WriteOutcome<T>>();
 
   constructor(parts: WriteParts, write: Write<T>, request: CallerRequest) {

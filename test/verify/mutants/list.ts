@@ -330,7 +330,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'told-without-spread',
     rule: 'refused calls of one moment do not return in one moment',
-    from: 'Math.max(MIN_RETRY_AFTER_MS, waitMs) + Math.random() * SECOND_MS',
+    from: 'Math.max(MIN_RETURN_MS, waitMs) + Math.random() * SECOND_MS',
     to: 'Math.max(MIN_RETRY_AFTER_MS, waitMs)',
   },
   {
@@ -511,7 +511,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'one-key-closes-for-all',
     rule: 'one key of several closes the API for itself alone',
-    from: 'const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + IN_USE_MS;',
+    from: 'const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + EVIDENCE_MS;',
     to: 'const isOnlyKey = true;',
   },
   {
@@ -547,14 +547,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'made-up-keys-try',
     rule: 'made-up keys make no call while the API is closed for proven ones',
-    from: 'return isProven || this.#elapsed() > this.#provenAtMs + IN_USE_MS;',
+    from: 'return isProven || this.#elapsed() > this.#provenAtMs + EVIDENCE_MS;',
     to: 'return true;',
   },
   {
     name: 'backoff-without-growth',
     rule: 'the backoff grows from try to try',
-    from: 'Math.min(FIRST_MS * 2 ** (failures - 1), DOUBLED_TO_MS)',
-    to: 'FIRST_MS',
+    from: 'Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), DOUBLED_BACKOFF_MS)',
+    to: 'FIRST_BACKOFF_MS',
   },
   {
     name: 'long-outage-hammered',
@@ -811,7 +811,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-sunset',
     rule: 'gets end before the sunset',
-    from: 'return this.#clock.now() < SUNSET_MS - MARGIN_MS;',
+    from: 'return this.#clock.now() < SUNSET_MS - LONGEST_CALL_MS;',
     to: 'return true;',
   },
   {
@@ -915,7 +915,7 @@ const server: readonly Mutant[] = [
   {
     name: 'rejections-do-not-grow',
     rule: 'a key that is rejected again is rejected for longer',
-    from: 'nextMs: Math.min(nextMs * 2, MAX_MS)',
+    from: 'nextMs: Math.min(nextMs * 2, MAX_REJECTION_MS)',
     to: 'nextMs',
   },
   {
