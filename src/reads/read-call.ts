@@ -107,7 +107,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     if (outcome.kind === 'unauthenticated' && quota.closed.isInDoubt) return;
 
     // 2. The key is rejected, and so is any other call: one that may be banned is served from the cache.
-    const error = readError(outcome, quota.ban);
+    const error = readError(outcome, readKindOf(this.key).operation, quota.ban);
     const isRejected = quota.rejection !== undefined || quota.ban !== undefined;
     if (isRejected && isAboutKey(outcome)) return this.#pending.failAll(error);
 

@@ -8,7 +8,7 @@ import type { Snapshot } from '../pets/snapshot.ts';
 import type { ReadParts } from '../reads/pending-reads.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
 import { failureDetails } from '../upstream/outcome.ts';
-import type { OwnFailure, UpstreamAnswer, UpstreamFailure, UpstreamOutcome } from '../upstream/outcome.ts';
+import type { OwnFailure, UpstreamAnswer, UpstreamFailure } from '../upstream/outcome.ts';
 import { mayHaveHappened } from './unknown-outcome.ts';
 import { ANNOUNCING_MS, CONNECT_PAUSES_MS } from '../common/call-times.ts';
 
@@ -22,8 +22,8 @@ export interface Write<T> {
   /** Its name in the log. */
   readonly operation: UpstreamOperation;
   readonly send: (petApi: PetApi, call: UpstreamCall) => Promise<UpstreamAnswer<T>>;
-  /** Returns what its outcome shows of the pet store: a failure may do so too, as a 404 for the pet to delete. */
-  readonly snapshotOf: (outcome: UpstreamOutcome<T>, sentAtMs: number) => Snapshot | undefined;
+  /** Returns what its success shows of the pet store. A failure shows nothing: it must not empty the cache. */
+  readonly snapshotOf: (value: T, sentAtMs: number) => Snapshot;
 }
 
 /** How a write ended. */
@@ -99,13 +99,11 @@ export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, 
     };
     const answer = await this.#write.send(petApi, { apiKey: quota.apiKey, trace: request.trace, onSent });
     const { meaning, outcome, sent } = answer;
-    const snapshot = this.#write.snapshotOf(outcome, sentAtMs);
-    const isClear = outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent);
-    if (isClear && !snapshot) return answer;
+    if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;
 
     const isShared = meaning === 'accepted' || quota.isProven;
     const announced = reads.invalidate({ isCertain: outcome.kind === 'ok', isShared });
-    if (snapshot) cache.storeCreated(snapshot);
+    if (outcome.kind === 'ok') cache.storeCreated(this.#write.snapshotOf(outcome.value, sentAtMs));
     if (announced) await waitAtMost(announced, ANNOUNCING_MS);
     return answer;
   }

@@ -69,10 +69,7 @@ export class Writes {
     const createPet: Write<Pet> = {
       operation: 'createPet',
       send: (petApi, call) => petApi.createPet(pet, call),
-      snapshotOf: (outcome, sentAtMs) => {
-        if (outcome.kind !== 'ok') return undefined;
-        return petSnapshot(outcome.value.id, outcome.value, sentAtMs, cache);
-      },
+      snapshotOf: (added, sentAtMs) => petSnapshot(added.id, added, sentAtMs, cache),
     };
     const outcome = await new WriteCall(this.#parts, createPet, request).outcome();
     switch (outcome.kind) {
@@ -83,7 +80,7 @@ export class Writes {
       case 'unknown':
         return { unknown: { status: outcome.status } };
       default:
-        throw readError(outcome, quota.ban);
+        throw readError(outcome, createPet.operation, quota.ban);
     }
   }
 }

@@ -838,7 +838,7 @@ const writes: readonly Mutant[] = [
   {
     name: 'unknown-outcome-unseen',
     rule: 'after an unknown outcome nothing from before it is served',
-    from: 'if (isClear && !snapshot) return answer;',
+    from: "if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;",
     to: "if (outcome.kind !== 'ok') return answer;",
   },
   {
