@@ -3,17 +3,17 @@ import { callEndOf } from '../quota/account/call-end.ts';
 import type { CallEnd } from '../quota/account/call-end.ts';
 import type { Permit } from '../quota/account/format.ts';
 import { CallQueue } from './call-queue.ts';
-import type { EndedCallOfKey, Rejection } from '../closed/closed-for-key.ts';
+import type { JudgedCallOfKey, Rejection } from '../closed/closed-for-key.ts';
 import type { Decisions } from './decisions.ts';
-import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
+import type { LineAnswer, LineCall, RequestClaim } from './line-call.ts';
 import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
 import { MAX_IN_FLIGHT, Places } from './places.ts';
 import { FIRST_PROBE_POLL_MS, MAX_PROBE_POLL_MS } from '../common/call-times.ts';
 
 /** Where the calls come from. */
-interface Line {
+interface RunnerHost {
   /** Takes the first call, for which there is a permit; undefined where none is wanted any more. */
-  takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined;
+  removeFirst(): { readonly call: LineCall; readonly payer: RequestClaim } | undefined;
   /** Records that the permits or the account have changed. */
   reviewSoon(): void;
   /** Takes what a 401 does to the key. */
@@ -27,7 +27,7 @@ export class CallRunner {
   readonly #quota: KeyQuota;
   readonly #parts: ThrottleParts;
   readonly #decisions: Decisions;
-  readonly #line: Line;
+  readonly #line: RunnerHost;
   /** Of the calls that have their permit, up to their settlement. */
   readonly places: Places;
   /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
@@ -51,7 +51,7 @@ export class CallRunner {
   /** Reviews the line when a call hangs, whose place is the next one's. */
   #hangTimer: NodeJS.Timeout | undefined;
 
-  constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: Line) {
+  constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: RunnerHost) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = decisions;
@@ -162,11 +162,11 @@ export class CallRunner {
   /** A job starts: the first call of the line gets a permit, unless they were all given back meanwhile. */
   async #run(): Promise<void> {
     if (this.#permits.length === 0) return;
-    const next = this.#line.takeFirst();
+    const next = this.#line.removeFirst();
     if (!next) return this.#giveBack(1);
 
     const permit = this.#permits.shift() as Permit;
-    const free = this.places.take(next.payer.request.visitor, this.#minuteLimit);
+    const free = this.places.occupy(next.payer.request.visitor, this.#minuteLimit);
     this.#reviewWhenOneHangs();
     await this.#make(next.call, next.payer, permit);
     free();
@@ -174,7 +174,7 @@ export class CallRunner {
   }
 
   /** The life of a call that has its permit. Never rejects. */
-  async #make(call: LineCall, payer: LineClaim, permit: Permit): Promise<void> {
+  async #make(call: LineCall, payer: RequestClaim, permit: Permit): Promise<void> {
     const { clock, events } = this.#parts;
     const { request } = payer;
     const { isList, operation } = call;
@@ -214,7 +214,7 @@ export class CallRunner {
     }
   }
 
-  async #send(call: LineCall, payer: LineClaim): Promise<LineAnswer> {
+  async #send(call: LineCall, payer: RequestClaim): Promise<LineAnswer> {
     const lists = call.isList ? 1 : 0;
     this.#lists += lists;
     try {
@@ -242,7 +242,7 @@ export class CallRunner {
     { isList, isRetry, operation, shownInput }: LineCall,
     answer: LineAnswer,
     sentAtMs: number,
-  ): EndedCallOfKey {
+  ): JudgedCallOfKey {
     const { evidence, failure = {}, meaning, status } = answer;
     const { name, isProven } = this.#quota;
     const key = { name, isProven };
@@ -251,7 +251,7 @@ export class CallRunner {
   }
 
   /** Records what a call that was sent shows of the key. Returns what it does to it. */
-  #judgeKey(call: EndedCallOfKey): Rejection {
+  #judgeKey(call: JudgedCallOfKey): Rejection {
     const { isList, isRetry, key, meaning } = call;
     const quota = this.#quota;
     this.#madeCalls += 1;

@@ -70,7 +70,7 @@ export class Places {
   }
 
   /** Takes a place. Returns the function that frees it. */
-  take(visitor: Visitor, minuteLimit: number): () => void {
+  occupy(visitor: Visitor, minuteLimit: number): () => void {
     const call = { visitor, sentAtMs: this.#clock.elapsed() };
     if (!this.#isProven) this.reset();
     this.#calls.push(call);

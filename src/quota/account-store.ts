@@ -44,7 +44,7 @@ export interface AccountStore {
 /** Memory of an account. */
 const ACCOUNT_BYTES = 2_500;
 /** The name ends in the hash of the format, which a test computes: no format changes under a name. */
-const NAME = 'account:83d49071';
+const ACCOUNT_NAME = 'account:83d49071';
 
 /** The accounts of a process that no other one shares them with. What a file keeps outlives it. */
 export class LocalAccounts implements AccountStore {
@@ -199,7 +199,7 @@ export class StoredAccounts implements AccountStore {
 }
 
 function nameOf(id: string): string {
-  return `${NAME}:${id}`;
+  return `${ACCOUNT_NAME}:${id}`;
 }
 
 /** @throws any other error. */

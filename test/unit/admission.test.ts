@@ -15,7 +15,7 @@ const VIEW: View = {
   permits: 0,
   freeCalls: 50,
   turn: OPEN,
-  toldToReturn: 0,
+  promisedReturns: 0,
   waitOf: () => NONE,
   reserveWaitOf: () => NONE,
   hasPlace: () => true,
@@ -111,7 +111,7 @@ test.each<Situation>([
   {
     what: 'a read after 60 that are told to return',
     claims: [READ],
-    view: { ...MINUTE_EXHAUSTED, toldToReturn: 60 },
+    view: { ...MINUTE_EXHAUSTED, promisedReturns: 60 },
     verdict: 'refuse plan MINUTE 90 s',
   },
   {
@@ -124,7 +124,7 @@ test.each<Situation>([
   {
     what: 'a read after 6,000 that are to return',
     claims: [READ],
-    view: { ...MINUTE_EXHAUSTED, toldToReturn: 6_000 },
+    view: { ...MINUTE_EXHAUSTED, promisedReturns: 6_000 },
     verdict: 'refuse plan MINUTE 630 s',
   },
   { what: 'a read on an exhausted day', claims: [PATIENT], view: DAY_EXHAUSTED, verdict: 'refuse plan DAY 3600 s' },

@@ -324,7 +324,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'told-one-moment',
     rule: 'refused calls are told times at which the plan has room for them',
-    from: 'Math.max(0, ahead) + view.toldToReturn + before.refused',
+    from: 'Math.max(0, ahead) + view.promisedReturns + before.refused',
     to: 'Math.max(0, ahead)',
   },
   {
@@ -336,7 +336,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'each-read-told',
     rule: 'all reads of a request are told one time',
-    from: 'const beforeMs = Math.max(request.toldAtMs, this.#toldAtMs(visitor));',
+    from: 'const beforeMs = Math.max(request.promisedAtMs, this.#promisedAtMs(visitor));',
     to: 'const beforeMs = -Infinity;',
   },
   {
@@ -775,7 +775,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-retry-budget',
     rule: 'retries are at most a tenth of the calls',
-    from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
+    from: 'const isRetriedEarly = earlyPauseMs !== undefined && useRetry();',
     to: 'const isRetriedEarly = earlyPauseMs !== undefined;',
   },
   {
@@ -787,7 +787,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-early-retry',
     rule: 'a read without data is retried',
-    from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
+    from: 'const isRetriedEarly = earlyPauseMs !== undefined && useRetry();',
     to: 'const isRetriedEarly = false;',
   },
   {

@@ -133,7 +133,7 @@ class Walker {
   #send(permit: Permit, nowMs: number): void {
     const [minMs, maxMs] = this.#traits.latencyMs;
     const way = () => between(this.#random, minMs, maxMs) / 2;
-    const free = this.#places.take(undefined, this.#minuteLimit);
+    const free = this.#places.occupy(undefined, this.#minuteLimit);
     this.#sent += 1;
     this.#sentAtMs.push(nowMs);
     this.#lastSentAtMs = nowMs;
