@@ -5,6 +5,13 @@ import { isForgotten, nextBackoff } from './backoff.ts';
 import type { Backoff } from './backoff.ts';
 import { API } from './closed-operations.ts';
 import type { ClosedOperations } from './closed-operations.ts';
+import {
+  EVIDENCE_MS,
+  HELD_OPEN_MS,
+  MAX_API_BACKOFF_MS,
+  OTHERS_FIRST_MS,
+  TRIES_APART_MS,
+} from '../common/call-times.ts';
 
 /** Whose calls they are. */
 export interface Key {
@@ -57,19 +64,9 @@ interface FailedLists {
 
 export const OPEN: Turn = { calls: Infinity, of: 'all', isClosed: false, isRefusing: false, waitMs: 0 };
 
-/** An early retry belongs to its try. */
-const TRIES_APART_MS = 1_000;
 const FAILED_TRIES = 2;
 /** After so many failed calls in a row, petql asks for a list. */
 const FAILURES_TO_ASK = 3;
-/** A success of another call while lists fail keeps the API open for so long. */
-const HELD_OPEN_MS = 30_000;
-/** How long a list that is due leaves the try to another call, which shows more. */
-const OTHERS_FIRST_MS = 5_000;
-/** Keys that have called within this time are in use. */
-const IN_USE_MS = 600_000;
-/** More would use up the day of a small plan. */
-const MAX_PAUSE_MS = 900_000;
 const ALL_KEYS = 'all';
 /** Keys that are not proven count as one. */
 const UNPROVEN_KEYS = 'unproven';
@@ -197,7 +194,7 @@ export class ClosedApi {
 
   /** Where no call of a proven key has ended for ten minutes, as after a restart, the other keys find out. */
   #mayTry({ isProven }: Key): boolean {
-    return isProven || this.#elapsed() > this.#provenAtMs + IN_USE_MS;
+    return isProven || this.#elapsed() > this.#provenAtMs + EVIDENCE_MS;
   }
 
   /** Whether lists have closed it, and no other call has been tried since they fail: the first one need not wait. */
@@ -208,7 +205,7 @@ export class ClosedApi {
   #nextOf(dueAtMs: number): Turn['of'] {
     if (this.#isListNext) return 'lists';
     const nowMs = this.#elapsed();
-    const isOtherLikely = nowMs < this.#otherSentAtMs + IN_USE_MS && nowMs < dueAtMs + OTHERS_FIRST_MS;
+    const isOtherLikely = nowMs < this.#otherSentAtMs + EVIDENCE_MS && nowMs < dueAtMs + OTHERS_FIRST_MS;
     return isOtherLikely ? 'others' : 'all';
   }
 
@@ -252,7 +249,7 @@ export class ClosedApi {
     const isHeldOpen = nowMs < this.#workedBesideAtMs + HELD_OPEN_MS || this.#workedSentAtMs >= beforeSentAtMs;
     if (tries < FAILED_TRIES || isHeldOpen) return;
 
-    const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + IN_USE_MS;
+    const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + EVIDENCE_MS;
     const before = this.#closedFor;
     this.#closedFor = isOnlyKey ? ALL_KEYS : of;
     if (before === this.#closedFor) return;
@@ -265,7 +262,7 @@ export class ClosedApi {
 
   #spend({ isList, sentAtMs }: EndedCall): void {
     this.#isListNext = !isList;
-    const tried = { sentAtMs, nowMs: this.#elapsed(), maxMs: MAX_PAUSE_MS, replicas: this.#replicas.count };
+    const tried = { sentAtMs, nowMs: this.#elapsed(), maxMs: MAX_API_BACKOFF_MS, replicas: this.#replicas.count };
     this.#backoff = nextBackoff(this.#backoff, tried);
   }
 

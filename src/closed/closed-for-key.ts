@@ -4,6 +4,7 @@ import { nextBackoff } from './backoff.ts';
 import type { Backoff } from './backoff.ts';
 import type { ClosedApi, EndedCall, Key, Turn } from './closed-api.ts';
 import type { ClosedOperations } from './closed-operations.ts';
+import { ASK_GETS_EVERY_MS, ASK_LISTS_EVERY_MS, EVIDENCE_MS, MAX_DOUBT_MS } from '../common/call-times.ts';
 
 /** A call of the key that has ended. */
 export interface EndedCallOfKey extends EndedCall {
@@ -26,15 +27,10 @@ interface Doubt {
 export const GET = 'getPet';
 /** So many pets that lists show have to be without a route: a client may ask for an id that a router does not take. */
 export const PETS_WITHOUT_ROUTE = 2;
-const MAX_DOUBT_MS = 1_000;
-/** How long a 401 or 403 of one operation is remembered. */
-const SETTLED_MS = 600_000;
 /** One node of several may answer 401. */
 const LISTS_TO_REJECT = 2;
 /** After so many rejections in a row the cached data is dropped. */
 const REJECTIONS_TO_DROP = 2;
-const ASK_LISTS_EVERY_MS = 500;
-const ASK_GETS_EVERY_MS = 60_000;
 
 const NO_PETS: ReadonlySet<string> = new Set();
 
@@ -110,7 +106,7 @@ export class ClosedForKey {
 
   /** A key whose last list was answered 401 or 403 may have no right to list. */
   get mayList(): boolean {
-    return this.#elapsed() >= this.#listsRefusedAtMs + SETTLED_MS;
+    return this.#elapsed() >= this.#listsRefusedAtMs + EVIDENCE_MS;
   }
 
   /** Whether a 401 or 403 is about the key, and not about what a client chose or about the right to list. */
@@ -185,7 +181,7 @@ export class ClosedForKey {
    */
   recordUnauthenticated({ details, isList, operation, sentAtMs }: EndedCall): Rejection {
     const nowMs = this.#elapsed();
-    if (nowMs < (this.#settledAtMs?.get(operation) ?? -Infinity) + SETTLED_MS) return 'none';
+    if (nowMs < (this.#settledAtMs?.get(operation) ?? -Infinity) + EVIDENCE_MS) return 'none';
     // A call from before is the same evidence.
     if (sentAtMs < this.#rejectedAtMs) return 'none';
     if (this.#doubt && !isList && this.mayList) return 'none';

@@ -3,6 +3,7 @@ import type { Clock } from '../common/clock.ts';
 import { PetqlError, retryIn } from '../common/errors.ts';
 import { entriesFor, maxEntries } from '../common/memory.ts';
 import type { NameOf } from '../store/names.ts';
+import { MAX_REJECTION_MS } from '../common/call-times.ts';
 
 interface Rejection {
   /** By `clock.elapsed()`. */
@@ -11,7 +12,6 @@ interface Rejection {
   readonly nextMs: number;
 }
 
-const MAX_MS = 600_000;
 /** A rejection with the hash of its key. */
 const REJECTION_BYTES = 250;
 
@@ -55,7 +55,7 @@ export class RejectedKeys {
     const { untilMs, nextMs } = this.#rejections.get(name) ?? { untilMs: -Infinity, nextMs: firstMs };
     // Rejections of concurrent calls count as one.
     if (this.#elapsed() < untilMs) return;
-    this.#rejections.set(name, { untilMs: this.#elapsed() + nextMs, nextMs: Math.min(nextMs * 2, MAX_MS) });
+    this.#rejections.set(name, { untilMs: this.#elapsed() + nextMs, nextMs: Math.min(nextMs * 2, MAX_REJECTION_MS) });
   }
 
   /** The upstream accepted the key. */

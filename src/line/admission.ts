@@ -3,6 +3,7 @@ import type { Wait } from '../quota/account/wait.ts';
 import { MOMENT_MS, SOON_MS } from '../common/time-limit.ts';
 import type { Turn } from '../closed/closed-api.ts';
 import type { Visitor } from '../quota/visitors.ts';
+import { MAX_LATE_MS, MAX_SPREAD_MS } from '../common/call-times.ts';
 
 /** Who waits for a call: a read of one request, or a write. */
 export interface Claim {
@@ -99,10 +100,6 @@ export interface Admission<Of extends Claim = Claim> {
 }
 
 export const NOTHING_BEFORE: Before = { calls: 0, startable: 0, refused: 0, paidBy: new Map() };
-/** A claim for which there is a call is not late so soon: it waits for petql itself, and not for the quota. */
-export const MAX_LATE_MS = 1_000;
-/** Max time by which a refused call is told to return later than the first one. */
-const MAX_SPREAD_MS = 600_000;
 const GO: Verdict = { kind: 'go' };
 const LOOK: Verdict = { kind: 'look' };
 /** A list goes first. Its end reviews the line. */

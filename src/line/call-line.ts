@@ -27,7 +27,7 @@ const MAX_WAITING_WRITES = 1_000;
  * The calls that one API key wants, in one line: writes in order of arrival, then what the planner wants for the reads, then those
  * for background work.
  *
- * 1. `change` follows every event: once a turn of the event loop, for all changes in it, the line is reviewed.
+ * 1. `reviewSoon` follows every event: once a turn of the event loop, for all changes in it, the line is reviewed.
  * 2. A review asks `admitAll` for the verdict about each call, ends the claims that are refused or served stale, and takes permits
  *    for the calls that stay.
  * 3. CallRunner gets the permits. Each of them takes the first call of the line at that moment, since a permit belongs to no call.
@@ -41,7 +41,8 @@ export class CallLine {
   readonly #runner: CallRunner;
   /** The writes that wait, in order of arrival. */
   readonly #writes = new Set<LineCall>();
-  #reads: LineReads | undefined;
+  /** The reads of the key, by resource; all stand behind its writes, in this order. */
+  readonly #readers: readonly LineReads[];
   #walked: Walk | undefined;
   #isReviewScheduled = false;
   /** Ends the claim that is late first, at `#lateAtMs` by `clock.elapsed()`. */
@@ -51,17 +52,16 @@ export class CallLine {
   /** Set while petql stops; resolves once nothing is under way. */
   #stopped: PromiseWithResolvers<void> | undefined;
 
-  /** @param log gets a line for each decision. */
-  constructor(quota: KeyQuota, parts: ThrottleParts, log: KeyLog) {
+  /**
+   * @param log gets a line for each decision.
+   * @param readers what reads with the key: the line asks each of them for its calls, from its first review on.
+   */
+  constructor(quota: KeyQuota, parts: ThrottleParts, log: KeyLog, readers: readonly LineReads[]) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = new Decisions(log);
+    this.#readers = readers;
     this.#runner = new CallRunner(quota, parts, this.#decisions, this);
-  }
-
-  /** Lets the reads of the key stand in the line, behind its writes. */
-  serve(reads: LineReads): void {
-    this.#reads = reads;
   }
 
   /** Lets a write stand in the line, or refuses it at once where it cannot wait at all. */
@@ -174,14 +174,15 @@ export class CallLine {
 
   /** Takes what a 401 does to the key. Those that wait hear of it with the next review. */
   recordRejection(rejection: Rejection): void {
-    if (rejection === 'reject' || rejection === 'drop') this.#reads?.recordRejection(rejection === 'drop');
+    if (rejection !== 'reject' && rejection !== 'drop') return;
+    for (const reader of this.#readers) reader.recordRejection(rejection === 'drop');
   }
 
   /** Ends all waits, by an error that concerns all calls of the key. */
   fail(error: unknown): void {
     for (const write of this.#writes) write.fail(error);
     this.#writes.clear();
-    this.#reads?.fail(error);
+    for (const reader of this.#readers) reader.fail(error);
     this.reviewSoon();
   }
 
@@ -206,7 +207,7 @@ export class CallLine {
     // 1. What a 401 ends, and reads that no call can answer. Each end may change what is wanted.
     this.recordRejection(this.#quota.endDoubt());
     this.#failWhereRejected();
-    this.#reads?.prepare();
+    for (const reader of this.#readers) reader.prepare();
     this.#askForList();
     while (this.#endClaims());
 
@@ -227,7 +228,7 @@ export class CallLine {
   }
 
   get #hasWaits(): boolean {
-    return this.#writes.size > 0 || (this.#reads?.calls().length ?? 0) > 0;
+    return this.#writes.size > 0 || this.#readers.some((reader) => reader.calls().length > 0);
   }
 
   /** Asks for a list where the next call has to be one and none is wanted, but not while the key is paused. */
@@ -236,20 +237,21 @@ export class CallLine {
     if (!isListDue || this.#stopped || this.#runner.hasList || account.waitOf(0).waitMs > 0) return;
     const isWanted = [...this.#walk().admissions.keys()].some(({ isList }) => isList);
     if (isWanted || !(closed.isInDoubt || closed.askForList())) return;
-    this.#reads?.askForList();
+    this.#readers[0]?.askForList();
   }
 
   /** What is wanted, or what there is for it, has changed. */
   #forgetVerdicts(): void {
     this.#walked = undefined;
-    this.#reads?.discardPlan();
+    for (const reader of this.#readers) reader.discardPlan();
   }
 
   /** Returns the verdicts about the line as it is now. */
   #walk(): Walk {
     if (this.#walked) return this.#walked;
     const view = this.#view();
-    const line = lineOf<LineCall>(this.#writes, this.#reads?.calls() ?? []);
+    const wanted = this.#readers.flatMap((reader) => reader.calls());
+    const line = lineOf<LineCall>(this.#writes, wanted);
     this.#walked = { view, ...admitAll<LineClaim, LineCall>(line, view) };
     return this.#walked;
   }

@@ -3,12 +3,12 @@ import { callEndOf } from '../quota/account/call-end.ts';
 import type { CallEnd } from '../quota/account/call-end.ts';
 import type { Permit } from '../quota/account/format.ts';
 import { CallQueue } from './call-queue.ts';
-import type { Rejection } from '../closed/closed-for-key.ts';
+import type { EndedCallOfKey, Rejection } from '../closed/closed-for-key.ts';
 import type { Decisions } from './decisions.ts';
 import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
 import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
 import { MAX_IN_FLIGHT, Places } from './places.ts';
-import { SentCall } from './sent-call.ts';
+import { FIRST_PROBE_POLL_MS, MAX_PROBE_POLL_MS } from '../common/call-times.ts';
 
 /** Where the calls come from. */
 interface Line {
@@ -21,10 +21,6 @@ interface Line {
   /** Ends all waits by an error that concerns all calls of the key. */
   fail(error: unknown): void;
 }
-
-/** While another replica's probe is in flight, petql reads the account again after this, then after twice this, and so on. */
-const MIN_POLL_MS = 20;
-const MAX_POLL_MS = 200;
 
 /** The permits of one key, from their grant by the account to their settlement, and the calls that are made with them. */
 export class CallRunner {
@@ -147,7 +143,8 @@ export class CallRunner {
 
   #boundedMs(waitMs: number): number {
     // Redis may be available again, or another replica may have freed permits.
-    const maxMs = this.#polls === 0 ? SOON_MS : Math.min(MIN_POLL_MS * 2 ** (this.#polls - 1), MAX_POLL_MS);
+    const maxMs =
+      this.#polls === 0 ? SOON_MS : Math.min(FIRST_PROBE_POLL_MS * 2 ** (this.#polls - 1), MAX_PROBE_POLL_MS);
     return Math.max(1, Math.min(waitMs, maxMs));
   }
 
@@ -176,30 +173,43 @@ export class CallRunner {
     this.#line.reviewSoon();
   }
 
-  /** Makes the call, and settles its permit. Never rejects. */
+  /** The life of a call that has its permit. Never rejects. */
   async #make(call: LineCall, payer: LineClaim, permit: Permit): Promise<void> {
     const { clock, events } = this.#parts;
+    const { request } = payer;
+    const { isList, operation } = call;
+    const quota = this.#quota;
+
+    // 1. Charge: the next decision goes by it.
     const sentAtMs = clock.elapsed();
     const waitedMs = sentAtMs - call.waitingSinceMs;
-    const record = new SentCall(this.#quota, call, payer, sentAtMs);
+    quota.charge(request.visitor, sentAtMs);
+    const isTry = quota.closed.begin(operation, { key: quota, isList });
     events?.waited({ kind: call.kind, waitedMs });
-    this.#decisions.logCall(call, payer.request, waitedMs);
+    this.#decisions.logCall(call, request, waitedMs);
 
     try {
+      // 2. Send.
       const answer = await this.#send(call, payer);
       const tookMs = clock.elapsed() - sentAtMs;
-      this.#decisions.logFailure(call, payer.request.id, answer, tookMs);
-      if (answer.sent) this.#madeCalls += 1;
+      this.#decisions.logFailure(call, request.id, answer, tookMs);
 
+      // 3. Judge: how the permit ends, what the response closes or opens, and what it does to the key.
       const { permit: settled, end } = this.#endOf(call, permit, answer, tookMs);
-      this.#line.recordRejection(record.end(answer));
-      // The client's next operation is counted after this call.
+      const ended = this.#endedCall(call, answer, sentAtMs);
+      quota.closed.end(ended, isTry);
+      if (answer.sent) this.#line.recordRejection(this.#judgeKey(ended));
+      else quota.refund(request.visitor, sentAtMs);
+
+      // 4. Settle: the client's next operation is counted after this call.
       const settling = this.#settle(settled, end);
       if (settling) await waitAtMost(settling, MOMENT_MS);
+
+      // 5. Tell those that wait for it.
       call.receive(answer);
     } catch (error) {
       void this.#settle(permit, { kind: 'lost' });
-      record.skip();
+      quota.closed.skip(operation, { isList, isTry });
       call.fail(error);
     }
   }
@@ -226,6 +236,31 @@ export class CallRunner {
     // At once only after the first one, since a storm of failures must not get two calls each time.
     const isPassedOn = isListNext && this.#quota.account.state?.incidents === 1;
     return { permit: isPassedOn ? { ...permit, isProbe: false } : permit, end };
+  }
+
+  #endedCall(
+    { isList, isRetry, operation, shownInput }: LineCall,
+    answer: LineAnswer,
+    sentAtMs: number,
+  ): EndedCallOfKey {
+    const { evidence, failure = {}, meaning, status } = answer;
+    const { name, isProven } = this.#quota;
+    const key = { name, isProven };
+    const details = { status, ...failure };
+    return { operation, isList, isRetry, shownInput, sentAtMs, evidence, meaning, key, details };
+  }
+
+  /** Records what a call that was sent shows of the key. Returns what it does to it. */
+  #judgeKey(call: EndedCallOfKey): Rejection {
+    const { isList, isRetry, key, meaning } = call;
+    const quota = this.#quota;
+    this.#madeCalls += 1;
+    if (!isRetry && key.isProven) quota.retryBudget.recordCall();
+    if (meaning === 'accepted') quota.recordAcceptance();
+    // Right after a 429 it may be a ban, which the account finds out.
+    if (quota.isAfter429) return 'none';
+    if (meaning === 'forbidden' && isList) quota.recordForbiddenList();
+    return meaning === 'unauthenticated' ? quota.recordUnauthenticated(call) : 'none';
   }
 
   /** Settles a permit in the account, which may free others. Returns undefined where it is settled at once. */

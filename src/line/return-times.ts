@@ -2,11 +2,9 @@ import { LRUCache } from 'lru-cache';
 import type { CallerRequest } from '../common/caller-request.ts';
 import { maxEntries } from '../common/memory.ts';
 import type { Visitor } from '../quota/visitors.ts';
+import { SECOND_MS } from '../common/plan.ts';
+import { CROWD_MS, MIN_RETURN_MS } from '../common/call-times.ts';
 
-const SECOND_MS = 1_000;
-const MIN_RETRY_AFTER_MS = 1_000;
-/** As many clients without a name wait as were refused in so long; more are those that come back too early. */
-const CROWD_MS = 5_000;
 const MAX_VISITORS = 1_000;
 
 /**
@@ -54,7 +52,7 @@ export class ReturnTimes {
 
   /** Returns the wait with up to a second, so that not all return in one moment. */
   retryAfterMs(waitMs: number): number {
-    return Math.max(MIN_RETRY_AFTER_MS, waitMs) + Math.random() * SECOND_MS;
+    return Math.max(MIN_RETURN_MS, waitMs) + Math.random() * SECOND_MS;
   }
 
   #toldAtMs(visitor: Visitor): number {

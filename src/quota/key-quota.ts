@@ -15,11 +15,7 @@ import { RetryBudget } from '../closed/retry-budget.ts';
 import type { ServerKeyState } from '../closed/server-key-state.ts';
 import { Visitors } from './visitors.ts';
 import type { Visitor } from './visitors.ts';
-
-/** Of a key that the upstream has accepted before. */
-const FIRST_REJECTION_MS = 1_000;
-/** Of any other key. */
-const NEW_REJECTION_MS = 10_000;
+import { FIRST_REJECTION_MS, NEW_REJECTION_MS } from '../common/call-times.ts';
 
 /** What the quotas and lines of all API keys share. */
 export interface ThrottleParts extends AccountParts {

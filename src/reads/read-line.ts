@@ -41,7 +41,6 @@ export class ReadLine implements LineReads {
     this.#parts = parts;
     this.#pending = pending;
     this.#lists = lists;
-    parts.line.serve(this);
   }
 
   /** Returns the call that would answer this read if it came alone. */
@@ -190,6 +189,7 @@ export class ReadLine implements LineReads {
     const own = reads.filter((read) => read.key === key);
     const others = reads.filter((read) => read.key !== key);
     const claims = waitersOf([...own, ...others]).filter((waiter) => !this.#pending.isCovered(waiter));
+    for (const claim of claims) claim.hasStoodInLine = true;
     const waitingSinceMs = this.#wantedSinceMs.get(key) as number;
     return new ReadCall(this.#parts, this.#pending, this.#lists, { key, claims, waitingSinceMs });
   }

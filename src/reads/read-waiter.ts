@@ -1,6 +1,6 @@
 import type { CallerRequest } from '../common/caller-request.ts';
 import type { PetqlError } from '../common/errors.ts';
-import { MAX_LATE_MS } from '../line/admission.ts';
+import { MAX_LATE_MS } from '../common/call-times.ts';
 import type { LineClaim } from '../line/line-call.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { CachedEntry, PetCache } from './cache/pet-cache.ts';
@@ -27,6 +27,8 @@ export class ReadWaiter implements LineClaim {
   readonly notBeforeMs: number;
   /** Resolves once the call that may be billed to it is sent, or fails to be; undefined without such a call. */
   sending: Promise<void> | undefined;
+  /** Whether a call for it has stood in the line, which ends it at its deadline. */
+  hasStoodInLine = false;
   /** Whether a call that was sent is billed to it. */
   isBilled = false;
   /** The error of a call that it waited for. */

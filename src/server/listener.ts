@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { httpOrigin, listenAddress } from '../settings/http-origin.ts';
 import { Connections } from './connections.ts';
 import type { HttpCounts } from './http-counts.ts';
+import { CLIENT_IDLE_MS, CLIENT_KEEP_ALIVE_MS, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../common/times.ts';
 
 /**
  * Sends the response, at once or later.
@@ -26,12 +27,6 @@ interface ListenOptions {
   /** Default 5,000, which bounds the memory of headers and small bodies. Large bodies have a bound of their own. */
   readonly maxConnections?: number;
 }
-
-const IDLE_MS = 75_000;
-/** Longer than the minute for which most load balancers keep a connection, so that none closes under a request. */
-export const KEEP_ALIVE_MS = 65_000;
-export const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
 
 const OPTIONS = {
   // Node's default of 30 s would let slow clients stay four times as long.
@@ -62,8 +57,8 @@ export async function listen(handler: RequestHandler, options: ListenOptions): P
     host,
     port,
     counts,
-    idleMs = IDLE_MS,
-    keepAliveMs = KEEP_ALIVE_MS,
+    idleMs = CLIENT_IDLE_MS,
+    keepAliveMs = CLIENT_KEEP_ALIVE_MS,
     headersTimeoutMs = HEADERS_TIMEOUT_MS,
     maxConnections = MAX_CONNECTIONS,
   } = options;

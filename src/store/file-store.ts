@@ -5,10 +5,10 @@ import { SettingError } from '../common/errors.ts';
 import type { Log } from '../common/log.ts';
 import { StoreUnavailableError } from './store.ts';
 import type { Store } from './store.ts';
+import { SWEEP_EVERY_MS } from '../common/times.ts';
 
 /** Raised when an older petql would misread the file. */
 const FORMAT = 2;
-const SWEEP_INTERVAL_MS = 60_000;
 const MAX_SWEPT = 1_000;
 
 /**
@@ -101,7 +101,7 @@ function storeIn(database: DatabaseSync, nowMs: () => number, log: Log): Store {
       attempt(() => {
         if (now >= sweepAtMs) {
           sweep.run(now, MAX_SWEPT);
-          sweepAtMs = now + SWEEP_INTERVAL_MS;
+          sweepAtMs = now + SWEEP_EVERY_MS;
         }
         run();
       });

@@ -69,7 +69,7 @@ export const STORIES: Readonly<Record<StoryName, Story>> = {
   },
   lost: {
     about: 'creates happen, and their responses are lost',
-    failureOf: ({ method }) => (method === 'POST' ? { isLost: true } : undefined),
+    failureOf: ({ method }) => (method === 'GET' ? undefined : { isLost: true }),
   },
   revoked: {
     about: '401 after ten calls, for good',

@@ -330,7 +330,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'told-without-spread',
     rule: 'refused calls of one moment do not return in one moment',
-    from: 'Math.max(MIN_RETRY_AFTER_MS, waitMs) + Math.random() * SECOND_MS',
+    from: 'Math.max(MIN_RETURN_MS, waitMs) + Math.random() * SECOND_MS',
     to: 'Math.max(MIN_RETRY_AFTER_MS, waitMs)',
   },
   {
@@ -511,7 +511,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'one-key-closes-for-all',
     rule: 'one key of several closes the API for itself alone',
-    from: 'const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + IN_USE_MS;',
+    from: 'const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + EVIDENCE_MS;',
     to: 'const isOnlyKey = true;',
   },
   {
@@ -547,14 +547,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'made-up-keys-try',
     rule: 'made-up keys make no call while the API is closed for proven ones',
-    from: 'return isProven || this.#elapsed() > this.#provenAtMs + IN_USE_MS;',
+    from: 'return isProven || this.#elapsed() > this.#provenAtMs + EVIDENCE_MS;',
     to: 'return true;',
   },
   {
     name: 'backoff-without-growth',
     rule: 'the backoff grows from try to try',
-    from: 'Math.min(FIRST_MS * 2 ** (failures - 1), DOUBLED_TO_MS)',
-    to: 'FIRST_MS',
+    from: 'Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), DOUBLED_BACKOFF_MS)',
+    to: 'FIRST_BACKOFF_MS',
   },
   {
     name: 'long-outage-hammered',
@@ -781,7 +781,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'calls-earn-no-retry',
     rule: 'ten calls earn a retry',
-    from: 'if (!isRetry && isProven) quota.retryBudget.recordCall();',
+    from: 'if (!isRetry && key.isProven) quota.retryBudget.recordCall();',
     to: '',
   },
   {
@@ -811,7 +811,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-sunset',
     rule: 'gets end before the sunset',
-    from: 'return this.#clock.now() < SUNSET_MS - MARGIN_MS;',
+    from: 'return this.#clock.now() < SUNSET_MS - LONGEST_CALL_MS;',
     to: 'return true;',
   },
   {
@@ -832,13 +832,13 @@ const writes: readonly Mutant[] = [
   {
     name: 'write-replayed',
     rule: 'a create that was sent is never sent again',
-    from: '      if (mayHaveHappened(outcome, sent)) {',
-    to: '      if (false) {',
+    from: 'if (mayHaveHappened(outcome, sent)) return this.#endUnknown(outcome);',
+    to: '',
   },
   {
     name: 'unknown-outcome-unseen',
     rule: 'after an unknown outcome nothing from before it is served',
-    from: 'if (isClear && !snapshot) return answer;',
+    from: "if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;",
     to: "if (outcome.kind !== 'ok') return answer;",
   },
   {
@@ -915,7 +915,7 @@ const server: readonly Mutant[] = [
   {
     name: 'rejections-do-not-grow',
     rule: 'a key that is rejected again is rejected for longer',
-    from: 'nextMs: Math.min(nextMs * 2, MAX_MS)',
+    from: 'nextMs: Math.min(nextMs * 2, MAX_REJECTION_MS)',
     to: 'nextMs',
   },
   {
@@ -1190,7 +1190,7 @@ const start: readonly Mutant[] = [
   {
     name: 'each-refusal-logged',
     rule: 'operations that are refused again and again are one warning',
-    from: 'if (sinceMs < SAME_MS || !this.#hasRoom(nowMs)) return;',
+    from: 'if (sinceMs < SAME_REFUSAL_MS || !this.#hasRoom(nowMs)) return;',
     to: 'if (!this.#hasRoom(nowMs)) return;',
   },
   {
