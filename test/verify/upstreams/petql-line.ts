@@ -50,8 +50,7 @@ export class PetqlLine {
     };
     this.#clock = clock;
     this.#send = send;
-    this.#line = new CallLine(new KeyQuota(KEY, parts), parts, log);
-    this.#line.serve(new AskedLists(clock, send));
+    this.#line = new CallLine(new KeyQuota(KEY, parts), parts, log, [new AskedLists(clock, send)]);
   }
 
   /** Makes a call, and makes it again after a 429, as creates are made. */
