@@ -450,8 +450,8 @@ const throttle: readonly Mutant[] = [
   },
   {
     name: 'explained-429-learned',
-    rule: 'a 429 that a header explains teaches nothing',
-    from: 'if (isExplained(account, refused, moment)) return;',
+    rule: 'a 429 that a header explains teaches no limit',
+    from: 'if (isExplained(account, refused, moment)) return foresee(account, refused, nowMs);',
     to: '',
   },
   {
