@@ -1022,7 +1022,7 @@ const server: readonly Mutant[] = [
   {
     name: 'any-name',
     rule: 'names have at most 255 characters',
-    from: 'if (nameLength > MAX_NAME_LENGTH)',
+    from: 'if (nameLength > MAX_QUERIED_NAME_LENGTH)',
     to: 'if (false)',
   },
   {
@@ -1196,7 +1196,7 @@ const start: readonly Mutant[] = [
   {
     name: 'strangers-fill-log',
     rule: 'made-up keys write ten warnings a minute at most',
-    from: 'if (this.#writtenAtMs.length >= MAX_LINES) return false;',
+    from: 'if (this.#writtenAtMs.length >= MAX_REFUSAL_LINES) return false;',
     to: '',
   },
   {
