@@ -75,7 +75,7 @@ export const REDIS_TICK_MS = 100;
 export const REDIS_SILENCE_MS = 3_000;
 /** ioredis waits so long for the end of a connection that it closes, also of one that is not there yet, before the process may end. */
 export const REDIS_DISCONNECT_MS = 100;
-/** Of two writers that met, each waits a random part of this before it compares again. */
+/** Two writers that met wait a random part of this each before they compare again. */
 export const MAX_COMPARE_PAUSE_MS = 10;
 /** The clock of Redis is read again after this, since two clocks drift by milliseconds at most meanwhile. */
 export const REDIS_CLOCK_EVERY_MS = 500;
