@@ -32,14 +32,8 @@ import { createSpans } from './common/tracing.ts';
 import type { Spans } from './common/tracing.ts';
 import { createTransport } from './upstream/http-transport.ts';
 import { PetApi } from './pets/pet-api.ts';
-
-/** Max wait for calls in flight. */
-const CLOSE_AFTER_MS = 500;
-/** How long closing waits for the used quota to be stored. */
-const STORING_QUOTA_MS = 500;
-
-/** The lease of a create has this much more than its wait for a connection and its call take: to store its outcome. */
-const STORING_OUTCOME_MS = 2_000;
+import { CLOSE_AFTER_MS, STORING_QUOTA_MS } from './common/times.ts';
+import { OUTCOME_LEASE_MS } from './common/call-times.ts';
 
 /**
  * Creates a gateway with options that were checked.
@@ -99,7 +93,7 @@ function assemble(checked: CheckedOptions, { trusted, opened, spans, http }: Ass
     consumerRows: new ConsumerRows(),
     replicas,
     sharedLists,
-    idempotency: { records, sendingMs: 2 * upstreamTimeoutMs + STORING_OUTCOME_MS },
+    idempotency: { records, sendingMs: 2 * upstreamTimeoutMs + OUTCOME_LEASE_MS },
     nameOf,
     idleMs: maxStaleMs,
     clock,

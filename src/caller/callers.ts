@@ -1,23 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
 import type { PetqlError } from '../common/errors.ts';
 import { entriesFor } from '../common/memory.ts';
-import { DAY_MS } from '../common/plan.ts';
 import { ProvenFirst } from '../quota/proven-first.ts';
 import { Caller } from './caller.ts';
 import type { SharedParts } from './caller.ts';
 import type { KeyReport } from './key-report.ts';
 import type { QuotaView } from './quota.ts';
+import {
+  MIN_CALLER_IDLE_MS,
+  PURGE_CALLERS_EVERY_MS,
+  RELEASE_CALLERS_EVERY_MS,
+  USED_CALLER_IDLE_MS,
+} from '../common/times.ts';
 
-/** Wins over a smaller `idleMs`. */
-const MIN_IDLE_MS = 900_000;
-/** A caller that is evicted forgets the calls of its visitors, which count so long, and who used the quota today. */
-const USED_IDLE_MS = DAY_MS;
 /** A caller that has called, without its snapshots: 12 KB, half as much for what it has under way, and its account twice. */
 const CALLER_BYTES = 23_000;
 /** So many more are kept while Redis is unavailable. */
 const MAX_OFFLINE = entriesFor('offlineCallers', CALLER_BYTES);
-const PURGE_EVERY_MS = 60_000;
-const RELEASE_EVERY_MS = 1_000;
 const QUOTAS_AT_A_TIME = 100;
 const MAX_REPORTS = 100;
 
@@ -42,7 +41,7 @@ export class Callers {
   constructor(shared: SharedParts) {
     this.#shared = shared;
     this.#callers = this.#createCache();
-    this.#purging = setInterval(() => this.#callers.purgeStale(), PURGE_EVERY_MS).unref();
+    this.#purging = setInterval(() => this.#callers.purgeStale(), PURGE_CALLERS_EVERY_MS).unref();
     shared.replicas.onBeat((hasLostBeats) => {
       void this.writeBack();
       // It may have lost accounts too.
@@ -131,7 +130,7 @@ export class Callers {
       isProven: ({ account }: Caller) => account.isProven,
     };
     return new ProvenFirst<Caller>(sizes, {
-      ttl: Math.max(idleMs, MIN_IDLE_MS),
+      ttl: Math.max(idleMs, MIN_CALLER_IDLE_MS),
       updateAgeOnGet: true,
       ttlResolution: 0,
       perf: { now: clock.elapsed },
@@ -147,7 +146,7 @@ export class Callers {
   #keep(caller: Caller): void {
     const isKept = caller.isKeptForADay;
     if (isKept) this.#keptForADay.add(caller);
-    this.#callers.set(caller.apiKey, caller, isKept ? USED_IDLE_MS : undefined);
+    this.#callers.set(caller.apiKey, caller, isKept ? USED_CALLER_IDLE_MS : undefined);
   }
 
   /** Frees an evicted caller once it is not in use any more. */
@@ -175,7 +174,7 @@ export class Callers {
       this.#releasing = undefined;
       for (const caller of this.#evicted.values()) this.#release(caller);
       this.#releaseLater();
-    }, RELEASE_EVERY_MS).unref();
+    }, RELEASE_CALLERS_EVERY_MS).unref();
   }
 
   #all(): Caller[] {

@@ -3,6 +3,7 @@ import type { OperationEvent } from '../common/events.ts';
 import { entriesFor } from '../common/memory.ts';
 import { DAY_MS } from '../common/plan.ts';
 import type { Consumer, Consumers, ConsumersOf } from './key-report.ts';
+import { CONSUMER_STEP_MS } from '../common/times.ts';
 
 interface Count {
   readonly callsMade: number;
@@ -23,10 +24,9 @@ const UNNAMED = '(unnamed)';
 const OTHERS = '(others)';
 /** Names of operations, and of clients, that are counted apart in one period. */
 const MAX_NAMES = 100;
-const MAX_NAME_LENGTH = 100;
+const MAX_CONSUMER_NAME_LENGTH = 100;
 /** A name of middle length and its counts. */
 const ROW_BYTES = 250;
-const STEP_MS = 600_000;
 const STEPS_OF_AN_HOUR = 6;
 
 /** How many names all callers of a gateway may keep together: clients make them up. */
@@ -60,7 +60,7 @@ export class ConsumerCounts {
   /** @param nowMs by the wall clock. */
   record({ name, client, outcome, upstreamCalls, savedCalls }: OperationEvent, nowMs: number): void {
     this.#expire(nowMs);
-    const step = Math.floor(nowMs / STEP_MS);
+    const step = Math.floor(nowMs / CONSUMER_STEP_MS);
     if (this.#steps.at(-1)?.number !== step) this.#steps.push(newPeriod(step));
     this.#day ??= newPeriod(Math.floor(nowMs / DAY_MS));
 
@@ -84,7 +84,7 @@ export class ConsumerCounts {
   }
 
   #expire(nowMs: number): void {
-    const first = Math.floor(nowMs / STEP_MS) - STEPS_OF_AN_HOUR + 1;
+    const first = Math.floor(nowMs / CONSUMER_STEP_MS) - STEPS_OF_AN_HOUR + 1;
     while (this.#steps[0] && this.#steps[0].number < first) this.#rows.free(this.#steps.shift() as Period);
     if (this.#day && this.#day.number !== Math.floor(nowMs / DAY_MS)) {
       this.#rows.free(this.#day);
@@ -93,7 +93,7 @@ export class ConsumerCounts {
   }
 
   #add(counts: Counts, given: string | undefined, { callsMade, callsSaved, refused }: Count): void {
-    const name = given ? cutText(given, MAX_NAME_LENGTH) : UNNAMED;
+    const name = given ? cutText(given, MAX_CONSUMER_NAME_LENGTH) : UNNAMED;
     const counted = counts.get(name) ?? this.#newCount(counts, name);
     counted.callsMade += callsMade;
     counted.callsSaved += callsSaved;

@@ -19,9 +19,7 @@ import type { AccountRules } from '../quota/account/limits.ts';
 import { LocalAccounts, StoredAccounts } from '../quota/account-store.ts';
 import type { AccountStore } from '../quota/account-store.ts';
 import { IdempotencyRecords } from '../writes/records.ts';
-
-/** After the timeout of a call without a response, the upstream may still count it for this long. */
-const LATE_COUNT_MS = 60_000;
+import { LATE_COUNT_MS } from '../common/call-times.ts';
 
 /** The store and the parts that use it. */
 export interface Stores {

@@ -5,25 +5,28 @@ import { PetqlError } from '../common/errors.ts';
 import type { OperationEvent } from '../common/events.ts';
 import type { Int64 } from '../pets/int64.ts';
 import type { Pet } from '../pets/pet.ts';
-import { listOf } from '../pets/read-key.ts';
-import type { ListName, PetFilter, ReadKey } from '../pets/read-key.ts';
+import type { ListName, ReadKey } from '../pets/read-key.ts';
 import type { Found } from '../pets/snapshot.ts';
 import type { PetReads } from '../reads/pet-reads.ts';
-import type { ServedResult } from '../reads/read-waiter.ts';
 import type { Wait } from '../quota/account/wait.ts';
 import type { Writes } from '../writes/writes.ts';
 import type { Caller } from './caller.ts';
 import type { Callers } from './callers.ts';
 import type { QuotaView } from './quota.ts';
+import { PetRead } from './request-read.ts';
+import type { CachedRead, PeekedResult, RequestRead } from './request-read.ts';
 import { UsageMeter } from './usage-meter.ts';
 import type { Usage } from '../common/usage.ts';
 
-/** What a resolver sees of its request. Every failure is a PetqlError. In a dry run everything is null. */
+/**
+ * What a resolver sees of its request. Every failure is a PetqlError. In a dry run everything is null: it gets the same keys as the
+ * run, so that it cannot know less of a read.
+ */
 export interface Pets {
-  /** Up to `limit` pets of the filter. */
-  list(filter: PetFilter, limit: number): Promise<readonly Pet[]> | null;
+  /** The pets of a list. */
+  read(list: ListName): Promise<readonly Pet[]> | null;
   /** The pet, or null when there is none. */
-  byId(id: Int64): Promise<Pet | null> | null;
+  read(id: Int64): Promise<Pet | null> | null;
   /** Runs one write, whatever it does; a dry run counts it. */
   write<T>(run: (writes: Writes, request: CallerRequest) => Promise<T>): Promise<T> | null;
   /** What the reads beside it have left of the quota. */
@@ -41,9 +44,6 @@ export interface ReadsAndWrites {
   readonly writes: number;
 }
 
-/** A read and what it found, which it keeps from no garbage collector; null where there was nothing. */
-export type CachedRead = readonly [key: ReadKey, found: WeakRef<NonNullable<Found>> | null];
-
 /** What the cache did for the reads of a request. */
 export interface CacheUse {
   /** Whether it served all of them. */
@@ -54,13 +54,11 @@ export interface CacheUse {
   readonly isUncachedWanted: boolean;
 }
 
-/** The reads of one request. */
+/** The reads of one request, of any resource. */
 interface RequestReads {
-  /** Makes equal reads one, and those of one tick one batch. */
-  readonly loader: DataLoader<ReadKey, Found>;
-  readonly loads: Set<Promise<Found>>;
-  /** What each read has found. */
-  readonly found: Map<ReadKey, Found>;
+  readonly loads: Set<Promise<unknown>>;
+  /** Those that have ended well, and what each has found. */
+  readonly found: { readonly read: RequestRead; readonly found: object | null }[];
 }
 
 /**
@@ -79,6 +77,8 @@ export class RequestContext implements Pets {
   #caller: Caller | undefined;
   /** Undefined before the first read: a hit needs none. */
   #reads: RequestReads | undefined;
+  /** Makes equal reads of pets one, and those of one tick one batch. */
+  #pets: DataLoader<ReadKey, Found> | undefined;
   /** Whether the response is made of reads only. */
   #isRepeatable: boolean;
 
@@ -93,25 +93,29 @@ export class RequestContext implements Pets {
     this.#isRepeatable = this.keyError === undefined && !request.isDryRun;
   }
 
-  list(filter: PetFilter, limit: number): Promise<readonly Pet[]> {
-    return this.#read(listOf(filter)).then((pets) => (pets.length > limit ? pets.slice(0, limit) : pets));
-  }
-
-  byId(id: Int64): Promise<Pet | null> {
-    return this.#read(id);
+  read(list: ListName): Promise<readonly Pet[]>;
+  read(id: Int64): Promise<Pet | null>;
+  read(key: ReadKey): Promise<Found> {
+    this.#throwKeyError();
+    const { reads } = this.#useForReads();
+    this.#reads ??= { loads: new Set(), found: [] };
+    const { loads, found } = this.#reads;
+    this.#pets ??= new DataLoader((keys) => this.#loadPets(keys, reads, found));
+    const loading = this.#pets.load(key);
+    loads.add(loading);
+    return loading;
   }
 
   write<T>(run: (writes: Writes, request: CallerRequest) => Promise<T>): Promise<T> {
-    this.#isRepeatable = false;
-    return run(this.#useAccepted().writes, this.#request);
+    this.#throwKeyError();
+    return run(this.#useCaller().writes, this.#request);
   }
 
   async readQuota(): Promise<RateLimit> {
-    this.#isRepeatable = false;
     const caller = this.#useCaller();
     // Resolvers run in one turn, so the reads after this field count too.
     await Promise.resolve();
-    if (this.#reads) await Promise.allSettled(this.#reads.loads);
+    await this.#endOfReads();
     return { ...(await caller.readQuota(this.#request.visitor)), queued: caller.queued };
   }
 
@@ -133,18 +137,17 @@ export class RequestContext implements Pets {
   get #freshAt(): string | undefined {
     const { stalestRead } = this.#meter;
     if (!stalestRead || !this.#caller || !this.#request.freshness.mayCall) return undefined;
-    const waitMs = this.#caller.reads.refreshWaitMs(stalestRead, this.#request);
+    const waitMs = stalestRead.read.refreshWaitMs(this.#caller, stalestRead.asOfMs, this.#request);
     return new Date(this.#clock.now() + Math.ceil(waitMs)).toISOString();
   }
 
   /** What the cache did for the reads of this request; undefined where it read nothing. */
   get cacheUse(): CacheUse | undefined {
     const { upstreamCalls, savedCalls } = this.#meter.usage;
-    const { loads, found } = this.#reads ?? {};
-    if (!loads && savedCalls === 0) return undefined;
+    if (!this.#reads && savedCalls === 0) return undefined;
 
     const hasSharedCall = this.#meter.savings.SHARED_CALL !== undefined;
-    const hasFailed = loads?.size !== found?.size;
+    const hasFailed = this.#reads?.loads.size !== this.#reads?.found.length;
     return {
       isHit: upstreamCalls === 0 && !hasSharedCall && !hasFailed,
       hasSharedCall,
@@ -175,7 +178,7 @@ export class RequestContext implements Pets {
   /** Returns the maximum of calls that this can cost now, retries aside; 0 without an API key. */
   maxCalls({ reads, writes }: ReadsAndWrites): number {
     if (this.#apiKey instanceof PetqlError) return 0;
-    return this.#useCaller().maxCalls(reads, this.#request.freshness) + writes;
+    return this.#useForReads().maxCalls(reads, this.#request.freshness) + writes;
   }
 
   /** Returns the minimum wait of the last of these calls for the quota. */
@@ -187,7 +190,7 @@ export class RequestContext implements Pets {
   /** What the request has read, for `repeat`; undefined where its response depends on anything else. */
   get cachedReads(): readonly CachedRead[] | undefined {
     if (!this.#isRepeatable) return undefined;
-    return [...(this.#reads?.found ?? [])].map(([key, found]) => [key, found && new WeakRef(found)]);
+    return (this.#reads?.found ?? []).map(({ read, found }) => ({ read, found: found && new WeakRef(found) }));
   }
 
   /**
@@ -196,15 +199,15 @@ export class RequestContext implements Pets {
    */
   repeat(repeated: readonly CachedRead[]): boolean {
     if (!this.#isRepeatable) return false;
-    const { reads } = this.#useCaller();
-    const results: [key: ReadKey, result: ServedResult][] = [];
-    for (const [key, before] of repeated) {
-      const result = reads.peek(key, this.#request);
-      if (!result || result.found !== (before && before.deref())) return false;
-      results.push([key, result]);
+    const caller = this.#useForReads();
+    const results: [read: RequestRead, result: PeekedResult][] = [];
+    for (const { read, found } of repeated) {
+      const result = read.peek(caller, this.#request);
+      if (!result || result.found !== (found && found.deref())) return false;
+      results.push([read, result]);
     }
 
-    for (const [key, result] of results) this.#meter.recordRead(key, result, result.staleReason ?? 'FRESH');
+    for (const [read, result] of results) this.#meter.recordRead(read, result, result.staleReason ?? 'FRESH');
     return true;
   }
 
@@ -213,31 +216,25 @@ export class RequestContext implements Pets {
     if (this.#caller) this.#callers.end(this.#caller);
   }
 
-  #read(list: ListName): Promise<readonly Pet[]>;
-  #read(id: Int64): Promise<Pet | null>;
-  #read(key: ReadKey): Promise<Found> {
-    const { reads } = this.#useAccepted();
-    this.#reads ??= this.#beginReads(reads);
-    const { loader, loads } = this.#reads;
-    const loading = loader.load(key);
-    loads.add(loading);
-    return loading;
-  }
-
-  #beginReads(reads: PetReads): RequestReads {
-    const found = new Map<ReadKey, Found>();
-    return { loader: new DataLoader((keys) => this.#load(keys, reads, found)), loads: new Set(), found };
+  /** Resolves once no read is under way: what one has found may be read on. */
+  async #endOfReads(): Promise<void> {
+    const loads = this.#reads?.loads ?? new Set();
+    for (let ended = 0; ended < loads.size;) {
+      ended = loads.size;
+      await Promise.allSettled(loads);
+      await new Promise(setImmediate);
+    }
   }
 
   /** DataLoader's batch function. */
-  async #load(keys: readonly ReadKey[], reads: PetReads, found: RequestReads['found']): Promise<(Error | Found)[]> {
+  async #loadPets(keys: readonly ReadKey[], reads: PetReads, found: RequestReads['found']): Promise<(Error | Found)[]> {
     const results = await reads.load(keys, this.#request);
     return results.map((result, index) => {
       if (result instanceof Error) return result;
       const saved = result.staleReason ?? (result.waiter ? 'SHARED_CALL' : 'FRESH');
-      const key = keys[index] as ReadKey;
-      this.#meter.recordRead(key, result, result.waiter?.isBilled ? undefined : saved);
-      found.set(key, result.found);
+      const read = new PetRead(keys[index] as ReadKey);
+      this.#meter.recordRead(read, result, result.waiter?.isBilled ? undefined : saved);
+      found.push({ read, found: result.found });
       return result.found;
     });
   }
@@ -247,13 +244,22 @@ export class RequestContext implements Pets {
   }
 
   /** @throws PetqlError where nothing can be read or written. */
-  #useAccepted(): Caller {
+  #throwKeyError(): void {
     if (this.keyError) throw this.keyError;
-    return this.#useCaller();
+  }
+
+  /**
+   * The caller, for anything but reads that `cachedReads` has: the response is not repeated.
+   *
+   * @throws PetqlError without an API key.
+   */
+  #useCaller(): Caller {
+    this.#isRepeatable = false;
+    return this.#useForReads();
   }
 
   /** @throws PetqlError without an API key. */
-  #useCaller(): Caller {
+  #useForReads(): Caller {
     if (this.#apiKey instanceof PetqlError) throw this.#apiKey;
     this.#caller ??= this.#callers.begin(this.#apiKey);
     return this.#caller;

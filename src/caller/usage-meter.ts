@@ -1,13 +1,12 @@
 import type { CallerRequest } from '../common/caller-request.ts';
 import type { Clock } from '../common/clock.ts';
-import type { ReadKey } from '../pets/read-key.ts';
-import type { ServedResult } from '../reads/read-waiter.ts';
 import type { StaleReason, Usage } from '../common/usage.ts';
+import type { PeekedResult, RequestRead } from './request-read.ts';
 
 /** Why a read cost no call. */
 type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
 
-type UsedResult = Pick<ServedResult, 'asOfMs' | 'staleReason'>;
+type UsedResult = Pick<PeekedResult, 'asOfMs' | 'staleReason'>;
 
 /** Counts what one request costs, beside its calls. */
 export class UsageMeter {
@@ -18,7 +17,7 @@ export class UsageMeter {
   /** By `clock.elapsed()`. */
   #oldestAsOfMs = Infinity;
   /** The oldest of the stale results. */
-  #stalest: (UsedResult & { readonly key: ReadKey }) | undefined;
+  #stalest: (UsedResult & { readonly read: RequestRead }) | undefined;
 
   constructor(request: Pick<CallerRequest, 'upstreamCalls'>, { elapsed }: Pick<Clock, 'elapsed'>) {
     this.#request = request;
@@ -36,7 +35,7 @@ export class UsageMeter {
   }
 
   /** The read that is the oldest of the stale ones. */
-  get stalestRead(): { readonly key: ReadKey; readonly asOfMs: number } | undefined {
+  get stalestRead(): { readonly read: RequestRead; readonly asOfMs: number } | undefined {
     return this.#stalest;
   }
 
@@ -46,12 +45,12 @@ export class UsageMeter {
   }
 
   /** @param saved why the read cost no call; undefined where it did. */
-  recordRead(key: ReadKey, result: UsedResult, saved: SavedReason | undefined): void {
+  recordRead(read: RequestRead, result: UsedResult, saved: SavedReason | undefined): void {
     if (saved) {
       this.#savedCalls += 1;
       this.#savings[saved] = (this.#savings[saved] ?? 0) + 1;
     }
     this.#oldestAsOfMs = Math.min(this.#oldestAsOfMs, result.asOfMs);
-    if (result.staleReason && result.asOfMs < (this.#stalest?.asOfMs ?? Infinity)) this.#stalest = { ...result, key };
+    if (result.staleReason && result.asOfMs < (this.#stalest?.asOfMs ?? Infinity)) this.#stalest = { ...result, read };
   }
 }

@@ -1,3 +1,4 @@
+import { DOUBLED_BACKOFF_MS, EVIDENCE_MS, FIRST_BACKOFF_MS } from '../common/call-times.ts';
 /** Tries of one thing that failed in a row. Calls that were in flight together are one try. */
 export interface Backoff {
   readonly failures: number;
@@ -17,28 +18,24 @@ interface FailedTry {
   readonly replicas?: number;
 }
 
-const FIRST_MS = 1_000;
-const DOUBLED_TO_MS = 30_000;
 const PART_OF_OUTAGE = 0.1;
-/** Where nothing was tried for so long after a backoff was over, nobody knows that it lasts: the next failure is the first. */
-const QUIET_MS = 600_000;
 
 /** Whether nothing was tried for so long after the backoff that the failures count as over. */
 export function isForgotten({ retryAtMs }: Backoff, nowMs: number): boolean {
-  return nowMs > retryAtMs + QUIET_MS;
+  return nowMs > retryAtMs + EVIDENCE_MS;
 }
 
 /** Adds a failed try to those before it: the pauses between them are 1 s, 2 s, 4 s … 30 s, and then a tenth of their time so far. */
 export function nextBackoff(
   before: Backoff | undefined,
-  { sentAtMs, nowMs, maxMs = DOUBLED_TO_MS, replicas = 1 }: FailedTry,
+  { sentAtMs, nowMs, maxMs = DOUBLED_BACKOFF_MS, replicas = 1 }: FailedTry,
 ): Backoff {
   const goesOn = before !== undefined && !isForgotten(before, nowMs);
   const sinceMs = goesOn ? before.sinceMs : nowMs;
   const isSameTry = goesOn && sentAtMs < before.failedAtMs;
   const failures = (goesOn ? before.failures : 0) + (isSameTry ? 0 : 1);
 
-  const doubledMs = Math.min(FIRST_MS * 2 ** (failures - 1), DOUBLED_TO_MS);
+  const doubledMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), DOUBLED_BACKOFF_MS);
   const waitMs = Math.min(Math.max(doubledMs, (nowMs - sinceMs) * PART_OF_OUTAGE), maxMs);
   return { failures, sinceMs, failedAtMs: nowMs, retryAtMs: nowMs + waitMs * replicas };
 }

@@ -5,6 +5,13 @@ import { isForgotten, nextBackoff } from './backoff.ts';
 import type { Backoff } from './backoff.ts';
 import { API } from './closed-operations.ts';
 import type { ClosedOperations } from './closed-operations.ts';
+import {
+  EVIDENCE_MS,
+  HELD_OPEN_MS,
+  MAX_API_BACKOFF_MS,
+  OTHERS_FIRST_MS,
+  TRIES_APART_MS,
+} from '../common/call-times.ts';
 
 /** Whose calls they are. */
 export interface Key {
@@ -15,7 +22,7 @@ export interface Key {
 }
 
 /** A call that has ended. */
-export interface EndedCall {
+export interface JudgedCall {
   /** A list by its name, `getPet`, or a write. */
   readonly operation: string;
   /** Whether it is a list: it has no input that a client chose, so it alone speaks for the API. */
@@ -57,19 +64,9 @@ interface FailedLists {
 
 export const OPEN: Turn = { calls: Infinity, of: 'all', isClosed: false, isRefusing: false, waitMs: 0 };
 
-/** An early retry belongs to its try. */
-const TRIES_APART_MS = 1_000;
 const FAILED_TRIES = 2;
 /** After so many failed calls in a row, petql asks for a list. */
 const FAILURES_TO_ASK = 3;
-/** A success of another call while lists fail keeps the API open for so long. */
-const HELD_OPEN_MS = 30_000;
-/** How long a list that is due leaves the try to another call, which shows more. */
-const OTHERS_FIRST_MS = 5_000;
-/** Keys that have called within this time are in use. */
-const IN_USE_MS = 600_000;
-/** More would use up the day of a small plan. */
-const MAX_PAUSE_MS = 900_000;
 const ALL_KEYS = 'all';
 /** Keys that are not proven count as one. */
 const UNPROVEN_KEYS = 'unproven';
@@ -155,7 +152,7 @@ export class ClosedApi {
   }
 
   /** Records how a call has ended. */
-  end(call: EndedCall, isTry: boolean): void {
+  end(call: JudgedCall, isTry: boolean): void {
     const { evidence, isList, key } = call;
     this.skip(isList, isTry);
     if (isTry) this.#tries += 1;
@@ -197,7 +194,7 @@ export class ClosedApi {
 
   /** Where no call of a proven key has ended for ten minutes, as after a restart, the other keys find out. */
   #mayTry({ isProven }: Key): boolean {
-    return isProven || this.#elapsed() > this.#provenAtMs + IN_USE_MS;
+    return isProven || this.#elapsed() > this.#provenAtMs + EVIDENCE_MS;
   }
 
   /** Whether lists have closed it, and no other call has been tried since they fail: the first one need not wait. */
@@ -208,7 +205,7 @@ export class ClosedApi {
   #nextOf(dueAtMs: number): Turn['of'] {
     if (this.#isListNext) return 'lists';
     const nowMs = this.#elapsed();
-    const isOtherLikely = nowMs < this.#otherSentAtMs + IN_USE_MS && nowMs < dueAtMs + OTHERS_FIRST_MS;
+    const isOtherLikely = nowMs < this.#otherSentAtMs + EVIDENCE_MS && nowMs < dueAtMs + OTHERS_FIRST_MS;
     return isOtherLikely ? 'others' : 'all';
   }
 
@@ -218,7 +215,7 @@ export class ClosedApi {
     this.#provenAtMs = this.#elapsed();
   }
 
-  #recordSuccess({ isList, sentAtMs }: EndedCall): void {
+  #recordSuccess({ isList, sentAtMs }: JudgedCall): void {
     // A call from before the failures does not show the state since.
     if (sentAtMs < (this.#failedLists?.beforeSentAtMs ?? -Infinity)) return;
     this.#failuresInARow = 0;
@@ -229,7 +226,7 @@ export class ClosedApi {
   }
 
   /** Returns whether it was another try than the one before it. */
-  #recordFailedList({ sentAtMs, key }: EndedCall): boolean {
+  #recordFailedList({ sentAtMs, key }: JudgedCall): boolean {
     const of = key.isProven ? key.name : UNPROVEN_KEYS;
     // What keys show that are not proven closes nothing for proven ones.
     const before = this.#failedLists?.isProven === key.isProven ? this.#failedLists : undefined;
@@ -246,13 +243,13 @@ export class ClosedApi {
     return isNewTry;
   }
 
-  #closeWhereNothingWorks({ details }: EndedCall): void {
+  #closeWhereNothingWorks({ details }: JudgedCall): void {
     const { tries, of, isProven, beforeSentAtMs } = this.#failedLists as FailedLists;
     const nowMs = this.#elapsed();
     const isHeldOpen = nowMs < this.#workedBesideAtMs + HELD_OPEN_MS || this.#workedSentAtMs >= beforeSentAtMs;
     if (tries < FAILED_TRIES || isHeldOpen) return;
 
-    const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + IN_USE_MS;
+    const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + EVIDENCE_MS;
     const before = this.#closedFor;
     this.#closedFor = isOnlyKey ? ALL_KEYS : of;
     if (before === this.#closedFor) return;
@@ -263,9 +260,9 @@ export class ClosedApi {
     if (isShown && !this.#shown.has(API)) this.#shown.close(API, details);
   }
 
-  #spend({ isList, sentAtMs }: EndedCall): void {
+  #spend({ isList, sentAtMs }: JudgedCall): void {
     this.#isListNext = !isList;
-    const tried = { sentAtMs, nowMs: this.#elapsed(), maxMs: MAX_PAUSE_MS, replicas: this.#replicas.count };
+    const tried = { sentAtMs, nowMs: this.#elapsed(), maxMs: MAX_API_BACKOFF_MS, replicas: this.#replicas.count };
     this.#backoff = nextBackoff(this.#backoff, tried);
   }
 

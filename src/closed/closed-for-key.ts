@@ -2,11 +2,12 @@ import type { CallAnswer } from '../common/call-answer.ts';
 import type { Clock } from '../common/clock.ts';
 import { nextBackoff } from './backoff.ts';
 import type { Backoff } from './backoff.ts';
-import type { ClosedApi, EndedCall, Key, Turn } from './closed-api.ts';
+import type { ClosedApi, JudgedCall, Key, Turn } from './closed-api.ts';
 import type { ClosedOperations } from './closed-operations.ts';
+import { ASK_GETS_EVERY_MS, ASK_LISTS_EVERY_MS, EVIDENCE_MS, MAX_DOUBT_MS } from '../common/call-times.ts';
 
 /** A call of the key that has ended. */
-export interface EndedCallOfKey extends EndedCall {
+export interface JudgedCallOfKey extends JudgedCall {
   readonly meaning: CallAnswer['meaning'];
   /** What a get was for, where a list of the key has shown it within a minute. */
   readonly shownInput: string | undefined;
@@ -26,15 +27,10 @@ interface Doubt {
 export const GET = 'getPet';
 /** So many pets that lists show have to be without a route: a client may ask for an id that a router does not take. */
 export const PETS_WITHOUT_ROUTE = 2;
-const MAX_DOUBT_MS = 1_000;
-/** How long a 401 or 403 of one operation is remembered. */
-const SETTLED_MS = 600_000;
 /** One node of several may answer 401. */
 const LISTS_TO_REJECT = 2;
 /** After so many rejections in a row the cached data is dropped. */
 const REJECTIONS_TO_DROP = 2;
-const ASK_LISTS_EVERY_MS = 500;
-const ASK_GETS_EVERY_MS = 60_000;
 
 const NO_PETS: ReadonlySet<string> = new Set();
 
@@ -110,7 +106,7 @@ export class ClosedForKey {
 
   /** A key whose last list was answered 401 or 403 may have no right to list. */
   get mayList(): boolean {
-    return this.#elapsed() >= this.#listsRefusedAtMs + SETTLED_MS;
+    return this.#elapsed() >= this.#listsRefusedAtMs + EVIDENCE_MS;
   }
 
   /** Whether a 401 or 403 is about the key, and not about what a client chose or about the right to list. */
@@ -146,7 +142,7 @@ export class ClosedForKey {
   }
 
   /** Records how a call has ended. */
-  end(call: EndedCallOfKey, isTry: boolean): void {
+  end(call: JudgedCallOfKey, isTry: boolean): void {
     this.#api.end(call, isTry);
     const { isList, meaning, operation } = call;
     if (isList) this.#listsInFlight -= 1;
@@ -183,9 +179,9 @@ export class ClosedForKey {
    * Records a 401 of a proven key. It withholds the key's data, and lists go before all other calls: once two of them are answered 401
    * too, the key is rejected.
    */
-  recordUnauthenticated({ details, isList, operation, sentAtMs }: EndedCall): Rejection {
+  recordUnauthenticated({ details, isList, operation, sentAtMs }: JudgedCall): Rejection {
     const nowMs = this.#elapsed();
-    if (nowMs < (this.#settledAtMs?.get(operation) ?? -Infinity) + SETTLED_MS) return 'none';
+    if (nowMs < (this.#settledAtMs?.get(operation) ?? -Infinity) + EVIDENCE_MS) return 'none';
     // A call from before is the same evidence.
     if (sentAtMs < this.#rejectedAtMs) return 'none';
     if (this.#doubt && !isList && this.mayList) return 'none';
@@ -223,7 +219,7 @@ export class ClosedForKey {
     return this.#rejections >= REJECTIONS_TO_DROP ? 'drop' : 'reject';
   }
 
-  #recordAcceptance({ operation, sentAtMs }: EndedCall): void {
+  #recordAcceptance({ operation, sentAtMs }: JudgedCall): void {
     this.#settledAtMs?.delete(operation);
     if (!this.isWithheld || sentAtMs < this.#rejectedAtMs) return;
     // The key is accepted, so the 401 was about the operation.
@@ -233,7 +229,7 @@ export class ClosedForKey {
     this.#doubt = undefined;
   }
 
-  #endGet({ details, evidence, sentAtMs, shownInput }: EndedCallOfKey): void {
+  #endGet({ details, evidence, sentAtMs, shownInput }: JudgedCallOfKey): void {
     this.#isTryingGet = false;
     if (evidence === 'works') return this.#openGets();
 

@@ -1,5 +1,7 @@
 import type { Clock } from '../common/clock.ts';
 import type { Log } from '../common/log.ts';
+import { WARN_EVERY_MS } from '../common/times.ts';
+import { LASTING_MS } from '../common/call-times.ts';
 
 /** An operation that is closed in this process. */
 export interface ClosedOperation {
@@ -29,9 +31,6 @@ const LINES: Readonly<Record<string, readonly [closed: string, opened: string]>>
   ],
 };
 const OF_LISTS = ['a list of the pet API fails, and petql calls without it', 'the list works again'] as const;
-/** Minimum time between two warnings about an operation that closes and opens again and again. */
-const WARN_EVERY_MS = 60_000;
-const LASTING_MS = 120_000;
 
 /** What petql does not call for now, over all proven keys: the log, the metrics and health show it. */
 export class ClosedOperations {

@@ -3,15 +3,15 @@ import type { Clock } from '../common/clock.ts';
 import { PetqlError, retryIn } from '../common/errors.ts';
 import { entriesFor, maxEntries } from '../common/memory.ts';
 import type { NameOf } from '../store/names.ts';
+import { MAX_REJECTION_MS } from '../common/call-times.ts';
 
-interface Rejection {
+interface RejectedKey {
   /** By `clock.elapsed()`. */
   readonly untilMs: number;
   /** How long the next rejection lasts. */
   readonly nextMs: number;
 }
 
-const MAX_MS = 600_000;
 /** A rejection with the hash of its key. */
 const REJECTION_BYTES = 250;
 
@@ -21,7 +21,7 @@ export class RejectedKeys {
   readonly #now: Clock['now'];
   readonly #nameOf: NameOf;
   /** By the hash of the key. */
-  readonly #rejections = new LRUCache<string, Rejection>(maxEntries(entriesFor('rejectedKeys', REJECTION_BYTES)));
+  readonly #rejections = new LRUCache<string, RejectedKey>(maxEntries(entriesFor('rejectedKeys', REJECTION_BYTES)));
 
   constructor({ elapsed, now }: Clock, nameOf: NameOf) {
     this.#elapsed = elapsed;
@@ -55,7 +55,7 @@ export class RejectedKeys {
     const { untilMs, nextMs } = this.#rejections.get(name) ?? { untilMs: -Infinity, nextMs: firstMs };
     // Rejections of concurrent calls count as one.
     if (this.#elapsed() < untilMs) return;
-    this.#rejections.set(name, { untilMs: this.#elapsed() + nextMs, nextMs: Math.min(nextMs * 2, MAX_MS) });
+    this.#rejections.set(name, { untilMs: this.#elapsed() + nextMs, nextMs: Math.min(nextMs * 2, MAX_REJECTION_MS) });
   }
 
   /** The upstream accepted the key. */

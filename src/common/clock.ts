@@ -1,3 +1,4 @@
+import { SUSPENDED_MS } from './times.ts';
 /** The time. It is injected wherever it matters, so that tests can move it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. The machine's clock may be set back or forth. */
@@ -7,9 +8,6 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { now: () => Date.now(), elapsed: () => performance.now() };
-
-/** Where the wall clock is ahead by more than this, nobody adjusted it: the machine was suspended. */
-const SUSPENDED_MS = 60_000;
 
 /**
  * Returns a clock of whole milliseconds since the Unix epoch that only grow: the wall clock at first, plus the elapsed time. It is

@@ -1,6 +1,7 @@
 import { Console } from 'node:console';
 import { format } from 'node:util';
 import { pino } from 'pino';
+import { LOG_RETRY_MS } from './times.ts';
 
 /** Each level includes those before it. */
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
@@ -22,7 +23,6 @@ export interface Log {
 
 /** Max memory of lines that nobody reads. Further lines are dropped and counted. */
 const MAX_WAITING_BYTES = 1_048_576;
-const RETRY_MS = 20;
 const MAX_THINGS = 100;
 
 /**
@@ -43,7 +43,7 @@ export function createLog(level: LogLevel): Log {
   });
   const log = pino({ name: 'petql', level, formatters: { level: (label) => ({ level: label }) } }, destination);
   destination.on('drop', () => (dropped += 1));
-  destination.on('error', () => (retry ??= setTimeout(writeWaiting, RETRY_MS).unref()));
+  destination.on('error', () => (retry ??= setTimeout(writeWaiting, LOG_RETRY_MS).unref()));
   destination.on('drain', () => {
     const lines = dropped;
     dropped = 0;

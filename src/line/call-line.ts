@@ -8,7 +8,7 @@ import { CallRunner } from './call-runner.ts';
 import type { Rejection } from '../closed/closed-for-key.ts';
 import { Decisions } from './decisions.ts';
 import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
-import type { LineCall, LineClaim, LineReads, LineWrite } from './line-call.ts';
+import type { LineCall, RequestClaim, CallSource, WaitingWrite } from './line-call.ts';
 import { LineView } from './line-view.ts';
 import { createRefusal } from './refusal.ts';
 import type { GivenReason, Refusal, Refused } from './refusal.ts';
@@ -17,7 +17,7 @@ import { ReturnTimes } from './return-times.ts';
 /** The verdicts about the line, until something changes. */
 interface Walk {
   readonly view: LineView;
-  readonly admissions: Map<LineCall, Admission<LineClaim>>;
+  readonly admissions: Map<LineCall, Admission<RequestClaim>>;
   after: Before;
 }
 
@@ -27,7 +27,7 @@ const MAX_WAITING_WRITES = 1_000;
  * The calls that one API key wants, in one line: writes in order of arrival, then what the planner wants for the reads, then those
  * for background work.
  *
- * 1. `change` follows every event: once a turn of the event loop, for all changes in it, the line is reviewed.
+ * 1. `reviewSoon` follows every event: once a turn of the event loop, for all changes in it, the line is reviewed.
  * 2. A review asks `admitAll` for the verdict about each call, ends the claims that are refused or served stale, and takes permits
  *    for the calls that stay.
  * 3. CallRunner gets the permits. Each of them takes the first call of the line at that moment, since a permit belongs to no call.
@@ -41,7 +41,8 @@ export class CallLine {
   readonly #runner: CallRunner;
   /** The writes that wait, in order of arrival. */
   readonly #writes = new Set<LineCall>();
-  #reads: LineReads | undefined;
+  /** The reads of the key, by resource; all stand behind its writes, in this order. */
+  readonly #readers: readonly CallSource[];
   #walked: Walk | undefined;
   #isReviewScheduled = false;
   /** Ends the claim that is late first, at `#lateAtMs` by `clock.elapsed()`. */
@@ -51,21 +52,20 @@ export class CallLine {
   /** Set while petql stops; resolves once nothing is under way. */
   #stopped: PromiseWithResolvers<void> | undefined;
 
-  /** @param log gets a line for each decision. */
-  constructor(quota: KeyQuota, parts: ThrottleParts, log: KeyLog) {
+  /**
+   * @param log gets a line for each decision.
+   * @param readers what reads with the key: the line asks each of them for its calls, from its first review on.
+   */
+  constructor(quota: KeyQuota, parts: ThrottleParts, log: KeyLog, readers: readonly CallSource[]) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = new Decisions(log);
+    this.#readers = readers;
     this.#runner = new CallRunner(quota, parts, this.#decisions, this);
   }
 
-  /** Lets the reads of the key stand in the line, behind its writes. */
-  serve(reads: LineReads): void {
-    this.#reads = reads;
-  }
-
   /** Lets a write stand in the line, or refuses it at once where it cannot wait at all. */
-  write(write: LineWrite): void {
+  write(write: WaitingWrite): void {
     if (write.request.signal()?.aborted) return this.#refuseWrite(write, 'aborted');
     if (this.#writes.size >= MAX_WAITING_WRITES) return this.#refuseWrite(write, 'crowded');
     // One that met a 429 goes before those that came after it.
@@ -76,7 +76,7 @@ export class CallLine {
   }
 
   /** Ends the wait of a write whose client has left, if it still waits. */
-  abort(write: LineWrite): void {
+  abort(write: WaitingWrite): void {
     if (!this.#writes.delete(write)) return;
     this.#refuseWrite(write, 'aborted');
     this.reviewSoon();
@@ -156,7 +156,7 @@ export class CallLine {
   }
 
   /** Takes the first call out of the line. What is left keeps its verdicts, as a permit and a slot go with the call. */
-  takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined {
+  removeFirst(): { readonly call: LineCall; readonly payer: RequestClaim } | undefined {
     this.#failWhereRejected();
     // Another key may have taken the try of a closed API.
     if (this.#quota.turn.isClosed) this.#forgetVerdicts();
@@ -174,14 +174,15 @@ export class CallLine {
 
   /** Takes what a 401 does to the key. Those that wait hear of it with the next review. */
   recordRejection(rejection: Rejection): void {
-    if (rejection === 'reject' || rejection === 'drop') this.#reads?.recordRejection(rejection === 'drop');
+    if (rejection !== 'reject' && rejection !== 'drop') return;
+    for (const reader of this.#readers) reader.recordRejection(rejection === 'drop');
   }
 
   /** Ends all waits, by an error that concerns all calls of the key. */
   fail(error: unknown): void {
     for (const write of this.#writes) write.fail(error);
     this.#writes.clear();
-    this.#reads?.fail(error);
+    for (const reader of this.#readers) reader.fail(error);
     this.reviewSoon();
   }
 
@@ -194,7 +195,7 @@ export class CallLine {
     return this.#stopped.promise;
   }
 
-  #refuseWrite(write: LineWrite, reason: GivenReason): void {
+  #refuseWrite(write: WaitingWrite, reason: GivenReason): void {
     const refusal = this.refusal('write', reason);
     this.#decisions.logRefusedWrite(write, write, refusal);
     write.refuse(write, refusal);
@@ -206,7 +207,7 @@ export class CallLine {
     // 1. What a 401 ends, and reads that no call can answer. Each end may change what is wanted.
     this.recordRejection(this.#quota.endDoubt());
     this.#failWhereRejected();
-    this.#reads?.prepare();
+    for (const reader of this.#readers) reader.prepare();
     this.#askForList();
     while (this.#endClaims());
 
@@ -227,7 +228,7 @@ export class CallLine {
   }
 
   get #hasWaits(): boolean {
-    return this.#writes.size > 0 || (this.#reads?.calls().length ?? 0) > 0;
+    return this.#writes.size > 0 || this.#readers.some((reader) => reader.calls().length > 0);
   }
 
   /** Asks for a list where the next call has to be one and none is wanted, but not while the key is paused. */
@@ -236,21 +237,22 @@ export class CallLine {
     if (!isListDue || this.#stopped || this.#runner.hasList || account.waitOf(0).waitMs > 0) return;
     const isWanted = [...this.#walk().admissions.keys()].some(({ isList }) => isList);
     if (isWanted || !(closed.isInDoubt || closed.askForList())) return;
-    this.#reads?.askForList();
+    this.#readers[0]?.askForList();
   }
 
   /** What is wanted, or what there is for it, has changed. */
   #forgetVerdicts(): void {
     this.#walked = undefined;
-    this.#reads?.discardPlan();
+    for (const reader of this.#readers) reader.discardPlan();
   }
 
   /** Returns the verdicts about the line as it is now. */
   #walk(): Walk {
     if (this.#walked) return this.#walked;
     const view = this.#view();
-    const line = lineOf<LineCall>(this.#writes, this.#reads?.calls() ?? []);
-    this.#walked = { view, ...admitAll<LineClaim, LineCall>(line, view) };
+    const wanted = this.#readers.flatMap((reader) => reader.calls());
+    const line = lineOf<LineCall>(this.#writes, wanted);
+    this.#walked = { view, ...admitAll<RequestClaim, LineCall>(line, view) };
     return this.#walked;
   }
 
@@ -262,7 +264,7 @@ export class CallLine {
       isTaking: this.#runner.isTaking,
       permits: this.#runner.permits,
       places: this.#runner.places,
-      toldToReturn: this.#returns.count(nowMs),
+      promisedReturns: this.#returns.count(nowMs),
     });
   }
 
@@ -289,12 +291,12 @@ export class CallLine {
     return hasEnded;
   }
 
-  #refuse(call: LineCall, claim: LineClaim, { reason, wait }: Refuse, { nowMs, quotaState }: LineView): void {
+  #refuse(call: LineCall, claim: RequestClaim, { reason, wait }: Refuse, { nowMs, quotaState }: LineView): void {
     // One call answers all of its claims, so that the first one counts for them.
     const isCounted = claim === call.claims[0];
     const retryAfterMs =
-      reason === 'plan'
-        ? this.#returns.tell(claim.request, wait.waitMs, { nowMs, isCounted })
+      reason === 'quota'
+        ? this.#returns.promiseReturn(claim.request, wait.waitMs, { nowMs, isCounted })
         : this.#returns.retryAfterMs(wait.waitMs);
     const refusal = this.#createRefusal(call.kind, { reason, wait, retryAfterMs, quotaState });
 

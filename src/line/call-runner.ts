@@ -3,17 +3,17 @@ import { callEndOf } from '../quota/account/call-end.ts';
 import type { CallEnd } from '../quota/account/call-end.ts';
 import type { Permit } from '../quota/account/format.ts';
 import { CallQueue } from './call-queue.ts';
-import type { Rejection } from '../closed/closed-for-key.ts';
+import type { JudgedCallOfKey, Rejection } from '../closed/closed-for-key.ts';
 import type { Decisions } from './decisions.ts';
-import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
+import type { LineAnswer, LineCall, RequestClaim } from './line-call.ts';
 import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
 import { MAX_IN_FLIGHT, Places } from './places.ts';
-import { SentCall } from './sent-call.ts';
+import { FIRST_PROBE_POLL_MS, MAX_PROBE_POLL_MS } from '../common/call-times.ts';
 
 /** Where the calls come from. */
-interface Line {
+interface RunnerHost {
   /** Takes the first call, for which there is a permit; undefined where none is wanted any more. */
-  takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined;
+  removeFirst(): { readonly call: LineCall; readonly payer: RequestClaim } | undefined;
   /** Records that the permits or the account have changed. */
   reviewSoon(): void;
   /** Takes what a 401 does to the key. */
@@ -22,16 +22,12 @@ interface Line {
   fail(error: unknown): void;
 }
 
-/** While another replica's probe is in flight, petql reads the account again after this, then after twice this, and so on. */
-const MIN_POLL_MS = 20;
-const MAX_POLL_MS = 200;
-
 /** The permits of one key, from their grant by the account to their settlement, and the calls that are made with them. */
 export class CallRunner {
   readonly #quota: KeyQuota;
   readonly #parts: ThrottleParts;
   readonly #decisions: Decisions;
-  readonly #line: Line;
+  readonly #line: RunnerHost;
   /** Of the calls that have their permit, up to their settlement. */
   readonly places: Places;
   /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
@@ -57,7 +53,7 @@ export class CallRunner {
   /** Reviews the line when a call hangs, whose place is the next one's. */
   #hangTimer: NodeJS.Timeout | undefined;
 
-  constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: Line) {
+  constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: RunnerHost) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = decisions;
@@ -156,7 +152,8 @@ export class CallRunner {
 
   #boundedMs(waitMs: number): number {
     // Redis may be available again, or another replica may have freed permits.
-    const maxMs = this.#polls === 0 ? SOON_MS : Math.min(MIN_POLL_MS * 2 ** (this.#polls - 1), MAX_POLL_MS);
+    const maxMs =
+      this.#polls === 0 ? SOON_MS : Math.min(FIRST_PROBE_POLL_MS * 2 ** (this.#polls - 1), MAX_PROBE_POLL_MS);
     return Math.max(1, Math.min(waitMs, maxMs));
   }
 
@@ -174,47 +171,60 @@ export class CallRunner {
   /** A job starts: the first call of the line gets a permit, unless they were all given back meanwhile. */
   async #run(): Promise<void> {
     if (this.#permits.length === 0) return;
-    const next = this.#line.takeFirst();
+    const next = this.#line.removeFirst();
     if (!next) return this.#giveBack(1);
 
     const permit = this.#permits.shift() as Permit;
-    const free = this.places.take(next.payer.request.visitor, this.#minuteLimit);
+    const free = this.places.occupy(next.payer.request.visitor, this.#minuteLimit);
     this.#reviewWhenOneHangs();
     await this.#make(next.call, next.payer, permit);
     free();
     this.#line.reviewSoon();
   }
 
-  /** Makes the call, and settles its permit. Never rejects. */
-  async #make(call: LineCall, payer: LineClaim, permit: Permit): Promise<void> {
+  /** The life of a call that has its permit. Never rejects. */
+  async #make(call: LineCall, payer: RequestClaim, permit: Permit): Promise<void> {
     const { clock, events } = this.#parts;
+    const { request } = payer;
+    const { isList, operation } = call;
+    const quota = this.#quota;
+
+    // 1. Charge: the next decision goes by it.
     const sentAtMs = clock.elapsed();
     const waitedMs = sentAtMs - call.waitingSinceMs;
-    const record = new SentCall(this.#quota, call, payer, sentAtMs);
+    quota.charge(request.visitor, sentAtMs);
+    const isTry = quota.closed.begin(operation, { key: quota, isList });
     events?.waited({ kind: call.kind, waitedMs });
-    this.#decisions.logCall(call, payer.request, waitedMs);
+    this.#decisions.logCall(call, request, waitedMs);
 
     try {
+      // 2. Send.
       const answer = await this.#send(call, payer);
       const tookMs = clock.elapsed() - sentAtMs;
-      this.#decisions.logFailure(call, payer.request.id, answer, tookMs);
-      if (answer.sent) this.#madeCalls += 1;
+      this.#decisions.logFailure(call, request.id, answer, tookMs);
 
+      // 3. Judge: how the permit ends, what the response closes or opens, and what it does to the key.
       const { permit: settled, end } = this.#endOf(call, permit, answer, tookMs);
-      this.#line.recordRejection(record.end(answer));
-      // The client's next operation is counted after this call.
-      const isNews = this.#quota.account.isNews(end);
+      const ended = this.#endedCall(call, answer, sentAtMs);
+      quota.closed.end(ended, isTry);
+      if (answer.sent) this.#line.recordRejection(this.#judgeKey(ended));
+      else quota.refund(request.visitor, sentAtMs);
+
+      // 4. Settle: the client's next operation is counted after this call.
+      const isNews = quota.account.isNews(end);
       const settling = this.#settle(settled, end);
       if (settling && isNews) await waitAtMost(settling, MOMENT_MS);
+
+      // 5. Tell those that wait for it.
       call.receive(answer);
     } catch (error) {
       void this.#settle(permit, { kind: 'lost' });
-      record.skip();
+      quota.closed.skip(operation, { isList, isTry });
       call.fail(error);
     }
   }
 
-  async #send(call: LineCall, payer: LineClaim): Promise<LineAnswer> {
+  async #send(call: LineCall, payer: RequestClaim): Promise<LineAnswer> {
     const lists = call.isList ? 1 : 0;
     this.#lists += lists;
     try {
@@ -236,6 +246,31 @@ export class CallRunner {
     // At once only after the first one, since a storm of failures must not get two calls each time.
     const isPassedOn = isListNext && this.#quota.account.state?.incidents === 1;
     return { permit: isPassedOn ? { ...permit, isProbe: false } : permit, end };
+  }
+
+  #endedCall(
+    { isList, isRetry, operation, shownInput }: LineCall,
+    answer: LineAnswer,
+    sentAtMs: number,
+  ): JudgedCallOfKey {
+    const { evidence, failure = {}, meaning, status } = answer;
+    const { name, isProven } = this.#quota;
+    const key = { name, isProven };
+    const details = { status, ...failure };
+    return { operation, isList, isRetry, shownInput, sentAtMs, evidence, meaning, key, details };
+  }
+
+  /** Records what a call that was sent shows of the key. Returns what it does to it. */
+  #judgeKey(call: JudgedCallOfKey): Rejection {
+    const { isList, isRetry, key, meaning } = call;
+    const quota = this.#quota;
+    this.#madeCalls += 1;
+    if (!isRetry && key.isProven) quota.retryBudget.recordCall();
+    if (meaning === 'accepted') quota.recordAcceptance();
+    // Right after a 429 it may be a ban, which the account finds out.
+    if (quota.isAfter429) return 'none';
+    if (meaning === 'forbidden' && isList) quota.recordForbiddenList();
+    return meaning === 'unauthenticated' ? quota.recordUnauthenticated(call) : 'none';
   }
 
   /** Settles a permit in the account, which may free others. Returns undefined where it is settled at once. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../common/clock.ts';
 import { HANGS_AFTER_MS } from '../quota/account/trust.ts';
 import type { Visitor } from '../quota/visitors.ts';
+import { EVIDENCE_MS, PLACES_DOUBLE_EVERY_MS } from '../common/call-times.ts';
 
 /** Calls of one key in flight at a time. */
 export const MAX_IN_FLIGHT = 50;
@@ -8,10 +9,6 @@ export const MAX_IN_FLIGHT = 50;
 const FIRST_PLACES = 8;
 /** A plan of many calls a minute gets this part of them. */
 const SHARE_OF_MINUTE = 1 / 20;
-/** After a 429 every second has room for as many calls as before it. */
-const DOUBLES_EVERY_MS = 1_000;
-/** Calls that were never in flight together for so long prove nothing any more. */
-const MAX_UNPROVEN_MS = 600_000;
 
 interface CallInFlight {
   readonly visitor: Visitor;
@@ -73,7 +70,7 @@ export class Places {
   }
 
   /** Takes a place. Returns the function that frees it. */
-  take(visitor: Visitor, minuteLimit: number): () => void {
+  occupy(visitor: Visitor, minuteLimit: number): () => void {
     const call = { visitor, sentAtMs: this.#clock.elapsed() };
     if (!this.#isProven) this.reset();
     this.#calls.push(call);
@@ -89,7 +86,7 @@ export class Places {
     this.#successes += 1;
     const nowMs = this.#clock.elapsed();
     const places = this.#count(minuteLimit);
-    if (this.#successes < places || nowMs < this.#doubledAtMs + DOUBLES_EVERY_MS) return;
+    if (this.#successes < places || nowMs < this.#doubledAtMs + PLACES_DOUBLE_EVERY_MS) return;
     this.#proven = 2 * places;
     this.#successes = undefined;
     this.#doubledAtMs = nowMs;
@@ -113,7 +110,7 @@ export class Places {
   }
 
   get #isProven(): boolean {
-    return this.#clock.elapsed() < this.#lastFullAtMs + MAX_UNPROVEN_MS;
+    return this.#clock.elapsed() < this.#lastFullAtMs + EVIDENCE_MS;
   }
 
   #count(minuteLimit: number): number {

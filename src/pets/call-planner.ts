@@ -84,6 +84,9 @@ export function planCalls<Wanted extends PlannedRead>(reads: readonly Wanted[], 
         break;
       case 'pet':
         pets.push(read);
+        break;
+      default:
+        kind satisfies never;
     }
   }
   const lists = new Set<ListName>([...calls.keys()].filter(isList));

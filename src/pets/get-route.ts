@@ -2,11 +2,10 @@ import type { Clock } from '../common/clock.ts';
 import type { Pet } from './pet.ts';
 import type { PetApi } from './pet-api.ts';
 import type { UpstreamOutcome } from '../upstream/outcome.ts';
+import { LONGEST_CALL_MS } from '../common/call-times.ts';
 
 /** When the upstream removes `GET /pets/{petId}` (pet-api.md, "Get an animal"): 5 December 2030. */
 const SUNSET_MS = Date.UTC(2030, 11, 5);
-/** Gets end this long before the sunset: longer than a call can take (10 minutes), and than clocks differ. */
-const MARGIN_MS = 660_000;
 
 /** The documented end of `GET /pets/{petId}`, and what its 404s mean. */
 export class GetRoute {
@@ -25,7 +24,7 @@ export class GetRoute {
   }
 
   get isBeforeSunset(): boolean {
-    return this.#clock.now() < SUNSET_MS - MARGIN_MS;
+    return this.#clock.now() < SUNSET_MS - LONGEST_CALL_MS;
   }
 
   /**

@@ -29,7 +29,10 @@ export const LISTS = Object.keys(FILTER_OF) as readonly ListName[];
 /** What a resolver reads: a list by its name, or one pet by its id. */
 export type ReadKey = Int64 | ListName;
 
-/** What a read key stands for. Another kind of read does not compile until each switch and each table over the kinds has it. */
+/**
+ * What a read key stands for. Another kind of read does not compile until each switch and each table over the kinds has it: those that
+ * return nothing end in `satisfies never`.
+ */
 export type Read = { readonly kind: 'list'; readonly list: ListName } | { readonly kind: 'pet'; readonly id: Int64 };
 
 /** What petql does with the reads of one kind. */

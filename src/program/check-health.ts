@@ -7,13 +7,13 @@ import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { get } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { endianness } from 'node:os';
+import { HEALTH_TIMEOUT_MS } from '../common/times.ts';
 
 interface Address {
   readonly host: string;
   readonly port: number;
 }
 
-const TIMEOUT_MS = 2_000;
 const LISTENS = '0A';
 
 const isHealthy = Promise.any(addressesOf(openSockets()).map(askLive));
@@ -57,7 +57,7 @@ function hostOf(hex: string): string {
 
 /** Rejects unless it answers that it lives. */
 async function askLive({ host, port }: Address): Promise<void> {
-  const request = get({ host, port, path: '/health/live', headers: { host: 'localhost' }, timeout: TIMEOUT_MS });
+  const request = get({ host, port, path: '/health/live', headers: { host: 'localhost' }, timeout: HEALTH_TIMEOUT_MS });
   request.once('timeout', () => request.destroy());
   const [{ statusCode }] = (await once(request, 'response')) as [IncomingMessage];
   if (statusCode !== 200) throw new Error(`expected the status 200, got ${statusCode}`);

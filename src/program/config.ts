@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { STORY_NAMES } from './sandbox/stories.ts';
 import { checkSettings } from '../settings/check-settings.ts';
 import type { Outputs, SettingTable } from '../settings/check-settings.ts';
-import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../server/listener.ts';
+import { CLIENT_KEEP_ALIVE_MS, HEADERS_TIMEOUT_MS } from '../common/times.ts';
 import { OPTIONS } from '../settings/settings.ts';
 import { address, boolean, file, hosts, integer, logLevel } from '../settings/setting-shapes.ts';
 import { bothNames, flagSettings } from './flags.ts';
@@ -53,7 +53,7 @@ const COMMANDS = {
       flag: { value: 'HOSTS', help: 'Host names answered with --pet-api-key, comma-separated, or * (local)' },
     },
     keepAliveMs: {
-      schema: integer(1_000, 3_600_000).default(KEEP_ALIVE_MS),
+      schema: integer(1_000, 3_600_000).default(CLIENT_KEEP_ALIVE_MS),
       flag: { value: 'MS', help: 'Time for which connections are kept idle, in ms' },
     },
     headersTimeoutMs: {

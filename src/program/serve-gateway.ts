@@ -16,12 +16,7 @@ import { bothNames } from './flags.ts';
 import { listenError } from './listen-error.ts';
 import { describeSandbox, openSandbox } from './serve-sandbox.ts';
 import type { Service } from './service.ts';
-
-/** Docker kills a container ten seconds after SIGTERM. */
-const GRACE_MS = 7_000;
-
-/** A connection is idle while its operation waits, so it times out this much later. */
-const IDLE_BEYOND_WAIT_MS = 60_000;
+import { IDLE_BEYOND_WAIT_MS, STOP_GRACE_MS } from '../common/times.ts';
 
 /** Serves the gateway, over the sandbox unless there is a pet API. */
 export async function serveGateway(config: GatewayConfig): Promise<Service> {
@@ -73,7 +68,7 @@ export async function serveGateway(config: GatewayConfig): Promise<Service> {
     async stop(signal) {
       log.info({ signal }, 'stopping');
       void gateway.drain(config.shutdownDelayMs);
-      await listener.stop({ delayMs: config.shutdownDelayMs, graceMs: GRACE_MS });
+      await listener.stop({ delayMs: config.shutdownDelayMs, graceMs: STOP_GRACE_MS });
       await admin?.stop({ graceMs: 0 });
       await gateway.close();
       await sandbox?.close();

@@ -1,17 +1,13 @@
 import { constants } from 'node:os';
 import { oneLine } from './service.ts';
+import { systemClock } from '../common/clock.ts';
+import { MAX_OTHER_LISTENERS_MS, SAME_SIGNAL_MS } from '../common/times.ts';
 
 type Signal = (typeof SIGNALS)[number];
 type Stop = (signal: Signal) => Promise<void>;
 type SignalListener = (signal: Signal, number: number) => unknown;
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
-
-/** One Ctrl-C may come twice: from the terminal, and from npm, which passes it on. */
-const SAME_SIGNAL_MS = 1_000;
-
-/** For listeners of others that never say that they are done, while something holds the event loop. */
-const MAX_OTHERS_MS = 10_000;
 
 /**
  * The signals that end the process. It takes the listeners that others have by now, such as those of an OpenTelemetry SDK, and runs
@@ -39,11 +35,11 @@ class ProcessSignals {
   }
 
   #receive(signal: Signal): void {
-    const isSame = performance.now() - (this.#signalledAtMs ?? -Infinity) < SAME_SIGNAL_MS;
+    const isSame = systemClock.elapsed() - (this.#signalledAtMs ?? -Infinity) < SAME_SIGNAL_MS;
     if (isSame) return;
 
     const isFirst = this.#signalledAtMs === undefined;
-    this.#signalledAtMs ??= performance.now();
+    this.#signalledAtMs ??= systemClock.elapsed();
     if (isFirst && this.#stop) void this.#stopAndEnd(this.#stop, signal);
     // The code is the one that shells use.
     else void this.#end(128 + constants.signals[signal], signal);
@@ -67,7 +63,7 @@ class ProcessSignals {
 
     // Without a promise of theirs, they are done when nothing is left to do.
     process.exitCode = code;
-    setTimeout(() => process.exit(code), MAX_OTHERS_MS).unref();
+    setTimeout(() => process.exit(code), MAX_OTHER_LISTENERS_MS).unref();
     const running = others.map((listener) => listener.call(process, signal, constants.signals[signal]));
     await Promise.all(running);
     if (running.every((result) => result instanceof Promise)) process.exit(code);

@@ -14,6 +14,8 @@ import type { Account } from './account/format.ts';
 import type { AccountRules } from './account/limits.ts';
 import type { Moment } from './account/window.ts';
 import { ProvenFirst } from './proven-first.ts';
+import { ACCOUNT_LIVES_MS } from '../common/call-times.ts';
+import { SWEEP_EVERY_MS } from '../common/times.ts';
 
 /** Changes an account in place. Over Redis it runs again where another replica wrote first. */
 export type AccountChange<Result> = (account: Account, moment: Moment) => Result;
@@ -47,11 +49,8 @@ export interface AccountStore {
 
 /** Memory of an account. */
 const ACCOUNT_BYTES = 2_500;
-/** All permits of an account are free again after this. */
-const ACCOUNT_TTL_MS = 93_600_000;
-const SWEEP_INTERVAL_MS = 60_000;
 /** The name ends in the hash of the format, which a test computes: no format changes under a name. */
-const NAME = 'account:83d49071';
+const ACCOUNT_NAME = 'account:83d49071';
 
 /** The accounts of a process that no other one shares them with. What a file keeps outlives it. */
 export class LocalAccounts implements AccountStore {
@@ -74,7 +73,7 @@ export class LocalAccounts implements AccountStore {
       isProven: ({ isProven }: Account) => isProven,
     };
     const perf = { now: () => store.nowMs() };
-    this.#accounts = new ProvenFirst(sizes, { ttl: ACCOUNT_TTL_MS, ttlResolution: 0, perf });
+    this.#accounts = new ProvenFirst(sizes, { ttl: ACCOUNT_LIVES_MS, ttlResolution: 0, perf });
   }
 
   find(id: string): Account | undefined {
@@ -135,7 +134,7 @@ export class LocalAccounts implements AccountStore {
   /** Drops the accounts whose permits are all free again. */
   #sweep(nowMs: number): void {
     if (nowMs < this.#sweepAtMs) return;
-    this.#sweepAtMs = nowMs + SWEEP_INTERVAL_MS;
+    this.#sweepAtMs = nowMs + SWEEP_EVERY_MS;
     this.#accounts.purgeStale();
   }
 }
@@ -197,7 +196,7 @@ export class StoredAccounts implements AccountStore {
   /** Clients can make up keys: an account that is not proven lives until its pause and the lease of its last call are over. */
   #documentOf(id: string, account: Account, { end, found, nowMs }: Written): Pick<Changed<unknown>, 'text' | 'ttlMs'> {
     const { isProven, pause } = account;
-    const ttlMs = isProven ? ACCOUNT_TTL_MS : Math.max(0, pause.untilMs - nowMs) + this.rules.leaseMs;
+    const ttlMs = isProven ? ACCOUNT_LIVES_MS : Math.max(0, pause.untilMs - nowMs) + this.rules.leaseMs;
     const isKept = isWorthKeeping(account, end, nowMs);
     if (isProven || !isKept) this.#unproven.delete(id);
     if (!isKept) return { text: undefined, ttlMs };
@@ -208,7 +207,7 @@ export class StoredAccounts implements AccountStore {
 }
 
 function nameOf(id: string): string {
-  return `${NAME}:${id}`;
+  return `${ACCOUNT_NAME}:${id}`;
 }
 
 /** @throws any other error. */

@@ -18,6 +18,7 @@ import { trialsLeft } from './account/trust.ts';
 import { waitOf } from './account/wait.ts';
 import { ownCount } from './account/window.ts';
 import type { Wait } from './account/wait.ts';
+import { OLD_VIEW_MS } from '../common/call-times.ts';
 
 /** What the accounts of all keys share. */
 export interface AccountParts {
@@ -35,8 +36,6 @@ interface Offline extends OfflineAccount {
   absorbing?: Promise<void> | undefined;
 }
 
-/** Another replica may have got permits back since. */
-const OLD_VIEW_MS = 1_000;
 /** Longer than any request may wait. */
 const NO_CONTACT: Wait = { waitMs: DAY_MS, window: undefined, cause: 'no-contact' };
 

@@ -10,6 +10,7 @@ import type { Backoff } from '../closed/backoff.ts';
 import type { CallLine } from '../line/call-line.ts';
 import type { ClosedOperations } from '../closed/closed-operations.ts';
 import type { KeyQuota } from '../quota/key-quota.ts';
+import { EARLY_RETRY_PAUSES_MS, MAX_RETRY_AFTER_MS } from '../common/call-times.ts';
 
 /** A call whose last try failed. */
 export interface FailedCall {
@@ -34,7 +35,7 @@ interface Failure extends Pick<FailedCall, 'error' | 'isTransient'> {
   /** What the log says of it. */
   readonly details: object;
   /** Takes an early retry from the retry budget; false where there is none, or no read waits for it. */
-  readonly takeRetry: () => boolean;
+  readonly useRetry: () => boolean;
 }
 
 /** What the failures of a caller need of it. */
@@ -46,11 +47,8 @@ interface FailedCallsParts {
   readonly closedOperations: ClosedOperations;
 }
 
-/** The mean pause before the first and the second early retry; there is no third. */
-const EARLY_PAUSES_MS = [100, 400];
 /** A list that failed so often in a row is closed. */
 const FAILURES_TO_CLOSE = 2;
-const MAX_RETRY_AFTER_MS = 30_000;
 /** Failed calls that are remembered, the latest ones. */
 const MAX_CALLS = 1_000;
 const NONE: ReadonlySet<CallKey> = new Set();
@@ -127,7 +125,7 @@ export class FailedCalls {
   }
 
   /** Records a failed try. */
-  record(call: CallKey, { sentAtMs, retryAfterMs = 0, takeRetry, error, isTransient, details }: Failure): FailedCall {
+  record(call: CallKey, { sentAtMs, retryAfterMs = 0, useRetry, error, isTransient, details }: Failure): FailedCall {
     const nowMs = this.#nowMs;
     const before = this.#calls.get(call);
     const retries = before?.isRetriedEarly ? before.retries + 1 : 0;
@@ -135,8 +133,8 @@ export class FailedCalls {
     const backoff = nextBackoff(before?.backoff, { sentAtMs: retries > 0 ? -Infinity : sentAtMs, nowMs });
 
     const mayRetryEarly = isTransient && retryAfterMs === 0 && !this.#isClosed;
-    const earlyPauseMs = mayRetryEarly ? EARLY_PAUSES_MS[retries] : undefined;
-    const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();
+    const earlyPauseMs = mayRetryEarly ? EARLY_RETRY_PAUSES_MS[retries] : undefined;
+    const isRetriedEarly = earlyPauseMs !== undefined && useRetry();
     const toldAtMs = nowMs + Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
     const retryAtMs = isRetriedEarly
       ? nowMs + earlyPauseMs * (0.5 + Math.random())

@@ -3,6 +3,7 @@ import type { Clock } from '../common/clock.ts';
 import type { Events } from '../common/events.ts';
 import type { KeyLog } from '../common/log.ts';
 import { MOMENT_MS, waitAtMost } from '../common/time-limit.ts';
+import { MAX_LATE_MS } from '../common/call-times.ts';
 import { whyNoCall } from '../line/admission.ts';
 import type { CallLine } from '../line/call-line.ts';
 import type { KeyQuota } from '../quota/key-quota.ts';
@@ -75,7 +76,9 @@ export class PendingReads {
     if (signal?.aborted) onAbort();
     else this.#parts.line.reviewSoon();
 
+    const timer = this.#endAtDeadline(waiters, request);
     const results = await Promise.all(waiters.map(({ result }) => result.promise));
+    clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
     return results;
   }
@@ -263,6 +266,19 @@ export class PendingReads {
     if (!sending) return waiter.result.resolve(result);
     // The response to the client says how many calls it has cost.
     void waitAtMost(sending, MOMENT_MS).then(() => waiter.result.resolve(result));
+  }
+
+  /** Ends the reads that no call claims: the line, which ends the others, has never heard of them. */
+  #endAtDeadline(waiters: readonly ReadWaiter[], { deadlineMs }: CallerRequest): NodeJS.Timeout {
+    const { clock, line } = this.#parts;
+    const isUnclaimed = (waiter: ReadWaiter) => !waiter.hasStoodInLine && !this.isCovered(waiter);
+    const end = () => {
+      const late = waiters.filter((waiter) => waiter.read.waiters.has(waiter) && isUnclaimed(waiter));
+      for (const waiter of late) this.refuse(waiter, line.refusal('read', 'late'));
+    };
+    const waitMs = deadlineMs + MAX_LATE_MS - clock.elapsed();
+    // After a blocked event loop the line is reviewed before.
+    return setTimeout(() => setImmediate(end), Math.max(0, Math.ceil(waitMs)));
   }
 
   #addWaiter(key: ReadKey, request: CallerRequest): ReadWaiter {

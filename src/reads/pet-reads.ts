@@ -6,7 +6,7 @@ import { isList } from '../pets/read-key.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { PendingReads } from './pending-reads.ts';
 import type { ReadParts } from './pending-reads.ts';
-import { ReadLine } from './read-line.ts';
+import { WantedCalls } from './wanted-calls.ts';
 import type { StaleReason } from '../common/usage.ts';
 import type { ReadResult, ServedResult } from './read-waiter.ts';
 import { CallerLists } from './cache/caller-lists.ts';
@@ -19,9 +19,10 @@ export class PetReads {
   readonly #cache: PetCache;
   readonly #failedCalls: FailedCalls;
   readonly #pending: PendingReads;
-  readonly #line: ReadLine;
   /** Undefined without Redis. */
   readonly #lists: CallerLists | undefined;
+  /** What they want of the line of calls. */
+  readonly line: WantedCalls;
 
   constructor(parts: ReadParts, shared: SharedLists | undefined) {
     const { cache, failedCalls, quota } = parts;
@@ -29,7 +30,7 @@ export class PetReads {
     this.#failedCalls = failedCalls;
     this.#pending = new PendingReads(parts);
     this.#lists = shared && new CallerLists(shared, quota.apiKey, cache, this.#pending);
-    this.#line = new ReadLine(parts, this.#pending, this.#lists);
+    this.line = new WantedCalls(parts, this.#pending, this.#lists);
   }
 
   /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */
@@ -69,7 +70,7 @@ export class PetReads {
 
   /** Returns the minimum time until a stale entry may be refreshed for a request. */
   refreshWaitMs(stale: { readonly key: ReadKey; readonly asOfMs: number }, request: CallerRequest): number {
-    return this.#line.refreshWaitMs(stale, request);
+    return this.line.refreshWaitMs(stale, request);
   }
 
   /** Returns the maximum of calls that these reads can cost now, retries aside. */
@@ -98,7 +99,7 @@ export class PetReads {
 
   /** Ends the wait for further tries of calls that failed. */
   close(): void {
-    this.#line.close();
+    this.line.close();
   }
 
   /** Returns the results that need no call: cached entries, and the errors of calls that failed and are not tried again yet. */
@@ -108,9 +109,9 @@ export class PetReads {
     const uncounted: ReadKey[] = [];
     // Planned for a stale entry alone: one call may answer many reads.
     const countAhead = (key: ReadKey) => {
-      for (const before of uncounted.splice(0)) callsAhead.add(this.#line.callFor(before, request.freshness) ?? before);
+      for (const before of uncounted.splice(0)) callsAhead.add(this.line.callFor(before, request.freshness) ?? before);
       if (callsAhead.size === 0) return 0;
-      const isAmongThem = callsAhead.has(this.#line.callFor(key, request.freshness) ?? key);
+      const isAmongThem = callsAhead.has(this.line.callFor(key, request.freshness) ?? key);
       return callsAhead.size - (isAmongThem ? 1 : 0);
     };
 
@@ -130,7 +131,7 @@ export class PetReads {
     if (!isStale) return { ...entry, staleReason: undefined, waiter: undefined };
     if (!freshness.mayCall) return { ...entry, staleReason: 'ONLY_IF_CACHED', waiter: undefined };
 
-    const staleReason = this.#line.whyServeStale(key, request, countAhead(key)) ?? this.#whyNotHere(key, freshness);
+    const staleReason = this.line.whyServeStale(key, request, countAhead(key)) ?? this.#whyNotHere(key, freshness);
     return staleReason && { ...entry, staleReason, waiter: undefined };
   }
 
@@ -158,7 +159,7 @@ export class PetReads {
   /** Returns the list that this replica would call for. A request that names its own age does not leave it to another one. */
   #listToRefresh(key: ReadKey, freshness: Freshness): ListName | undefined {
     if (!this.#lists || !freshness.mayServeStaleToSaveCalls) return undefined;
-    const call = this.#line.callFor(key, freshness);
+    const call = this.line.callFor(key, freshness);
     return call !== undefined && isList(call) ? call : undefined;
   }
 }

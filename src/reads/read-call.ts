@@ -18,6 +18,7 @@ import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads, ReadParts } from './pending-reads.ts';
 import { canWait } from './read-waiter.ts';
 import type { Flight, ReadWaiter } from './read-waiter.ts';
+import { EVIDENCE_MS, SHOWN_BY_LIST_MS } from '../common/call-times.ts';
 
 /** A failure that concerns the reads which waited for the call. */
 interface ReceivedFailure {
@@ -32,11 +33,6 @@ interface ReceivedFailure {
   /** Who waited for this call, and waits for no other one in flight. */
   readonly waiting: readonly ReadWaiter[];
 }
-
-/** A list that has shown a pet so lately says that its get has a route. */
-const SHOWN_MS = 60_000;
-/** So old may be what a cache sends without an age. */
-const UNTOLD_AGE_MS = 600_000;
 
 /** One call for reads, from the plan to its response: it stands in the line, is in flight, and settles the reads that it answers. */
 export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> {
@@ -82,7 +78,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   get shownInput(): string | undefined {
     const { cache, clock } = this.#parts;
     const read = readOf(this.key);
-    const isShown = read.kind === 'pet' && cache.isShownSince(read.id, clock.elapsed() - SHOWN_MS);
+    const isShown = read.kind === 'pet' && cache.isShownSince(read.id, clock.elapsed() - SHOWN_BY_LIST_MS);
     return isShown ? this.key : undefined;
   }
 
@@ -111,7 +107,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
     if (outcome.kind === 'unauthenticated' && quota.closed.isInDoubt) return;
 
     // 2. The key is rejected, and so is any other call: one that may be banned is served from the cache.
-    const error = readError(outcome, quota.ban);
+    const error = readError(outcome, readKindOf(this.key).operation, quota.ban);
     const isRejected = quota.rejection !== undefined || quota.ban !== undefined;
     if (isRejected && isAboutKey(outcome)) return this.#pending.failAll(error);
 
@@ -205,7 +201,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   /** Whether a response from a cache may be from before the latest write. */
   #isFromBeforeWrite({ ageMs }: Pick<UpstreamAnswer<unknown>, 'ageMs'>, asOfMs: number): boolean {
     if (ageMs === undefined) return false;
-    return this.#parts.cache.hasChangedSince(ageMs > 0 ? asOfMs : asOfMs - UNTOLD_AGE_MS);
+    return this.#parts.cache.hasChangedSince(ageMs > 0 ? asOfMs : asOfMs - EVIDENCE_MS);
   }
 
   /** Ends the flight; undefined where the call was not sent. */
@@ -245,7 +241,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
   /** Whether this pet or all gets have no route is shown by the gets of pets that lists have shown. */
   #askForShownPets(): void {
     const { cache, clock, quota } = this.#parts;
-    const shown = cache.petsShownSince(clock.elapsed() - SHOWN_MS, PETS_WITHOUT_ROUTE);
+    const shown = cache.petsShownSince(clock.elapsed() - SHOWN_BY_LIST_MS, PETS_WITHOUT_ROUTE);
     if (shown.length === PETS_WITHOUT_ROUTE && quota.closed.askForGets()) this.#pending.askForGets(shown);
   }
 
@@ -274,7 +270,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
       sentAtMs: flight.sentAtMs,
       retryAfterMs,
       details,
-      takeRetry: () => !waiting.every(({ hasAcceptedEntry }) => hasAcceptedEntry) && quota.retryBudget.take(),
+      useRetry: () => !waiting.every(({ hasAcceptedEntry }) => hasAcceptedEntry) && quota.retryBudget.use(),
     });
   }
 

@@ -1,7 +1,7 @@
 import type { CallerRequest } from '../common/caller-request.ts';
 import type { PetqlError } from '../common/errors.ts';
-import { MAX_LATE_MS } from '../line/admission.ts';
-import type { LineClaim } from '../line/line-call.ts';
+import { MAX_LATE_MS } from '../common/call-times.ts';
+import type { RequestClaim } from '../line/line-call.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { CachedEntry, PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from '../pets/read-key.ts';
@@ -18,7 +18,7 @@ export interface ServedResult extends CachedEntry {
 export type ReadResult = Error | ServedResult;
 
 /** One read of one request that waits for a call. */
-export class ReadWaiter implements LineClaim {
+export class ReadWaiter implements RequestClaim {
   readonly read: PendingRead;
   readonly request: CallerRequest;
   /** Generation at arrival. */
@@ -27,6 +27,8 @@ export class ReadWaiter implements LineClaim {
   readonly notBeforeMs: number;
   /** Resolves once the call that may be billed to it is sent, or fails to be; undefined without such a call. */
   sending: Promise<void> | undefined;
+  /** Whether a call for it has stood in the line, which ends it at its deadline. */
+  hasStoodInLine = false;
   /** Whether a call that was sent is billed to it. */
   isBilled = false;
   /** The error of a call that it waited for. */

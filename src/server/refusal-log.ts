@@ -3,14 +3,12 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../common/clock.ts';
 import type { Log } from '../common/log.ts';
 import type { RequestContext } from '../caller/request-context.ts';
+import { REFUSAL_LINES_MS, SAME_REFUSAL_MS } from '../common/times.ts';
 
-/** A key that was refused within this time is still being refused. */
-const SAME_MS = 600_000;
 const MAX_KEYS = 1_000;
 
 /** Lines over all keys: anybody can make up keys. */
-const MAX_LINES = 10;
-const LINES_MS = 60_000;
+const MAX_REFUSAL_LINES = 10;
 
 const MESSAGES: Readonly<Record<string, string>> = {
   FORBIDDEN: 'the pet API forbids calls of this key',
@@ -43,15 +41,15 @@ export class RefusalLog {
     const nowMs = this.#clock.elapsed();
     const sinceMs = nowMs - (this.#refusedAtMs.get(id) ?? -Infinity);
     this.#refusedAtMs.set(id, nowMs);
-    if (sinceMs < SAME_MS || !this.#hasRoom(nowMs)) return;
+    if (sinceMs < SAME_REFUSAL_MS || !this.#hasRoom(nowMs)) return;
 
     const counts = quota?.windows.map(({ window, used, limit }) => [window.toLowerCase(), `${used} of ${limit}`]);
     this.#log.warn({ key, reason: message, ...Object.fromEntries(counts ?? []) }, text);
   }
 
   #hasRoom(nowMs: number): boolean {
-    this.#writtenAtMs = this.#writtenAtMs.filter((atMs) => nowMs - atMs < LINES_MS);
-    if (this.#writtenAtMs.length >= MAX_LINES) return false;
+    this.#writtenAtMs = this.#writtenAtMs.filter((atMs) => nowMs - atMs < REFUSAL_LINES_MS);
+    if (this.#writtenAtMs.length >= MAX_REFUSAL_LINES) return false;
     this.#writtenAtMs = [...this.#writtenAtMs, nowMs];
     return true;
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { systemClock } from '../common/clock.ts';
 import { NO_USAGE } from '../common/usage.ts';
 import type { Events } from '../common/events.ts';
 import type { Log } from '../common/log.ts';
@@ -26,7 +27,7 @@ export function createTelemetry({ log, events, spans, refusals }: Reports) {
       // The preflight of a browser is no operation.
       const isOperation = request.method !== 'OPTIONS';
       const span = isOperation ? spans.operation(readTraceContext(traceparent, tracestate)) : undefined;
-      return { request, id: requestId(request), startedAtMs: performance.now(), span };
+      return { request, id: requestId(request), startedAtMs: systemClock.elapsed(), span };
     },
     /** Reports nothing for a request that is no operation. */
     end({ request, id, startedAtMs, span, operation, context, usage, result = {} }: RequestState): void {
@@ -34,7 +35,7 @@ export function createTelemetry({ log, events, spans, refusals }: Reports) {
       const [error] = result.errors ?? [];
       const outcome = request.isAborted() ? 'ABORTED' : error ? String(finishedError(error).extensions['code']) : 'OK';
       const { type = 'none', name } = operation ?? {};
-      const tookMs = Math.round((performance.now() - startedAtMs) * 1000) / 1000;
+      const tookMs = Math.round((systemClock.elapsed() - startedAtMs) * 1000) / 1000;
       const { upstreamCalls, savedCalls, oldestAgeMs, staleReason } = usage ?? context?.usage ?? NO_USAGE;
       const logged = { type, outcome, tookMs, upstreamCalls, savedCalls, oldestAgeMs, staleReason } as const;
       const ended = { ...logged, name, client: clientOf(request), savings: context?.savings ?? {} };

@@ -5,10 +5,10 @@ import { SettingError } from '../common/errors.ts';
 import type { Log } from '../common/log.ts';
 import { StoreUnavailableError } from './store.ts';
 import type { Store } from './store.ts';
+import { SWEEP_EVERY_MS } from '../common/times.ts';
 
 /** Raised when an older petql would misread the file. */
 const FORMAT = 2;
-const SWEEP_INTERVAL_MS = 60_000;
 const MAX_SWEPT = 1_000;
 
 /**
@@ -37,10 +37,10 @@ export function openFileStore(path: string, nowMs: () => number, log: Log): Stor
 
 /** Returns why SQLite could not open a file, and what the file must be. */
 export function fileProblem(path: string, error: unknown): string {
-  return `cannot use ${path}: ${(error as Error).message}. ${ADVICE}`;
+  return `cannot use ${path}: ${(error as Error).message}. ${FILE_ADVICE}`;
 }
 
-const ADVICE =
+const FILE_ADVICE =
   'Name a new file, or one of petql: in a folder that it may write, on a disk with room, used by no other process or thread.';
 
 function prepareFile(database: DatabaseSync): void {
@@ -101,7 +101,7 @@ function storeIn(database: DatabaseSync, nowMs: () => number, log: Log): Store {
       attempt(() => {
         if (now >= sweepAtMs) {
           sweep.run(now, MAX_SWEPT);
-          sweepAtMs = now + SWEEP_INTERVAL_MS;
+          sweepAtMs = now + SWEEP_EVERY_MS;
         }
         run();
       });

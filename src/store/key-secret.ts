@@ -2,10 +2,10 @@ import { SettingError } from '../common/errors.ts';
 import type { Log } from '../common/log.ts';
 import { fingerprintOf } from './names.ts';
 import type { Store } from './store.ts';
+import { SECRET_LIVES_MS } from '../common/times.ts';
 
 /** It stays through upgrades: a test holds it to the format. */
-const NAME = 'key-secret:2';
-const TEN_YEARS_MS = 315_360_000_000;
+const SECRET_NAME = 'key-secret:2';
 
 export interface KeySecret {
   /** The store, whose updates fail where it has another key secret. */
@@ -39,7 +39,7 @@ export function withKeySecret(store: Store, secret: string | undefined, log: Log
 
   async function compare(): Promise<void> {
     const found = await store
-      .update(NAME, (text = fingerprint) => ({ text, ttlMs: TEN_YEARS_MS, result: text }))
+      .update(SECRET_NAME, (text = fingerprint) => ({ text, ttlMs: SECRET_LIVES_MS, result: text }))
       .catch((error: unknown) => {
         checked = undefined;
         throw error;

@@ -1,11 +1,10 @@
 import type { Store } from './store.ts';
+import { SWEEP_EVERY_MS } from '../common/times.ts';
 
 interface Document {
   readonly text: string;
   readonly expiresAtMs: number;
 }
-
-const SWEEP_INTERVAL_MS = 60_000;
 
 /**
  * Keeps documents until the process ends.
@@ -36,7 +35,7 @@ export function createMemoryStore(nowMs: () => number): Store {
   };
 
   function sweep(now: number): void {
-    sweepAtMs = now + SWEEP_INTERVAL_MS;
+    sweepAtMs = now + SWEEP_EVERY_MS;
     for (const [name, { expiresAtMs }] of documents) {
       if (expiresAtMs <= now) documents.delete(name);
     }

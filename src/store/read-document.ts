@@ -1,11 +1,10 @@
 import type { z } from 'zod';
 import type { Log } from '../common/log.ts';
 import type { Store } from './store.ts';
+import { WARN_EVERY_MS } from '../common/times.ts';
 
 /** Returns the document in a text; undefined where there is no text, or petql cannot read it. */
 export type ReadDocument<T> = (text: string | undefined) => T | undefined;
-
-const WARN_EVERY_MS = 60_000;
 
 /**
  * Checks documents of one kind as they are read. One that another program wrote is undefined, as an absent one.

@@ -6,14 +6,10 @@ import { pause } from '../common/time-limit.ts';
 import { RedisClock } from './redis-clock.ts';
 import type { RedisConnection } from './redis.ts';
 import type { Change, Changed, SharedStore, Urgency } from './store.ts';
+import { GATHER_MS, LATE_MS, MAX_COMPARE_PAUSE_MS, MAX_GATHER_MS, REDIS_CLOCK_EVERY_MS } from '../common/times.ts';
 
 /** A retry waits for a random moment once it has lost more compares than this. */
 const LOSSES_BEFORE_PAUSE = 3;
-const MAX_PAUSE_MS = 10;
-/** Where others write too, a replica gathers updates for so long after a write, for each compare that it lost. */
-const GATHER_MS = 25;
-const MAX_GATHER_MS = 100;
-const LATE_MS = 25;
 const KEY_PREFIX = 'petql:';
 
 /** A stored text begins with its version: a UUID that is new with each write. */
@@ -25,7 +21,6 @@ const ANY_VERSION = '*';
 
 /** The nodes of a Cluster have different clocks: all replicas go by the clock of the node that would have this document. */
 const CLOCK_NAME = 'clock';
-const CLOCK_EVERY_MS = 500;
 
 type Action = Parameters<RedisConnection['compareAndSet']>[2];
 
@@ -141,7 +136,7 @@ export class RedisStore implements SharedStore {
         isDone = await this.#tryWrite(name, batch);
         if (isDone) queue.updates.splice(0, batch.length);
         else losses += 1;
-        if (losses > LOSSES_BEFORE_PAUSE && !isDone) await pause(Math.random() * MAX_PAUSE_MS);
+        if (losses > LOSSES_BEFORE_PAUSE && !isDone) await pause(Math.random() * MAX_COMPARE_PAUSE_MS);
       } catch (error) {
         isDone = true;
         for (const { reject } of queue.updates.splice(0, batch.length)) reject(error);
@@ -218,7 +213,7 @@ export class RedisStore implements SharedStore {
   #setClock(name: string, redisMs: number, sentAtMs: number): void {
     const isClock = !this.#redis.hasManyClocks || name === CLOCK_NAME;
     if (isClock) this.#clock.adjust(redisMs, sentAtMs);
-    else if (sentAtMs - this.#clockReadAtMs > CLOCK_EVERY_MS) void this.#readClock().catch(() => {});
+    else if (sentAtMs - this.#clockReadAtMs > REDIS_CLOCK_EVERY_MS) void this.#readClock().catch(() => {});
   }
 
   async #readClock(): Promise<void> {

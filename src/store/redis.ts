@@ -5,6 +5,13 @@ import type { Log } from '../common/log.ts';
 import { isSentinel, redisUrls } from './redis-urls.ts';
 import { waitAtMost } from '../common/time-limit.ts';
 import { StoreUnavailableError } from './store.ts';
+import {
+  REDIS_COMMAND_TIMEOUT_MS,
+  REDIS_CONNECT_TIMEOUT_MS,
+  REDIS_DISCONNECT_MS,
+  REDIS_SILENCE_MS,
+  REDIS_TICK_MS,
+} from '../common/times.ts';
 
 /** A connection to Redis with timeouts. */
 export interface RedisConnection {
@@ -27,13 +34,6 @@ export interface RedisConnection {
   readonly hasManyClocks?: boolean | undefined;
 }
 
-const COMMAND_TIMEOUT_MS = 500;
-const CONNECT_TIMEOUT_MS = 2_000;
-const TICK_MS = 100;
-/** Closes a connection without replies: a firewall may have dropped it, and TCP would take a quarter of an hour. */
-const SILENCE_TIMEOUT_MS = 3_000;
-/** ioredis waits so long for the end of a connection that it closes, also of one that is not there yet, before the process may end. */
-const DISCONNECT_TIMEOUT_MS = 100;
 /** Errors of a demoted master: it keeps its connections and rejects writes, and a new connection leads to the new master. */
 const DEMOTED = /^(?:READONLY|MASTERDOWN)\b/;
 
@@ -53,9 +53,9 @@ const CONNECTION = {
   disableClientInfo: true,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
-  connectTimeout: CONNECT_TIMEOUT_MS,
-  disconnectTimeout: DISCONNECT_TIMEOUT_MS,
-  socketTimeout: SILENCE_TIMEOUT_MS,
+  connectTimeout: REDIS_CONNECT_TIMEOUT_MS,
+  disconnectTimeout: REDIS_DISCONNECT_MS,
+  socketTimeout: REDIS_SILENCE_MS,
 };
 
 /**
@@ -91,7 +91,7 @@ export function connectRedis(url: string, log: Log): RedisConnection {
         // A timeout of ioredis would fail a reply that has arrived while the event loop stalled.
         const reply = await waitAtMost(
           (redis as unknown as RedisConnection).compareAndSet(...args),
-          COMMAND_TIMEOUT_MS,
+          REDIS_COMMAND_TIMEOUT_MS,
         );
         if (reply !== undefined) return reply;
       } catch (error) {
@@ -112,9 +112,9 @@ export function connectRedis(url: string, log: Log): RedisConnection {
       redis.once('ready', resolve);
       // One that has timed out may be the event loop's fault, so the next one counts.
       redis.on('error', (error: RedisError) => !isTimeout(error) && resolve());
-      let leftMs = CONNECT_TIMEOUT_MS;
+      let leftMs = REDIS_CONNECT_TIMEOUT_MS;
       // While the event loop stalls there is one tick.
-      ticks = setInterval(() => (leftMs -= TICK_MS) <= 0 && resolve(), TICK_MS).unref();
+      ticks = setInterval(() => (leftMs -= REDIS_TICK_MS) <= 0 && resolve(), REDIS_TICK_MS).unref();
     });
     clearInterval(ticks);
   }
@@ -164,7 +164,7 @@ function openClient(url: string): Client | Cluster {
       // A command that may have been carried out is not sent again.
       retryDelayOnFailover: 0,
       retryDelayOnClusterDown: 0,
-      slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+      slotsRefreshTimeout: REDIS_CONNECT_TIMEOUT_MS,
       clusterRetryStrategy: retryAfterMs,
       keyPrefix: searchParams.get('keyPrefix') ?? '',
       // Certificates are for names.
@@ -185,7 +185,7 @@ class MasterConnector extends SentinelConnector {
     super(options as SentinelConnectionOptions);
     const connect = this['connectToSentinel'] as ConnectToSentinel;
     this['connectToSentinel'] = ((address) =>
-      connect.call(this, address, { disconnectTimeout: DISCONNECT_TIMEOUT_MS })) satisfies ConnectToSentinel;
+      connect.call(this, address, { disconnectTimeout: REDIS_DISCONNECT_MS })) satisfies ConnectToSentinel;
   }
 }
 
@@ -210,8 +210,8 @@ function openMaster(options: ReturnType<typeof sentinelOptions>): Client {
       tls: sentinelTLS,
       disableClientInfo: true,
       enableReadyCheck: false,
-      connectTimeout: CONNECT_TIMEOUT_MS,
-      disconnectTimeout: DISCONNECT_TIMEOUT_MS,
+      connectTimeout: REDIS_CONNECT_TIMEOUT_MS,
+      disconnectTimeout: REDIS_DISCONNECT_MS,
       maxRetriesPerRequest: null,
       retryStrategy: retryAfterMs,
     });
@@ -241,7 +241,7 @@ function sentinelOptions(url: URL, sentinels: readonly URL[]) {
     sentinels: sentinels.map((sentinel) => addressOf(sentinel, 26379)),
     sentinelUsername: searchParams.get('sentinelUsername') ?? undefined,
     sentinelPassword: searchParams.get('sentinelPassword') ?? undefined,
-    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelCommandTimeout: REDIS_COMMAND_TIMEOUT_MS,
     sentinelRetryStrategy: retryAfterMs,
     ...userOf(url),
     db: Number(searchParams.get('db')),

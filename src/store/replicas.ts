@@ -1,20 +1,18 @@
 import { z } from 'zod';
+import { systemClock } from '../common/clock.ts';
 import type { Log } from '../common/log.ts';
 import type { NameOf } from './names.ts';
 import { createDocumentReader } from './read-document.ts';
 import type { ReadDocument } from './read-document.ts';
 import type { Store } from './store.ts';
 import { MOMENT_MS } from '../common/time-limit.ts';
+import { HEARTBEATS_LIVE_MS, HEARTBEAT_MS, REPLICA_STOPPED_MS } from '../common/times.ts';
 
 /** The name ends in the hash of the format, which a test computes: no format changes under a name. */
-const NAME = 'replicas:be12d453';
-const HEARTBEAT_MS = 1_000;
+const HEARTBEATS_NAME = 'replicas:be12d453';
 const COUNTED_BEATS = 10;
 /** A replica that stopped for a moment may return while Redis is unavailable. */
 const REMEMBERED_BEATS = 600;
-/** After this time without a heartbeat a replica has stopped. */
-const STOPPED_MS = 10_000;
-const EXPIRES_MS = 60_000;
 const MIN_DIVISOR = 2;
 
 /** When each replica had its last heartbeat, by the store's clock. */
@@ -119,10 +117,10 @@ export class Replicas {
   }
 
   async #beat(): Promise<void> {
-    const sentAtMs = performance.now();
+    const sentAtMs = systemClock.elapsed();
     try {
       const { count, hadBeat, nowMs } = await this.#write();
-      this.#tookMs = performance.now() - sentAtMs;
+      this.#tookMs = systemClock.elapsed() - sentAtMs;
       this.#startedAtMs ??= nowMs;
 
       const hasLostBeats = this.#counts.length > 0 && !hadBeat;
@@ -139,12 +137,13 @@ export class Replicas {
   #write(): Promise<{ count: number; hadBeat: boolean; nowMs: number }> {
     const { store, nameOf, replica } = this.#options;
     // The name without an API key: replicas of one pet API share its plans.
-    return store.update(`${NAME}:${nameOf('')}`, (found, nowMs) => {
+    return store.update(`${HEARTBEATS_NAME}:${nameOf('')}`, (found, nowMs) => {
       const before = this.#read(found) ?? {};
-      const isRunning = ([, atMs]: [string, number]) => atMs > nowMs - STOPPED_MS && atMs < nowMs + STOPPED_MS;
+      const isRunning = ([, atMs]: [string, number]) =>
+        atMs > nowMs - REPLICA_STOPPED_MS && atMs < nowMs + REPLICA_STOPPED_MS;
       const beats = { ...Object.fromEntries(Object.entries(before).filter(isRunning)), [replica]: nowMs };
       const result = { count: Object.keys(beats).length, hadBeat: replica in before, nowMs };
-      return { text: JSON.stringify(beats), ttlMs: EXPIRES_MS, result };
+      return { text: JSON.stringify(beats), ttlMs: HEARTBEATS_LIVE_MS, result };
     });
   }
 }

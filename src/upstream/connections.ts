@@ -5,6 +5,12 @@ import type { Dispatcher } from 'undici';
 import { entriesFor, maxEntries } from '../common/memory.ts';
 import { dropContinue } from './drop-continue.ts';
 import { connectTcp } from './tcp-connect.ts';
+import {
+  KEEP_ALIVE_FOR_WRITES_MS,
+  KEEP_ALIVE_MARGIN_MS,
+  MAX_CONNECTION_AGE_MS,
+  UPSTREAM_KEEP_ALIVE_MS,
+} from '../common/times.ts';
 
 export interface ConnectionsOptions {
   /** Scheme, host and port of the upstream. */
@@ -34,17 +40,6 @@ interface Departing {
 const MAX_CONNECTIONS = 1_000;
 /** Of a pool whose connections have ended; measured. */
 const POOL_BYTES = 25_000;
-/** Shorter than `Keep-Alive` headers say: a firewall may drop an idle connection in silence. */
-const KEEP_ALIVE_MS = 4_000;
-/**
- * A server may close an idle connection while a write is on its way, whose outcome is unknown then. Few do so within a second, where
- * they do not say when.
- */
-const KEEP_ALIVE_FOR_WRITES_MS = 500;
-/** So long before the end that a `Keep-Alive` header names, a connection takes no more calls. */
-const KEEP_ALIVE_MARGIN_MS = 2_000;
-/** A new connection goes where the host name points by now. */
-const MAX_CONNECTION_AGE_MS = 60_000;
 
 const CONNECTIONS = {
   connections: MAX_CONNECTIONS,
@@ -76,7 +71,7 @@ export class Connections {
   constructor(options: ConnectionsOptions) {
     this.#options = options;
     this.#connect = createConnect(options.timeoutMs);
-    this.#unaccepted = this.#open(KEEP_ALIVE_MS, KEEP_ALIVE_MS);
+    this.#unaccepted = this.#open(UPSTREAM_KEEP_ALIVE_MS, UPSTREAM_KEEP_ALIVE_MS);
   }
 
   dispatch(call: Departing, request: Dispatcher.DispatchOptions, handler: CallHandler): void {
@@ -88,13 +83,13 @@ export class Connections {
   /** Lets the caller keep connections: the upstream has accepted a call of it, and responded with these headers. */
   accept(call: Departing, headers: ResponseHeaders): void {
     if (this.#options.dispatcher) return;
-    const keepAliveMs = call.method === 'GET' ? KEEP_ALIVE_MS : KEEP_ALIVE_FOR_WRITES_MS;
+    const keepAliveMs = call.method === 'GET' ? UPSTREAM_KEEP_ALIVE_MS : KEEP_ALIVE_FOR_WRITES_MS;
     const name = poolName(call);
     const kept = this.#pools.get(name);
     // A read that meets the end of a connection is repeated.
     const isMisled = call.method === 'POST' && (isKeepAliveOfAnother(headers) ?? kept?.isMisled ?? false);
     if (kept?.isMisled === isMisled) return;
-    const pool = this.#open(keepAliveMs, isMisled ? keepAliveMs : KEEP_ALIVE_MS);
+    const pool = this.#open(keepAliveMs, isMisled ? keepAliveMs : UPSTREAM_KEEP_ALIVE_MS);
     this.#pools.set(name, { pool, isMisled });
   }
 

@@ -2,6 +2,7 @@ import { lookup } from 'node:dns';
 import type { LookupAddress } from 'node:dns';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import { ADDRESS_ALONE_MS } from '../common/times.ts';
 
 interface TcpTarget {
   /** A name or an address. */
@@ -10,9 +11,6 @@ interface TcpTarget {
   /** Max wait for the lookup and all addresses together, in milliseconds. */
   readonly timeoutMs: number;
 }
-
-/** How long an address is tried alone (RFC 8305, "Connection Attempt Delay"). */
-const ALONE_MS = 250;
 
 /** Gets the connection, or why there is none. */
 type Connected = (...result: [error: null, socket: Socket] | [error: Error, socket: null]) => void;
@@ -40,7 +38,7 @@ export function connectTcp({ hostname, port, timeoutMs }: TcpTarget, connected: 
     const host = left.shift();
     if (host !== undefined) {
       attempt(host);
-      next = setTimeout(tryNext, ALONE_MS);
+      next = setTimeout(tryNext, ADDRESS_ALONE_MS);
     } else if (failure && attempts.size === 0) end(failure, null);
   }
 

@@ -1,4 +1,5 @@
 import { MAY_BE_BANNED, PetqlError, retryIn } from '../common/errors.ts';
+import type { UpstreamOperation } from '../common/events.ts';
 import { isAboutKey } from './outcome.ts';
 import type { OwnFailure } from './outcome.ts';
 import type { WireError } from './json-body.ts';
@@ -12,8 +13,16 @@ export interface Ban {
   readonly nowMs: number;
 }
 
-/** Returns the error of a call that failed. */
-export function readError(failure: OwnFailure, ban?: Ban): PetqlError {
+/** What it means that an operation has no route. An operation that is missing here does not compile. */
+const WITHOUT_ROUTE: Readonly<Record<UpstreamOperation, string>> = {
+  createPet: 'as if it could not add pets. Nothing was added. Try again later.',
+  getPet:
+    'as if it had no lookup by id, so petql cannot tell whether this pet exists. Try again later, or query by status.',
+  listPets: 'as if it had no lists. Try again later.',
+};
+
+/** Returns the error of a call of this operation that failed. */
+export function readError(failure: OwnFailure, operation: UpstreamOperation, ban?: Ban): PetqlError {
   if (ban && isAboutKey(failure)) {
     const again = retryIn(Math.ceil(ban.retryAfterMs), ban.nowMs);
     const code = failure.kind === 'unauthenticated' ? 'UNAUTHENTICATED' : 'FORBIDDEN';
@@ -46,11 +55,7 @@ export function readError(failure: OwnFailure, ban?: Ban): PetqlError {
     case 'failed':
       return downstream(`The pet API ${adviceOn(failure)}`, { status: failure.status, code: failure.error?.code });
     case 'route-gone':
-      return downstream(
-        `The pet API responded with status ${failure.status} as if it had no lookup by id, so petql cannot tell whether this ` +
-          'pet exists. Try again later, or query by status.',
-        failure,
-      );
+      return downstream(`The pet API responded with status ${failure.status} ${WITHOUT_ROUTE[operation]}`, failure);
     case 'wrong-base-path':
       return downstream('The pet API responds with 404; is its base URL right, with its /v1?', { status: 404 });
     case 'not-found':

@@ -3,9 +3,7 @@ import type { UpstreamOperation } from '../common/events.ts';
 import type { Log } from '../common/log.ts';
 import { failureDetails } from './outcome.ts';
 import type { UpstreamAnswer, UpstreamFailure } from './outcome.ts';
-
-/** Minimum time between two warnings about an upstream that comes and goes. */
-const WARN_EVERY_MS = 60_000;
+import { WARN_EVERY_MS } from '../common/times.ts';
 
 /** Logs what is wrong with the upstream itself: cached data may hide it from clients, and a wrong host name shows nowhere else. */
 export class UpstreamLog {

@@ -9,7 +9,8 @@ import { SOON_MS, graceLeftMs, pause, waitAtMost } from '../common/time-limit.ts
 import { UNKNOWN_OUTCOME, inputOf } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
 import type { FoundRecord, IdempotencyRecords, Lease } from './records.ts';
-import type { WriteParts } from './write-sender.ts';
+import type { WriteParts } from './write-call.ts';
+import { FIRST_RECORD_POLL_MS, MAX_RECORD_POLL_MS, STORING_MS } from '../common/call-times.ts';
 
 /** What the creates of all callers share. */
 export interface IdempotencySettings {
@@ -19,11 +20,6 @@ export interface IdempotencySettings {
   readonly sendingMs: number;
 }
 
-/** A create in flight is polled after this, then after twice this, and so on. */
-const FIRST_POLL_MS = 20;
-const MAX_POLL_MS = 100;
-/** Max wait of a response for the storing of its outcome. */
-const STORING_MS = 500;
 /** Idempotency keys that are remembered for a caller. */
 const MAX_SEEN = 1_000;
 
@@ -58,7 +54,7 @@ export class Idempotency {
     send: () => Promise<CreateOutcome>,
   ): Promise<CreateOutcome> {
     const name = `${this.#parts.quota.apiKey} ${key}`;
-    for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
+    for (let pollMs = FIRST_RECORD_POLL_MS; ; pollMs = Math.min(pollMs * 2, MAX_RECORD_POLL_MS)) {
       const lease = this.#newLease(pet, request);
       const found = await this.#lease(name, lease);
       if (!found) return this.#sendOnce(send, { key, name, lease });

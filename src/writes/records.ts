@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { Log } from '../common/log.ts';
-import { DAY_MS } from '../common/plan.ts';
 import { waitAtMost, pause } from '../common/time-limit.ts';
 import type { NameOf } from '../store/names.ts';
 import { createDocumentReader } from '../store/read-document.ts';
@@ -9,6 +8,8 @@ import type { Change, Changed, Store } from '../store/store.ts';
 import { UnprovenDocuments } from '../store/unproven-documents.ts';
 import { CREATE_OUTCOME, UNKNOWN_OUTCOME } from './create-outcome.ts';
 import type { CreateOutcome } from './create-outcome.ts';
+import { STORING_OUTCOMES_MS } from '../common/times.ts';
+import { MAX_STORING_MS, RECORDS_LIVE_MS, STORE_AGAIN_MS } from '../common/call-times.ts';
 
 /** The right to send the one create of an idempotency key. */
 export interface Lease {
@@ -44,12 +45,7 @@ export const RECORD = z.object({
 type StoredRecord = z.infer<typeof RECORD>;
 
 /** It stays through upgrades, so that no retry creates a pet again: a test holds it to the format. */
-const NAME = 'record:2';
-const RECORDS_LIVE_MS = DAY_MS;
-const RETRY_MS = 250;
-/** How long petql tries to store an outcome while the store is unavailable. */
-const MAX_STORING_MS = 600_000;
-const CLOSE_TIMEOUT_MS = 1_000;
+const RECORD_NAME = 'record:2';
 /** The `openUntilMs` of a record whose create has ended. */
 const ENDED = 0;
 /** Stored records of keys that are not proven, for each process. Each takes less than a kilobyte of Redis. */
@@ -144,7 +140,7 @@ export class IdempotencyRecords {
   /** Waits for the writes under way, for at most a second. The store stays open. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await waitAtMost(Promise.all(this.#writing), CLOSE_TIMEOUT_MS);
+    await waitAtMost(Promise.all(this.#writing), STORING_OUTCOMES_MS);
   }
 
   #storeEnd(record: RecordName, end: RecordEnd, isProven: boolean): Promise<void> {
@@ -169,7 +165,7 @@ export class IdempotencyRecords {
   }
 
   async #write(record: RecordName, end: RecordEnd | undefined, tryForMs: number): Promise<void> {
-    for (let leftMs = tryForMs; ; leftMs -= RETRY_MS) {
+    for (let leftMs = tryForMs; ; leftMs -= STORE_AGAIN_MS) {
       try {
         await this.#store.update(record.document, this.#endChange(record, end));
         break;
@@ -177,13 +173,13 @@ export class IdempotencyRecords {
         // The store may be available later.
       }
       if (this.#isClosed || leftMs <= 0) return;
-      await pause(RETRY_MS);
+      await pause(STORE_AGAIN_MS);
     }
     this.#unprovenLeases.delete(record.id);
   }
 
   #prefixOf(apiKey: string): string {
-    return `${NAME}:${this.#nameOf(apiKey)}:`;
+    return `${RECORD_NAME}:${this.#nameOf(apiKey)}:`;
   }
 
   #recordName(name: string, { id, input }: Lease): RecordName {

@@ -7,8 +7,8 @@ import { Idempotency } from './idempotency.ts';
 import type { CreateOutcome, Created } from './create-outcome.ts';
 import type { IdempotencySettings } from './idempotency.ts';
 import { outcomeUnknownError } from './unknown-outcome.ts';
-import { WriteSender } from './write-sender.ts';
-import type { Write, WriteParts } from './write-sender.ts';
+import { WriteCall } from './write-call.ts';
+import type { Write, WriteParts } from './write-call.ts';
 
 const MAY_BE_CREATED =
   'so the pet may have been created. Look for it before you create it again: lists show the first 100 pets only. To create it anyway, use a new idempotencyKey.';
@@ -16,14 +16,12 @@ const MAY_BE_CREATED =
 /** The writes of one caller: what each operation makes of its outcome. */
 export class Writes {
   readonly #parts: WriteParts;
-  readonly #sender: WriteSender;
   readonly #idempotency: Idempotency;
   /** Writes whose outcome is not known, or not stored. */
   readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(parts: WriteParts, idempotency: IdempotencySettings) {
     this.#parts = parts;
-    this.#sender = new WriteSender(parts);
     this.#idempotency = new Idempotency(parts, idempotency);
   }
 
@@ -71,12 +69,9 @@ export class Writes {
     const createPet: Write<Pet> = {
       operation: 'createPet',
       send: (petApi, call) => petApi.createPet(pet, call),
-      snapshotOf: (outcome, sentAtMs) => {
-        if (outcome.kind !== 'ok') return undefined;
-        return petSnapshot(outcome.value.id, outcome.value, sentAtMs, cache);
-      },
+      snapshotOf: (added, sentAtMs) => petSnapshot(added.id, added, sentAtMs, cache),
     };
-    const outcome = await this.#sender.send(createPet, request);
+    const outcome = await new WriteCall(this.#parts, createPet, request).outcome();
     switch (outcome.kind) {
       case 'ok':
         return { pet: outcome.value };
@@ -85,7 +80,7 @@ export class Writes {
       case 'unknown':
         return { unknown: { status: outcome.status } };
       default:
-        throw readError(outcome, quota.ban);
+        throw readError(outcome, createPet.operation, quota.ban);
     }
   }
 }

@@ -7,6 +7,7 @@ import { serve, servePort } from '../support/serve.ts';
 import { overHttp, startGateway } from '../support/start-gateway.ts';
 import type { TestGateway } from '../support/start-gateway.ts';
 import { codesOf } from '../support/transports.ts';
+import { wirePet } from '../support/pet-api/wire-pet.ts';
 
 const DOWN = 'DOWNSTREAM_SERVICE_ERROR';
 const LIST = '{ pets(status: SOLD) { id name categoryId status } }';
@@ -44,7 +45,7 @@ const WRONG: [name: string, fault: Fault][] = [
   ['JSON nested deeply', { body: '['.repeat(100_000) + ']'.repeat(100_000) }],
   ['an object', { body: JSON.stringify({ pets: [PET] }) }],
   ['null', { body: 'null' }],
-  ['an id over int64', { body: '[{"id":9223372036854775808,"name":"secret","categoryId":1}]' }],
+  ['an id over int64', { body: `[${wirePet({ id: '9223372036854775808', name: '"secret"' })}]` }],
   [
     'other statuses than asked',
     { body: JSON.stringify([PET, { ...PET, id: 4, status: 'pending' }, { ...PET, id: 5, status: 'available' }]) },

@@ -60,7 +60,7 @@ describe('the contract of the double has', () => {
       }),
     );
     const known = OPERATION_NAMES.map((name) => {
-      const { kind: _kind, ...form } = OPERATIONS[name];
+      const { kind: _kind, isWrite: _isWrite, ...form } = OPERATIONS[name];
       return [name, form];
     });
     expect(Object.fromEntries(found)).toEqual(Object.fromEntries(known));
@@ -85,6 +85,8 @@ describe('the contract of the double has', () => {
     const roots = [...fieldsOf('Query'), ...fieldsOf('Mutation')];
     expect(roots.toSorted()).toEqual([...Object.values(ROOT_FIELDS).flat(), 'rateLimit'].toSorted());
     expect(UPSTREAM_OPERATIONS.filter((operation) => ROOT_FIELDS[operation].length === 0)).toEqual([]);
+    const writes = OPERATION_NAMES.filter((operation) => OPERATIONS[operation].isWrite);
+    expect(writes.flatMap((operation) => ROOT_FIELDS[operation])).toEqual(fieldsOf('Mutation'));
   });
 });
 

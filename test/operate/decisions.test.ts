@@ -164,16 +164,16 @@ test('at debug, each decision is a line with its request', async () => {
   expect(lines(petql, 'call').at(-1)).toMatchObject({ call: 'all', operation: 'Named' });
   const own = petql.logLines.filter(({ request }) => request === operation?.['id']);
   expect(own.filter(({ msg }) => msg === 'call')).toHaveLength(20);
-  expect(lines(petql, 'probe')).not.toEqual([]);
+  expect(lines(petql, 'probe')[0]).toMatchObject({ key: KEY_HASH, isAfter429: false });
   expect(lines(petql, 'calls wait')).toContainEqual(expect.objectContaining({ by: 'minute', key: KEY_HASH }));
   expect(lines(petql, 'write refused')).toContainEqual(
-    expect.objectContaining({ call: 'createPet', reason: 'plan', window: 'MINUTE', request: expect.any(String) }),
+    expect.objectContaining({ call: 'createPet', reason: 'quota', window: 'MINUTE', request: expect.any(String) }),
   );
-  expect(lines(petql, 'call plan')).not.toEqual([]);
+  expect(lines(petql, 'call plan')[0]).toMatchObject({ key: KEY_HASH, calls: ['all'], reads: 2 });
   expect(lines(petql, 'call failed')).toContainEqual(
     expect.objectContaining({ status: 503, reason: 'failed', request: expect.any(String) }),
   );
-  expect(lines(petql, 'retry')).not.toEqual([]);
+  expect(lines(petql, 'retry')[0]).toMatchObject({ key: KEY_HASH, call: expect.any(String), waitedMs: 0 });
   expect(JSON.stringify(petql.logLines)).not.toContain('"key":"key"');
 });
 

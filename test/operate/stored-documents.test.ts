@@ -42,6 +42,7 @@ const WINDOW = {
   'slidesUntilMs?': 'number',
   'beyondSinceMs?': 'number',
   'lesson?': LESSON,
+  'foreignLesson?': LESSON,
 };
 
 /**

@@ -145,8 +145,8 @@ describe("the tests of a backend, as the library's page has them, pass", () => {
     await writeFile(join(consumer.folder, 'clock.test.js'), code);
     const jest = ['node_modules/.bin/jest', 'clock.test.js'];
     expect((await consumer.run(process.execPath, ...jest)).output).toContain('Must use import');
-    const library = await readFile(join(ROOT, 'src/README.md'), 'utf8');
-    const flag = /`NODE_OPTIONS=(\S+) npx jest`/.exec(library)?.[1] ?? 'no flag';
+    const page = await readFile(join(ROOT, 'src/TESTING.md'), 'utf8');
+    const flag = /`NODE_OPTIONS=(\S+) npx jest`/.exec(page)?.[1] ?? 'no flag';
     const passed = await consumer.run(process.execPath, flag, ...jest);
     expect([passed.code, passed.output]).toEqual([0, expect.stringMatching(/1 passed/)]);
   });
@@ -154,7 +154,7 @@ describe("the tests of a backend, as the library's page has them, pass", () => {
 
 describe('petql mounted', () => {
   test("is mounted here as the library's page says", async () => {
-    const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8');
+    const readme = await readFile(join(ROOT, 'src/EMBEDDING.md'), 'utf8');
     const table = /^\| In \| Mount \|\n.*?\n\n/ms.exec(readme)?.[0] ?? '';
     const rows = [...table.matchAll(/`(.+)` \|$/gm)].map(([, code = '']) => code);
     expect(rows).toHaveLength(3);
@@ -261,9 +261,10 @@ describe('petql beside OpenTelemetry', () => {
   });
 });
 
-/** The block of code of the library's page that has these words. */
+/** The block of code of the library's pages that has these words. */
 async function blockOf(words: string): Promise<string> {
-  const library = await readFile(join(ROOT, 'src/README.md'), 'utf8');
+  const pages = ['src/EMBEDDING.md', 'src/TESTING.md'].map((page) => readFile(join(ROOT, page), 'utf8'));
+  const library = (await Promise.all(pages)).join('\n');
   const blocks = [...library.matchAll(/^```\w+\n(.*?)^```$/gms)].map(([, code = '']) => code);
   return blocks.find((code) => code.includes(words)) ?? `there is no block with ${words}`;
 }

@@ -59,7 +59,7 @@ async function editsOn(origin: string): Promise<string | undefined> {
 }
 
 test("the site is made as the library's page says", async () => {
-  const readme = await readFile(fileURLToPath(new URL('../../src/README.md', import.meta.url)), 'utf8');
+  const readme = await readFile(fileURLToPath(new URL('../../src/EMBEDDING.md', import.meta.url)), 'utf8');
   const blocks = [...readme.matchAll(/^```tsx?\n(.*?)^```$/gms)].map(([, code = '']) => code);
   const files = {
     'lib/gateway.ts': 'const kept',

@@ -63,6 +63,25 @@ describe('after a 429', () => {
     expect(brokenPromises(world.history())).toEqual([]);
   });
 
+  test.each([
+    ['no Retry-After', [undefined]],
+    ['a Retry-After', ['5']],
+    ['a second one after it', [undefined, '1']],
+  ])('a create that met it is sent again before those that came later, with %s', async (_case, retryAfters) => {
+    await using world = await createProWorld('minute', [50, 50]);
+    world.petApi.fault = ({ number }) =>
+      number <= retryAfters.length ? refusedFor(retryAfters[number - 1]) : undefined;
+    const petql = await world.start({ plan: 'pro' });
+    const creates = [];
+    for (const aheadMs of [20, 1, 0]) {
+      creates.push(petql.create(1, { waitMs: MINUTE_MS }));
+      await world.pass(aheadMs);
+    }
+    await world.until(Promise.all(creates));
+    const names = world.petApi.log.filter(({ status }) => status === 201).map(({ name }) => name);
+    expect(names).toEqual(['pet 1', 'pet 2', 'pet 3']);
+  });
+
   test('another key goes on', async () => {
     await using world = await createProWorld();
     world.petApi.fault = ({ key }) => (key === 'key' ? refusedFor('60') : undefined);

@@ -22,7 +22,7 @@ const readText = (path: string) => readFile(join(ROOT, path), 'utf8');
 const documents = globSync(['*.md', '.github/*.md', '{schema,src,test}/**/*.md'], { cwd: ROOT });
 const readme = await readText('README.md');
 const reference = await readText('schema/README.md');
-const library = await readText('src/README.md');
+const library = (await readText('src/EMBEDDING.md')) + (await readText('src/TESTING.md'));
 const sandboxPage = await readText('src/program/sandbox/README.md');
 const pages = [
   readme,

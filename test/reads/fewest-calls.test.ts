@@ -4,6 +4,7 @@ import { RESETS, fails, on, slow } from '../support/pet-api/fault.ts';
 import type { Fault } from '../support/pet-api/fault.ts';
 import { petSeeds } from '../support/pet-api/pet-store.ts';
 import { startEmbedded } from '../support/start-gateway.ts';
+import { wirePet } from '../support/pet-api/wire-pet.ts';
 
 const LARGE = 400;
 
@@ -205,7 +206,7 @@ describe('a read after a write of the same key', () => {
 });
 
 describe('a failed call', () => {
-  const WRONG = { body: '[{"id":1,"name":"Ada","categoryId":1,"status":1}]' };
+  const WRONG = { body: `[${wirePet({ status: '1' })}]` };
 
   test('fails only the reads that need it, and is not cached longer than data', async () => {
     await using store = await overStore(LARGE, { maxAgeMs: 0 });

@@ -2,7 +2,7 @@ import { AFTERMATH_MS, BUSY_MS, nameOf } from './check-answers.ts';
 import type { Check } from './check-answers.ts';
 import { NEVER_LATE, createFaults } from './faults.ts';
 import type { Faults, Lateness } from './faults.ts';
-import { fieldOf } from './operation.ts';
+import { fieldOf, isWrite } from './operation.ts';
 import type { Field, HeardWrite, Operation } from './operation.ts';
 import { asPet } from './pet-documents.ts';
 import { textOf } from './pet-api/pet-store.ts';
@@ -40,7 +40,7 @@ export function createReadCheck(rules: ReadRules): Check {
       if (outcome.kind !== 'answered' || !store) return;
       for (const [position, field] of fields.entries()) {
         const { value, error } = fieldOf(outcome.answer, position);
-        if (!error && field.kind !== 'create' && field.kind !== 'rateLimit') seeRead(operation, store, field, value);
+        if (!error && !isWrite(field) && field.kind !== 'rateLimit') seeRead(operation, store, field, value);
       }
       seeAge(operation);
     },

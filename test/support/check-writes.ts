@@ -51,11 +51,14 @@ export function createWriteCheck({ storeOf, faults, lateness }: WriteRules): Che
           case 'create':
             seeSubmit(operation, position, field.pet);
             break;
-          // A write that is none of these does not compile.
           case 'pet':
           case 'pets':
           case 'petsById':
           case 'rateLimit':
+            break;
+          // A write that is none of these does not compile.
+          default:
+            field satisfies never;
         }
       }
     },

@@ -1,3 +1,4 @@
+import { OPERATIONS } from './pet-api/contract.ts';
 import type { ListName, NewPet, OperationName } from './pet-api/contract.ts';
 
 /** One operation as its client saw it, by the clock of the check. */
@@ -46,6 +47,21 @@ interface FieldsOf {
 
 /** A root field of the operation. It does not compile while an operation of the pet API has none. */
 export type Field = FieldsOf[OperationName] | { readonly kind: 'rateLimit' };
+
+/** The operation of the pet API that a root field leads to: a kind that is missing here does not compile. */
+const OPERATION_OF: Readonly<Record<Field['kind'], OperationName | undefined>> = {
+  create: 'createPet',
+  pet: 'getPet',
+  petsById: 'getPet',
+  pets: 'listPets',
+  rateLimit: undefined,
+};
+
+/** Whether a field changes the store: then it is one of a mutation, and no age is judged. */
+export function isWrite({ kind }: Pick<Field, 'kind'>): boolean {
+  const operation = OPERATION_OF[kind];
+  return operation !== undefined && OPERATIONS[operation].isWrite;
+}
 
 /** A pet to create. No other pet has its name. */
 export interface WantedPet extends NewPet {

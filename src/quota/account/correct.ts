@@ -98,6 +98,8 @@ function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, per
   if (!doubted || permit.grantedAtMs < doubted.fromMs || (isByCount && Number.isNaN(used))) return;
   // Its own count proves it, whatever the reset says: a local day may have 23 hours, and a window may be an hour.
   const isFreed = used <= window.total - permitsAfter(account, permit) + 1 || beginsAtS >= doubted.id;
+  // It may count any of the calls in flight.
+  if (!isFreed && used <= window.total) return;
   if (isFreed) window.doubted = undefined;
   else endDoubt(window, nowMs);
   window.beyondSinceMs = undefined;

@@ -47,6 +47,8 @@ const WINDOW = z.object({
   beyondSinceMs: time.optional(),
   /** The limit that a 429 has taught. Version 0.3 had `lowered` in its place. */
   lesson: LESSON.optional(),
+  /** How many own calls the calls of others leave, after a 429 that they caused: another burst of them is foreseen. */
+  foreignLesson: LESSON.optional(),
 });
 const CONSISTENT_WINDOW = WINDOW.refine(
   (window) => isConsistent(window) && (!window.doubted || isConsistent(window.doubted)),

@@ -6,7 +6,7 @@ import type { NamedWindow } from './named-window.ts';
 import { WINDOWS, WINDOW_NAMES, countAfter, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
 import { beginTrust } from './trust.ts';
-import { WindowAt, inFlight, isActive, isLapsed } from './window.ts';
+import { WindowAt, inFlight, isActive, isLapsed, ownCount } from './window.ts';
 import type { Moment } from './window.ts';
 
 /** A lesson holds for so long at first, then twice as long each time that a 429 confirms it, and for so long at most. */
@@ -56,19 +56,18 @@ export function learn(account: Account, permit: Permit, refused: Refused, moment
   );
   // A window that frees the next call at once is as good as none: calls came too fast.
   const lately = callsLately(account, nowMs);
-  const isRush = lately >= MIN_CALLS;
-  const isBriefRush = isRush && refused.retryAfterMs <= BRIEF_MS && refused.retryAfterMs > 0;
-  for (const name of beyond) endBeyond(account, name, isBriefRush, moment);
+  const isRush = lately >= Math.min(MIN_CALLS, activePace(account, nowMs));
+  const suspect = suspectOf(refused);
+  const isShown = showsRoom(refused, suspect);
+  const isBriefRush = isRush && refused.retryAfterMs <= BRIEF_MS && (refused.retryAfterMs > 0 || isShown);
+  if (!(isBriefRush && isShown)) for (const name of beyond) endBeyond(account, name, isBriefRush, moment);
   if (isAgain || isTooFast || (beyond.length > 0 && !isBriefRush)) return;
-  if (isExplained(account, refused, moment)) return;
+  if (isExplained(account, refused, moment)) return foresee(account, refused, nowMs);
 
   // 2. One 429 teaches one thing, the count before the pace: that of the calls which have surely worked, and half of all at least.
   const flying = inFlight(account, nowMs);
-  const suspect = suspectOf(refused);
   const window = account[suspect];
   const { foreign, own } = new WindowAt(account, suspect, moment);
-  const { told } = refused;
-  const isShown = told?.name === suspect && told.isSure && told.remaining >= SHOWN_SHARE * told.limit;
   const isCount = !isBriefRush && isNear(account, suspect, refused, moment);
   if (isCount) {
     const worked = Math.max(own + foreign - flying - 1, (own + foreign) / 2);
@@ -147,6 +146,21 @@ function isExplained(account: Account, { told }: Refused, moment: Moment): boole
   return told?.remaining === 0 && account[told.name].foreign !== undefined;
 }
 
+/** Others have used the minute up, and may do so again: they leave the calls that have surely worked, and half of all at least. */
+function foresee(account: Account, { told }: Refused, nowMs: number): void {
+  if (told?.name !== 'minute' || told.remaining > 0) return;
+  const { minute } = account;
+  const own = ownCount(minute);
+  const worked = Math.max(own - inFlight(account, nowMs) - 1, own / 2);
+  const windowMs = WINDOWS.minute.lengthMs;
+  minute.foreignLesson = taught(minute.foreignLesson, worked, { nowMs, isSure: false, windowMs });
+}
+
+/** Whether its own header leaves a part of the window: of another cause, the first time. */
+function showsRoom({ told }: Refused, name: WindowName): boolean {
+  return told?.name === name && told.isSure && told.remaining >= SHOWN_SHARE * told.limit;
+}
+
 /** Returns the window that may have caused it: a day's Retry-After is long. */
 function suspectOf({ retryAfterMs, told }: Refused): WindowName {
   if (told?.remaining === 0) return told.name;
@@ -184,8 +198,13 @@ export function paceLeft(account: Account, nowMs: number): number {
 }
 
 /** Returns the time between two calls; 0 where no pace is kept. */
-export function paceIntervalMs({ paceLesson }: Account, nowMs: number): number {
-  return paceLesson && isActive(paceLesson, nowMs) ? SECOND_MS / paceLesson.to : 0;
+export function paceIntervalMs(account: Account, nowMs: number): number {
+  return SECOND_MS / activePace(account, nowMs);
+}
+
+/** Returns how many calls a second are made; Infinity where no pace is kept. */
+function activePace({ paceLesson }: Account, nowMs: number): number {
+  return paceLesson && isActive(paceLesson, nowMs) ? paceLesson.to : Infinity;
 }
 
 /** Returns how long the next call waits for the pace. */

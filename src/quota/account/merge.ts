@@ -69,7 +69,9 @@ function takeMore(found: WindowCount, seen: WindowCount): void {
   if ((found.toldAtMs ?? 0) < (seen.toldAtMs ?? 0)) {
     Object.assign(found, { foreign: seen.foreign, reset: seen.reset, toldAtMs: seen.toldAtMs });
   }
-  if ((found.lesson?.sinceMs ?? 0) < (seen.lesson?.sinceMs ?? 0)) found.lesson = seen.lesson;
+  for (const lesson of ['lesson', 'foreignLesson'] as const) {
+    if ((found[lesson]?.sinceMs ?? 0) < (seen[lesson]?.sinceMs ?? 0)) found[lesson] = seen[lesson];
+  }
 }
 
 function takeLaterPause({ pause: found }: Account, { pause: seen }: Account): void {

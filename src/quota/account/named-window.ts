@@ -74,6 +74,8 @@ interface Facts {
   readonly mayBeDay: boolean;
   /** Whether the configured minute has this limit, or that of which a header has surely told. */
   readonly isMinuteAsSet: boolean;
+  /** Whether it is configured so, and a header has told the same of the minute. */
+  readonly isMinuteShown: boolean;
   readonly isNamed: boolean;
   readonly endsOnTheHour: boolean;
   /** Whether a day would count more: at least this share of petql's calls. */
@@ -99,8 +101,8 @@ const FEW = 0.25;
 const RULES: readonly Rule[] = [
   [
     'as configured, and a day would count more, whatever the reset says',
-    ({ isFar, isMinuteAsSet, isTooFewSinceReset, mayBeDay }) =>
-      isFar && mayBeDay && isMinuteAsSet && isTooFewSinceReset,
+    ({ isFar, isMinuteAsSet, isMinuteShown, isTooFewSinceReset, mayBeDay }) =>
+      isFar && mayBeDay && isMinuteAsSet && (isMinuteShown || isTooFewSinceReset),
     'minute',
     true,
   ],
@@ -183,6 +185,7 @@ function guessWindow(
     mayBeMinute: isPublished('perMinute', limit),
     mayBeDay: isPublished('perDay', limit),
     isMinuteAsSet: minuteAsSet === limit,
+    isMinuteShown: configured !== undefined && minute.limit === limit,
     isNamed: minute.limit === limit,
     endsOnTheHour: reset !== undefined && isOnTheHour(reset.id),
     isTooFewForDay: (share) => isTooFew(share * own.day),

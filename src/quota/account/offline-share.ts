@@ -15,7 +15,7 @@ export interface OfflineAccount {
 
 /** A minute and a response: other replicas may use the rest of a minute in which the key was used. */
 const WHOLE_MINUTE_MS = 61_000;
-const MAX_IN_FLIGHT = 2;
+const MAX_OFFLINE_IN_FLIGHT = 2;
 
 /**
  * Opens an account of a replica's offline share of the plan: a part of the minute, and of the rest of the day.
@@ -48,7 +48,7 @@ export function openOfflineShare(
       offlineShare: {
         divisor,
         limits: { minute: Math.max(1, share(minute.ownLimit)), day: share(day.left) },
-        maxInFlight: MAX_IN_FLIGHT,
+        maxInFlight: MAX_OFFLINE_IN_FLIGHT,
       },
     },
   };

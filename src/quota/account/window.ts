@@ -58,6 +58,7 @@ export class WindowAt {
     // A lesson counts the calls of others too: a share of it would be one of a share.
     this.ownLimit = Math.min(
       this.limit,
+      foreseenLimit(window.foreignLesson, nowMs),
       ownLimitOf(offlineShare ? this.limit : Math.max(this.limit, limit), planShare),
     );
     this.left = Math.min(this.ownLimit, this.limit - this.foreign) - this.own;
@@ -213,6 +214,10 @@ export function isActive({ isOver = false, lastsMs, sinceMs }: Lesson, nowMs: nu
 /** Whether the time of a lesson is over, and no call beyond it has succeeded. */
 export function isLapsed({ isOver = false, lastsMs, sinceMs }: Lesson, nowMs: number): boolean {
   return lastsMs > 0 && !isOver && nowMs >= sinceMs + lastsMs;
+}
+
+function foreseenLimit(lesson: Lesson | undefined, nowMs: number): number {
+  return lesson && isActive(lesson, nowMs) ? Math.floor(lesson.to) : Infinity;
 }
 
 /** Returns the limit to count by, which a lesson lowers. Once its time is over, calls go beyond it by trust; of a share, at once. */

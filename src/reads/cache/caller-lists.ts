@@ -9,17 +9,8 @@ import type { Index } from './shared-documents.ts';
 import type { SharedLists } from './shared-lists.ts';
 import { listSnapshot } from '../../pets/snapshot.ts';
 import type { Snapshot } from '../../pets/snapshot.ts';
+import { LONGEST_CALL_MS, LOOK_EVERY_MS, MAX_BLIND_MS, NEWER_MS, REFRESH_LEASE_MS } from '../../common/call-times.ts';
 
-/** A look in the background follows the one before it by this. */
-const LOOK_EVERY_MS = 250;
-/** A read waits for a look where the last one is older, so that another replica's write is seen within a second. */
-const MAX_BLIND_MS = 750;
-/** A list is read where it is newer by this than the cached one: the clock of the store is an estimate. */
-const WORTH_MS = 250;
-/** How long other replicas leave a refresh to the one that began it. */
-const LEASE_MS = 1_000;
-/** Longer than any call can take. */
-const MAX_CALL_MS = 660_000;
 const EMPTY: Index = { version: '', lists: {}, refreshes: {} };
 
 /** Gets the lists that other replicas have called for. */
@@ -95,7 +86,7 @@ export class CallerLists {
     if (open.length === 0 || replicas.count === 1) return;
     const refreshing = this.sync((index, nowMs) => {
       const isFree = (list: ListName) => !isLeased(index, list, nowMs) && !this.#isNews(list, index.lists[list]);
-      const leases = open.filter(isFree).map((list) => [list, { by: replica, untilMs: nowMs + LEASE_MS }]);
+      const leases = open.filter(isFree).map((list) => [list, { by: replica, untilMs: nowMs + REFRESH_LEASE_MS }]);
       if (leases.length === 0) return index;
       return { ...index, refreshes: { ...index.refreshes, ...Object.fromEntries(leases) } };
     });
@@ -188,7 +179,7 @@ export class CallerLists {
     const { clock, keptMs } = this.#shared.options;
     if (asOfMs === undefined) return false;
     const sentAtMs = this.#sentAtMs(asOfMs);
-    return sentAtMs > clock.elapsed() - keptMs && sentAtMs > (this.#cache.find(list)?.asOfMs ?? -Infinity) + WORTH_MS;
+    return sentAtMs > clock.elapsed() - keptMs && sentAtMs > (this.#cache.find(list)?.asOfMs ?? -Infinity) + NEWER_MS;
   }
 
   /** The same moment by `clock.elapsed()`. */
@@ -230,7 +221,7 @@ export class CallerLists {
   }
 
   get #ttlMs(): number {
-    return this.#shared.options.keptMs + MAX_CALL_MS;
+    return this.#shared.options.keptMs + LONGEST_CALL_MS;
   }
 
   #listName(list: ListName): string {

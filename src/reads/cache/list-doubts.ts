@@ -1,5 +1,6 @@
 import type { Int64 } from '../../pets/int64.ts';
 import type { ListDoubt } from '../../pets/snapshot.ts';
+import { EVIDENCE_MS, MAX_LIST_DOUBT_MS } from '../../common/call-times.ts';
 
 /** A pet that complete lists lack, though other calls had shown it before each of them was sent. */
 interface LackingPet {
@@ -19,17 +20,15 @@ export interface NewDoubt {
 const LISTS_TO_DOUBT = 2;
 /** One pet may be hidden alone, such as a draft. */
 const PETS_TO_DOUBT_LISTS = 2;
-const FIRST_MS = 600_000;
-const MAX_MS = 6 * 3_600_000;
 
-const NO_PETS: ReadonlyMap<Int64, LackingPet> = new Map();
+const NO_LACKING_PETS: ReadonlyMap<Int64, LackingPet> = new Map();
 
 /**
  * How far the complete lists of one caller are believed: the upstream may cut pages without a word, or hide pets. All times are by
  * `clock.elapsed()`.
  */
 export class ListDoubts {
-  #pets: ReadonlyMap<Int64, LackingPet> = NO_PETS;
+  #pets: ReadonlyMap<Int64, LackingPet> = NO_LACKING_PETS;
   #doubt: ListDoubt = 'none';
   #lastsMs = 0;
   #endsAtMs = -Infinity;
@@ -47,7 +46,7 @@ export class ListDoubts {
   record(sentAtMs: number, lacking: ReadonlyMap<Int64, number>): NewDoubt | undefined {
     this.#pets =
       lacking.size === 0
-        ? NO_PETS
+        ? NO_LACKING_PETS
         : new Map([...lacking].map(([id, shownAtMs]) => [id, this.#lackOnce(id, shownAtMs, sentAtMs)]));
     const pets = this.#pets
       .values()
@@ -60,7 +59,7 @@ export class ListDoubts {
     if (current === doubt || current === 'lists') return undefined;
 
     const isAgain = current === 'none' && sentAtMs - this.#endsAtMs <= this.#lastsMs;
-    this.#lastsMs = isAgain ? Math.min(2 * this.#lastsMs, MAX_MS) : FIRST_MS;
+    this.#lastsMs = isAgain ? Math.min(2 * this.#lastsMs, MAX_LIST_DOUBT_MS) : EVIDENCE_MS;
     this.#endsAtMs = sentAtMs + this.#lastsMs;
     this.#doubt = doubt;
     return { pets, forMs: this.#lastsMs };

@@ -11,6 +11,7 @@ import type { EarlierData, Found, ListDoubt, Snapshot } from '../../pets/snapsho
 import { ListDoubts } from './list-doubts.ts';
 import type { NewDoubt } from './list-doubts.ts';
 import type { SnapshotMemory } from './snapshot-memory.ts';
+import { EVIDENCE_MS, LAG_MS } from '../../common/call-times.ts';
 
 export interface CachedEntry {
   readonly found: Found;
@@ -38,11 +39,7 @@ interface StoredSnapshot {
   readonly shownAtMs: number | undefined;
 }
 
-/** How long a list may lag behind a create: many services read from replicas of their database. */
-const LAG_MS = 5_000;
 const MAX_CREATED = 1_000;
-/** So long a list that lacks a pet which another call has shown proves nothing of it: a get says whether it is gone. */
-const SHOWN_MS = 600_000;
 
 /** The snapshots of one caller: the latest of each list and of each pet, while the memory of all callers allows them. */
 export class PetCache implements EarlierData {
@@ -203,7 +200,7 @@ export class PetCache implements EarlierData {
   #shownAtMs(sentAtMs: number): ReadonlyMap<Int64, number> {
     const shown = new Map<Int64, number>();
     for (const [call, { snapshot, shownAtMs = Infinity }] of this.#snapshots) {
-      const isBefore = shownAtMs <= sentAtMs && sentAtMs - snapshot.asOfMs <= SHOWN_MS;
+      const isBefore = shownAtMs <= sentAtMs && sentAtMs - snapshot.asOfMs <= EVIDENCE_MS;
       if (call === ALL_PETS || !isBefore) continue;
       for (const { id } of snapshot.pets) shown.set(id, Math.max(shownAtMs, shown.get(id) ?? -Infinity));
     }

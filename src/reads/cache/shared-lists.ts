@@ -7,6 +7,7 @@ import type { Replicas } from '../../store/replicas.ts';
 import type { SharedStore, Store } from '../../store/store.ts';
 import { INDEX, SHARED_LIST } from './shared-documents.ts';
 import type { Index, SharedList } from './shared-documents.ts';
+import { LOOK_TOGETHER_MS } from '../../common/call-times.ts';
 
 interface SharedListsOptions {
   /** Holds the index of each key. */
@@ -31,9 +32,6 @@ interface Member {
   /** Stores a write. */
   sync(): Promise<void>;
 }
-
-/** Looks in the background of all callers begin together: writing to a connection costs more than a look. */
-const LOOK_TOGETHER_MS = 20;
 
 /** By what all callers of this process share lists, and the invalidation by writes, with other replicas. */
 export class SharedLists {

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { CachedRead } from '../../caller/request-context.ts';
+import type { CachedRead } from '../../caller/request-read.ts';
 import { bytesFor } from '../../common/memory.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
 import type { OperationName } from '../request-state.ts';
@@ -19,14 +19,13 @@ export interface CachedResponse {
 
 /** An entry without its texts and reads. */
 const ENTRY_BYTES = 500;
-/** Of a read the entry holds the name alone: its pets are those of the cache of pets. */
-const READ_BYTES = 150;
 
 /** Whole responses of queries by all that they depend on, the caller's key among it. The least recently used goes first. */
 export function createResponseCache(): LRUCache<string, CachedResponse> {
   return new LRUCache({
     maxSize: bytesFor('responses'),
-    sizeCalculation: ({ data, reads }, key) => 2 * (data.length + key.length) + ENTRY_BYTES + READ_BYTES * reads.length,
+    sizeCalculation: ({ data, reads }, key) =>
+      reads.reduce((sum, { read }) => sum + read.bytes, 2 * (data.length + key.length) + ENTRY_BYTES),
   });
 }
 

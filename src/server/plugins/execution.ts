@@ -3,9 +3,9 @@ import type { DocumentNode, ExecutionArgs, ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { ReadsAndWrites, RequestContext } from '../../caller/request-context.ts';
 import type { CheckedOptions } from '../../settings/settings.ts';
-import { listOf } from '../../pets/read-key.ts';
 import type { ReadKey } from '../../pets/read-key.ts';
 import type { ResolverContext } from '../../schema/builder.ts';
+import { schema } from '../../schema/schema.ts';
 import { graphqlError } from '../errors.ts';
 import { hasNothing } from '../http/result-response.ts';
 import type { DryRun } from '../operation.ts';
@@ -13,14 +13,14 @@ import { stateOf } from '../request-state.ts';
 import type { RequestState, ServerContext } from '../request-state.ts';
 import { inexactIdError } from './exact-ids.ts';
 import { limitExceeded } from './limit-exceeded.ts';
-import { maxCalls } from './query-limits.ts';
+import { maxCalls, measureDocument } from './document-measure.ts';
 
 /** Errors of one request's variables; each shows a value. */
 const MAX_COERCION_ERRORS = 5;
 
 /** Executes operations. One that may cost too many calls is first executed without an upstream, to count them. */
 export function useExecution({ maxUpstreamCalls, introspection, clock }: CheckedOptions): Plugin<ServerContext> {
-  const calls = new WeakMap<DocumentNode, number>();
+  const known = new WeakMap<DocumentNode, MaxCalls>();
   return {
     onExecute({ args, setExecuteFn }) {
       const state = stateOf(args.contextValue);
@@ -37,12 +37,12 @@ export function useExecution({ maxUpstreamCalls, introspection, clock }: Checked
     const inexact = inexactIdError(args);
     if (inexact) return { errors: [graphqlError(inexact)] };
 
-    const isCheap = maxCallsOf(args.document) <= maxUpstreamCalls;
-    if (isCheap && !context.isDryRun) return recordUsage(await execute(args), state, context);
+    const most = maxCallsOf(args.document);
+    if (most.all <= maxUpstreamCalls && !context.isDryRun) return recordUsage(await execute(args), state, context);
 
     const { wanted, result: dryResult } = await dryExecute(args);
     if (!('data' in dryResult)) return dryResult;
-    const upstreamCalls = context.maxCalls(wanted);
+    const upstreamCalls = context.maxCalls(wanted) + most.nested;
     if (upstreamCalls > maxUpstreamCalls) {
       return { errors: [graphqlError(limitExceeded('upstreamCalls', maxUpstreamCalls, upstreamCalls))] };
     }
@@ -60,16 +60,26 @@ export function useExecution({ maxUpstreamCalls, introspection, clock }: Checked
     return { upstreamCalls, writes, fits: waitMs === 0, fitsAt, waitMs: Math.ceil(waitMs), window };
   }
 
-  function maxCallsOf(document: DocumentNode): number {
-    const known = calls.get(document) ?? maxCalls(document);
-    calls.set(document, known);
-    return known;
+  function maxCallsOf(document: DocumentNode): MaxCalls {
+    const before = known.get(document);
+    if (before) return before;
+    const { uses, nested } = measureDocument(document, schema);
+    const most = { all: maxCalls(uses), nested: maxCalls(nested) };
+    known.set(document, most);
+    return most;
   }
+}
+
+/** The maximum of upstream calls that an operation of a document can need, with any variables. */
+interface MaxCalls {
+  readonly all: number;
+  /** Those for reads that depend on the result of another one, which a dry run does not have. */
+  readonly nested: number;
 }
 
 /**
  * Executes an operation without an upstream and collects the reads and writes of its resolvers. Fragments, `@skip`,
- * variables and defaults count as they do when it runs. No read depends on the result of another one.
+ * variables and defaults count as they do when it runs. It does not come to reads that depend on the result of another one.
  *
  * @returns the reads and writes, and a result in which every pet is null, with the errors of fields that would fail at once.
  */
@@ -78,12 +88,8 @@ async function dryExecute(args: ExecutionArgs): Promise<{ wanted: ReadsAndWrites
   let writes = 0;
   const contextValue: ResolverContext = {
     pets: {
-      list(filter) {
-        reads.push(listOf(filter));
-        return null;
-      },
-      byId(id) {
-        reads.push(id);
+      read(key: ReadKey) {
+        reads.push(key);
         return null;
       },
       write() {

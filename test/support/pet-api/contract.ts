@@ -98,6 +98,8 @@ interface OperationForm {
   /** The status of a success, and whether its response has a body. */
   readonly success: number;
   readonly hasBody: boolean;
+  /** Whether a success changes the store. */
+  readonly isWrite: boolean;
 }
 
 export const OPERATIONS = {
@@ -108,9 +110,26 @@ export const OPERATIONS = {
     parameters: ['limit', ...FILTERS],
     success: 200,
     hasBody: true,
+    isWrite: false,
   },
-  createPet: { kind: 'create', method: 'POST', path: '/pets', parameters: [], success: 201, hasBody: true },
-  getPet: { kind: 'get', method: 'GET', path: '/pets/{petId}', parameters: [], success: 200, hasBody: true },
+  createPet: {
+    kind: 'create',
+    method: 'POST',
+    path: '/pets',
+    parameters: [],
+    success: 201,
+    hasBody: true,
+    isWrite: true,
+  },
+  getPet: {
+    kind: 'get',
+    method: 'GET',
+    path: '/pets/{petId}',
+    parameters: [],
+    success: 200,
+    hasBody: true,
+    isWrite: false,
+  },
 } as const satisfies Readonly<Record<string, OperationForm>>;
 
 export type OperationName = keyof typeof OPERATIONS;

@@ -3,7 +3,7 @@ import { serve } from '../serve.ts';
 import type { Served } from '../serve.ts';
 import { between, createRandom } from '../random.ts';
 import { OPERATIONS, isPath, listOf, routeOf } from './contract.ts';
-import type { OperationName } from './contract.ts';
+import type { OperationName, Route } from './contract.ts';
 import { openConnections } from './connections.ts';
 import type { Arrived, Connections, SentCall } from './connections.ts';
 import { faultOf } from './fault.ts';
@@ -113,7 +113,7 @@ export function createPetApi(options: PetApiOptions): PetApi {
 
   async function answer(request: IncomingMessage, into: ServerResponse): Promise<void> {
     const { method = '', url: path = '', headers } = request;
-    const body = method === 'POST' ? Buffer.concat(await request.toArray()).toString() : '';
+    const body = method === 'GET' ? '' : Buffer.concat(await request.toArray()).toString();
     const { fault, response, recordAnswered } = arrive({ method, path, headers, body, ...send() });
     if (fault.connection === 'refused') throw new Error('a server cannot refuse one connection: use the fault proxy');
     if (fault.connection === 'silent') return;
@@ -182,9 +182,20 @@ function arrivingCall(sent: SentCall, atMs: number): ArrivingCall {
   // A fault or a checker that took it for another kind or list would judge it wrongly.
   if (!operation) throw new Error(`the double of the pet API has no ${method} ${path}`);
   const { kind } = OPERATIONS[operation];
-  const listed = listOf(Object.fromEntries(route?.search ?? []));
-  const target = (kind === 'create' ? 'create' : (route?.id ?? listed)) as CallTarget;
+  const target = targetOf(kind, route);
   return { ...sent, path, key, kind, target, name, atMs };
+}
+
+/** A kind of calls that is missing here does not compile. */
+function targetOf(kind: ArrivingCall['kind'], route: Route | undefined): CallTarget {
+  switch (kind) {
+    case 'create':
+      return 'create';
+    case 'get':
+      return route?.id as CallTarget;
+    case 'list':
+      return listOf(Object.fromEntries(route?.search ?? []));
+  }
 }
 
 function toldBy({ told = {} }: Fault, truth: ToldHeaders): ToldHeaders {

@@ -105,7 +105,9 @@ function seedOf(index: number, pet: SeedPet, statuses?: readonly (Status | undef
 
 /** The whole of a pet, to be compared. */
 export function textOf(pet: Pet): string {
-  return FIELD_NAMES.map((name) => pet[name] ?? '').join(' ');
+  // Of another type a value needs a text of its own: an object would be the same text whatever it holds.
+  const texts: readonly string[] = FIELD_NAMES.map((name) => pet[name] ?? '');
+  return texts.join(' ');
 }
 
 export function refusal(status: number, code = 'refused', message = 'Refused.'): StoreResponse {

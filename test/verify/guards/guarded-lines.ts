@@ -67,9 +67,9 @@ const LINES = {
   generation: {
     rule: 'after a create of which nobody knows the outcome, older data is not used',
     reason: 'clients see what they have created',
-    file: 'writes/write-sender.ts',
-    from: 'if (isClear && !snapshot) return answer;',
-    to: 'if (!snapshot) return answer;',
+    file: 'writes/write-call.ts',
+    from: "if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;",
+    to: "if (outcome.kind !== 'ok') return answer;",
   },
   'return-times': {
     rule: 'refused clients are told different times, as many to a minute as the plan allows',

@@ -324,19 +324,19 @@ const throttle: readonly Mutant[] = [
   {
     name: 'told-one-moment',
     rule: 'refused calls are told times at which the plan has room for them',
-    from: 'Math.max(0, ahead) + view.toldToReturn + before.refused',
+    from: 'Math.max(0, ahead) + view.promisedReturns + before.refused',
     to: 'Math.max(0, ahead)',
   },
   {
     name: 'told-without-spread',
     rule: 'refused calls of one moment do not return in one moment',
-    from: 'Math.max(MIN_RETRY_AFTER_MS, waitMs) + Math.random() * SECOND_MS',
+    from: 'Math.max(MIN_RETURN_MS, waitMs) + Math.random() * SECOND_MS',
     to: 'Math.max(MIN_RETRY_AFTER_MS, waitMs)',
   },
   {
     name: 'each-read-told',
     rule: 'all reads of a request are told one time',
-    from: 'const beforeMs = Math.max(request.toldAtMs, this.#toldAtMs(visitor));',
+    from: 'const beforeMs = Math.max(request.promisedAtMs, this.#promisedAtMs(visitor));',
     to: 'const beforeMs = -Infinity;',
   },
   {
@@ -450,8 +450,8 @@ const throttle: readonly Mutant[] = [
   },
   {
     name: 'explained-429-learned',
-    rule: 'a 429 that a header explains teaches nothing',
-    from: 'if (isExplained(account, refused, moment)) return;',
+    rule: 'a 429 that a header explains teaches no limit',
+    from: 'if (isExplained(account, refused, moment)) return foresee(account, refused, nowMs);',
     to: '',
   },
   {
@@ -511,7 +511,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'one-key-closes-for-all',
     rule: 'one key of several closes the API for itself alone',
-    from: 'const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + IN_USE_MS;',
+    from: 'const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + EVIDENCE_MS;',
     to: 'const isOnlyKey = true;',
   },
   {
@@ -547,14 +547,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'made-up-keys-try',
     rule: 'made-up keys make no call while the API is closed for proven ones',
-    from: 'return isProven || this.#elapsed() > this.#provenAtMs + IN_USE_MS;',
+    from: 'return isProven || this.#elapsed() > this.#provenAtMs + EVIDENCE_MS;',
     to: 'return true;',
   },
   {
     name: 'backoff-without-growth',
     rule: 'the backoff grows from try to try',
-    from: 'Math.min(FIRST_MS * 2 ** (failures - 1), DOUBLED_TO_MS)',
-    to: 'FIRST_MS',
+    from: 'Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), DOUBLED_BACKOFF_MS)',
+    to: 'FIRST_BACKOFF_MS',
   },
   {
     name: 'long-outage-hammered',
@@ -775,19 +775,19 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-retry-budget',
     rule: 'retries are at most a tenth of the calls',
-    from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
+    from: 'const isRetriedEarly = earlyPauseMs !== undefined && useRetry();',
     to: 'const isRetriedEarly = earlyPauseMs !== undefined;',
   },
   {
     name: 'calls-earn-no-retry',
     rule: 'ten calls earn a retry',
-    from: 'if (!isRetry && isProven) quota.retryBudget.recordCall();',
+    from: 'if (!isRetry && key.isProven) quota.retryBudget.recordCall();',
     to: '',
   },
   {
     name: 'no-early-retry',
     rule: 'a read without data is retried',
-    from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
+    from: 'const isRetriedEarly = earlyPauseMs !== undefined && useRetry();',
     to: 'const isRetriedEarly = false;',
   },
   {
@@ -811,7 +811,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-sunset',
     rule: 'gets end before the sunset',
-    from: 'return this.#clock.now() < SUNSET_MS - MARGIN_MS;',
+    from: 'return this.#clock.now() < SUNSET_MS - LONGEST_CALL_MS;',
     to: 'return true;',
   },
   {
@@ -832,13 +832,13 @@ const writes: readonly Mutant[] = [
   {
     name: 'write-replayed',
     rule: 'a create that was sent is never sent again',
-    from: '      if (mayHaveHappened(outcome, sent)) {',
-    to: '      if (false) {',
+    from: 'if (mayHaveHappened(outcome, sent)) return this.#endUnknown(outcome);',
+    to: '',
   },
   {
     name: 'unknown-outcome-unseen',
     rule: 'after an unknown outcome nothing from before it is served',
-    from: 'if (isClear && !snapshot) return answer;',
+    from: "if (outcome.kind !== 'ok' && !mayHaveHappened(outcome, sent)) return answer;",
     to: "if (outcome.kind !== 'ok') return answer;",
   },
   {
@@ -915,7 +915,7 @@ const server: readonly Mutant[] = [
   {
     name: 'rejections-do-not-grow',
     rule: 'a key that is rejected again is rejected for longer',
-    from: 'nextMs: Math.min(nextMs * 2, MAX_MS)',
+    from: 'nextMs: Math.min(nextMs * 2, MAX_REJECTION_MS)',
     to: 'nextMs',
   },
   {
@@ -1022,7 +1022,7 @@ const server: readonly Mutant[] = [
   {
     name: 'any-name',
     rule: 'names have at most 255 characters',
-    from: 'if (nameLength > MAX_NAME_LENGTH)',
+    from: 'if (nameLength > MAX_QUERIED_NAME_LENGTH)',
     to: 'if (false)',
   },
   {
@@ -1190,13 +1190,13 @@ const start: readonly Mutant[] = [
   {
     name: 'each-refusal-logged',
     rule: 'operations that are refused again and again are one warning',
-    from: 'if (sinceMs < SAME_MS || !this.#hasRoom(nowMs)) return;',
+    from: 'if (sinceMs < SAME_REFUSAL_MS || !this.#hasRoom(nowMs)) return;',
     to: 'if (!this.#hasRoom(nowMs)) return;',
   },
   {
     name: 'strangers-fill-log',
     rule: 'made-up keys write ten warnings a minute at most',
-    from: 'if (this.#writtenAtMs.length >= MAX_LINES) return false;',
+    from: 'if (this.#writtenAtMs.length >= MAX_REFUSAL_LINES) return false;',
     to: '',
   },
   {

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { attempt } from '../../support/client.ts';
 import type { Fleet, Replica } from '../../support/fleet.ts';
-import { outcomeOf } from '../../support/operation.ts';
-import type { HeardWrite, Operation, Outcome } from '../../support/operation.ts';
+import { isWrite, outcomeOf } from '../../support/operation.ts';
+import type { Field, HeardWrite, Operation, Outcome } from '../../support/operation.ts';
 import type { PetStore } from '../../support/pet-api/pet-store.ts';
 import { between } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
@@ -136,11 +136,24 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
   function noteWrites(operation: Operation, writer: string, store: PetStore): void {
     const { key, endedMs, fields } = operation;
     for (const [position, field] of fields.entries()) {
-      if (field.kind !== 'create' || outcomeOf(operation, position) !== 'created') continue;
-      const createdMs = store.addedAs(field.pet.name).at(-1)?.atMs ?? -Infinity;
+      if (!isWrite(field) || outcomeOf(operation, position) !== 'created') continue;
+      const createdMs = writtenAtMs(field, store) ?? -Infinity;
       writes.set(writer, Math.max(writes.get(writer) ?? -Infinity, createdMs));
       const all = [...(heard.get(key) ?? []), { createdMs, answeredMs: endedMs }];
       heard.set(key, all.slice(-REMEMBERED_WRITES));
     }
+  }
+}
+
+/** When the write of a field was carried out. */
+function writtenAtMs(field: Field, store: PetStore): number | undefined {
+  switch (field.kind) {
+    case 'create':
+      return store.addedAs(field.pet.name).at(-1)?.atMs;
+    case 'pet':
+    case 'pets':
+    case 'petsById':
+    case 'rateLimit':
+      return undefined;
   }
 }

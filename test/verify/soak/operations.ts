@@ -1,3 +1,4 @@
+import { isWrite } from '../../support/operation.ts';
 import type { CacheControl, Field, Operation } from '../../support/operation.ts';
 import { PET, asVariable } from '../../support/pet-documents.ts';
 import { FIELDS, FILTERS, LISTS, NEW_PET_FIELD_NAMES, filterOf } from '../../support/pet-api/contract.ts';
@@ -40,7 +41,7 @@ export function nextOperation(random: Random, names: Names): Sending {
   const [wrong, code = ''] = WRONG[between(random, 0, WRONG.length - 1)] ?? [];
   if (wrong !== undefined && random() < 0.03) return { ...PLAIN, query: wrong, expected: [code] };
   const fields = nextFields(random, names);
-  const cacheControl = fields.some(({ kind }) => kind === 'create') ? {} : nextCacheControl(random);
+  const cacheControl = fields.some(isWrite) ? {} : nextCacheControl(random);
   const waitS = random() < 0.3 ? between(random, 0, WAITS.maxWaitMs / 1_000) : undefined;
   return {
     ...operationOf(fields),
@@ -67,7 +68,7 @@ export function operationOf(fields: readonly Field[]): Sending {
     });
     return `f${position}: ${name}${given.length > 0 ? `(${given.join(', ')})` : ''} ${selection}`;
   });
-  const type = fields.some(({ kind }) => kind === 'create') ? 'mutation' : 'query';
+  const type = fields.some(isWrite) ? 'mutation' : 'query';
   const head = declared.length > 0 ? `${type} Soak(${declared.join(', ')})` : type;
   return { ...PLAIN, query: `${head} { ${selections.join(' ')} }`, variables, fields };
 }

@@ -1,229 +1,250 @@
-import type { CallAnswer } from '../../../src/common/call-answer.ts';
 import { PLANS } from '../../../src/common/plan.ts';
-import { newAccount, take } from '../../../src/quota/account/account.ts';
-import { WindowAt } from '../../../src/quota/account/window.ts';
-import { applyEnd, callEndOf } from '../../../src/quota/account/call-end.ts';
-import type { Account, Permit } from '../../../src/quota/account/format.ts';
-import type { AccountRules } from '../../../src/quota/account/limits.ts';
-import { Places } from '../../../src/line/places.ts';
+import type { Log } from '../../../src/common/log.ts';
+import type { LineAnswer } from '../../../src/line/line-call.ts';
+import { startVirtualTime } from '../../../src/program/simulate/virtual-time.ts';
 import { between, createRandom } from '../../support/random.ts';
-import type { Random } from '../../support/random.ts';
-import { RandomUpstream, describeTraits, drawTraits } from './random-upstream.ts';
-import type { UpstreamResponse, UpstreamTraits } from './random-upstream.ts';
+import { wantedCalls } from './demand.ts';
+import type { WantedCall } from './demand.ts';
+import { drawTraits } from './kinds.ts';
+import type { DrawOptions, Kind } from './kinds.ts';
+import { OddUpstream } from './odd-upstream.ts';
+import type { UpstreamResponse } from './odd-upstream.ts';
+import { KnownLimits, servedByOracle } from './oracle.ts';
+import { PetqlLine } from './petql-line.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, describeTraits } from './traits.ts';
+import type { Span, UpstreamTraits } from './traits.ts';
 
 /** What happened in the hours of one upstream. */
 export interface Walk {
   readonly about: string;
-  /** The longest time without a call while calls were wanted and a tenth of the day was left. */
-  readonly deadMs: number;
-  /** 429s: calls that were sent before the first of them was answered are one. At most in an hour, in a day, and in all. */
-  readonly refusals: { readonly hour: number; readonly day: number; readonly all: number };
-  /** At most in ten minutes, each response. */
-  readonly refusedCalls: number;
-  /** Whether the upstream is exact and petql alone, or has a limit that it does not tell. */
-  readonly kind: 'exact' | 'hidden' | 'odd';
-  /** The share of the allowed calls that were made. */
-  readonly usedShare: number;
+  /** Calls that were served, and those that an oracle gets served. */
+  readonly served: number;
+  readonly possible: number;
+  /** Calls that were answered 429. */
+  readonly refused: number;
+  /** 429s after no other one for ten seconds, of each day. */
+  readonly incidents: readonly number[];
+  /** Of one incident at most: 429s to calls that were sent after its first one had arrived. */
+  readonly late: number;
+  /** The longest time in which calls were wanted and possible, and fewer than a tenth of them were served. */
+  readonly silentMs: number;
 }
 
-const HOUR_MS = 3_600_000;
-const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
-/** How often a client asks that was told to wait. */
-const ASKS_EVERY_MS = 20_000;
+export interface WalkOptions extends Pick<DrawOptions, 'hours' | 'isFree'> {
+  readonly log?: Log;
+  /** Gets each response. */
+  readonly onResponse?: (call: {
+    readonly sentAtMs: number;
+    readonly nowMs: number;
+    readonly response: UpstreamResponse;
+  }) => void;
+}
 
-/** Lets clients want more than the plan allows, always or in bursts, for so many hours. Returns undefined for another kind. */
-export function walk(seed: number, hours: number, kind?: Walk['kind']): Walk | undefined {
-  const traits = drawTraits(seed, START_MS);
-  if (kind !== undefined && kindOf(traits) !== kind) return undefined;
-  return new Walker(traits, seed).run(START_MS + hours * HOUR_MS);
+export const START_MS = Date.UTC(2026, 10, 21, 9, 41, 7);
+const MAX_WAIT_MS = 10_000;
+/** A client comes back within this time, whatever it was told. */
+const MAX_REST_MS = HOUR_MS;
+const LOOKS_EVERY_MS = 20_000;
+const INCIDENT_MS = 10_000;
+/** What a client may take to come back after a pause. */
+const AFTER_PAUSE_MS = MINUTE_MS;
+const MIN_SERVED_SHARE = 0.1;
+
+/** Lets clients want calls of petql's line against an upstream of the kind, on virtual time. */
+export async function walk(kind: Kind, seed: number, options: WalkOptions): Promise<Walk> {
+  return walkUpstream(drawTraits(kind, seed, { ...options, startMs: START_MS }), seed, options);
+}
+
+export async function walkUpstream(traits: UpstreamTraits, seed: number, options: WalkOptions): Promise<Walk> {
+  using time = await startVirtualTime(START_MS);
+  const { random } = Math;
+  Math.random = createRandom(seed + 3);
+  try {
+    const walker = new Walker(traits, seed, START_MS + options.hours * HOUR_MS, options);
+    let isOver = false;
+    const walking = walker.run().finally(() => (isOver = true));
+    await Promise.all([walking, time.run(() => isOver)]);
+    return walker.result();
+  } finally {
+    Math.random = random;
+  }
 }
 
 class Walker {
   readonly #traits: UpstreamTraits;
-  readonly #upstream: RandomUpstream;
-  readonly #random: Random;
-  readonly #rules: AccountRules;
-  readonly #agenda: { atMs: number; run: (nowMs: number) => void }[] = [];
-  #account: Account = newAccount('e');
-  #restarts: number[];
-  #nowMs = START_MS;
-  readonly #places = new Places({ now: () => this.#nowMs, elapsed: () => this.#nowMs });
-  #wakeAtMs = Infinity;
-  /** When calls are wanted: always, or for ten minutes of each hour. */
-  readonly #isSaturated: boolean;
+  readonly #seed: number;
+  readonly #endMs: number;
+  readonly #options: WalkOptions;
+  readonly #upstream: OddUpstream;
+  readonly #known: KnownLimits;
+  readonly #random: () => number;
+  readonly #wanted: readonly WantedCall[];
+  #line: PetqlLine;
+  /** Calls that a client waits for, or will come back for. */
+  #waiting = 0;
+  #served = 0;
+  readonly #refusals: { readonly sentAtMs: number; readonly atMs: number }[] = [];
+  readonly #pauses: Span[] = [];
+  #pausedUntilMs = 0;
+  /** Since when calls were wanted and possible; what was served and wanted since. */
+  #open: { fromMs: number; served: number; wanted: number } | undefined;
+  #silentMs = 0;
 
-  #sent = 0;
-  /** Of the last day. */
-  #sentAtMs: number[] = [];
-  #allowedAtMs = START_MS;
-  #lastSentAtMs = START_MS;
-  #deadMs = 0;
-  #refusals: number[] = [];
-  #refusedCalls: number[] = [];
-  #knownAtMs = -Infinity;
-
-  constructor(traits: UpstreamTraits, seed: number) {
+  constructor(traits: UpstreamTraits, seed: number, endMs: number, options: WalkOptions) {
     this.#traits = traits;
-    this.#upstream = new RandomUpstream(traits, seed, START_MS);
+    this.#seed = seed;
+    this.#endMs = endMs;
+    this.#options = options;
+    this.#upstream = new OddUpstream(traits, seed, START_MS);
+    this.#known = new KnownLimits(traits, this.#upstream);
     this.#random = createRandom(seed + 2);
-    this.#isSaturated = this.#random() < 0.6;
-    this.#rules = { plan: { ...PLANS.free, known: false }, startedAtMs: START_MS, leaseMs: 70_000, probeMs: 10_000 };
-    this.#restarts = [...traits.restartsMs];
+    this.#wanted = wantedCalls(traits.demand, { fromMs: START_MS, untilMs: endMs }, this.#random);
+    this.#line = this.#start();
   }
 
-  run(endMs: number): Walk {
-    this.#at(START_MS, (nowMs) => this.#look(nowMs));
-    for (let atMs = START_MS; atMs < endMs; atMs += ASKS_EVERY_MS) this.#at(atMs, (nowMs) => this.#ask(nowMs));
-    for (let next = this.#agenda.pop(); next && next.atMs < endMs; next = this.#agenda.pop()) {
-      this.#nowMs = next.atMs;
-      next.run(next.atMs);
-    }
-    return this.#result(endMs);
+  async run(): Promise<void> {
+    const { demand, restartsMs } = this.#traits;
+    for (const atMs of restartsMs) setTimeout(() => this.#restart(), atMs - START_MS);
+    const looking = setInterval(() => this.#look(), LOOKS_EVERY_MS);
+    if (demand.kind === 'always') {
+      await Promise.all(Array.from({ length: demand.clients }, () => this.#wantAlways()));
+    } else await this.#wantInTurn();
+    clearInterval(looking);
+    await this.#line.stop();
   }
 
-  /** Clients ask again, and it shows whether the key is dead. */
-  #ask(nowMs: number): void {
-    if (!this.#isWanted(nowMs)) {
-      this.#allowedAtMs = nowMs;
-      return;
-    }
-    const { minute, day } = this.#upstream.left(nowMs);
-    const { perDay } =
-      this.#traits.change && nowMs >= this.#traits.change.atMs ? this.#traits.change.plan : this.#traits.plan;
-    this.#sentAtMs = this.#sentAtMs.filter((atMs) => atMs > nowMs - 24 * HOUR_MS - 900_000);
-    // Own calls of a whole day are silence enough, unless the upstream is exact: its headers tell when a day ends.
-    const room = Math.min(this.#traits.plan.perDay, this.#traits.change?.plan.perDay ?? Infinity);
-    const hasRoom = kindOf(this.#traits) === 'exact' || this.#sentAtMs.length < 0.9 * room;
-    const mayCall = minute > 0 && day >= perDay / 10 && hasRoom && !this.#upstream.isDown(nowMs);
-    if (!mayCall) this.#allowedAtMs = nowMs;
-    this.#deadMs = Math.max(this.#deadMs, nowMs - Math.max(this.#allowedAtMs, this.#lastSentAtMs));
-    this.#look(nowMs);
-  }
-
-  #isWanted(nowMs: number): boolean {
-    return this.#isSaturated || nowMs % HOUR_MS < 600_000;
-  }
-
-  /** Takes permits and sends, as the line of a key does. */
-  #look(nowMs: number): void {
-    while (this.#restarts[0] !== undefined && nowMs >= this.#restarts[0]) {
-      this.#restarts.shift();
-      this.#account = newAccount(`e${this.#restarts.length}`);
-    }
-    if (!this.#isWanted(nowMs)) return;
-    const wanted = this.#places.spare(this.#minuteLimit);
-    if (wanted <= 0) return;
-    const { permits, wait } = take(this.#account, wanted, { nowMs: this.#ours(nowMs), rules: this.#rules });
-    for (const permit of permits) this.#send(permit, nowMs);
-    const waitMs = permits.length > 0 ? 1 : Math.max(1, wait?.waitMs ?? 1);
-    // Clients come back in time; a look at least each `ASKS_EVERY_MS` is theirs.
-    if (waitMs < ASKS_EVERY_MS) this.#wake(nowMs + waitMs);
-  }
-
-  #wake(atMs: number): void {
-    if (atMs >= this.#wakeAtMs) return;
-    this.#wakeAtMs = atMs;
-    this.#at(atMs, (nowMs) => {
-      if (this.#wakeAtMs !== atMs) return;
-      this.#wakeAtMs = Infinity;
-      this.#look(nowMs);
+  result(): Walk {
+    const possible = servedByOracle(this.#traits, {
+      seed: this.#seed,
+      startMs: START_MS,
+      endMs: this.#endMs,
+      wanted: this.#traits.demand.kind === 'always' ? undefined : this.#wanted,
+      pauses: this.#pauses,
     });
-  }
-
-  #send(permit: Permit, nowMs: number): void {
-    const [minMs, maxMs] = this.#traits.latencyMs;
-    const way = () => between(this.#random, minMs, maxMs) / 2;
-    const free = this.#places.take(undefined, this.#minuteLimit);
-    this.#sent += 1;
-    this.#sentAtMs.push(nowMs);
-    this.#lastSentAtMs = nowMs;
-    this.#at(nowMs + way(), (arrivedMs) => {
-      const response = this.#upstream.arrive(arrivedMs);
-      this.#at(arrivedMs + way(), (answeredMs) => {
-        this.#upstream.leave();
-        free();
-        this.#receive(permit, response, { sentAtMs: nowMs, nowMs: answeredMs });
-      });
-    });
-  }
-
-  #receive(permit: Permit, response: UpstreamResponse, { sentAtMs, nowMs }: { sentAtMs: number; nowMs: number }): void {
-    if (response.status === 200) this.#places.recordSuccess(this.#minuteLimit);
-    if (response.status === 429) this.#places.reset();
-    if (response.status === 429) this.#recordRefusal(sentAtMs, nowMs);
-    const oursMs = this.#ours(nowMs);
-    const end = callEndOf(permit, answerOf(response), { tookMs: nowMs - sentAtMs, nowMs: oursMs, isDecisive: true });
-    applyEnd(this.#account, permit, end, { nowMs: oursMs, rules: this.#rules });
-    this.#wake(nowMs + (response.status === 503 ? 30_000 : 1));
-  }
-
-  get #minuteLimit(): number {
-    return new WindowAt(this.#account, 'minute', { nowMs: this.#ours(this.#nowMs), rules: this.#rules }).limit;
-  }
-
-  #recordRefusal(sentAtMs: number, nowMs: number): void {
-    this.#refusedCalls.push(nowMs);
-    if (sentAtMs <= this.#knownAtMs) return;
-    this.#knownAtMs = nowMs;
-    this.#refusals.push(nowMs);
-  }
-
-  #result(endMs: number): Walk {
-    const { traits } = this.#upstream;
-    const hours = (endMs - START_MS) / HOUR_MS;
-    const share = this.#isSaturated ? 1 : 1 / 6;
-    const allowed = Math.min(traits.plan.perDay * Math.ceil(hours / 24), traits.plan.perMinute * 60 * hours * share);
     return {
-      about: `${describeTraits(traits)}${this.#isSaturated ? '' : ', in bursts'}`,
-      deadMs: this.#deadMs,
-      refusals: {
-        hour: mostWithin(this.#refusals, HOUR_MS),
-        day: mostWithin(this.#refusals, 24 * HOUR_MS),
-        all: this.#refusals.length,
-      },
-      refusedCalls: mostWithin(this.#refusedCalls, 600_000),
-      kind: kindOf(traits),
-      usedShare: (this.#sent - this.#refusedCalls.length) / allowed,
+      about: describeTraits(this.#traits),
+      served: this.#served,
+      possible,
+      refused: this.#refusals.length,
+      ...this.#countIncidents(),
+      silentMs: this.#silentMs,
     };
   }
 
-  #ours(nowMs: number): number {
-    return nowMs + this.#traits.aheadMs;
+  #start(): PetqlLine {
+    const { aheadMs, isConfigured, plan } = this.#traits;
+    const clock = { now: () => Date.now() + aheadMs, elapsed: () => Date.now() - START_MS };
+    const assumed = isConfigured ? { ...plan, known: true } : { ...PLANS.free, known: false };
+    return new PetqlLine(assumed, clock, () => this.#send(), this.#options.log);
   }
 
-  #at(atMs: number, run: (nowMs: number) => void): void {
-    let [low, high] = [0, this.#agenda.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#agenda[middle] as { atMs: number }).atMs > atMs) low = middle + 1;
-      else high = middle;
+  #restart(): void {
+    const before = this.#line;
+    this.#line = this.#start();
+    void before.stop();
+  }
+
+  async #wantAlways(): Promise<void> {
+    while (Date.now() < this.#endMs) {
+      this.#waiting += 1;
+      const ended = await this.#line.call(MAX_WAIT_MS);
+      if ('retryAfterMs' in ended) await sleep(Math.min(MAX_REST_MS, ended.retryAfterMs, this.#endMs - Date.now()));
+      else if (ended.status !== 200) await sleep(SECOND_MS);
+      this.#waiting -= 1;
     }
-    this.#agenda.splice(low, 0, { atMs, run });
+  }
+
+  async #wantInTurn(): Promise<void> {
+    const calls: Promise<void>[] = [];
+    for (const wanted of this.#wanted) {
+      if (wanted.fromMs > Date.now()) await sleep(wanted.fromMs - Date.now());
+      calls.push(this.#want(wanted));
+    }
+    await Promise.all(calls);
+  }
+
+  async #want({ untilMs }: WantedCall): Promise<void> {
+    this.#waiting += 1;
+    while (Date.now() < untilMs) {
+      const ended = await this.#line.call(Math.min(MAX_WAIT_MS, untilMs - Date.now()));
+      if ('status' in ended && ended.status === 200) break;
+      const restMs = 'retryAfterMs' in ended ? ended.retryAfterMs : SECOND_MS;
+      await sleep(Math.min(restMs, untilMs - Date.now()));
+    }
+    this.#waiting -= 1;
+  }
+
+  async #send(): Promise<LineAnswer> {
+    const [minMs, maxMs] = this.#traits.latencyMs;
+    const sentAtMs = Date.now();
+    await sleep(between(this.#random, minMs, maxMs) / 2);
+    const response = this.#upstream.arrive(Date.now());
+    await sleep(between(this.#random, minMs, maxMs) / 2);
+    this.#upstream.leave();
+    this.#record(response, sentAtMs);
+    return answerOf(response);
+  }
+
+  #record(response: UpstreamResponse, sentAtMs: number): void {
+    const nowMs = Date.now();
+    this.#options.onResponse?.({ sentAtMs, nowMs, response });
+    this.#known.learn(response, nowMs);
+    if (response.status === 200) {
+      this.#served += 1;
+      if (this.#open) this.#open.served += 1;
+    }
+    if (response.status !== 429) return;
+    this.#refusals.push({ sentAtMs, atMs: nowMs });
+    const { retryAfterMs = 0 } = response.headers;
+    if (retryAfterMs === 0) return;
+    const untilMs = nowMs + retryAfterMs;
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, untilMs + AFTER_PAUSE_MS);
+    this.#pauses.push({ fromMs: nowMs, untilMs });
+  }
+
+  /** Looks whether calls are wanted and possible, and how few are served. */
+  #look(): void {
+    const nowMs = Date.now();
+    const { day } = this.#upstream.left(nowMs);
+    const isPossible =
+      nowMs >= this.#pausedUntilMs &&
+      this.#upstream.isOpen(nowMs) &&
+      day >= this.#upstream.limit('day', nowMs) / 10 &&
+      this.#known.allows(nowMs, 0.9);
+    if (!isPossible || this.#waiting === 0) {
+      this.#open = undefined;
+      return;
+    }
+    this.#open ??= { fromMs: nowMs, served: 0, wanted: 0 };
+    this.#open.wanted += Math.min(this.#waiting, (this.#upstream.limit('minute', nowMs) * LOOKS_EVERY_MS) / MINUTE_MS);
+    if (this.#open.served >= MIN_SERVED_SHARE * this.#open.wanted) this.#open = { fromMs: nowMs, served: 0, wanted: 0 };
+    this.#silentMs = Math.max(this.#silentMs, nowMs - this.#open.fromMs);
+  }
+
+  #countIncidents(): Pick<Walk, 'incidents' | 'late'> {
+    const incidents = Array.from({ length: Math.ceil((this.#endMs - START_MS) / DAY_MS) }, () => 0);
+    let [firstAtMs, lastAtMs, lateInThis, late] = [-Infinity, -Infinity, 0, 0];
+    for (const { atMs, sentAtMs } of this.#refusals) {
+      if (atMs > lastAtMs + INCIDENT_MS) {
+        [firstAtMs, lateInThis] = [atMs, 0];
+        const day = Math.floor((atMs - START_MS) / DAY_MS);
+        incidents[day] = (incidents[day] ?? 0) + 1;
+      } else if (sentAtMs > firstAtMs) lateInThis += 1;
+      late = Math.max(late, lateInThis);
+      lastAtMs = atMs;
+    }
+    return { incidents, late };
   }
 }
 
-function kindOf(traits: UpstreamTraits): Walk['kind'] {
-  const { aheadMs, change, foreignEvery, hidden, lateMs, nodes, offBy, others, outages, restartsMs, sendsDate, slack } =
-    traits;
-  if (hidden) return 'hidden';
-  const isExact = aheadMs === 0 && lateMs === 0 && nodes === 1 && offBy === 0 && slack === 0 && sendsDate;
-  const isAlone = !change && !foreignEvery && !others && outages.length === 0 && restartsMs.length === 0;
-  return isExact && isAlone && traits.resetAs === 'seconds' && traits.tells === 'fewer' ? 'exact' : 'odd';
-}
-
-function answerOf({ status, headers, isForeign }: UpstreamResponse): CallAnswer {
-  const meaning = status === 200 ? 'accepted' : status === 429 ? 'rate-limited' : 'failed';
+function answerOf({ status, headers, isForeign }: UpstreamResponse): LineAnswer {
   const own = isForeign ? { ...headers, limit: undefined, remaining: undefined, reset: undefined } : headers;
-  return { sent: true, meaning, evidence: 'none', isOwn: !isForeign, rateLimit: own };
+  const basic = { sent: true, isOwn: !isForeign, rateLimit: own, status };
+  if (status === 200) return { ...basic, meaning: 'accepted', evidence: 'works', failure: undefined };
+  if (status === 429) return { ...basic, meaning: 'rate-limited', evidence: 'none', failure: {} };
+  return { ...basic, meaning: 'failed', evidence: 'fails', failure: {} };
 }
 
-/** Returns how many of the times lie within so long at most. */
-function mostWithin(times: readonly number[], lengthMs: number): number {
-  let most = 0;
-  for (const [index, atMs] of times.entries()) {
-    let first = index;
-    while (first > 0 && (times[first - 1] as number) > atMs - lengthMs) first -= 1;
-    most = Math.max(most, index - first + 1);
-  }
-  return most;
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
 }

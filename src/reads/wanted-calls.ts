@@ -4,7 +4,7 @@ import { planCalls } from '../pets/call-planner.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import { ALL_PETS, readKindOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
-import type { LineReads } from '../line/line-call.ts';
+import type { CallSource } from '../line/line-call.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
 import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads, ReadParts } from './pending-reads.ts';
@@ -27,7 +27,7 @@ interface SortedPlan {
 const MAX_LOGGED = 10;
 
 /** The calls that the waiting reads of one caller want: planned when the line asks for them after a change, for all requests together. */
-export class ReadLine implements LineReads {
+export class WantedCalls implements CallSource {
   readonly #parts: ReadParts;
   readonly #pending: PendingReads;
   /** Undefined without Redis. */
@@ -41,7 +41,6 @@ export class ReadLine implements LineReads {
     this.#parts = parts;
     this.#pending = pending;
     this.#lists = lists;
-    parts.line.serve(this);
   }
 
   /** Returns the call that would answer this read if it came alone. */
@@ -190,6 +189,7 @@ export class ReadLine implements LineReads {
     const own = reads.filter((read) => read.key === key);
     const others = reads.filter((read) => read.key !== key);
     const claims = waitersOf([...own, ...others]).filter((waiter) => !this.#pending.isCovered(waiter));
+    for (const claim of claims) claim.hasStoodInLine = true;
     const waitingSinceMs = this.#wantedSinceMs.get(key) as number;
     return new ReadCall(this.#parts, this.#pending, this.#lists, { key, claims, waitingSinceMs });
   }
