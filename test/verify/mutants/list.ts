@@ -46,8 +46,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-pause-growth',
     rule: 'pauses grow while the upstream answers 429',
-    from: 'Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS)',
-    to: 'MIN_BACKOFF_MS',
+    from: 'Math.min(FIRST_PAUSE_MS * 2 ** incidents, MAX_DOUBLED_PAUSE_MS)',
+    to: 'FIRST_PAUSE_MS',
   },
   {
     name: 'no-retry-after',
@@ -439,7 +439,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'lesson-not-doubled',
     rule: 'a 429 to the call beyond a lesson doubles its time',
-    from: 'Math.min(2 * lastsMs, MAX_MS)',
+    from: 'Math.min(2 * lastsMs, MAX_LESSON_MS)',
     to: 'lastsMs',
   },
   {
