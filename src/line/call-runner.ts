@@ -28,7 +28,7 @@ export class CallRunner {
   readonly #parts: ThrottleParts;
   readonly #decisions: Decisions;
   readonly #line: RunnerHost;
-  /** Of the calls that have their permit, up to their settlement. */
+  /** The places of the calls that have their permit, up to their settlement. */
   readonly places: Places;
   /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
   #queue: CallQueue | undefined;
@@ -37,6 +37,8 @@ export class CallRunner {
   /** Settlements that the account has not taken. */
   #settling = 0;
   #isTaking = false;
+  /** Calls that may go, and need permits. */
+  #calls = 0;
   /** By `clock.elapsed()`: no permit is free before this. */
   #waitUntilMs = 0;
   /** Ends the wait for permits. */
@@ -86,20 +88,24 @@ export class CallRunner {
 
   /** Gets permits for so many calls, as far as they may be in flight, and refunds those that none needs: other replicas may. */
   provide(calls: number): void {
+    this.#calls = calls;
     this.#giveBack(this.#permits.length - calls);
-    const missing = Math.min(calls, this.places.spare(this.#minuteLimit)) - this.#permits.length;
-    if (missing <= 0 || this.#isTaking) return;
+    if (this.#missing <= 0 || this.#isTaking) return;
 
     clearTimeout(this.#waitTimer);
     const leftMs = this.#waitUntilMs - this.#parts.clock.elapsed();
     if (leftMs > 0) this.#waitTimer = setTimeout(() => this.#line.reviewSoon(), Math.ceil(leftMs));
-    else void this.#take(missing);
+    else void this.#take();
   }
 
   /** Ends the wait for permits. */
   close(): void {
     clearTimeout(this.#waitTimer);
     clearTimeout(this.#hangTimer);
+  }
+
+  get #missing(): number {
+    return Math.min(this.#calls, this.places.spare(this.#minuteLimit)) - this.#permits.length;
   }
 
   get #minuteLimit(): number {
@@ -123,12 +129,15 @@ export class CallRunner {
     for (const permit of this.#permits.splice(-count)) void this.#settle(permit, { kind: 'unused' });
   }
 
-  async #take(wanted: number): Promise<void> {
+  async #take(): Promise<void> {
     const { clock } = this.#parts;
     this.#isTaking = true;
     this.#hasMet429 = false;
+    let wanted = 1;
+    // Redis may take its time, and others come meanwhile.
+    const countWanted = () => (wanted = Math.max(1, this.#missing));
     try {
-      const taken = await this.#quota.account.take(wanted);
+      const taken = await this.#quota.account.take(countWanted);
       this.#decisions.logTaken(wanted, taken);
       this.#polls = taken.wait?.by === 'probe' && taken.permits.length === 0 ? this.#polls + 1 : 0;
       this.#waitUntilMs = taken.wait ? clock.elapsed() + this.#boundedMs(taken.wait.waitMs) : 0;
@@ -202,8 +211,9 @@ export class CallRunner {
       else quota.refund(request.visitor, sentAtMs);
 
       // 4. Settle: the client's next operation is counted after this call.
+      const isNews = quota.account.isNews(end);
       const settling = this.#settle(settled, end);
-      if (settling) await waitAtMost(settling, MOMENT_MS);
+      if (settling && isNews) await waitAtMost(settling, MOMENT_MS);
 
       // 5. Tell those that wait for it.
       call.receive(answer);

@@ -30,7 +30,7 @@ export function withKeySecret(store: Store, secret: string | undefined, log: Log
   const check = () => (checked ??= compare());
   return {
     store: {
-      update: (name, change) => (isRight ? store.update(name, change) : check().then(() => store.update(name, change))),
+      update: (...args) => (isRight ? store.update(...args) : check().then(() => store.update(...args))),
       nowMs: () => store.nowMs(),
       close: () => store.close(),
     },
