@@ -104,6 +104,25 @@ describe('a local day that summer time makes longer or shorter is used in full',
   });
 });
 
+test.each([1, 2, 3])('where headers are noise, errors and RateLimit say the same: seed %d', async (seed) => {
+  await using world = await createWorld({ seed, startsAt: '2026-11-21T09:00:00Z', keys: { key: UNLIMITED } });
+  const random = createRandom(seed);
+  const noise = () => between(random, -30_000_000, 70_000_000);
+  world.petApi.fault = () => ({ told: { limit: noise(), remaining: noise(), reset: noise() } });
+  const petql = await world.start();
+  const said: object[] = [];
+  const shown: object[] = [];
+  for (let call = 0; call < 40; call += 1) {
+    const { errors } = await world.until(petql.create(1, { waitMs: 0 }));
+    const limit = /the quota of (\d+) calls per minute is exhausted/.exec(errors?.[0]?.message ?? '')?.[1];
+    if (limit === undefined) continue;
+    said.push({ limit: Number(limit), remaining: 0 });
+    shown.push((await petql.rateLimit()).minute);
+  }
+  expect(said.length).toBeGreaterThan(0);
+  expect(shown).toMatchObject(said);
+});
+
 describe('random 429s cost little more than their pauses', () => {
   const CASES: [percent: number, plan: keyof typeof PLANS][] = [
     [1, 'pro'],

@@ -7,7 +7,7 @@ import type { WindowName } from './slots.ts';
  * slide. What was counted before stays in doubt: it counts until a response or trust shows which.
  */
 
-type Reset = Pick<NonNullable<WindowCount['reset']>, 'fromMs' | 'id'>;
+type Reset = Pick<NonNullable<WindowCount['reset']>, 'fromMs' | 'id' | 'isGuess'>;
 
 const SECOND_MS = 1_000;
 /** A minute's `Retry-After` is shorter. */
@@ -16,7 +16,7 @@ const FAR_MS = 120_000;
 const SLIDES_MS = WINDOWS.day.lengthMs;
 
 /** The reset is over. The slots of a minute tell to the second which calls were counted since. */
-export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset, nowMs: number): void {
+export function doubt(account: Account, name: WindowName, { fromMs, id, isGuess }: Reset, nowMs: number): void {
   const window = account[name];
   window.reset = undefined;
   if ((window.slidesUntilMs ?? 0) > nowMs) return;
@@ -24,7 +24,8 @@ export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset,
   const since = countSince(account.minute, 'minute', fromMs);
   const before = takeOldest(window, Math.max(0, window.total - since));
   if (window.doubted) addAll(before, window.doubted);
-  if (before.total > 0) Object.assign(window, { doubted: { ...before, fromMs, id }, beyondSinceMs: undefined });
+  if (before.total > 0)
+    Object.assign(window, { doubted: { ...before, fromMs, id, isGuess }, beyondSinceMs: undefined });
 }
 
 /** A `Retry-After` that no minute explains ends with the day, where no header has said so. */
@@ -38,7 +39,9 @@ export function guessDayEnd({ day }: Account, nowMs: number, retryAfterMs: numbe
 
 /** What was counted before the reset counts as ever. */
 export function endDoubt(window: WindowCount, nowMs: number): void {
-  if (window.doubted) addAll(window, window.doubted);
+  const { doubted } = window;
   window.doubted = undefined;
-  window.slidesUntilMs = nowMs + SLIDES_MS;
+  if (doubted) addAll(window, doubted);
+  // A `Retry-After` may have been another window's.
+  if (!doubted?.isGuess) window.slidesUntilMs = nowMs + SLIDES_MS;
 }

@@ -123,7 +123,10 @@ export class WindowAt {
 
   /** Used calls, as clients see them. */
   get used(): number {
-    return Math.max(0, this.ownLimit - Math.max(0, this.#remaining));
+    if (this.isKnown || this.#isShared) return Math.max(0, this.ownLimit - Math.max(0, this.#remaining));
+    // Calls still prove a limit that is not known: what may go beyond the assumed one is left, too.
+    const limit = this.shownLimit ?? this.ownLimit;
+    return Math.max(0, limit - Math.max(0, this.#remaining, Math.min(this.#beyondLimit, limit - this.own)));
   }
 
   /** How many calls of petql's share other clients have used. */
