@@ -9,14 +9,14 @@ import { quotaPage } from './quota-page.ts';
 import type { AdminSources, Metrics } from './metrics.ts';
 import { QUOTA_RELOAD_SOURCE } from './quota-reload.ts';
 
-const TEXT = 'text/plain';
+const TEXT_TYPE = 'text/plain';
 
 /** Serves `/metrics` for Prometheus and `/quota` for people. It names callers by their hashes, and must not be public. */
 export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): RequestHandler {
   return async (request, response) => {
     const [status, type, body] = await pageOf(request).catch((error: unknown) => {
       log.error({ err: error }, 'could not make an admin page');
-      return [500, TEXT, 'petql failed unexpectedly; the log says why.\n'] as const;
+      return [500, TEXT_TYPE, 'petql failed unexpectedly; the log says why.\n'] as const;
     });
 
     closeUnread(request, response);
@@ -26,12 +26,12 @@ export function createAdmin(sources: AdminSources, metrics: Metrics, log: Log): 
 
   async function pageOf(request: IncomingMessage): Promise<readonly [status: number, type: string, body: string]> {
     const { method, url = '/' } = request;
-    if (isForeignHost(request)) return [421, TEXT, 'Expected a local name or an IP address as Host.\n'];
-    if (method !== 'GET' && method !== 'HEAD') return [405, TEXT, 'Method not allowed; use GET.\n'];
+    if (isForeignHost(request)) return [421, TEXT_TYPE, 'Expected a local name or an IP address as Host.\n'];
+    if (method !== 'GET' && method !== 'HEAD') return [405, TEXT_TYPE, 'Method not allowed; use GET.\n'];
 
     const [path] = url.split('?');
     if (path === '/metrics') return [200, metrics.contentType, await metrics.text(sources)];
-    if (path !== '/quota' && path !== '/quota/') return [404, TEXT, 'Not found. Try /metrics or /quota.\n'];
+    if (path !== '/quota' && path !== '/quota/') return [404, TEXT_TYPE, 'Not found. Try /metrics or /quota.\n'];
     if (wantsJson(request)) return [200, 'application/json', JSON.stringify((await sources.callers.report()).keys)];
     return [200, 'text/html; charset=utf-8', await quotaPage(sources, await metrics.totals(), metrics.lastHour())];
   }

@@ -37,7 +37,7 @@ const REFUSED = 'RATE_LIMITED';
 const ALERTED_OUTCOMES = ['DOWNSTREAM_SERVICE_ERROR', 'FORBIDDEN', 'GATEWAY_TIMEOUT', 'INTERNAL_SERVER_ERROR', REFUSED];
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const AGES = [0.01, 0.1, 1, 5, 30, 60, 300, 600, 3600];
-const WINDOW = ['plan', 'window'];
+const WINDOW_LABELS = ['plan', 'window'];
 const CLOSABLE: readonly string[] = [API, GET, ...LISTS];
 const KNOWN_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 408, 410, 429, 500, 502, 503, 504]);
 
@@ -98,17 +98,17 @@ export class Metrics {
   readonly #limit = this.#gauge(
     'petql_quota_limit_calls',
     'Calls that the windows allow, over all keys of a plan.',
-    WINDOW,
+    WINDOW_LABELS,
   );
   readonly #remaining = this.#gauge(
     'petql_quota_remaining_calls',
     'Calls left in the windows, over all keys of a plan.',
-    WINDOW,
+    WINDOW_LABELS,
   );
   readonly #maxShare = this.#gauge(
     'petql_quota_used_share_max',
     'Used share of the fullest window, from 0 to 1.',
-    WINDOW,
+    WINDOW_LABELS,
   );
   readonly #redisUp = this.#gauge('petql_redis_up', 'Whether Redis is available; no sample where none is configured.');
   readonly #replicas = this.#gauge('petql_replicas', 'Processes that share the quota, as this one counts them.');

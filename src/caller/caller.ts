@@ -12,7 +12,7 @@ import type { ReadKey } from '../pets/read-key.ts';
 import type { QuotaState } from '../quota/account/quota-state.ts';
 import type { Wait } from '../quota/account/wait.ts';
 import { CallLine } from '../line/call-line.ts';
-import type { LineReads } from '../line/line-call.ts';
+import type { CallSource } from '../line/line-call.ts';
 import type { KeyAccount } from '../quota/key-account.ts';
 import { KeyQuota } from '../quota/key-quota.ts';
 import type { ThrottleParts } from '../quota/key-quota.ts';
@@ -187,7 +187,7 @@ export class Caller {
     const { clock, closedOperations, idempotency, memory, sharedLists } = this.#shared;
     const log = keyLog(this.#shared.log, () => this.#quota.name);
     this.#dayWarning = new DayWarning(log);
-    const readers: LineReads[] = [];
+    const readers: CallSource[] = [];
     const line = new CallLine(this.#quota, this.#shared, log, readers);
     const cache = new PetCache(memory, clock, this.#quota.closed);
     const failedCalls = new FailedCalls({ clock, closedOperations, quota: this.#quota, line });

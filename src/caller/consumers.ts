@@ -24,7 +24,7 @@ const UNNAMED = '(unnamed)';
 const OTHERS = '(others)';
 /** Names of operations, and of clients, that are counted apart in one period. */
 const MAX_NAMES = 100;
-const MAX_NAME_LENGTH = 100;
+const MAX_CONSUMER_NAME_LENGTH = 100;
 /** A name of middle length and its counts. */
 const ROW_BYTES = 250;
 const STEPS_OF_AN_HOUR = 6;
@@ -93,7 +93,7 @@ export class ConsumerCounts {
   }
 
   #add(counts: Counts, given: string | undefined, { callsMade, callsSaved, refused }: Count): void {
-    const name = given ? cutText(given, MAX_NAME_LENGTH) : UNNAMED;
+    const name = given ? cutText(given, MAX_CONSUMER_NAME_LENGTH) : UNNAMED;
     const counted = counts.get(name) ?? this.#newCount(counts, name);
     counted.callsMade += callsMade;
     counted.callsSaved += callsSaved;

@@ -14,7 +14,7 @@ import type { Caller } from './caller.ts';
 import type { Callers } from './callers.ts';
 import type { QuotaView } from './quota.ts';
 import { PetRead } from './request-read.ts';
-import type { CachedRead, ReadResult, RequestRead } from './request-read.ts';
+import type { CachedRead, PeekedResult, RequestRead } from './request-read.ts';
 import { UsageMeter } from './usage-meter.ts';
 import type { Usage } from '../common/usage.ts';
 
@@ -200,7 +200,7 @@ export class RequestContext implements Pets {
   repeat(repeated: readonly CachedRead[]): boolean {
     if (!this.#isRepeatable) return false;
     const caller = this.#useForReads();
-    const results: [read: RequestRead, result: ReadResult][] = [];
+    const results: [read: RequestRead, result: PeekedResult][] = [];
     for (const { read, found } of repeated) {
       const result = read.peek(caller, this.#request);
       if (!result || result.found !== (found && found.deref())) return false;

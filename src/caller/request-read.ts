@@ -4,7 +4,7 @@ import type { ReadKey } from '../pets/read-key.ts';
 import type { Caller } from './caller.ts';
 
 /** What a read has found at some moment, and how old that is. */
-export interface ReadResult {
+export interface PeekedResult {
   /** The very same object as before while nothing about it has changed. */
   readonly found: object | null;
   readonly asOfMs: number;
@@ -16,7 +16,7 @@ export interface RequestRead {
   /** The memory that it takes in a cached response: what it has found is that of the resource's own cache. */
   readonly bytes: number;
   /** Returns what the caller's cache has of it at this moment, and spends nothing; undefined where it would call or wait. */
-  peek(caller: Caller, request: CallerRequest): ReadResult | undefined;
+  peek(caller: Caller, request: CallerRequest): PeekedResult | undefined;
   /** Returns the minimum time until a result of this age may be refreshed. */
   refreshWaitMs(caller: Caller, asOfMs: number, request: CallerRequest): number;
 }
@@ -28,7 +28,7 @@ export interface CachedRead {
 }
 
 const READ_BYTES = 150;
-const CHARACTER_BYTES = 2;
+const KEY_CHARACTER_BYTES = 2;
 
 /** A list of pets, or one pet. */
 export class PetRead implements RequestRead {
@@ -39,10 +39,10 @@ export class PetRead implements RequestRead {
   }
 
   get bytes(): number {
-    return READ_BYTES + CHARACTER_BYTES * this.#key.length;
+    return READ_BYTES + KEY_CHARACTER_BYTES * this.#key.length;
   }
 
-  peek({ reads }: Caller, request: CallerRequest): ReadResult | undefined {
+  peek({ reads }: Caller, request: CallerRequest): PeekedResult | undefined {
     return reads.peek(this.#key, request);
   }
 

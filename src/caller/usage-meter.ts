@@ -1,12 +1,12 @@
 import type { CallerRequest } from '../common/caller-request.ts';
 import type { Clock } from '../common/clock.ts';
 import type { StaleReason, Usage } from '../common/usage.ts';
-import type { ReadResult, RequestRead } from './request-read.ts';
+import type { PeekedResult, RequestRead } from './request-read.ts';
 
 /** Why a read cost no call. */
 type SavedReason = StaleReason | 'FRESH' | 'SHARED_CALL';
 
-type UsedResult = Pick<ReadResult, 'asOfMs' | 'staleReason'>;
+type UsedResult = Pick<PeekedResult, 'asOfMs' | 'staleReason'>;
 
 /** Counts what one request costs, beside its calls. */
 export class UsageMeter {

@@ -22,7 +22,7 @@ export interface Key {
 }
 
 /** A call that has ended. */
-export interface EndedCall {
+export interface JudgedCall {
   /** A list by its name, `getPet`, or a write. */
   readonly operation: string;
   /** Whether it is a list: it has no input that a client chose, so it alone speaks for the API. */
@@ -152,7 +152,7 @@ export class ClosedApi {
   }
 
   /** Records how a call has ended. */
-  end(call: EndedCall, isTry: boolean): void {
+  end(call: JudgedCall, isTry: boolean): void {
     const { evidence, isList, key } = call;
     this.skip(isList, isTry);
     if (isTry) this.#tries += 1;
@@ -215,7 +215,7 @@ export class ClosedApi {
     this.#provenAtMs = this.#elapsed();
   }
 
-  #recordSuccess({ isList, sentAtMs }: EndedCall): void {
+  #recordSuccess({ isList, sentAtMs }: JudgedCall): void {
     // A call from before the failures does not show the state since.
     if (sentAtMs < (this.#failedLists?.beforeSentAtMs ?? -Infinity)) return;
     this.#failuresInARow = 0;
@@ -226,7 +226,7 @@ export class ClosedApi {
   }
 
   /** Returns whether it was another try than the one before it. */
-  #recordFailedList({ sentAtMs, key }: EndedCall): boolean {
+  #recordFailedList({ sentAtMs, key }: JudgedCall): boolean {
     const of = key.isProven ? key.name : UNPROVEN_KEYS;
     // What keys show that are not proven closes nothing for proven ones.
     const before = this.#failedLists?.isProven === key.isProven ? this.#failedLists : undefined;
@@ -243,7 +243,7 @@ export class ClosedApi {
     return isNewTry;
   }
 
-  #closeWhereNothingWorks({ details }: EndedCall): void {
+  #closeWhereNothingWorks({ details }: JudgedCall): void {
     const { tries, of, isProven, beforeSentAtMs } = this.#failedLists as FailedLists;
     const nowMs = this.#elapsed();
     const isHeldOpen = nowMs < this.#workedBesideAtMs + HELD_OPEN_MS || this.#workedSentAtMs >= beforeSentAtMs;
@@ -260,7 +260,7 @@ export class ClosedApi {
     if (isShown && !this.#shown.has(API)) this.#shown.close(API, details);
   }
 
-  #spend({ isList, sentAtMs }: EndedCall): void {
+  #spend({ isList, sentAtMs }: JudgedCall): void {
     this.#isListNext = !isList;
     const tried = { sentAtMs, nowMs: this.#elapsed(), maxMs: MAX_API_BACKOFF_MS, replicas: this.#replicas.count };
     this.#backoff = nextBackoff(this.#backoff, tried);

@@ -2,12 +2,12 @@ import type { CallAnswer } from '../common/call-answer.ts';
 import type { Clock } from '../common/clock.ts';
 import { nextBackoff } from './backoff.ts';
 import type { Backoff } from './backoff.ts';
-import type { ClosedApi, EndedCall, Key, Turn } from './closed-api.ts';
+import type { ClosedApi, JudgedCall, Key, Turn } from './closed-api.ts';
 import type { ClosedOperations } from './closed-operations.ts';
 import { ASK_GETS_EVERY_MS, ASK_LISTS_EVERY_MS, EVIDENCE_MS, MAX_DOUBT_MS } from '../common/call-times.ts';
 
 /** A call of the key that has ended. */
-export interface EndedCallOfKey extends EndedCall {
+export interface JudgedCallOfKey extends JudgedCall {
   readonly meaning: CallAnswer['meaning'];
   /** What a get was for, where a list of the key has shown it within a minute. */
   readonly shownInput: string | undefined;
@@ -142,7 +142,7 @@ export class ClosedForKey {
   }
 
   /** Records how a call has ended. */
-  end(call: EndedCallOfKey, isTry: boolean): void {
+  end(call: JudgedCallOfKey, isTry: boolean): void {
     this.#api.end(call, isTry);
     const { isList, meaning, operation } = call;
     if (isList) this.#listsInFlight -= 1;
@@ -179,7 +179,7 @@ export class ClosedForKey {
    * Records a 401 of a proven key. It withholds the key's data, and lists go before all other calls: once two of them are answered 401
    * too, the key is rejected.
    */
-  recordUnauthenticated({ details, isList, operation, sentAtMs }: EndedCall): Rejection {
+  recordUnauthenticated({ details, isList, operation, sentAtMs }: JudgedCall): Rejection {
     const nowMs = this.#elapsed();
     if (nowMs < (this.#settledAtMs?.get(operation) ?? -Infinity) + EVIDENCE_MS) return 'none';
     // A call from before is the same evidence.
@@ -219,7 +219,7 @@ export class ClosedForKey {
     return this.#rejections >= REJECTIONS_TO_DROP ? 'drop' : 'reject';
   }
 
-  #recordAcceptance({ operation, sentAtMs }: EndedCall): void {
+  #recordAcceptance({ operation, sentAtMs }: JudgedCall): void {
     this.#settledAtMs?.delete(operation);
     if (!this.isWithheld || sentAtMs < this.#rejectedAtMs) return;
     // The key is accepted, so the 401 was about the operation.
@@ -229,7 +229,7 @@ export class ClosedForKey {
     this.#doubt = undefined;
   }
 
-  #endGet({ details, evidence, sentAtMs, shownInput }: EndedCallOfKey): void {
+  #endGet({ details, evidence, sentAtMs, shownInput }: JudgedCallOfKey): void {
     this.#isTryingGet = false;
     if (evidence === 'works') return this.#openGets();
 

@@ -5,7 +5,7 @@ import { entriesFor, maxEntries } from '../common/memory.ts';
 import type { NameOf } from '../store/names.ts';
 import { MAX_REJECTION_MS } from '../common/call-times.ts';
 
-interface Rejection {
+interface RejectedKey {
   /** By `clock.elapsed()`. */
   readonly untilMs: number;
   /** How long the next rejection lasts. */
@@ -21,7 +21,7 @@ export class RejectedKeys {
   readonly #now: Clock['now'];
   readonly #nameOf: NameOf;
   /** By the hash of the key. */
-  readonly #rejections = new LRUCache<string, Rejection>(maxEntries(entriesFor('rejectedKeys', REJECTION_BYTES)));
+  readonly #rejections = new LRUCache<string, RejectedKey>(maxEntries(entriesFor('rejectedKeys', REJECTION_BYTES)));
 
   constructor({ elapsed, now }: Clock, nameOf: NameOf) {
     this.#elapsed = elapsed;

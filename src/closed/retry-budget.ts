@@ -12,8 +12,8 @@ export class RetryBudget {
     this.#calls = Math.min(this.#calls + 1, MAX_RETRIES * CALLS_PER_RETRY);
   }
 
-  /** Takes a retry; false where there is none. */
-  take(): boolean {
+  /** Uses a retry; false where there is none. */
+  use(): boolean {
     if (this.#calls < CALLS_PER_RETRY) return false;
     this.#calls -= CALLS_PER_RETRY;
     return true;

@@ -22,7 +22,7 @@ export interface CallerRequest {
   /** Calls that were sent, and are billed to it. */
   upstreamCalls: number;
   /** When it was told to return, by `clock.elapsed()`; -Infinity before. All of its calls are told one time. */
-  toldAtMs: number;
+  promisedAtMs: number;
 }
 
 /** How old an entry a request accepts, and whether petql may call for a fresh one. */

@@ -75,8 +75,14 @@ export const REDIS_TICK_MS = 100;
 export const REDIS_SILENCE_MS = 3_000;
 /** ioredis waits so long for the end of a connection that it closes, also of one that is not there yet, before the process may end. */
 export const REDIS_DISCONNECT_MS = 100;
-/** Of two writers that met, each waits a random part of this before it compares again. */
+/** Two writers that met wait a random part of this each before they compare again. */
 export const MAX_COMPARE_PAUSE_MS = 10;
+/** After a write, a replica gathers updates for so long for each compare that it lost: time for another to write. */
+export const GATHER_MS = 25;
+/** A read waits for its permit by no more than this, however many replicas write. */
+export const MAX_GATHER_MS = 100;
+/** What is no news for other replicas waits so long for the next update: clients on a fast network ask again within this. */
+export const LATE_MS = 25;
 /** The clock of Redis is read again after this, since two clocks drift by milliseconds at most meanwhile. */
 export const REDIS_CLOCK_EVERY_MS = 500;
 /** Replicas count each other by heartbeats. */

@@ -8,8 +8,8 @@ import { EXPLORER_STYLE } from './explorer-style.ts';
 import { EXPLORER_SCRIPT } from './page-script.ts';
 
 const PACKAGE = '@graphql-yoga/render-graphiql/graphiql';
-const NAMES = ['graphiql.js', 'graphiql.css', 'editorWorkerService.js', 'graphql.js', 'json.js'] as const;
-export type AssetName = (typeof NAMES)[number];
+const ASSET_NAMES = ['graphiql.js', 'graphiql.css', 'editorWorkerService.js', 'graphql.js', 'json.js'] as const;
+export type AssetName = (typeof ASSET_NAMES)[number];
 
 /** The files of GraphiQL's page, compressed: 2.4 MB of 9. */
 export interface Assets {
@@ -29,13 +29,13 @@ export async function loadAssets(): Promise<Assets | undefined> {
   return (place && (await readAssets(place))) ?? makeAssets(place);
 }
 
-interface Place {
+interface AssetPlace {
   readonly hash: string;
   readonly folder: string;
 }
 
 /** Returns where they are kept, beside this file; undefined for a bundle of petql, which has no files beside it. */
-async function placeOfAssets(): Promise<Place | 'not-installed' | undefined> {
+async function placeOfAssets(): Promise<AssetPlace | 'not-installed' | undefined> {
   if (typeof import.meta.resolve !== 'function') return undefined;
   const packageFile = attempt(() => new URL('../package.json', import.meta.resolve(PACKAGE)));
   if (!packageFile) return 'not-installed';
@@ -45,8 +45,8 @@ async function placeOfAssets(): Promise<Place | 'not-installed' | undefined> {
 }
 
 /** Returns undefined where they have not been made yet. */
-async function readAssets({ hash, folder }: Place): Promise<Assets | undefined> {
-  const reading = NAMES.map(async (name) => [name, await readFile(join(folder, `${name}.gz`))] as const);
+async function readAssets({ hash, folder }: AssetPlace): Promise<Assets | undefined> {
+  const reading = ASSET_NAMES.map(async (name) => [name, await readFile(join(folder, `${name}.gz`))] as const);
   try {
     return { hash, files: new Map(await Promise.all(reading)) };
   } catch (error) {
@@ -55,7 +55,7 @@ async function readAssets({ hash, folder }: Place): Promise<Assets | undefined> 
   }
 }
 
-async function makeAssets(place: Place | undefined): Promise<Assets> {
+async function makeAssets(place: AssetPlace | undefined): Promise<Assets> {
   const graphiql = await import('@graphql-yoga/render-graphiql/graphiql');
   const sources = {
     // The script behind it finds the operation of a link by the editor's own functions.
@@ -66,7 +66,7 @@ async function makeAssets(place: Place | undefined): Promise<Assets> {
     'json.js': graphiql.jsonWorker,
   };
   const files = new Map<AssetName, Buffer>();
-  for (const name of NAMES) files.set(name, await promisify(gzip)(sources[name]));
+  for (const name of ASSET_NAMES) files.set(name, await promisify(gzip)(sources[name]));
   // Where nothing may be written, they are made again by the next process.
   if (place) await writeAssets(place.folder, files).catch(() => {});
   return { hash: place?.hash ?? hashOf(Object.values(sources)), files };

@@ -5,7 +5,7 @@ export interface BadDay extends ExampleOperation {
   readonly apiKey: string;
 }
 
-const NO_CACHE = { 'Cache-Control': 'no-cache' };
+const NO_CACHE_HEADERS = { 'Cache-Control': 'no-cache' };
 
 /** The tabs behind "bad days", named for what one sees. src/program/sandbox/README.md has the runs that each one takes. */
 export const BAD_DAYS: readonly BadDay[] = [
@@ -21,7 +21,7 @@ query SavingQuota {
   },
   {
     apiKey: 'demo-used-up',
-    headers: NO_CACHE,
+    headers: NO_CACHE_HEADERS,
     query: `# With no-cache each run costs one of the three
 # calls. The fourth run has no data: show when
 # to come back, and do not wait for it. To begin
@@ -70,7 +70,7 @@ query UpstreamFailed {
   },
   {
     apiKey: 'demo-down',
-    headers: NO_CACHE,
+    headers: NO_CACHE_HEADERS,
     query: `# Run it, wait for 15 seconds, and run it again:
 # for a minute there is an error. Without the
 # header no-cache there is stale data.
@@ -106,7 +106,7 @@ query CreatedPets {
   },
   {
     apiKey: 'demo-revoked',
-    headers: NO_CACHE,
+    headers: NO_CACHE_HEADERS,
     query: `# The key is revoked after ten calls, and this
 # makes four. In the third run it is rejected.
 # To begin again, write demo-revoked-2 in Headers.
@@ -120,7 +120,7 @@ query Unauthenticated {
   },
   {
     apiKey: 'demo-banned',
-    headers: NO_CACHE,
+    headers: NO_CACHE_HEADERS,
     query: `# The second run meets a 429, waits for five
 # seconds, and then meets a ban of a minute.
 query Forbidden {

@@ -25,7 +25,7 @@ export interface WantedCall<Of extends Claim = Claim> {
 /** The call is not sent: it would be too late, or others have used what there is. */
 export interface Refuse {
   readonly kind: 'refuse';
-  readonly reason: 'background' | 'in-flight' | 'late' | 'outage' | 'plan' | 'stopping' | 'visitor-share';
+  readonly reason: 'background' | 'in-flight' | 'late' | 'outage' | 'quota' | 'stopping' | 'visitor-share';
   /** Until the plan has room for it, with all that were refused before it. */
   readonly wait: Wait;
 }
@@ -63,7 +63,7 @@ export interface View {
   /** Which calls may be sent where the API is closed, after a 429 and after a 401. */
   readonly turn: Turn;
   /** Refused requests that were told to return, and have not had the time yet. */
-  readonly toldToReturn: number;
+  readonly promisedReturns: number;
   /** Returns the minimum wait of a call without a permit that has `ahead` such calls before it. */
   waitOf(ahead: number): Wait;
   /** Returns the minimum wait of a background call for what it leaves to others; its own permit is used already. */
@@ -172,7 +172,7 @@ export function admit<Of extends Claim>(call: WantedCall<Of>, view: View, before
 
 /** Returns what stands before the next call of the line. */
 export function stepBehind(before: Before, { verdict, payer, isStartable }: Admission): Before {
-  if (verdict.kind === 'refuse' && verdict.reason === 'plan') return { ...before, refused: before.refused + 1 };
+  if (verdict.kind === 'refuse' && verdict.reason === 'quota') return { ...before, refused: before.refused + 1 };
   if (!payer) return before;
 
   const calls = before.calls + 1;
@@ -191,7 +191,7 @@ export function isBackground({ claims }: WantedCall): boolean {
 
 /** Where a call stands. */
 interface Place {
-  /** Calls before it that have no permit either; below 0 where there is one for it. */
+  /** How many calls before it lack a permit too. Negative where the call has a permit. */
   readonly ahead: number;
   readonly hasPermit: boolean;
   /** Whether it is one of the calls that may go now, whatever the quota. */
@@ -226,7 +226,7 @@ function placeOf(call: WantedCall, view: View, before: Before): Place {
     mayStart,
     mayGo: mayStart && wait.waitMs === 0,
     returnWait() {
-      const own = view.waitOf(Math.max(0, ahead) + view.toldToReturn + before.refused);
+      const own = view.waitOf(Math.max(0, ahead) + view.promisedReturns + before.refused);
       const maxMs = wait.waitMs + MAX_SPREAD_MS;
       return own.waitMs > maxMs ? { ...wait, waitMs: maxMs } : own;
     },
@@ -268,7 +268,7 @@ function endingByQuota(claim: Claim, call: WantedCall, view: View, place: Place)
   const isHopeless = !view.isOld && wait.waitMs > 0 && view.nowMs + wait.waitMs > claim.request.deadlineMs;
   if (!isLate && !isHopeless) return undefined;
   if (place.isHeldBack) return { kind: 'refuse', reason: 'background', wait };
-  if (wait.waitMs > 0) return { kind: 'refuse', reason: 'plan', wait: place.returnWait() };
+  if (wait.waitMs > 0) return { kind: 'refuse', reason: 'quota', wait: place.returnWait() };
   return { kind: 'refuse', reason: mayGo ? 'late' : 'in-flight', wait };
 }
 

@@ -8,7 +8,7 @@ import { CallRunner } from './call-runner.ts';
 import type { Rejection } from '../closed/closed-for-key.ts';
 import { Decisions } from './decisions.ts';
 import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
-import type { LineCall, LineClaim, LineReads, LineWrite } from './line-call.ts';
+import type { LineCall, RequestClaim, CallSource, WaitingWrite } from './line-call.ts';
 import { LineView } from './line-view.ts';
 import { createRefusal } from './refusal.ts';
 import type { GivenReason, Refusal, Refused } from './refusal.ts';
@@ -17,7 +17,7 @@ import { ReturnTimes } from './return-times.ts';
 /** The verdicts about the line, until something changes. */
 interface Walk {
   readonly view: LineView;
-  readonly admissions: Map<LineCall, Admission<LineClaim>>;
+  readonly admissions: Map<LineCall, Admission<RequestClaim>>;
   after: Before;
 }
 
@@ -42,7 +42,7 @@ export class CallLine {
   /** The writes that wait, in order of arrival. */
   readonly #writes = new Set<LineCall>();
   /** The reads of the key, by resource; all stand behind its writes, in this order. */
-  readonly #readers: readonly LineReads[];
+  readonly #readers: readonly CallSource[];
   #walked: Walk | undefined;
   #isReviewScheduled = false;
   /** Ends the claim that is late first, at `#lateAtMs` by `clock.elapsed()`. */
@@ -56,7 +56,7 @@ export class CallLine {
    * @param log gets a line for each decision.
    * @param readers what reads with the key: the line asks each of them for its calls, from its first review on.
    */
-  constructor(quota: KeyQuota, parts: ThrottleParts, log: KeyLog, readers: readonly LineReads[]) {
+  constructor(quota: KeyQuota, parts: ThrottleParts, log: KeyLog, readers: readonly CallSource[]) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = new Decisions(log);
@@ -65,7 +65,7 @@ export class CallLine {
   }
 
   /** Lets a write stand in the line, or refuses it at once where it cannot wait at all. */
-  write(write: LineWrite): void {
+  write(write: WaitingWrite): void {
     if (write.request.signal()?.aborted) return this.#refuseWrite(write, 'aborted');
     if (this.#writes.size >= MAX_WAITING_WRITES) return this.#refuseWrite(write, 'crowded');
     // One that met a 429 goes before those that came after it.
@@ -76,7 +76,7 @@ export class CallLine {
   }
 
   /** Ends the wait of a write whose client has left, if it still waits. */
-  abort(write: LineWrite): void {
+  abort(write: WaitingWrite): void {
     if (!this.#writes.delete(write)) return;
     this.#refuseWrite(write, 'aborted');
     this.reviewSoon();
@@ -156,7 +156,7 @@ export class CallLine {
   }
 
   /** Takes the first call out of the line. What is left keeps its verdicts, as a permit and a slot go with the call. */
-  takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined {
+  removeFirst(): { readonly call: LineCall; readonly payer: RequestClaim } | undefined {
     this.#failWhereRejected();
     // Another key may have taken the try of a closed API.
     if (this.#quota.turn.isClosed) this.#forgetVerdicts();
@@ -195,7 +195,7 @@ export class CallLine {
     return this.#stopped.promise;
   }
 
-  #refuseWrite(write: LineWrite, reason: GivenReason): void {
+  #refuseWrite(write: WaitingWrite, reason: GivenReason): void {
     const refusal = this.refusal('write', reason);
     this.#decisions.logRefusedWrite(write, write, refusal);
     write.refuse(write, refusal);
@@ -252,7 +252,7 @@ export class CallLine {
     const view = this.#view();
     const wanted = this.#readers.flatMap((reader) => reader.calls());
     const line = lineOf<LineCall>(this.#writes, wanted);
-    this.#walked = { view, ...admitAll<LineClaim, LineCall>(line, view) };
+    this.#walked = { view, ...admitAll<RequestClaim, LineCall>(line, view) };
     return this.#walked;
   }
 
@@ -264,7 +264,7 @@ export class CallLine {
       isTaking: this.#runner.isTaking,
       permits: this.#runner.permits,
       places: this.#runner.places,
-      toldToReturn: this.#returns.count(nowMs),
+      promisedReturns: this.#returns.count(nowMs),
     });
   }
 
@@ -291,12 +291,12 @@ export class CallLine {
     return hasEnded;
   }
 
-  #refuse(call: LineCall, claim: LineClaim, { reason, wait }: Refuse, { nowMs, quotaState }: LineView): void {
+  #refuse(call: LineCall, claim: RequestClaim, { reason, wait }: Refuse, { nowMs, quotaState }: LineView): void {
     // One call answers all of its claims, so that the first one counts for them.
     const isCounted = claim === call.claims[0];
     const retryAfterMs =
-      reason === 'plan'
-        ? this.#returns.tell(claim.request, wait.waitMs, { nowMs, isCounted })
+      reason === 'quota'
+        ? this.#returns.promiseReturn(claim.request, wait.waitMs, { nowMs, isCounted })
         : this.#returns.retryAfterMs(wait.waitMs);
     const refusal = this.#createRefusal(call.kind, { reason, wait, retryAfterMs, quotaState });
 

@@ -3,17 +3,17 @@ import { callEndOf } from '../quota/account/call-end.ts';
 import type { CallEnd } from '../quota/account/call-end.ts';
 import type { Permit } from '../quota/account/format.ts';
 import { CallQueue } from './call-queue.ts';
-import type { EndedCallOfKey, Rejection } from '../closed/closed-for-key.ts';
+import type { JudgedCallOfKey, Rejection } from '../closed/closed-for-key.ts';
 import type { Decisions } from './decisions.ts';
-import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
+import type { LineAnswer, LineCall, RequestClaim } from './line-call.ts';
 import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
 import { MAX_IN_FLIGHT, Places } from './places.ts';
 import { FIRST_PROBE_POLL_MS, MAX_PROBE_POLL_MS } from '../common/call-times.ts';
 
 /** Where the calls come from. */
-interface Line {
+interface RunnerHost {
   /** Takes the first call, for which there is a permit; undefined where none is wanted any more. */
-  takeFirst(): { readonly call: LineCall; readonly payer: LineClaim } | undefined;
+  removeFirst(): { readonly call: LineCall; readonly payer: RequestClaim } | undefined;
   /** Records that the permits or the account have changed. */
   reviewSoon(): void;
   /** Takes what a 401 does to the key. */
@@ -27,8 +27,8 @@ export class CallRunner {
   readonly #quota: KeyQuota;
   readonly #parts: ThrottleParts;
   readonly #decisions: Decisions;
-  readonly #line: Line;
-  /** Of the calls that have their permit, up to their settlement. */
+  readonly #line: RunnerHost;
+  /** The places of the calls that have their permit, up to their settlement. */
   readonly places: Places;
   /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
   #queue: CallQueue | undefined;
@@ -37,6 +37,8 @@ export class CallRunner {
   /** Settlements that the account has not taken. */
   #settling = 0;
   #isTaking = false;
+  /** Calls that may go, and need permits. */
+  #calls = 0;
   /** By `clock.elapsed()`: no permit is free before this. */
   #waitUntilMs = 0;
   /** Ends the wait for permits. */
@@ -51,7 +53,7 @@ export class CallRunner {
   /** Reviews the line when a call hangs, whose place is the next one's. */
   #hangTimer: NodeJS.Timeout | undefined;
 
-  constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: Line) {
+  constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: RunnerHost) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = decisions;
@@ -86,20 +88,24 @@ export class CallRunner {
 
   /** Gets permits for so many calls, as far as they may be in flight, and refunds those that none needs: other replicas may. */
   provide(calls: number): void {
+    this.#calls = calls;
     this.#giveBack(this.#permits.length - calls);
-    const missing = Math.min(calls, this.places.spare(this.#minuteLimit)) - this.#permits.length;
-    if (missing <= 0 || this.#isTaking) return;
+    if (this.#missing <= 0 || this.#isTaking) return;
 
     clearTimeout(this.#waitTimer);
     const leftMs = this.#waitUntilMs - this.#parts.clock.elapsed();
     if (leftMs > 0) this.#waitTimer = setTimeout(() => this.#line.reviewSoon(), Math.ceil(leftMs));
-    else void this.#take(missing);
+    else void this.#take();
   }
 
   /** Ends the wait for permits. */
   close(): void {
     clearTimeout(this.#waitTimer);
     clearTimeout(this.#hangTimer);
+  }
+
+  get #missing(): number {
+    return Math.min(this.#calls, this.places.spare(this.#minuteLimit)) - this.#permits.length;
   }
 
   get #minuteLimit(): number {
@@ -123,12 +129,15 @@ export class CallRunner {
     for (const permit of this.#permits.splice(-count)) void this.#settle(permit, { kind: 'unused' });
   }
 
-  async #take(wanted: number): Promise<void> {
+  async #take(): Promise<void> {
     const { clock } = this.#parts;
     this.#isTaking = true;
     this.#hasMet429 = false;
+    let wanted = 1;
+    // Redis may take its time, and others come meanwhile.
+    const countWanted = () => (wanted = Math.max(1, this.#missing));
     try {
-      const taken = await this.#quota.account.take(wanted);
+      const taken = await this.#quota.account.take(countWanted);
       this.#decisions.logTaken(wanted, taken);
       this.#polls = taken.wait?.by === 'probe' && taken.permits.length === 0 ? this.#polls + 1 : 0;
       this.#waitUntilMs = taken.wait ? clock.elapsed() + this.#boundedMs(taken.wait.waitMs) : 0;
@@ -162,11 +171,11 @@ export class CallRunner {
   /** A job starts: the first call of the line gets a permit, unless they were all given back meanwhile. */
   async #run(): Promise<void> {
     if (this.#permits.length === 0) return;
-    const next = this.#line.takeFirst();
+    const next = this.#line.removeFirst();
     if (!next) return this.#giveBack(1);
 
     const permit = this.#permits.shift() as Permit;
-    const free = this.places.take(next.payer.request.visitor, this.#minuteLimit);
+    const free = this.places.occupy(next.payer.request.visitor, this.#minuteLimit);
     this.#reviewWhenOneHangs();
     await this.#make(next.call, next.payer, permit);
     free();
@@ -174,7 +183,7 @@ export class CallRunner {
   }
 
   /** The life of a call that has its permit. Never rejects. */
-  async #make(call: LineCall, payer: LineClaim, permit: Permit): Promise<void> {
+  async #make(call: LineCall, payer: RequestClaim, permit: Permit): Promise<void> {
     const { clock, events } = this.#parts;
     const { request } = payer;
     const { isList, operation } = call;
@@ -202,8 +211,9 @@ export class CallRunner {
       else quota.refund(request.visitor, sentAtMs);
 
       // 4. Settle: the client's next operation is counted after this call.
+      const isNews = quota.account.isNews(end);
       const settling = this.#settle(settled, end);
-      if (settling) await waitAtMost(settling, MOMENT_MS);
+      if (settling && isNews) await waitAtMost(settling, MOMENT_MS);
 
       // 5. Tell those that wait for it.
       call.receive(answer);
@@ -214,7 +224,7 @@ export class CallRunner {
     }
   }
 
-  async #send(call: LineCall, payer: LineClaim): Promise<LineAnswer> {
+  async #send(call: LineCall, payer: RequestClaim): Promise<LineAnswer> {
     const lists = call.isList ? 1 : 0;
     this.#lists += lists;
     try {
@@ -242,7 +252,7 @@ export class CallRunner {
     { isList, isRetry, operation, shownInput }: LineCall,
     answer: LineAnswer,
     sentAtMs: number,
-  ): EndedCallOfKey {
+  ): JudgedCallOfKey {
     const { evidence, failure = {}, meaning, status } = answer;
     const { name, isProven } = this.#quota;
     const key = { name, isProven };
@@ -251,7 +261,7 @@ export class CallRunner {
   }
 
   /** Records what a call that was sent shows of the key. Returns what it does to it. */
-  #judgeKey(call: EndedCallOfKey): Rejection {
+  #judgeKey(call: JudgedCallOfKey): Rejection {
     const { isList, isRetry, key, meaning } = call;
     const quota = this.#quota;
     this.#madeCalls += 1;

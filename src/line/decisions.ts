@@ -5,7 +5,7 @@ import type { Taken } from '../quota/account/account.ts';
 import type { CallEnd } from '../quota/account/call-end.ts';
 import type { QuotaState } from '../quota/account/quota-state.ts';
 import type { Refusal } from './refusal.ts';
-import type { LineAnswer, LineCall, LineClaim } from './line-call.ts';
+import type { LineAnswer, LineCall, RequestClaim } from './line-call.ts';
 
 /** A probe after a 429 that fails is another incident. */
 const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
@@ -47,7 +47,7 @@ export class Decisions {
     this.#log.debug?.({ request: requestId, call: name, status, ...failure, sent, tookMs }, 'call failed');
   }
 
-  logRefusedWrite({ name }: LineCall, { request }: LineClaim, { reason, window }: Refusal): void {
+  logRefusedWrite({ name }: LineCall, { request }: RequestClaim, { reason, window }: Refusal): void {
     this.#log.debug?.({ request: request.id, call: name, reason, window }, 'write refused');
   }
 

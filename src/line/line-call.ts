@@ -4,7 +4,7 @@ import type { Claim, ServeStale, WantedCall } from './admission.ts';
 import type { Refusal } from './refusal.ts';
 
 /** Who waits in the line. */
-export interface LineClaim extends Claim {
+export interface RequestClaim extends Claim {
   readonly request: CallerRequest;
 }
 
@@ -17,7 +17,7 @@ export interface LineAnswer extends CallAnswer {
 
 /** A call in the line of its API key. */
 export interface LineCall<
-  Of extends LineClaim = LineClaim,
+  Of extends RequestClaim = RequestClaim,
   Answer extends LineAnswer = LineAnswer,
 > extends WantedCall<Of> {
   readonly kind: 'read' | 'write';
@@ -45,10 +45,10 @@ export interface LineCall<
 }
 
 /** A write in the line waits for itself. */
-export type LineWrite = LineCall & LineClaim;
+export type WaitingWrite = LineCall & RequestClaim;
 
 /** The reads of the key: what they want changes with each response, so the line asks for it each time. */
-export interface LineReads {
+export interface CallSource {
   /** Ends the reads that no call can answer, or whose calls failed a short while ago. */
   prepare(): void;
   /** Returns the calls that they want now, in their order. */

@@ -12,7 +12,7 @@ const MINUTE_RESERVE = 0.5;
 const DAY_RESERVE = 0.2;
 
 /** What the line itself knows. */
-type LineState = Pick<View, 'isStopping' | 'nowMs' | 'permits' | 'toldToReturn'> & {
+type ViewParts = Pick<View, 'isStopping' | 'nowMs' | 'permits' | 'promisedReturns'> & {
   /** Whether the account is being read, and may count permits that are not here yet. */
   readonly isTaking: boolean;
   readonly places: Places;
@@ -23,7 +23,7 @@ export class LineView implements View {
   readonly nowMs: number;
   readonly isStopping: boolean;
   readonly permits: number;
-  readonly toldToReturn: number;
+  readonly promisedReturns: number;
   readonly #quota: KeyQuota;
   readonly #isTaking: boolean;
   readonly #places: Places;
@@ -32,12 +32,12 @@ export class LineView implements View {
   #isOld: boolean | undefined;
   #turn: Turn | undefined;
 
-  constructor(quota: KeyQuota, { nowMs, isStopping, permits, toldToReturn, isTaking, places }: LineState) {
+  constructor(quota: KeyQuota, { nowMs, isStopping, permits, promisedReturns, isTaking, places }: ViewParts) {
     this.#quota = quota;
     this.nowMs = nowMs;
     this.isStopping = isStopping;
     this.permits = permits;
-    this.toldToReturn = toldToReturn;
+    this.promisedReturns = promisedReturns;
     this.#isTaking = isTaking;
     this.#places = places;
   }

@@ -18,7 +18,7 @@ export interface Refusal {
     | 'in-flight'
     | 'late'
     | 'outage'
-    | 'plan'
+    | 'quota'
     | 'stopping'
     | 'visitor-share';
   readonly window: PlanWindow;
@@ -56,7 +56,7 @@ export interface Refused {
 
 export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refused }: Refused): Refusal {
   const { window = 'MINUTE', cause } = wait;
-  const mayBeBanned = given === 'plan' && quotaState?.mayBeBanned === true && quotaState.pausedForMs > 0;
+  const mayBeBanned = given === 'quota' && quotaState?.mayBeBanned === true && quotaState.pausedForMs > 0;
   const reason = mayBeBanned ? 'banned' : given;
 
   return {
@@ -68,7 +68,7 @@ export function createRefusal({ reason: given, wait, quotaState, nowMs, ...refus
       const again = retryIn(retryAfterMs, nowMs);
 
       const isBesideProbe = reason === 'in-flight' && quotaState?.isProbingAfter429 === true;
-      const isByQuota = reason === 'plan' || isBesideProbe;
+      const isByQuota = reason === 'quota' || isBesideProbe;
       const why = isByQuota ? whyExhausted(window, quotaState, cause) : WHY_REFUSED[reason];
       const retry =
         retryAfterMs < 120_000 ? `retry in ${Math.ceil(retryAfterMs / 1000)} s` : `retry at ${again.retryAt}`;

@@ -5,7 +5,7 @@ import type { Visitor } from '../quota/visitors.ts';
 import { SECOND_MS } from '../common/plan.ts';
 import { CROWD_MS, MIN_RETURN_MS } from '../common/call-times.ts';
 
-const MAX_VISITORS = 1_000;
+const MAX_PROMISED_VISITORS = 1_000;
 
 /**
  * When the refused clients of one key are told to return. It counts them by the second, so that the next ones that are refused are
@@ -33,21 +33,25 @@ export class ReturnTimes {
   }
 
   /** Tells a request when to return, unless it or its visitor was told before. Returns after which time. */
-  tell(request: CallerRequest, waitMs: number, { nowMs, isCounted }: { nowMs: number; isCounted: boolean }): number {
+  promiseReturn(
+    request: CallerRequest,
+    waitMs: number,
+    { nowMs, isCounted }: { nowMs: number; isCounted: boolean },
+  ): number {
     const { visitor } = request;
-    const beforeMs = Math.max(request.toldAtMs, this.#toldAtMs(visitor));
+    const beforeMs = Math.max(request.promisedAtMs, this.#promisedAtMs(visitor));
     if (beforeMs > nowMs) {
-      request.toldAtMs = beforeMs;
+      request.promisedAtMs = beforeMs;
       return beforeMs - nowMs;
     }
 
-    request.toldAtMs = nowMs + this.retryAfterMs(waitMs);
-    const second = Math.floor(request.toldAtMs / SECOND_MS);
+    request.promisedAtMs = nowMs + this.retryAfterMs(waitMs);
+    const second = Math.floor(request.promisedAtMs / SECOND_MS);
     const isNew = isCounted && (visitor !== undefined || this.#isNew(nowMs));
     if (isNew) add((this.#counts ??= new Map()), second);
     if (visitor !== undefined)
-      (this.#visitors ??= new LRUCache(maxEntries(MAX_VISITORS))).set(visitor, request.toldAtMs);
-    return request.toldAtMs - nowMs;
+      (this.#visitors ??= new LRUCache(maxEntries(MAX_PROMISED_VISITORS))).set(visitor, request.promisedAtMs);
+    return request.promisedAtMs - nowMs;
   }
 
   /** Returns the wait with up to a second, so that not all return in one moment. */
@@ -55,7 +59,7 @@ export class ReturnTimes {
     return Math.max(MIN_RETURN_MS, waitMs) + Math.random() * SECOND_MS;
   }
 
-  #toldAtMs(visitor: Visitor): number {
+  #promisedAtMs(visitor: Visitor): number {
     return (visitor === undefined ? undefined : this.#visitors?.get(visitor)) ?? -Infinity;
   }
 

@@ -3,7 +3,7 @@ import { entriesFor } from '../common/memory.ts';
 import { createDocumentReader } from '../store/read-document.ts';
 import type { ReadDocument } from '../store/read-document.ts';
 import { StoreUnavailableError } from '../store/store.ts';
-import type { Changed, Store } from '../store/store.ts';
+import type { Changed, Store, Urgency } from '../store/store.ts';
 import { UnprovenDocuments } from '../store/unproven-documents.ts';
 import type { Log } from '../common/log.ts';
 import { newAccount } from './account/account.ts';
@@ -20,6 +20,13 @@ import { SWEEP_EVERY_MS } from '../common/times.ts';
 /** Changes an account in place. Over Redis it runs again where another replica wrote first. */
 export type AccountChange<Result> = (account: Account, moment: Moment) => Result;
 
+export interface UpdateOptions {
+  /** The end of the call that the change settles. */
+  readonly end?: CallEnd | undefined;
+  /** When Redis gets it. Default `soon`. */
+  readonly urgency?: Urgency | undefined;
+}
+
 /** The accounts of all API keys, by the hashes of the keys: in this process, or in Redis. */
 export interface AccountStore {
   readonly rules: AccountRules;
@@ -28,10 +35,9 @@ export interface AccountStore {
   /**
    * Changes an account, or a new one, in one atomic step; at once where no store keeps it.
    *
-   * @param end of the call that the change settles.
    * @throws StoreUnavailableError when Redis may have taken the change or not.
    */
-  update<Result>(id: string, change: AccountChange<Result>, end?: CallEnd): Promise<Result> | Result;
+  update<Result>(id: string, change: AccountChange<Result>, options?: UpdateOptions): Promise<Result> | Result;
   /**
    * Returns an account, and stores nothing.
    *
@@ -44,7 +50,7 @@ export interface AccountStore {
 /** Memory of an account. */
 const ACCOUNT_BYTES = 2_500;
 /** The name ends in the hash of the format, which a test computes: no format changes under a name. */
-const NAME = 'account:83d49071';
+const ACCOUNT_NAME = 'account:83d49071';
 
 /** The accounts of a process that no other one shares them with. What a file keeps outlives it. */
 export class LocalAccounts implements AccountStore {
@@ -74,7 +80,7 @@ export class LocalAccounts implements AccountStore {
     return this.#accounts.get(id);
   }
 
-  update<Result>(id: string, change: AccountChange<Result>, end?: CallEnd): Promise<Result> | Result {
+  update<Result>(id: string, change: AccountChange<Result>, { end }: UpdateOptions = {}): Promise<Result> | Result {
     return this.#file ? this.#changeKept(this.#file, id, change, end) : this.#change(id, change).result;
   }
 
@@ -157,12 +163,14 @@ export class StoredAccounts implements AccountStore {
     return undefined;
   }
 
-  update<Result>(id: string, change: AccountChange<Result>, end?: CallEnd): Promise<Result> {
-    return this.#store.update(nameOf(id), (found, nowMs) => {
+  update<Result>(id: string, change: AccountChange<Result>, options: UpdateOptions = {}): Promise<Result> {
+    const { end, urgency } = options;
+    const changeText = (found: string | undefined, nowMs: number): Changed<Result> => {
       const account = this.#parse(found) ?? newAccount(randomUUID());
       const result = change(account, { nowMs, rules: this.rules });
       return { ...this.#documentOf(id, account, { end, found, nowMs }), result };
-    });
+    };
+    return this.#store.update(nameOf(id), changeText, urgency);
   }
 
   read(id: string): Promise<Account | undefined> {
@@ -199,7 +207,7 @@ export class StoredAccounts implements AccountStore {
 }
 
 function nameOf(id: string): string {
-  return `${NAME}:${id}`;
+  return `${ACCOUNT_NAME}:${id}`;
 }
 
 /** @throws any other error. */

@@ -3,7 +3,7 @@ import { DAY_MS } from '../common/plan.ts';
 import type { ReplicaView } from '../store/replicas.ts';
 import { StoreUnavailableError } from '../store/store.ts';
 import { SOON_MS } from '../common/time-limit.ts';
-import type { AccountChange, AccountStore } from './account-store.ts';
+import type { AccountChange, AccountStore, UpdateOptions } from './account-store.ts';
 import { newAccount, take } from './account/account.ts';
 import type { Taken } from './account/account.ts';
 import { applyEnd } from './account/call-end.ts';
@@ -58,9 +58,13 @@ export class KeyAccount {
     this.#parts = parts;
   }
 
-  /** Grants up to `wanted` permits, also while the store is unavailable. */
-  take(wanted: number): Taken | Promise<Taken> {
-    const change: AccountChange<Taken> = (account, moment) => take(account, wanted, moment);
+  /**
+   * Grants permits, also while the store is unavailable.
+   *
+   * @param countWanted how many at most, asked when they are granted.
+   */
+  take(countWanted: () => number): Taken | Promise<Taken> {
+    const change: AccountChange<Taken> = (account, moment) => take(account, countWanted(), moment);
     return this.#whileAvailable(
       () => this.#write(change),
       () =>
@@ -85,9 +89,20 @@ export class KeyAccount {
 
     const offline = this.#offline;
     const isOffline = offline?.account.epoch === permit.epoch;
-    const settling = isOffline ? this.#changeOffline(offline, change) : this.#write(change, end);
+    const urgency = this.isNews(end) ? 'now' : 'late';
+    const settling = isOffline ? this.#changeOffline(offline, change) : this.#write(change, { end, urgency });
     const settled = () => this.#logCorrection(end, counts);
     return settling ? settling.catch(() => this.#settleLater(change, end)).then(settled) : settled();
+  }
+
+  /**
+   * Whether other replicas have to learn of this end at once. It is no news that a call succeeded while there is room and no success
+   * has to prove anything: until it is settled, its permit counts to the end of its lease.
+   */
+  isNews(end: CallEnd): boolean {
+    const account = this.#known;
+    if (!account?.isProven || account.trust !== undefined || account.pause.incidents > 0) return true;
+    return end.kind !== 'succeeded' || end.headers?.remaining === 0;
   }
 
   /** Returns the quota from the store. Reading the quota of an unused key stores nothing, since clients can invent keys. */
@@ -204,7 +219,7 @@ export class KeyAccount {
   }
 
   /** @throws StoreUnavailableError when Redis may have taken the change or not. */
-  #write<Result>(change: AccountChange<Result>, end?: CallEnd): Promise<Result> | Result {
+  #write<Result>(change: AccountChange<Result>, options?: UpdateOptions): Promise<Result> | Result {
     const { accounts } = this.#parts;
     const written = accounts.update(
       this.#id,
@@ -214,7 +229,7 @@ export class KeyAccount {
         if (!this.#seen && account.granted > 0) this.#see(structuredClone(account), moment.nowMs);
         return { result: change(account, moment), account, atMs: moment.nowMs };
       },
-      end,
+      options,
     );
     const see = ({ result, account, atMs }: Awaited<typeof written>) => {
       this.#see(account, atMs);
@@ -223,7 +238,7 @@ export class KeyAccount {
     return written instanceof Promise ? written.then(see) : see(written);
   }
 
-  /** With what this process saw of it if Redis has lost some. */
+  /** Returns the account. Where Redis has lost a part of it, this process adds what it has seen. */
   #restored(account: Account): Account {
     if (this.#seen && hasLost(account, this.#seen.account)) restore(account, this.#seen.account);
     return account;

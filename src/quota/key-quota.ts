@@ -5,7 +5,7 @@ import type { NameOf } from '../store/names.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import { KeyAccount } from './key-account.ts';
 import type { AccountParts } from './key-account.ts';
-import type { ClosedApi, EndedCall, Turn } from '../closed/closed-api.ts';
+import type { ClosedApi, JudgedCall, Turn } from '../closed/closed-api.ts';
 import { ClosedForKey } from '../closed/closed-for-key.ts';
 import type { Rejection } from '../closed/closed-for-key.ts';
 import type { ClosedOperations } from '../closed/closed-operations.ts';
@@ -117,7 +117,7 @@ export class KeyQuota {
   }
 
   /** Records a 401 that is no ban. A key that is not proven is rejected at once. */
-  recordUnauthenticated(call: EndedCall): Rejection {
+  recordUnauthenticated(call: JudgedCall): Rejection {
     if (this.isProven) return this.#reject(this.closed.recordUnauthenticated(call));
     return this.#reject('drop', NEW_REJECTION_MS);
   }

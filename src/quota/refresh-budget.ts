@@ -8,13 +8,13 @@ import type { QuotaState } from './account/quota-state.ts';
  */
 const BURST_SHARE = 0.12;
 const FLOW_SHARE = 0.82;
-/** Of what is left of the day, this share of the quota is not for refreshing. */
+/** Refreshes leave this share of the day's quota to other calls. */
 const RESERVED_SHARE = 0.04;
 
-type Day = Pick<QuotaState['day'], 'limit' | 'remaining' | 'resetInMs'>;
+type DayWindow = Pick<QuotaState['day'], 'limit' | 'remaining' | 'resetInMs'>;
 
 /** Before the first call nothing is cached that could be refreshed. */
-const UNKNOWN_DAY: Day = { limit: PLANS.free.perDay, remaining: PLANS.free.perDay, resetInMs: 0 };
+const UNKNOWN_DAY: DayWindow = { limit: PLANS.free.perDay, remaining: PLANS.free.perDay, resetInMs: 0 };
 
 /** A token bucket for calls that only refresh an entry which is still good enough, so that a hot key lives through its day. */
 export class RefreshBudget {
@@ -29,14 +29,14 @@ export class RefreshBudget {
   }
 
   /** Returns how many calls it allows. */
-  tokens(day: Day = UNKNOWN_DAY, replicas: number): number {
+  tokens(day: DayWindow = UNKNOWN_DAY, replicas: number): number {
     this.#refill(day, replicas);
     const { limit, remaining } = day;
     return Math.min(limit * BURST_SHARE - this.#used * replicas, remaining - limit * RESERVED_SHARE) / replicas;
   }
 
   /** Returns the minimum time until it allows `needed` calls: until it is refilled, or else until the day's reset. */
-  waitMs(day: Day = UNKNOWN_DAY, replicas: number, needed: number): number {
+  waitMs(day: DayWindow = UNKNOWN_DAY, replicas: number, needed: number): number {
     this.#refill(day, replicas);
     const { limit, remaining, resetInMs } = day;
     if (remaining - limit * RESERVED_SHARE < needed * replicas) return resetInMs;
@@ -45,7 +45,7 @@ export class RefreshBudget {
   }
 
   /** Records that a call is sent, whatever it is for. */
-  recordCall(day: Day = UNKNOWN_DAY, replicas: number): void {
+  recordCall(day: DayWindow = UNKNOWN_DAY, replicas: number): void {
     this.#refill(day, replicas);
     this.#used += 1;
   }
@@ -55,7 +55,7 @@ export class RefreshBudget {
     this.#used = Math.max(0, this.#used - 1);
   }
 
-  #refill({ limit }: Day, replicas: number): void {
+  #refill({ limit }: DayWindow, replicas: number): void {
     const nowMs = this.#clock.elapsed();
     const refilled = (limit * FLOW_SHARE * (nowMs - this.#countedAtMs)) / DAY_MS / replicas;
     this.#used = Math.max(0, this.#used - refilled);

@@ -27,9 +27,9 @@ interface Standing {
   readonly ahead: number;
 }
 
-/** Forgetting a visitor favors it. */
-const MAX_VISITORS = 10_000;
-const ALONE: Standing = { own: 0, ahead: 0 };
+/** petql forgets the visitor that called longest ago; its next calls count from 0. */
+const MAX_COUNTED_VISITORS = 10_000;
+const NO_STANDING: Standing = { own: 0, ahead: 0 };
 
 /** The visitors of one key: the calls that each has used in this process, and what its share leaves it. */
 export class Visitors {
@@ -52,7 +52,7 @@ export class Visitors {
   /** Counts a call of the visitor; with the time, by `clock.elapsed()`, it can be refunded. */
   charge(visitor: Visitor, atMs: number): void {
     if (visitor === undefined) return;
-    this.#visitors ??= new LRUCache(maxEntries(MAX_VISITORS));
+    this.#visitors ??= new LRUCache(maxEntries(MAX_COUNTED_VISITORS));
     const calls = this.#visitors.get(visitor) ?? newVisitorCalls();
     this.#visitors.set(visitor, calls);
     countCalls(calls, atMs);
@@ -96,7 +96,7 @@ export class Visitors {
       const window = state[name];
       const used = this.#used(visitor, name);
       const remaining = allowance(used, { remaining: state.countedLeft(name), replicas });
-      const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, state, ALONE);
+      const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, state, NO_STANDING);
       return { ...window, limit: used + remaining, used, remaining, resetInMs };
     };
     return { plan: undefined, minute: shareOf('minute'), day: shareOf('day'), pausedForMs: state.pausedForMs };

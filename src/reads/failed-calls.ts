@@ -35,7 +35,7 @@ interface Failure extends Pick<FailedCall, 'error' | 'isTransient'> {
   /** What the log says of it. */
   readonly details: object;
   /** Takes an early retry from the retry budget; false where there is none, or no read waits for it. */
-  readonly takeRetry: () => boolean;
+  readonly useRetry: () => boolean;
 }
 
 /** What the failures of a caller need of it. */
@@ -125,7 +125,7 @@ export class FailedCalls {
   }
 
   /** Records a failed try. */
-  record(call: CallKey, { sentAtMs, retryAfterMs = 0, takeRetry, error, isTransient, details }: Failure): FailedCall {
+  record(call: CallKey, { sentAtMs, retryAfterMs = 0, useRetry, error, isTransient, details }: Failure): FailedCall {
     const nowMs = this.#nowMs;
     const before = this.#calls.get(call);
     const retries = before?.isRetriedEarly ? before.retries + 1 : 0;
@@ -134,7 +134,7 @@ export class FailedCalls {
 
     const mayRetryEarly = isTransient && retryAfterMs === 0 && !this.#isClosed;
     const earlyPauseMs = mayRetryEarly ? EARLY_RETRY_PAUSES_MS[retries] : undefined;
-    const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();
+    const isRetriedEarly = earlyPauseMs !== undefined && useRetry();
     const toldAtMs = nowMs + Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
     const retryAtMs = isRetriedEarly
       ? nowMs + earlyPauseMs * (0.5 + Math.random())

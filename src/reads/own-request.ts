@@ -21,6 +21,6 @@ export function ownRequest(nowMs: number): CallerRequest {
     isBackground: false,
     isDryRun: false,
     upstreamCalls: 0,
-    toldAtMs: -Infinity,
+    promisedAtMs: -Infinity,
   };
 }

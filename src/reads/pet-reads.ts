@@ -6,7 +6,7 @@ import { isList } from '../pets/read-key.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { PendingReads } from './pending-reads.ts';
 import type { ReadParts } from './pending-reads.ts';
-import { ReadLine } from './read-line.ts';
+import { WantedCalls } from './wanted-calls.ts';
 import type { StaleReason } from '../common/usage.ts';
 import type { ReadResult, ServedResult } from './read-waiter.ts';
 import { CallerLists } from './cache/caller-lists.ts';
@@ -22,7 +22,7 @@ export class PetReads {
   /** Undefined without Redis. */
   readonly #lists: CallerLists | undefined;
   /** What they want of the line of calls. */
-  readonly line: ReadLine;
+  readonly line: WantedCalls;
 
   constructor(parts: ReadParts, shared: SharedLists | undefined) {
     const { cache, failedCalls, quota } = parts;
@@ -30,7 +30,7 @@ export class PetReads {
     this.#failedCalls = failedCalls;
     this.#pending = new PendingReads(parts);
     this.#lists = shared && new CallerLists(shared, quota.apiKey, cache, this.#pending);
-    this.line = new ReadLine(parts, this.#pending, this.#lists);
+    this.line = new WantedCalls(parts, this.#pending, this.#lists);
   }
 
   /** Reads a batch of different keys of one request; with an error in the place of each read that fails. */

@@ -270,7 +270,7 @@ export class ReadCall implements LineCall<ReadWaiter, UpstreamAnswer<Snapshot>> 
       sentAtMs: flight.sentAtMs,
       retryAfterMs,
       details,
-      takeRetry: () => !waiting.every(({ hasAcceptedEntry }) => hasAcceptedEntry) && quota.retryBudget.take(),
+      useRetry: () => !waiting.every(({ hasAcceptedEntry }) => hasAcceptedEntry) && quota.retryBudget.use(),
     });
   }
 

@@ -1,7 +1,7 @@
 import type { CallerRequest } from '../common/caller-request.ts';
 import type { PetqlError } from '../common/errors.ts';
 import { MAX_LATE_MS } from '../common/call-times.ts';
-import type { LineClaim } from '../line/line-call.ts';
+import type { RequestClaim } from '../line/line-call.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import type { CachedEntry, PetCache } from './cache/pet-cache.ts';
 import type { CallKey } from '../pets/read-key.ts';
@@ -18,7 +18,7 @@ export interface ServedResult extends CachedEntry {
 export type ReadResult = Error | ServedResult;
 
 /** One read of one request that waits for a call. */
-export class ReadWaiter implements LineClaim {
+export class ReadWaiter implements RequestClaim {
   readonly read: PendingRead;
   readonly request: CallerRequest;
   /** Generation at arrival. */

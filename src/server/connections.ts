@@ -10,7 +10,7 @@ const REJECTIONS: Readonly<Record<string, string>> = {
 };
 
 /** The connections of a server. Those on which no request has come are not those with a slow one, which they are to Node. */
-export class Connections {
+export class ClientConnections {
   /** The responses that each one waits for. */
   readonly #pending = new Map<Socket, Set<ServerResponse>>();
   #isStopping = false;

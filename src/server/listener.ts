@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { httpOrigin, listenAddress } from '../settings/http-origin.ts';
-import { Connections } from './connections.ts';
+import { ClientConnections } from './connections.ts';
 import type { HttpCounts } from './http-counts.ts';
 import { CLIENT_IDLE_MS, CLIENT_KEEP_ALIVE_MS, HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../common/times.ts';
 
@@ -13,7 +13,7 @@ import { CLIENT_IDLE_MS, CLIENT_KEEP_ALIVE_MS, HEADERS_TIMEOUT_MS, REQUEST_TIMEO
  */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse, next?: () => unknown) => unknown;
 
-interface ListenOptions {
+interface ListenerOptions {
   /** `::` for all addresses, as far as the machine has IPv6. */
   readonly host: string;
   readonly port: number;
@@ -28,14 +28,14 @@ interface ListenOptions {
   readonly maxConnections?: number;
 }
 
-const OPTIONS = {
+const SERVER_OPTIONS = {
   // Node's default of 30 s would let slow clients stay four times as long.
   connectionsCheckingInterval: 2_000,
   // Node would keep the first of two API keys.
   joinDuplicateHeaders: true,
 };
 
-const MAX_CONNECTIONS = 5_000;
+const MAX_CLIENT_CONNECTIONS = 5_000;
 
 export interface Listener {
   /** The origin that it can be reached at, such as http://127.0.0.1:4000. */
@@ -52,7 +52,7 @@ export interface Listener {
  *
  * @throws Error of node:net when it cannot listen there.
  */
-export async function listen(handler: RequestHandler, options: ListenOptions): Promise<Listener> {
+export async function listen(handler: RequestHandler, options: ListenerOptions): Promise<Listener> {
   const {
     host,
     port,
@@ -60,17 +60,17 @@ export async function listen(handler: RequestHandler, options: ListenOptions): P
     idleMs = CLIENT_IDLE_MS,
     keepAliveMs = CLIENT_KEEP_ALIVE_MS,
     headersTimeoutMs = HEADERS_TIMEOUT_MS,
-    maxConnections = MAX_CONNECTIONS,
+    maxConnections = MAX_CLIENT_CONNECTIONS,
   } = options;
   const requestTimeout = Math.max(REQUEST_TIMEOUT_MS, headersTimeoutMs);
   const timeouts = { keepAliveTimeout: keepAliveMs, headersTimeout: headersTimeoutMs, requestTimeout };
-  const server = createServer({ ...OPTIONS, ...timeouts });
+  const server = createServer({ ...SERVER_OPTIONS, ...timeouts });
   server.timeout = idleMs;
   server.maxConnections = maxConnections;
   // Node.js before 24.18.1 drops those after the thousandth, and would hide the second of two API keys. All have 16 KB.
   server.maxHeadersCount = 0;
 
-  const connections = new Connections(server, counts);
+  const connections = new ClientConnections(server, counts);
   server.on('request', (request, response) => {
     // What comes behind the last response of a connection is not run (RFC 9112, section 9.6).
     if (connections.isEnding(request.socket)) return;

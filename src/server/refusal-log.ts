@@ -8,7 +8,7 @@ import { REFUSAL_LINES_MS, SAME_REFUSAL_MS } from '../common/times.ts';
 const MAX_KEYS = 1_000;
 
 /** Lines over all keys: anybody can make up keys. */
-const MAX_LINES = 10;
+const MAX_REFUSAL_LINES = 10;
 
 const MESSAGES: Readonly<Record<string, string>> = {
   FORBIDDEN: 'the pet API forbids calls of this key',
@@ -49,7 +49,7 @@ export class RefusalLog {
 
   #hasRoom(nowMs: number): boolean {
     this.#writtenAtMs = this.#writtenAtMs.filter((atMs) => nowMs - atMs < REFUSAL_LINES_MS);
-    if (this.#writtenAtMs.length >= MAX_LINES) return false;
+    if (this.#writtenAtMs.length >= MAX_REFUSAL_LINES) return false;
     this.#writtenAtMs = [...this.#writtenAtMs, nowMs];
     return true;
   }

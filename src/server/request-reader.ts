@@ -49,7 +49,7 @@ export function createRequestReader(settings: CheckedOptions, callers: Callers):
       isBackground,
       isDryRun: dryRun,
       upstreamCalls: 0,
-      toldAtMs: -Infinity,
+      promisedAtMs: -Infinity,
     };
     return new RequestContext(given, apiKey, callers, clock);
   }

@@ -30,7 +30,7 @@ const NO_PLAIN_FILE = 'must be the path of a file without control characters';
 const NO_SECRET =
   'must have at least 16 characters, without control characters and without quotes around them, ' +
   'and not what stands for one: <KEY>, $KEY or ${KEY}';
-const NO_HEADER = 'must be the name of a header such as x-forwarded-for';
+const NO_HEADER_NAME = 'must be the name of a header such as x-forwarded-for';
 const NO_HOSTS = 'must be host names without a port, such as pets.example, or * for any';
 const NO_ORIGINS = 'must be origins such as https://pets.example or capacitor://localhost, or * for any';
 
@@ -56,8 +56,8 @@ export const secret = z
 export const origins = z.array(parsed<string, string>(NO_ORIGINS, allowedOrigin), NO_ORIGINS).readonly();
 export const hosts = z.array(z.string().regex(/^(?:\*|[\w-]+(?:\.[\w-]+)*)$/, NO_HOSTS), NO_HOSTS).readonly();
 export const headerName = z
-  .string(NO_HEADER)
-  .regex(/^[\w.~!#$%&'*+^`|-]+$/, NO_HEADER)
+  .string(NO_HEADER_NAME)
+  .regex(/^[\w.~!#$%&'*+^`|-]+$/, NO_HEADER_NAME)
   .toLowerCase();
 export const logLevel = z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`);
 export const manifest = z.custom<Readonly<Record<string, unknown>>>(

@@ -37,10 +37,10 @@ export function openFileStore(path: string, nowMs: () => number, log: Log): Stor
 
 /** Returns why SQLite could not open a file, and what the file must be. */
 export function fileProblem(path: string, error: unknown): string {
-  return `cannot use ${path}: ${(error as Error).message}. ${ADVICE}`;
+  return `cannot use ${path}: ${(error as Error).message}. ${FILE_ADVICE}`;
 }
 
-const ADVICE =
+const FILE_ADVICE =
   'Name a new file, or one of petql: in a folder that it may write, on a disk with room, used by no other process or thread.';
 
 function prepareFile(database: DatabaseSync): void {

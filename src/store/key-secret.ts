@@ -5,7 +5,7 @@ import type { Store } from './store.ts';
 import { SECRET_LIVES_MS } from '../common/times.ts';
 
 /** It stays through upgrades: a test holds it to the format. */
-const NAME = 'key-secret:2';
+const SECRET_NAME = 'key-secret:2';
 
 export interface KeySecret {
   /** The store, whose updates fail where it has another key secret. */
@@ -30,7 +30,7 @@ export function withKeySecret(store: Store, secret: string | undefined, log: Log
   const check = () => (checked ??= compare());
   return {
     store: {
-      update: (name, change) => (isRight ? store.update(name, change) : check().then(() => store.update(name, change))),
+      update: (...args) => (isRight ? store.update(...args) : check().then(() => store.update(...args))),
       nowMs: () => store.nowMs(),
       close: () => store.close(),
     },
@@ -39,7 +39,7 @@ export function withKeySecret(store: Store, secret: string | undefined, log: Log
 
   async function compare(): Promise<void> {
     const found = await store
-      .update(NAME, (text = fingerprint) => ({ text, ttlMs: SECRET_LIVES_MS, result: text }))
+      .update(SECRET_NAME, (text = fingerprint) => ({ text, ttlMs: SECRET_LIVES_MS, result: text }))
       .catch((error: unknown) => {
         checked = undefined;
         throw error;

@@ -5,8 +5,8 @@ import { bytesFor } from '../common/memory.ts';
 import { pause } from '../common/time-limit.ts';
 import { RedisClock } from './redis-clock.ts';
 import type { RedisConnection } from './redis.ts';
-import type { Change, Changed, SharedStore } from './store.ts';
-import { MAX_COMPARE_PAUSE_MS, REDIS_CLOCK_EVERY_MS } from '../common/times.ts';
+import type { Change, Changed, SharedStore, Urgency } from './store.ts';
+import { GATHER_MS, LATE_MS, MAX_COMPARE_PAUSE_MS, MAX_GATHER_MS, REDIS_CLOCK_EVERY_MS } from '../common/times.ts';
 
 /** A retry waits for a random moment once it has lost more compares than this. */
 const LOSSES_BEFORE_PAUSE = 3;
@@ -27,8 +27,21 @@ type Action = Parameters<RedisConnection['compareAndSet']>[2];
 /** A change that waits for its write. */
 interface Update {
   readonly change: Change<unknown>;
+  readonly urgency: Urgency;
+  /** By the monotonic clock: when it is written at the earliest, where no other one is. */
+  readonly dueAtMs: number;
   resolve(result: unknown): void;
   readonly reject: (error: unknown) => void;
+}
+
+/** The updates of one document, in order. */
+interface Queue {
+  readonly updates: Update[];
+  isWriting: boolean;
+  /** By the monotonic clock: where others write too, updates are gathered until then. */
+  gathersUntilMs: number;
+  /** Begins the next write. */
+  timer?: NodeJS.Timeout | undefined;
 }
 
 /** What the changes of several updates make of a document. */
@@ -50,8 +63,8 @@ export class RedisStore implements SharedStore {
   readonly #elapsedMs: () => number;
   readonly #events: Events | undefined;
   readonly #clock: RedisClock;
-  /** Updates under way by name, in order. */
-  readonly #queues = new Map<string, Update[]>();
+  /** Updates under way by name. */
+  readonly #queues = new Map<string, Queue>();
   /** Stored texts as last seen, '' for none. */
   readonly #lastSeen = new LRUCache<string, string>({
     maxSize: bytesFor('redisTexts'),
@@ -72,18 +85,13 @@ export class RedisStore implements SharedStore {
     this.#clock = new RedisClock(elapsedMs);
   }
 
-  update<Result>(name: string, change: Change<Result>): Promise<Result> {
+  update<Result>(name: string, change: Change<Result>, urgency: Urgency = 'soon'): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
-      const update = { change, resolve, reject };
-      const queue = this.#queues.get(name);
-      if (queue) {
-        queue.push(update);
-        return;
-      }
-
-      this.#queues.set(name, [update]);
-      // After the other updates of this event-loop turn, so they are written together.
-      queueMicrotask(() => void this.#writeQueue(name));
+      const queue = this.#queues.get(name) ?? { updates: [], isWriting: false, gathersUntilMs: 0 };
+      this.#queues.set(name, queue);
+      const dueAtMs = this.#elapsedMs() + (urgency === 'late' ? LATE_MS : 0);
+      queue.updates.push({ change, urgency, dueAtMs, resolve, reject });
+      this.#schedule(name, queue);
     });
   }
 
@@ -104,23 +112,41 @@ export class RedisStore implements SharedStore {
     this.#redis.close();
   }
 
-  async #writeQueue(name: string): Promise<void> {
-    const queue = this.#queues.get(name) ?? [];
-    for (let losses = 0; queue.length > 0;) {
-      const batch = [...queue];
+  #schedule(name: string, queue: Queue): void {
+    if (queue.isWriting) return;
+    clearTimeout(queue.timer);
+    const waitMs = nextWriteAtMs(queue) - this.#elapsedMs();
+    if (waitMs > 0) {
+      queue.timer = setTimeout(() => void this.#writeQueue(name, queue), Math.ceil(waitMs));
+      return;
+    }
+
+    queue.isWriting = true;
+    // After the other updates of this event-loop turn, so they are written together.
+    queueMicrotask(() => void this.#writeQueue(name, queue));
+  }
+
+  /** Writes all updates, and those that come meanwhile with the next try. */
+  async #writeQueue(name: string, queue: Queue): Promise<void> {
+    queue.isWriting = true;
+    let losses = 0;
+    for (let isDone = queue.updates.length === 0; !isDone;) {
+      const batch = [...queue.updates];
       try {
-        if (await this.#tryWrite(name, batch)) {
-          queue.splice(0, batch.length);
-          losses = 0;
-        } else {
-          losses += 1;
-          if (losses > LOSSES_BEFORE_PAUSE) await pause(Math.random() * MAX_COMPARE_PAUSE_MS);
-        }
+        isDone = await this.#tryWrite(name, batch);
+        if (isDone) queue.updates.splice(0, batch.length);
+        else losses += 1;
+        if (losses > LOSSES_BEFORE_PAUSE && !isDone) await pause(Math.random() * MAX_COMPARE_PAUSE_MS);
       } catch (error) {
-        for (const { reject } of queue.splice(0, batch.length)) reject(error);
+        isDone = true;
+        for (const { reject } of queue.updates.splice(0, batch.length)) reject(error);
       }
     }
-    this.#queues.delete(name);
+
+    queue.isWriting = false;
+    queue.gathersUntilMs = this.#elapsedMs() + Math.min(losses * GATHER_MS, MAX_GATHER_MS);
+    if (queue.updates.length > 0 || losses > 0) this.#schedule(name, queue);
+    else this.#queues.delete(name);
   }
 
   /** Returns false where another replica wrote first, and the batch has changes for its text. */
@@ -194,6 +220,12 @@ export class RedisStore implements SharedStore {
     this.#clockReadAtMs = this.#elapsedMs();
     await this.#send(CLOCK_NAME, NO_VERSION, 'keep');
   }
+}
+
+function nextWriteAtMs({ updates, gathersUntilMs }: Queue): number {
+  if (updates.some(({ urgency }) => urgency === 'now')) return 0;
+  const dueAtMs = updates.length > 0 ? Math.min(...updates.map((update) => update.dueAtMs)) : 0;
+  return Math.max(gathersUntilMs, dueAtMs);
 }
 
 function storedOf(text: string): string {

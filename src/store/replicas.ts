@@ -9,7 +9,7 @@ import { MOMENT_MS } from '../common/time-limit.ts';
 import { HEARTBEATS_LIVE_MS, HEARTBEAT_MS, REPLICA_STOPPED_MS } from '../common/times.ts';
 
 /** The name ends in the hash of the format, which a test computes: no format changes under a name. */
-const NAME = 'replicas:be12d453';
+const HEARTBEATS_NAME = 'replicas:be12d453';
 const COUNTED_BEATS = 10;
 /** A replica that stopped for a moment may return while Redis is unavailable. */
 const REMEMBERED_BEATS = 600;
@@ -137,7 +137,7 @@ export class Replicas {
   #write(): Promise<{ count: number; hadBeat: boolean; nowMs: number }> {
     const { store, nameOf, replica } = this.#options;
     // The name without an API key: replicas of one pet API share its plans.
-    return store.update(`${NAME}:${nameOf('')}`, (found, nowMs) => {
+    return store.update(`${HEARTBEATS_NAME}:${nameOf('')}`, (found, nowMs) => {
       const before = this.#read(found) ?? {};
       const isRunning = ([, atMs]: [string, number]) =>
         atMs > nowMs - REPLICA_STOPPED_MS && atMs < nowMs + REPLICA_STOPPED_MS;

@@ -1,3 +1,9 @@
+/**
+ * When Redis gets a change, of which each makes the other replicas lose their compares. `now`: at once. `soon`: at once, but for a
+ * moment where this replica has just written and others write too. `late`: with the next change of the document, or 25 ms later.
+ */
+export type Urgency = 'late' | 'now' | 'soon';
+
 /** A key-value store of small texts that outlive a request, over memory, an SQLite file or Redis. */
 export interface Store {
   /**
@@ -5,9 +11,10 @@ export interface Store {
    * applied in the order in which they were called.
    *
    * @param change may run again, over Redis where another replica wrote first: what it does beside must be the same twice.
+   * @param urgency default `soon`.
    * @throws StoreUnavailableError when the store could not be read or written; it says whether the change may be written.
    */
-  update<Result>(name: string, change: Change<Result>): Promise<Result>;
+  update<Result>(name: string, change: Change<Result>, urgency?: Urgency): Promise<Result>;
   /** The store's clock, in milliseconds since the Unix epoch: Redis's own as last seen, so that replicas agree. */
   nowMs(): number;
   /** Closes file or connection. */

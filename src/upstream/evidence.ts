@@ -2,7 +2,7 @@ import type { CallAnswer, Evidence, KeyMeaning, RateLimitHeaders } from '../comm
 import { isRepeatable } from './outcome.ts';
 import type { UpstreamOutcome } from './outcome.ts';
 
-interface EndedCall {
+interface CallFacts {
   /** Whether the upstream may have received it. */
   readonly sent: boolean;
   /** Undefined without a response. */
@@ -15,7 +15,7 @@ interface EndedCall {
 }
 
 /** Returns what the end of a call says of its key, of the upstream and of the windows: the one place that judges a response. */
-export function evidenceOf(outcome: UpstreamOutcome<unknown>, call: EndedCall): CallAnswer {
+export function evidenceOf(outcome: UpstreamOutcome<unknown>, call: CallFacts): CallAnswer {
   const { sent, status, headers, isList, isCached } = call;
   // A cache before the upstream is no witness, of anything.
   if (isCached) {
@@ -42,7 +42,7 @@ function meaningOf({ kind }: UpstreamOutcome<unknown>, status = 0): KeyMeaning {
 
 /**
  * A list has no input that a client chose, so whatever is no list is a failure of the upstream. Elsewhere a 4xx says that the
- * request is at fault (RFC 9110, section 15.5), but for those that ask for the same request again.
+ * request is at fault (RFC 9110, section 15.5), unless its status asks for the same request again.
  */
 function judge(outcome: UpstreamOutcome<unknown>, status: number | undefined, isList: boolean): Evidence {
   if (outcome.kind === 'ok') return 'works';

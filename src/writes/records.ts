@@ -31,7 +31,7 @@ export interface FoundRecord {
 }
 
 export const RECORD = z.object({
-  /** Of the lease. */
+  /** Names the lease. */
   id: z.string(),
   /** The hash of the input. */
   input: z.string(),
@@ -45,7 +45,7 @@ export const RECORD = z.object({
 type StoredRecord = z.infer<typeof RECORD>;
 
 /** It stays through upgrades, so that no retry creates a pet again: a test holds it to the format. */
-const NAME = 'record:2';
+const RECORD_NAME = 'record:2';
 /** The `openUntilMs` of a record whose create has ended. */
 const ENDED = 0;
 /** Stored records of keys that are not proven, for each process. Each takes less than a kilobyte of Redis. */
@@ -179,7 +179,7 @@ export class IdempotencyRecords {
   }
 
   #prefixOf(apiKey: string): string {
-    return `${NAME}:${this.#nameOf(apiKey)}:`;
+    return `${RECORD_NAME}:${this.#nameOf(apiKey)}:`;
   }
 
   #recordName(name: string, { id, input }: Lease): RecordName {

@@ -1,7 +1,7 @@
 import type { CallerRequest } from '../common/caller-request.ts';
 import type { UpstreamOperation } from '../common/events.ts';
 import { pause, waitAtMost } from '../common/time-limit.ts';
-import type { LineCall, LineClaim } from '../line/line-call.ts';
+import type { LineCall, RequestClaim } from '../line/line-call.ts';
 import type { Refusal } from '../line/refusal.ts';
 import type { PetApi, UpstreamCall } from '../pets/pet-api.ts';
 import type { Snapshot } from '../pets/snapshot.ts';
@@ -38,7 +38,7 @@ type WriteOutcome<T> =
  * One write, from its place in the line to its outcome: it stands in the line before all reads, is sent, and stands in its old place
  * again only where it surely did not happen: after a 429, and where there was no connection. The first end counts.
  */
-export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, LineClaim {
+export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, RequestClaim {
   readonly kind = 'write';
   readonly isRetry = false;
   readonly isRefresh = false;

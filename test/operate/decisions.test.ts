@@ -167,7 +167,7 @@ test('at debug, each decision is a line with its request', async () => {
   expect(lines(petql, 'probe')[0]).toMatchObject({ key: KEY_HASH, isAfter429: false });
   expect(lines(petql, 'calls wait')).toContainEqual(expect.objectContaining({ by: 'minute', key: KEY_HASH }));
   expect(lines(petql, 'write refused')).toContainEqual(
-    expect.objectContaining({ call: 'createPet', reason: 'plan', window: 'MINUTE', request: expect.any(String) }),
+    expect.objectContaining({ call: 'createPet', reason: 'quota', window: 'MINUTE', request: expect.any(String) }),
   );
   expect(lines(petql, 'call plan')[0]).toMatchObject({ key: KEY_HASH, calls: ['all'], reads: 2 });
   expect(lines(petql, 'call failed')).toContainEqual(

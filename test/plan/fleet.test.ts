@@ -93,6 +93,25 @@ test.each([3, 10])('%d replicas that want one key in the same moment soon have i
   expect(brokenPromises(world.history())).toEqual([]);
 });
 
+test.each([4, 8])(
+  '%d replicas that read with one key at once ask Redis at most twice a call (seed 9)',
+  async (count) => {
+    await using world = await createFleetWorld(9, { ...PLANS.business, windows: 'fixed', tells: 'minute' });
+    const redis = createRedis({ seed: 9, latencyMs: [0, 4] });
+    const replicas = await startReplicas(world, redis, count, { plan: 'business', maxAgeMs: 0, maxStaleMs: 0 });
+    await world.until(replicas[0].create(PROOF_CALLS));
+    const [{ won, lost }, calls] = [{ ...redis.compares }, world.petApi.log.length];
+
+    const read = async (replica: Petql) => {
+      for (let done = 0; done < 20; done += 1) await replica.read(1);
+    };
+    await world.until(Promise.all(replicas.flatMap((replica) => Array.from({ length: 4 }, () => read(replica)))));
+    const asked = redis.compares.won + redis.compares.lost - won - lost;
+    expect(asked / (world.petApi.log.length - calls)).toBeLessThanOrEqual(2);
+    expect(brokenPromises(world.history())).toEqual([]);
+  },
+);
+
 // Seeds 1 and 4 have each kind of windows and headers.
 test.each(chooseCases([1, 2, 3, 4], 3))(
   'a replica that is killed while it calls costs no 429 (seed %d)',

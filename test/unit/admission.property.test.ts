@@ -29,7 +29,7 @@ interface Key {
   readonly tokens: number;
   readonly permits: number;
   readonly freeCalls: number;
-  readonly toldToReturn: number;
+  readonly promisedReturns: number;
   readonly isOld: boolean;
   readonly isStopping: boolean;
   readonly isAfter429: boolean;
@@ -47,7 +47,7 @@ const keys = fc.record<Key>({
   tokens: fc.integer({ min: 0, max: 10 }),
   permits: fc.integer({ min: 0, max: 3 }),
   freeCalls: fc.integer({ min: 0, max: 10 }),
-  toldToReturn: fc.constantFrom(0, 0, 3, 20),
+  promisedReturns: fc.constantFrom(0, 0, 3, 20),
   isOld: fc.boolean(),
   isStopping: fc.constantFrom(false, false, false, false, false, true),
   isAfter429: fc.boolean(),
@@ -134,7 +134,7 @@ function decideOrEnd(
       const all = [...ended.values()];
       const verdict = (all.find(({ kind }) => kind === 'refuse') ?? all[0]) as Ending;
       admissions.set(call, { verdict, payer: undefined, isStartable: false, ended });
-      if (verdict.kind === 'refuse' && verdict.reason === 'plan') refused += 1;
+      if (verdict.kind === 'refuse' && verdict.reason === 'quota') refused += 1;
       continue;
     }
 
@@ -243,12 +243,12 @@ function endByQuota({ isRefresh, request: { deadlineMs } }: Claim, spot: Spot, f
   if (!isOver && !isInVain) return undefined;
   if (isHeldBack) return { kind: 'refuse', reason: 'background', wait };
   if (wait.waitMs === 0) return { kind: 'refuse', reason: mayGo ? 'late' : 'in-flight', wait };
-  return { kind: 'refuse', reason: 'plan', wait: returnAfter(wait, front) };
+  return { kind: 'refuse', reason: 'quota', wait: returnAfter(wait, front) };
 }
 
 /** Returns when a refused call has room, behind all that were refused before: ten minutes later at most. */
 function returnAfter(wait: Wait, { paid, refused, key }: Front): Wait {
-  const room = laterOf(waitForMore(key, paid.length + key.toldToReturn + refused), pauseOf(key));
+  const room = laterOf(waitForMore(key, paid.length + key.promisedReturns + refused), pauseOf(key));
   return room.waitMs - wait.waitMs > 10 * MINUTE_MS ? { ...wait, waitMs: wait.waitMs + 10 * MINUTE_MS } : room;
 }
 
@@ -384,7 +384,7 @@ const NORMAL: Omit<Key, 'left' | 'limit'> = {
   tokens: 100,
   permits: 0,
   freeCalls: 50,
-  toldToReturn: 0,
+  promisedReturns: 0,
   isOld: false,
   isStopping: false,
   isAfter429: false,

@@ -6,7 +6,7 @@ import { MAX_PETS } from './pet-store.ts';
 import type { PetStore } from './pet-store.ts';
 
 /** Counts code points. */
-const MAX_NAME_LENGTH = 255;
+const MAX_PET_NAME_LENGTH = 255;
 const DEPRECATED_AT_MS = Date.UTC(2025, 11, 5);
 const SUNSET_AT_MS = Date.UTC(2030, 11, 5);
 
@@ -122,7 +122,7 @@ function readNewPet(body: string): WithEachField<NewPet> | string {
 
   const { name, categoryId, status } = json as Record<string, unknown>;
   if (typeof name !== 'string' || !isName(name)) {
-    return `name: expected 1 to ${MAX_NAME_LENGTH} characters, not all blank, without control characters and lone surrogates.`;
+    return `name: expected 1 to ${MAX_PET_NAME_LENGTH} characters, not all blank, without control characters and lone surrogates.`;
   }
   const category = int64FromJson(categoryId);
   if (category === undefined) return 'categoryId: expected an int64.';
@@ -133,7 +133,7 @@ function readNewPet(body: string): WithEachField<NewPet> | string {
 function isName(name: string): boolean {
   // The store holds UTF-8, which has no lone surrogates.
   if (name.trim() === '' || !name.isWellFormed() || /\p{Cc}/u.test(name)) return false;
-  return [...name].length <= MAX_NAME_LENGTH;
+  return [...name].length <= MAX_PET_NAME_LENGTH;
 }
 
 function isPetStatus(value: unknown): value is PetStatus {

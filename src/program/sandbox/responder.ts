@@ -6,7 +6,7 @@ import type { OperationRequest, OperationResponse } from './operations.ts';
 import type { PetStore } from './pet-store.ts';
 import type { SandboxCall } from './sandbox-call.ts';
 import { STORIES } from './stories.ts';
-import type { Failure, NextFailure, Story, StoryName } from './stories.ts';
+import type { StoryFailure, NextFailure, Story, StoryName } from './stories.ts';
 import { UsageLimits } from './usage-limits.ts';
 import type { LimitVerdict } from './usage-limits.ts';
 
@@ -113,7 +113,7 @@ export class Responder {
     return state;
   }
 
-  #failureOf(state: KeyState, { method, nowMs }: Request): Failure {
+  #failureOf(state: KeyState, { method, nowMs }: Request): StoryFailure {
     state.calls += 1;
     const next = this.#failures.find(({ failure, left }) => left > 0 && (failure.method ?? method) === method);
     if (next) {
@@ -123,7 +123,7 @@ export class Responder {
     return state.failureOf?.({ number: state.calls, elapsedMs: nowMs - state.firstAtMs, method }) ?? {};
   }
 
-  #responseTo(request: Request, limits: UsageLimits, { status, retryAfter }: Failure): OperationResponse {
+  #responseTo(request: Request, limits: UsageLimits, { status, retryAfter }: StoryFailure): OperationResponse {
     const { nowMs } = request;
     const retryHeader = retryAfter === undefined ? undefined : { 'retry-after': String(retryAfter) };
     if (status === 401) return unauthorized(nowMs);
@@ -164,7 +164,7 @@ function planOf(keys: SandboxKeys, key: string): SandboxKey | undefined {
 }
 
 /** Counts the request, unless it fails as one over a limit does. A 429 always says when to retry (pet-api.md). */
-function verdictOf(limits: UsageLimits, nowMs: number, { status, retryAfter }: Failure): LimitVerdict {
+function verdictOf(limits: UsageLimits, nowMs: number, { status, retryAfter }: StoryFailure): LimitVerdict {
   const untilMs = nowMs + 1000 * (retryAfter ?? 1);
   if (status === 429) return limits.reject('limited', untilMs);
   if (status === 403 && retryAfter !== undefined) return limits.reject('banned', untilMs);

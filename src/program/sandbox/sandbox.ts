@@ -22,7 +22,7 @@ import type { NextFailure, StoryName } from './stories.ts';
 export type { SandboxKey, SandboxKeys } from './demo-keys.ts';
 export type { SandboxCall } from './sandbox-call.ts';
 export type { SandboxPet } from './seed.ts';
-export type { Failure, NextFailure, StoryName } from './stories.ts';
+export type { StoryFailure, NextFailure, StoryName } from './stories.ts';
 
 export interface SandboxOptions {
   /** API keys with their plans and stories, beside the demo keys. */

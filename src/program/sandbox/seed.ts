@@ -16,7 +16,7 @@ interface SeedPet extends NewPet {
   readonly id?: Int64;
 }
 
-const NAMES = (
+const PET_NAMES = (
   'Ada Balu Cleo Dexter Elsa Felix Ginger Hazel Indie Jasper Kiki Luna Milo ' +
   'Nala Otis Pepper Quincy Rosie Simba Tilly Umber Violet Willow Xena Yoshi Ziggy'
 ).split(' ');
@@ -35,9 +35,9 @@ const METHUSELAH: SeedPet = {
  */
 export function seedPets(): SeedPet[] {
   const pets: SeedPet[] = Array.from({ length: 249 }, (_, index) => {
-    const round = Math.floor(index / NAMES.length);
+    const round = Math.floor(index / PET_NAMES.length);
     return {
-      name: `${NAMES[index % NAMES.length]}${round === 0 ? '' : ` ${round + 1}`}`,
+      name: `${PET_NAMES[index % PET_NAMES.length]}${round === 0 ? '' : ` ${round + 1}`}`,
       categoryId: String(1 + (index % CATEGORIES)) as Int64,
       status: statusOf(index),
     };

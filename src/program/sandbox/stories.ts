@@ -1,7 +1,7 @@
 import type { Plan } from '../../common/plan.ts';
 
 /** What becomes of a call. The parts can be combined; without a status the call is carried out. */
-export interface Failure {
+export interface StoryFailure {
   /** HTTP status of the response in place of its own, 400 to 599. The call is then not carried out. */
   readonly status?: number | undefined;
   /** The `Retry-After` header, in seconds. Default: none. */
@@ -13,7 +13,7 @@ export interface Failure {
 }
 
 /** What goes wrong with the next calls. */
-export interface NextFailure extends Failure {
+export interface NextFailure extends StoryFailure {
   /** How many calls fail. Default 1; Infinity: all until `recover`. */
   readonly times?: number | undefined;
   /** The method of the calls that fail; POST is a create. Default: any. */
@@ -36,7 +36,7 @@ export interface Story {
   /** Calls of each window that others leave; they use the rest as the window begins. Default: all. */
   readonly leaves?: Partial<Plan>;
   /** Returns what goes wrong with a call. Default: nothing. */
-  readonly failureOf?: (call: StoryCall) => Failure | undefined;
+  readonly failureOf?: (call: StoryCall) => StoryFailure | undefined;
 }
 
 export type StoryName = 'banned' | 'down' | 'flaky' | 'lost' | 'paused' | 'revoked' | 'shared' | 'slow' | 'used-up';

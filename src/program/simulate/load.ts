@@ -17,8 +17,8 @@ export interface Load {
   readonly maxStaleMs: number;
 }
 
-const FILTERS = ['', ...PET_STATUSES.map((status) => `status: ${status.toUpperCase()}, `)];
-export const MAX_LISTS = FILTERS.length;
+const LOAD_FILTERS = ['', ...PET_STATUSES.map((status) => `status: ${status.toUpperCase()}, `)];
+export const MAX_LISTS = LOAD_FILTERS.length;
 
 /** Returns how many different queries the load has. */
 export function queryCount({ lists, ids }: Load): number {
@@ -28,7 +28,7 @@ export function queryCount({ lists, ids }: Load): number {
 /** Each list shows one pet only: its call costs as much as for a whole list. */
 export function queriesOf({ lists, ids, pets }: Load): readonly string[] {
   return [
-    ...FILTERS.slice(0, lists).map((filter) => `{ pets(${filter}limit: 1) { id } }`),
+    ...LOAD_FILTERS.slice(0, lists).map((filter) => `{ pets(${filter}limit: 1) { id } }`),
     ...Array.from({ length: ids }, (_, index) => `{ pet(id: ${1 + Math.floor((index * pets) / ids)}) { id } }`),
   ];
 }

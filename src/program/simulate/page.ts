@@ -7,7 +7,7 @@ import { rowsOf, seconds, summaryOf, verdictOf } from './summary.ts';
 /** Points of a curve. */
 const POINTS = 96;
 const WIDTH = 960;
-const HEIGHT = 240;
+const PAGE_CHART_HEIGHT = 240;
 const COLORS = ['--first', '--second', '--third', '--fourth', '--fifth'];
 /** Each curve is told by its dashes, too. One more than colors, so that thirty curves differ. */
 const DASHES = ['none', '12 4', '3 3', '12 4 3 4', '7 7', '18 3 3 3 3 3'];
@@ -44,7 +44,7 @@ export function simulationPage(days: readonly Day[], durationMs: number, load: s
     <meta http-equiv="content-security-policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:" />
     <title>petql: simulated plans</title>
     <link rel="icon" href="data:," />
-    <style>${STYLE}</style>
+    <style>${PAGE_STYLE}</style>
   </head>
   <body>
     <main>
@@ -91,7 +91,7 @@ function chart(curves: readonly Curve[], hours: number, { title, note, label }: 
 
   const paths = curves.map(({ values: points }, index) => {
     const line = points.map((value, point) => {
-      const [x, y] = [(point / (POINTS - 1)) * WIDTH, HEIGHT * (1 - heightOf(value))];
+      const [x, y] = [(point / (POINTS - 1)) * WIDTH, PAGE_CHART_HEIGHT * (1 - heightOf(value))];
       // A slice without answers or calls has no point.
       return Number.isNaN(y) ? '' : `${x.toFixed(1)},${y.toFixed(1)}`;
     });
@@ -106,7 +106,7 @@ function chart(curves: readonly Curve[], hours: number, { title, note, label }: 
       <figcaption><b>${title}</b>, ${note} ${legend.join(' ')}</figcaption>
       <div class="plot">
         <div class="ticks">${ticks.join('')}</div>
-        <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title} through the day">${paths.join('')}</svg>
+        <svg viewBox="0 0 ${WIDTH} ${PAGE_CHART_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title} through the day">${paths.join('')}</svg>
       </div>
       <div class="hours"><span>0 h</span><span>${hours / 2} h</span><span>${hours} h</span></div>
     </figure>`;
@@ -116,7 +116,7 @@ function strokeOf(index: number): string {
   return `stroke: var(${COLORS[index % COLORS.length]}); stroke-dasharray: ${DASHES[index % DASHES.length]}`;
 }
 
-const STYLE = `
+const PAGE_STYLE = `
 :root {
   color-scheme: light dark;
   font-family: system-ui, sans-serif;

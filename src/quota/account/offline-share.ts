@@ -6,6 +6,7 @@ import { passTime } from './pass-time.ts';
 import { WINDOW_NAMES } from './slots.ts';
 import { ownCount } from './window.ts';
 import { WindowAt } from './window.ts';
+import { WHOLE_MINUTE_MS } from './times.ts';
 
 /** The account of a key that is used while the store is unavailable. */
 export interface OfflineAccount {
@@ -13,9 +14,7 @@ export interface OfflineAccount {
   readonly rules: AccountRules;
 }
 
-/** A minute and a response: other replicas may use the rest of a minute in which the key was used. */
-const WHOLE_MINUTE_MS = 61_000;
-const MAX_IN_FLIGHT = 2;
+const MAX_OFFLINE_IN_FLIGHT = 2;
 
 /**
  * Opens an account of a replica's offline share of the plan: a part of the minute, and of the rest of the day.
@@ -48,7 +47,7 @@ export function openOfflineShare(
       offlineShare: {
         divisor,
         limits: { minute: Math.max(1, share(minute.ownLimit)), day: share(day.left) },
-        maxInFlight: MAX_IN_FLIGHT,
+        maxInFlight: MAX_OFFLINE_IN_FLIGHT,
       },
     },
   };

@@ -21,14 +21,14 @@ const LISTS_TO_DOUBT = 2;
 /** One pet may be hidden alone, such as a draft. */
 const PETS_TO_DOUBT_LISTS = 2;
 
-const NO_PETS: ReadonlyMap<Int64, LackingPet> = new Map();
+const NO_LACKING_PETS: ReadonlyMap<Int64, LackingPet> = new Map();
 
 /**
  * How far the complete lists of one caller are believed: the upstream may cut pages without a word, or hide pets. All times are by
  * `clock.elapsed()`.
  */
 export class ListDoubts {
-  #pets: ReadonlyMap<Int64, LackingPet> = NO_PETS;
+  #pets: ReadonlyMap<Int64, LackingPet> = NO_LACKING_PETS;
   #doubt: ListDoubt = 'none';
   #lastsMs = 0;
   #endsAtMs = -Infinity;
@@ -46,7 +46,7 @@ export class ListDoubts {
   record(sentAtMs: number, lacking: ReadonlyMap<Int64, number>): NewDoubt | undefined {
     this.#pets =
       lacking.size === 0
-        ? NO_PETS
+        ? NO_LACKING_PETS
         : new Map([...lacking].map(([id, shownAtMs]) => [id, this.#lackOnce(id, shownAtMs, sentAtMs)]));
     const pets = this.#pets
       .values()

@@ -11,7 +11,7 @@ interface SnapshotOwner {
 /** A snapshot without its pets and lists, and a list without its pets; measured. */
 const SNAPSHOT_BYTES = 680;
 const LIST_BYTES = 80;
-const CHARACTER_BYTES = 2;
+const NAME_CHARACTER_BYTES = 2;
 /** The places of a pet in a map and in a list. */
 const MAP_PLACE_BYTES = 80;
 const LIST_PLACE_BYTES = 20;
@@ -40,7 +40,7 @@ export class SnapshotMemory {
 
 /** Returns the memory that a snapshot takes, with pets that no other one has. */
 export function snapshotBytes({ key, pets, lists }: Snapshot): number {
-  const ofKey = SNAPSHOT_BYTES + CHARACTER_BYTES * key.length;
+  const ofKey = SNAPSHOT_BYTES + NAME_CHARACTER_BYTES * key.length;
   const ofPets = pets.reduce((sum, pet) => sum + petBytes(pet) + MAP_PLACE_BYTES, ofKey);
   return lists.values().reduce((sum, list) => sum + LIST_BYTES + list.length * LIST_PLACE_BYTES, ofPets);
 }

@@ -69,11 +69,11 @@ const TOO_MANY_TOKENS = /^Syntax Error: Document contains more tha[nt] \d+ token
 
 /** Errors of longer texts have no locations: each would search the text for its line. */
 function isLong(text: string): boolean {
-  return text.length > LONG_TEXT || text.split('\n', MAX_LINES + 1).length > MAX_LINES;
+  return text.length > LONG_TEXT || text.split('\n', MAX_DOCUMENT_LINES + 1).length > MAX_DOCUMENT_LINES;
 }
 
 const LONG_TEXT = 10_000;
-const MAX_LINES = 500;
+const MAX_DOCUMENT_LINES = 500;
 const MAX_ERRORS = 20;
 
 /** The budget of graphql-js for fields that may conflict, and what it says where a document exceeds that. */
@@ -85,7 +85,7 @@ const TOO_MANY_COMPARISONS = 'Validation aborted.';
  * fragments come first: other rules may overflow the stack on such.
  */
 export function validationErrors(document: DocumentNode, { introspection }: CheckedOptions): readonly GraphQLError[] {
-  const rules = introspection ? RULES : [...RULES, NoSchemaIntrospectionCustomRule];
+  const rules = introspection ? VALIDATION_RULES : [...VALIDATION_RULES, NoSchemaIntrospectionCustomRule];
   // Suggestions cost time by the length of the names.
   const isLongText = (document.loc?.source.body.length ?? Infinity) > LONG_TEXT;
   const options = { maxErrors: MAX_ERRORS, hideSuggestions: !introspection || isLongText };
@@ -106,7 +106,7 @@ function rejectUnknownOperations(context: ValidationContext): ASTVisitor {
   };
 }
 
-const RULES = [rejectUnknownOperations, ...specifiedRules];
+const VALIDATION_RULES = [rejectUnknownOperations, ...specifiedRules];
 
 function namedLimit(error: GraphQLError): GraphQLError {
   return error.message === TOO_MANY_COMPARISONS ? graphqlError(limitExceeded('comparisons', MAX_COMPARISONS)) : error;

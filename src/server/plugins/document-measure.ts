@@ -44,7 +44,7 @@ const CALLS_OF: { readonly [Use in FieldUse]: (uses: Uses) => number } = {
 
 const USES = Object.keys(CALLS_OF) as readonly FieldUse[];
 const NO_USES: Uses = { none: 0, list: 0, pet: 0, write: 0 };
-const NOTHING: Measure = { depth: 0, aliases: 0, cost: 0, uses: NO_USES, nested: NO_USES };
+const NO_MEASURE: Measure = { depth: 0, aliases: 0, cost: 0, uses: NO_USES, nested: NO_USES };
 const WRITE: FieldSize = { use: 'write', items: 1, count: 1 };
 
 /** Tools ask for introspection, which no type has as a field. */
@@ -72,11 +72,11 @@ export function measureDocument({ definitions }: DocumentNode, schema: GraphQLSc
   const operations = definitions.filter((definition) => definition.kind === Kind.OPERATION_DEFINITION);
   return operations
     .map(({ operation, selectionSet }) => measure(selectionSet, schema.getRootType(operation) ?? undefined))
-    .reduce((one, other) => combined(one, other, Math.max), NOTHING);
+    .reduce((one, other) => combined(one, other, Math.max), NO_MEASURE);
 
   function measure({ selections }: SelectionSetNode, parent: GraphQLNamedType | undefined): Measure {
     const parts = selections.map((selection) => measureSelection(selection, parent));
-    const sums = parts.reduce((one, other) => combined(one, other, add), NOTHING);
+    const sums = parts.reduce((one, other) => combined(one, other, add), NO_MEASURE);
     return { ...sums, depth: Math.max(0, ...parts.map(({ depth }) => depth)) };
   }
 
@@ -96,7 +96,7 @@ export function measureDocument({ definitions }: DocumentNode, schema: GraphQLSc
   function measureField(node: FieldNode, parent: GraphQLNamedType | undefined): Measure {
     const field = fieldOf(node.name.value, parent);
     const { count, items, use } = sizeOf(node, field, parent);
-    const below = node.selectionSet ? measure(node.selectionSet, field && getNamedType(field.type)) : NOTHING;
+    const below = node.selectionSet ? measure(node.selectionSet, field && getNamedType(field.type)) : NO_MEASURE;
     const nested = mapUses((each) => items * below.uses[each]);
     return {
       // graphql-js bounds introspection (MaxIntrospectionDepthRule), and tools ask for more levels than data has.
@@ -112,11 +112,11 @@ export function measureDocument({ definitions }: DocumentNode, schema: GraphQLSc
     const known = measured.get(name);
     if (known) return known;
     // Ends a cycle, which validation rejects.
-    measured.set(name, NOTHING);
+    measured.set(name, NO_MEASURE);
     const fragment = definitions.find(
       (definition) => definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name,
     );
-    if (fragment?.kind !== Kind.FRAGMENT_DEFINITION) return NOTHING;
+    if (fragment?.kind !== Kind.FRAGMENT_DEFINITION) return NO_MEASURE;
     const result = measure(fragment.selectionSet, schema.getType(fragment.typeCondition.name.value));
     measured.set(name, result);
     return result;

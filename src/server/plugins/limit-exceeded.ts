@@ -1,7 +1,7 @@
 import { PetqlError } from '../../common/errors.ts';
 
 /** What can exceed its limit: the limits' settings without their `max`. */
-type LimitName = keyof typeof RULES;
+type LimitName = keyof typeof LIMIT_RULES;
 
 /**
  * The LIMIT_EXCEEDED error, which names the limit, its maximum and, where it is known, what the request has.
@@ -10,11 +10,11 @@ type LimitName = keyof typeof RULES;
  */
 export function limitExceeded(limit: LimitName, max: number, actual?: number, httpStatus = 422): PetqlError {
   const got = actual === undefined ? '' : `, got ${actual}`;
-  const message = `${RULES[limit].replace('#', String(max))}${got}. ${ADVICE}`;
+  const message = `${LIMIT_RULES[limit].replace('#', String(max))}${got}. ${ADVICE}`;
   return new PetqlError('LIMIT_EXCEEDED', message, { details: { limit, max }, httpStatus });
 }
 
-const RULES = {
+const LIMIT_RULES = {
   bodyBytes: 'The request body must have at most # bytes',
   tokens: 'The document must have at most # tokens',
   depth: 'The document must have at most # levels of fields',

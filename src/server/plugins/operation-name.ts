@@ -3,7 +3,7 @@ import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { ServerContext } from '../request-state.ts';
 
 /** Clients choose the names of their operations. */
-const MAX_NAME_LENGTH = 64;
+const MAX_OPERATION_NAME_LENGTH = 64;
 
 /** Notes the type and the name of each operation. */
 export function useOperationName(): Plugin<ServerContext> {
@@ -13,7 +13,7 @@ export function useOperationName(): Plugin<ServerContext> {
         if (result === null || result instanceof Error) return;
         const { params, state } = context as YogaInitialContext & ServerContext;
         const operation = getOperationAST(result, params.operationName);
-        const name = operation?.name?.value.slice(0, MAX_NAME_LENGTH);
+        const name = operation?.name?.value.slice(0, MAX_OPERATION_NAME_LENGTH);
         if (operation) state.operation = { type: operation.operation, name };
       };
     },

@@ -8,7 +8,7 @@ import { measureDocument } from './document-measure.ts';
 import { limitExceeded } from './limit-exceeded.ts';
 
 /** A result has the names of its fields in each item of a list, and in the path of each error. */
-const MAX_NAME_LENGTH = 255;
+const MAX_QUERIED_NAME_LENGTH = 255;
 /** Validation compares each two fields of one response name, with all that they select. */
 const MAX_REPEATS = 100;
 
@@ -24,7 +24,7 @@ export function queryLimitError(
   { maxDepth, maxAliases, maxCost }: RequestLimits,
 ): PetqlError | undefined {
   const { nameLength, repeats } = measureNames(document);
-  if (nameLength > MAX_NAME_LENGTH) return limitExceeded('nameLength', MAX_NAME_LENGTH, nameLength);
+  if (nameLength > MAX_QUERIED_NAME_LENGTH) return limitExceeded('nameLength', MAX_QUERIED_NAME_LENGTH, nameLength);
   if (repeats > MAX_REPEATS) return limitExceeded('repeats', MAX_REPEATS, repeats);
   const { depth, aliases, cost } = measureDocument(document, schema);
   if (depth > maxDepth) return limitExceeded('depth', maxDepth, depth);

@@ -51,7 +51,7 @@ interface Waiter extends WantedCall {
   saidMs?: number;
 }
 
-interface LineState {
+interface ViewParts {
   nowMs: number;
   account: Account;
   waiters: Waiter[];
@@ -72,7 +72,7 @@ const RETRY_AFTER_MS = 30_000;
 const DELAY_MS = 500;
 
 /** The calls that one key wants: the real admission over the real account, with waiters that come and leave in every order. */
-export function createLineModel(options: LineOptions): Model<LineState> {
+export function createLineModel(options: LineOptions): Model<ViewParts> {
   const { perDay, perMinute, startMs } = options;
   const rules: AccountRules = {
     plan: { perMinute, perDay, known: true },
@@ -118,7 +118,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     },
   };
 
-  function actionsOf({ arrivals, delays, flying, isStopping, limited, waiters, ...state }: LineState): string[] {
+  function actionsOf({ arrivals, delays, flying, isStopping, limited, waiters, ...state }: ViewParts): string[] {
     const actions: string[] = [];
     if (arrivals > 0 && !isStopping) actions.push(...options.kinds.map((kind) => `come ${kind}`));
     for (const [index, { kind }] of waiters.entries()) actions.push(`leave ${index} (${kind})`);
@@ -135,7 +135,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     return actions;
   }
 
-  function run(state: LineState, action: string): void {
+  function run(state: ViewParts, action: string): void {
     const [verb, what = ''] = action.split(' ');
     const index = Number(what);
     if (verb === 'come') come(state, what as Waiter['kind']);
@@ -155,7 +155,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     }
   }
 
-  function come(state: LineState, kind: Waiter['kind']): void {
+  function come(state: ViewParts, kind: Waiter['kind']): void {
     const { waitMs, isRefresh, ...terms } = CLAIMS[kind];
     state.arrivals -= 1;
     for (const other of state.waiters) if (placeOf(other.kind) > placeOf(kind)) delete other.saidMs;
@@ -163,8 +163,8 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     state.waiters.push({ kind, claims: [{ request, isRefresh }] });
   }
 
-  function end({ account, flying, nowMs }: LineState, index: number, meaning: 'accepted' | 'rate-limited'): void {
-    const [{ permit, sentAtMs } = {} as LineState['flying'][number]] = flying.splice(index, 1);
+  function end({ account, flying, nowMs }: ViewParts, index: number, meaning: 'accepted' | 'rate-limited'): void {
+    const [{ permit, sentAtMs } = {} as ViewParts['flying'][number]] = flying.splice(index, 1);
     const none = { limit: undefined, remaining: undefined, reset: undefined, dateMs: undefined };
     const rateLimit = { ...none, retryAfterMs: meaning === 'accepted' ? undefined : RETRY_AFTER_MS };
     const callEnd = callEndOf(
@@ -176,7 +176,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   }
 
   /** Does what CallLine and CallRunner do after each event: ends claims, then takes a permit for the first call that stays. */
-  function review(state: LineState): string[] {
+  function review(state: ViewParts): string[] {
     const problems: string[] = [];
     for (;;) {
       passTime(state.account, { nowMs: state.nowMs, rules });
@@ -200,7 +200,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   }
 
   function problemsOf(
-    state: LineState,
+    state: ViewParts,
     waiter: Waiter,
     admission: ReturnType<typeof admitAll<Claim, Waiter>>['admissions'] extends Map<Waiter, infer A>
       ? A | undefined
@@ -212,7 +212,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     if (!admission) return [`a ${kind} without a verdict`];
     const ending = admission.ended.get(claim);
     if (ending && admission.payer) return [`a ${kind} ends, and goes`];
-    if (ending?.kind === 'refuse' && ending.reason === 'plan') {
+    if (ending?.kind === 'refuse' && ending.reason === 'quota') {
       return ending.wait.waitMs > 0 ? [] : [`a ${kind} is told to return at once`];
     }
     const { deadlineMs } = claim.request;
@@ -240,7 +240,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     return saidMs > before ? [`a ${kind} waits ${saidMs - before} ms longer than it was said to`] : [];
   }
 
-  function send(state: LineState, waiter: Waiter, permit: Permit): string[] {
+  function send(state: ViewParts, waiter: Waiter, permit: Permit): string[] {
     const { account, nowMs, visitors } = state;
     const { kind } = waiter;
     const problems: string[] = [];
@@ -271,7 +271,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
     return problems;
   }
 
-  function viewOf({ account, flying, isStopping, nowMs, visitors }: LineState): View {
+  function viewOf({ account, flying, isStopping, nowMs, visitors }: ViewParts): View {
     const state = new QuotaState(account, nowMs, rules);
     const usedBy = (visitor: string, name: WindowName) => visitors[visitor]?.[name].total ?? 0;
     return {
@@ -282,7 +282,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
       isAfter429: state.incidents > 0,
       permits: 0,
       freeCalls: trialsLeft(account, nowMs) > 0 ? SLOTS - flying.length : 0,
-      toldToReturn: 0,
+      promisedReturns: 0,
       waitOf: (ahead) => waitOf(account, ahead, { nowMs, rules }),
       reserveWaitOf(ahead) {
         const waits = WINDOW_NAMES.map((name) =>
@@ -302,7 +302,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   }
 
   /** The next moment at which the account or a deadline changes something. */
-  function edgeOf({ account, nowMs, waiters }: LineState): number {
+  function edgeOf({ account, nowMs, waiters }: ViewParts): number {
     const deadlines = waiters.flatMap(({ claims: [{ request }] }) => [
       request.deadlineMs + 100,
       request.deadlineMs + MAX_LATE_MS,
@@ -311,7 +311,7 @@ export function createLineModel(options: LineOptions): Model<LineState> {
   }
 
   /** When calls are answered and time passes, every waiter ends. */
-  function progress(state: LineState): string[] {
+  function progress(state: ViewParts): string[] {
     for (let looks = 0; looks < 200 && state.waiters.length + state.flying.length > 0; looks += 1) {
       if (state.flying.length > 0) end(state, 0, 'accepted');
       else state.nowMs = edgeOf(state);

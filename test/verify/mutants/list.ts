@@ -46,8 +46,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-pause-growth',
     rule: 'pauses grow while the upstream answers 429',
-    from: 'Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS)',
-    to: 'MIN_BACKOFF_MS',
+    from: 'Math.min(FIRST_PAUSE_MS * 2 ** incidents, MAX_DOUBLED_PAUSE_MS)',
+    to: 'FIRST_PAUSE_MS',
   },
   {
     name: 'no-retry-after',
@@ -324,7 +324,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'told-one-moment',
     rule: 'refused calls are told times at which the plan has room for them',
-    from: 'Math.max(0, ahead) + view.toldToReturn + before.refused',
+    from: 'Math.max(0, ahead) + view.promisedReturns + before.refused',
     to: 'Math.max(0, ahead)',
   },
   {
@@ -336,7 +336,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'each-read-told',
     rule: 'all reads of a request are told one time',
-    from: 'const beforeMs = Math.max(request.toldAtMs, this.#toldAtMs(visitor));',
+    from: 'const beforeMs = Math.max(request.promisedAtMs, this.#promisedAtMs(visitor));',
     to: 'const beforeMs = -Infinity;',
   },
   {
@@ -439,7 +439,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'lesson-not-doubled',
     rule: 'a 429 to the call beyond a lesson doubles its time',
-    from: 'Math.min(2 * lastsMs, MAX_MS)',
+    from: 'Math.min(2 * lastsMs, MAX_LESSON_MS)',
     to: 'lastsMs',
   },
   {
@@ -585,6 +585,12 @@ const throttle: readonly Mutant[] = [
     rule: 'a 401 right after a 429 does not reject the key',
     from: "if (quota.isAfter429) return 'none';",
     to: '',
+  },
+  {
+    name: 'late-place',
+    rule: 'a write that met a 429 goes before those that came later',
+    from: 'waitingSinceMs > write.waitingSinceMs',
+    to: 'waitingSinceMs < -Infinity',
   },
 ];
 
@@ -775,7 +781,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-retry-budget',
     rule: 'retries are at most a tenth of the calls',
-    from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
+    from: 'const isRetriedEarly = earlyPauseMs !== undefined && useRetry();',
     to: 'const isRetriedEarly = earlyPauseMs !== undefined;',
   },
   {
@@ -787,7 +793,7 @@ const reads: readonly Mutant[] = [
   {
     name: 'no-early-retry',
     rule: 'a read without data is retried',
-    from: 'const isRetriedEarly = earlyPauseMs !== undefined && takeRetry();',
+    from: 'const isRetriedEarly = earlyPauseMs !== undefined && useRetry();',
     to: 'const isRetriedEarly = false;',
   },
   {
@@ -825,6 +831,13 @@ const reads: readonly Mutant[] = [
     rule: 'max-age alone accepts nothing older',
     from: '(maxAgeMs ?? defaults.maxStaleMs)',
     to: 'defaults.maxStaleMs',
+  },
+  {
+    name: 'unclaimed-hangs',
+    rule: 'a read that no call claims ends at its deadline',
+    from: '!waiter.hasStoodInLine && !this.isCovered(waiter)',
+    to: 'false',
+    alsoRun: 'test/failures/unclaimed-reads.test.ts',
   },
 ];
 
@@ -1022,7 +1035,7 @@ const server: readonly Mutant[] = [
   {
     name: 'any-name',
     rule: 'names have at most 255 characters',
-    from: 'if (nameLength > MAX_NAME_LENGTH)',
+    from: 'if (nameLength > MAX_QUERIED_NAME_LENGTH)',
     to: 'if (false)',
   },
   {
@@ -1142,6 +1155,18 @@ const server: readonly Mutant[] = [
     from: "if (typeof context?.pets?.readQuota !== 'function') throw new GraphQLError(ELSEWHERE);",
     to: '',
   },
+  {
+    name: 'nested-once',
+    rule: 'reads below a list count once for each item',
+    from: 'mapUses((each) => items * below.uses[each])',
+    to: 'mapUses((each) => below.uses[each])',
+  },
+  {
+    name: 'rate-limit-early',
+    rule: 'rateLimit counts reads that depend on others beside it',
+    from: 'for (let ended = 0; ended < loads.size;',
+    to: 'for (let ended = 0; ended < Math.min(1, loads.size);',
+  },
 ];
 
 const start: readonly Mutant[] = [
@@ -1196,7 +1221,7 @@ const start: readonly Mutant[] = [
   {
     name: 'strangers-fill-log',
     rule: 'made-up keys write ten warnings a minute at most',
-    from: 'if (this.#writtenAtMs.length >= MAX_LINES) return false;',
+    from: 'if (this.#writtenAtMs.length >= MAX_REFUSAL_LINES) return false;',
     to: '',
   },
   {

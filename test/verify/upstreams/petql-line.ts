@@ -9,7 +9,7 @@ import { ClosedOperations } from '../../../src/closed/closed-operations.ts';
 import { RejectedKeys } from '../../../src/closed/rejected-keys.ts';
 import { ServerKeyState } from '../../../src/closed/server-key-state.ts';
 import { CallLine } from '../../../src/line/call-line.ts';
-import type { LineAnswer, LineCall, LineClaim, LineReads, LineWrite } from '../../../src/line/line-call.ts';
+import type { LineAnswer, LineCall, RequestClaim, CallSource, WaitingWrite } from '../../../src/line/line-call.ts';
 import type { Refusal } from '../../../src/line/refusal.ts';
 import { LocalAccounts } from '../../../src/quota/account-store.ts';
 import { KeyQuota } from '../../../src/quota/key-quota.ts';
@@ -70,7 +70,7 @@ export class PetqlLine {
   }
 }
 
-class WantedWrite implements LineWrite {
+class WantedWrite implements WaitingWrite {
   readonly kind = 'write';
   readonly name = 'createPet';
   readonly operation = 'createPet';
@@ -94,7 +94,7 @@ class WantedWrite implements LineWrite {
     this.ended.resolve({ status });
   }
 
-  refuse(_claim: LineClaim, refusal: Refusal): void {
+  refuse(_claim: RequestClaim, refusal: Refusal): void {
     this.ended.resolve({ retryAfterMs: Number(refusal.error().details['retryAfterMs'] ?? 0) });
   }
 
@@ -106,7 +106,7 @@ class WantedWrite implements LineWrite {
 }
 
 /** The lists that petql asks for itself, to find out whether the upstream works. No client reads any. */
-class AskedLists implements LineReads {
+class AskedLists implements CallSource {
   readonly #clock: Clock;
   readonly #send: Send;
   #wanted: LineCall | undefined;
@@ -167,6 +167,6 @@ function requestUntil(deadlineMs: number): CallerRequest {
     isBackground: false,
     isDryRun: false,
     upstreamCalls: 0,
-    toldAtMs: -Infinity,
+    promisedAtMs: -Infinity,
   };
 }

@@ -4,7 +4,7 @@ import { planCalls } from '../pets/call-planner.ts';
 import type { PlannedRead } from '../pets/call-planner.ts';
 import { ALL_PETS, readKindOf } from '../pets/read-key.ts';
 import type { CallKey, ReadKey } from '../pets/read-key.ts';
-import type { LineReads } from '../line/line-call.ts';
+import type { CallSource } from '../line/line-call.ts';
 import type { CallerLists } from './cache/caller-lists.ts';
 import type { FailedCall } from './failed-calls.ts';
 import type { PendingReads, ReadParts } from './pending-reads.ts';
@@ -27,7 +27,7 @@ interface SortedPlan {
 const MAX_LOGGED = 10;
 
 /** The calls that the waiting reads of one caller want: planned when the line asks for them after a change, for all requests together. */
-export class ReadLine implements LineReads {
+export class WantedCalls implements CallSource {
   readonly #parts: ReadParts;
   readonly #pending: PendingReads;
   /** Undefined without Redis. */
@@ -129,7 +129,7 @@ export class ReadLine implements LineReads {
     }
   }
 
-  /** Whether the call that would refresh it failed, and waits for its next try or is in it: no stale entry is waited for twice. */
+  /** Whether the call that would refresh the entry has failed. Then the stale entry is served, also while the next try is in flight. */
   #isFailing(read: PlannedRead): boolean {
     const { failedCalls } = this.#parts;
     if (failedCalls.isEmpty) return false;
