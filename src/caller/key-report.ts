@@ -10,7 +10,7 @@ export interface KeyReport extends QuotaView {
   readonly queued: number;
   readonly callsMade: number;
   readonly callsSaved: number;
-  /** Of this process. */
+  /** What this process has counted; other replicas have their own. */
   readonly consumers: Consumers;
 }
 

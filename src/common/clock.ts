@@ -23,3 +23,10 @@ export function steadyTime({ now, elapsed }: Clock): () => number {
     return Math.floor(startMs + elapsedMs);
   };
 }
+
+/**
+ * A number of a header that is as large is a timestamp in seconds, and above the second one in milliseconds; a smaller one is seconds
+ * from now.
+ */
+export const MIN_TIMESTAMP_S = 1_000_000_000;
+export const MIN_TIMESTAMP_MS = 100_000_000_000;

@@ -43,7 +43,7 @@ export const OUTSIDE_HEAP = {
   smallBodies: { share: 1, maxBytes: 40_960_000 },
 } satisfies Record<string, Bound>;
 
-/** Of the heap for petql itself after its first operations; measured. */
+/** The part of the heap that petql itself takes after its first operations; measured. */
 const OWN_BYTES = 40_000_000;
 
 export type MemoryPart = keyof typeof ON_HEAP | keyof typeof OUTSIDE_HEAP;

@@ -75,7 +75,7 @@ export const REDIS_TICK_MS = 100;
 export const REDIS_SILENCE_MS = 3_000;
 /** ioredis waits so long for the end of a connection that it closes, also of one that is not there yet, before the process may end. */
 export const REDIS_DISCONNECT_MS = 100;
-/** Of two writers that met, each waits a random part of this before it compares again. */
+/** Two writers that met wait a random part of this each before they compare again. */
 export const MAX_COMPARE_PAUSE_MS = 10;
 /** After a write, a replica gathers updates for so long for each compare that it lost: time for another to write. */
 export const GATHER_MS = 25;

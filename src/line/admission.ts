@@ -191,7 +191,7 @@ export function isBackground({ claims }: WantedCall): boolean {
 
 /** Where a call stands. */
 interface Place {
-  /** Calls before it that have no permit either; below 0 where there is one for it. */
+  /** How many calls before it lack a permit too. Negative where the call has a permit. */
   readonly ahead: number;
   readonly hasPermit: boolean;
   /** Whether it is one of the calls that may go now, whatever the quota. */

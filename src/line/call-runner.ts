@@ -28,7 +28,7 @@ export class CallRunner {
   readonly #parts: ThrottleParts;
   readonly #decisions: Decisions;
   readonly #line: RunnerHost;
-  /** Of the calls that have their permit, up to their settlement. */
+  /** The places of the calls that have their permit, up to their settlement. */
   readonly places: Places;
   /** Created by the first call, since it takes 5 KB: a caller that is served from the cache needs none. */
   #queue: CallQueue | undefined;

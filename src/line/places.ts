@@ -1,5 +1,5 @@
 import type { Clock } from '../common/clock.ts';
-import { HANGS_AFTER_MS } from '../quota/account/trust.ts';
+import { HANGS_AFTER_MS } from '../quota/account/times.ts';
 import type { Visitor } from '../quota/visitors.ts';
 import { EVIDENCE_MS, PLACES_DOUBLE_EVERY_MS } from '../common/call-times.ts';
 

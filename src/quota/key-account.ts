@@ -238,7 +238,7 @@ export class KeyAccount {
     return written instanceof Promise ? written.then(see) : see(written);
   }
 
-  /** With what this process saw of it if Redis has lost some. */
+  /** Returns the account. Where Redis has lost a part of it, this process adds what it has seen. */
   #restored(account: Account): Account {
     if (this.#seen && hasLost(account, this.#seen.account)) restore(account, this.#seen.account);
     return account;

@@ -8,7 +8,7 @@ import type { QuotaState } from './account/quota-state.ts';
  */
 const BURST_SHARE = 0.12;
 const FLOW_SHARE = 0.82;
-/** Of what is left of the day, this share of the quota is not for refreshing. */
+/** Refreshes leave this share of the day's quota to other calls. */
 const RESERVED_SHARE = 0.04;
 
 type DayWindow = Pick<QuotaState['day'], 'limit' | 'remaining' | 'resetInMs'>;

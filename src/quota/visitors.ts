@@ -27,7 +27,7 @@ interface Standing {
   readonly ahead: number;
 }
 
-/** Forgetting a visitor favors it. */
+/** petql forgets the visitor that called longest ago; its next calls count from 0. */
 const MAX_COUNTED_VISITORS = 10_000;
 const NO_STANDING: Standing = { own: 0, ahead: 0 };
 

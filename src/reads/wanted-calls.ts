@@ -129,7 +129,7 @@ export class WantedCalls implements CallSource {
     }
   }
 
-  /** Whether the call that would refresh it failed, and waits for its next try or is in it: no stale entry is waited for twice. */
+  /** Whether the call that would refresh the entry has failed. Then the stale entry is served, also while the next try is in flight. */
   #isFailing(read: PlannedRead): boolean {
     const { failedCalls } = this.#parts;
     if (failedCalls.isEmpty) return false;

@@ -36,9 +36,9 @@ interface Departing {
   readonly caller: string;
 }
 
-/** Of one caller, and of all that the upstream has not accepted yet. */
+/** One caller has so many connections at most, and so have all callers together that the upstream has not accepted yet. */
 const MAX_CONNECTIONS = 1_000;
-/** Of a pool whose connections have ended; measured. */
+/** What a pool takes whose connections have ended; measured. */
 const POOL_BYTES = 25_000;
 
 const CONNECTIONS = {

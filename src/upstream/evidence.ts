@@ -42,7 +42,7 @@ function meaningOf({ kind }: UpstreamOutcome<unknown>, status = 0): KeyMeaning {
 
 /**
  * A list has no input that a client chose, so whatever is no list is a failure of the upstream. Elsewhere a 4xx says that the
- * request is at fault (RFC 9110, section 15.5), but for those that ask for the same request again.
+ * request is at fault (RFC 9110, section 15.5), unless its status asks for the same request again.
  */
 function judge(outcome: UpstreamOutcome<unknown>, status: number | undefined, isList: boolean): Evidence {
   if (outcome.kind === 'ok') return 'works';

@@ -1,9 +1,6 @@
 import type { RateLimitHeaders } from '../common/call-answer.ts';
 import type { ResponseHeaders } from './exchange.ts';
-
-/** A Retry-After above the first is a timestamp in seconds, above the second in milliseconds: some clients of dates send those. */
-const MIN_TIMESTAMP_S = 1_000_000_000;
-const MIN_TIMESTAMP_MS = 100_000_000_000;
+import { MIN_TIMESTAMP_MS, MIN_TIMESTAMP_S } from '../common/clock.ts';
 
 /**
  * Reads the rate-limit headers (pet-api.md, "Rate-limit headers" and "Exceeding the limit"). The throttle decides what the

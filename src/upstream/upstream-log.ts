@@ -34,7 +34,7 @@ export class UpstreamLog {
     // A firewall's 403 closes nothing, and lasts until somebody changes the firewall.
     const isBlocked = outcome.kind === 'failed' && outcome.status === 403 && ageMs === undefined;
     if (outcome.kind === 'ok' || (evidence !== 'fails' && !isBlocked)) return;
-    // What a client chose may be at fault, but for a list and without a connection. A wrong base URL has a line of its own.
+    // A client chose nothing of a list, and nothing of a connection: those faults are of the API. A wrong base URL has its own line.
     const isOfApi = operation === 'listPets' || (outcome.kind === 'no-answer' && outcome.reason === 'unreachable');
     if (isOfApi && outcome.kind !== 'wrong-base-path') this.#recordFault(operation, outcome, status);
   }

@@ -25,7 +25,7 @@ const MAX_SEEN = 1_000;
 
 const TOO_MANY_UNPROVEN =
   'Too many creates of API keys that the pet API has not accepted yet are under way; nothing was sent, so query pets with this key first.';
-/** Of a create that contradicts what the upstream has: the pet may exist. */
+/** The upstream answers so where the create contradicts what it has: the pet may exist. */
 const CONFLICT = 409;
 
 /** Makes all creates of one caller with one idempotency key one create with one outcome, for a day. */

@@ -31,7 +31,7 @@ export interface FoundRecord {
 }
 
 export const RECORD = z.object({
-  /** Of the lease. */
+  /** Names the lease. */
   id: z.string(),
   /** The hash of the input. */
   input: z.string(),

@@ -8,6 +8,6 @@ export interface SandboxCall {
   readonly key: string | undefined;
   /** Empty without a valid key. */
   readonly body: string;
-  /** Of the response, which may be late or lost. */
+  /** The status of the response, which may arrive late or not at all. */
   readonly status: number;
 }

@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../../common/plan.ts';
 import type { CallResponse, RateLimited } from './call-response.ts';
 import { correct } from './correct.ts';
 import { guessDayEnd } from './doubt.ts';
@@ -5,12 +6,20 @@ import type { Account, Permit } from './format.ts';
 import { learn, paceLeft, paceWaitMs, unlearn } from './lessons.ts';
 import { nameWindow } from './named-window.ts';
 import type { NamedWindow } from './named-window.ts';
-import { MAX_PAUSE_MS, passTime } from './pass-time.ts';
+import { passTime } from './pass-time.ts';
 import { WINDOW_NAMES, add, countIn, newSlots, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
 import { beginTrust, loseTrial, proveTrial, returnTrial, takeTrials, trialsLeft } from './trust.ts';
 import { WindowAt, inFlight } from './window.ts';
 import type { Moment } from './window.ts';
+import {
+  FIRST_BAN_PAUSE_MS,
+  FIRST_PAUSE_MS,
+  MAX_BAN_PAUSE_MS,
+  MAX_DOUBLED_PAUSE_MS,
+  MAX_PAUSE_MS,
+  MAX_PROBE_PAUSE_MS,
+} from './times.ts';
 
 /**
  * Counts the calls of one API key. The functions change the account in place and have no other effect. Times are milliseconds of
@@ -39,15 +48,6 @@ export interface Taken {
 }
 
 type WaitsFor = 'no-contact' | 'pace' | 'paused' | 'probe' | WindowName;
-
-/** Resets and Dates are whole seconds. */
-const SECOND_MS = 1_000;
-const MIN_BACKOFF_MS = 5_000;
-const MAX_BACKOFF_MS = 900_000;
-const MIN_BAN_MS = 60_000;
-const MAX_BAN_MS = 3_600_000;
-/** The pause after a probe that failed or got no response says less than a 429, so it is shorter. */
-const MAX_PROBE_PAUSE_MS = 120_000;
 
 /** @param isTrusted whether no unknown calls may have been made before; otherwise the first calls go by trust. */
 export function newAccount(epoch: string, isTrusted = false): Account {
@@ -188,7 +188,9 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
   if (!response.mayBeBanned) learn(account, permit, { told, retryAfterMs: response.retryAfterMs, isEcho }, moment);
 
   const incidents = isEcho ? Math.max(0, pause.incidents - 1) : pause.incidents;
-  const backoffMs = response.mayBeBanned ? banMs(incidents) : Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS);
+  const backoffMs = response.mayBeBanned
+    ? banMs(incidents)
+    : Math.min(FIRST_PAUSE_MS * 2 ** incidents, MAX_DOUBLED_PAUSE_MS);
   // A reset outvotes no Retry-After, but for one that was too short.
   const mayTellReset = response.retryAfterMs === 0 || incidents > 0;
   const resetMs = mayTellReset && told?.remaining === 0 ? account[told.name].reset?.byMs : undefined;
@@ -207,7 +209,7 @@ export function pauseKey(account: Account, permit: Permit, response: RateLimited
 
 /** Returns the pause for a probable ban. A ban follows a 429, which is the first incident. */
 function banMs(incidents: number): number {
-  return Math.min(MIN_BAN_MS * 2 ** Math.max(0, incidents - 1), MAX_BAN_MS);
+  return Math.min(FIRST_BAN_PAUSE_MS * 2 ** Math.max(0, incidents - 1), MAX_BAN_PAUSE_MS);
 }
 
 /** An overloaded upstream mixes 429 with 5xx and silence, so a probe after a 429 that fails is another incident. */
@@ -216,7 +218,7 @@ function pauseAgain(account: Account, permit: Permit, nowMs: number): void {
   const isOver = pause.incidents === 0 || permit.grantedAtMs <= pause.incidentAtMs;
   if (!permit.isProbe || isOver) return;
 
-  const waitMs = Math.min(MIN_BACKOFF_MS * 2 ** pause.incidents + SECOND_MS, MAX_PROBE_PAUSE_MS);
+  const waitMs = Math.min(FIRST_PAUSE_MS * 2 ** pause.incidents + SECOND_MS, MAX_PROBE_PAUSE_MS);
   pause.untilMs = Math.max(pause.untilMs, nowMs + waitMs);
   beginTrust(account, nowMs);
   pause.incidents += 1;

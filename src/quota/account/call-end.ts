@@ -19,7 +19,7 @@ export type CallEnd =
   | ({ readonly kind: 'succeeded'; readonly isProof: boolean } & CallResponse)
   | ({ readonly kind: 'rate-limited' } & RateLimited);
 
-interface EndedCall {
+interface SettledCall {
   readonly tookMs: number;
   readonly nowMs: number;
   /** Whether a 401 or 403 to it is about the key: it is a list, or no list can tell. */
@@ -30,7 +30,7 @@ interface EndedCall {
 export function callEndOf(
   permit: Permit,
   { isOwn, meaning, rateLimit, sent }: CallAnswer,
-  { tookMs, nowMs, isDecisive }: EndedCall,
+  { tookMs, nowMs, isDecisive }: SettledCall,
 ): CallEnd {
   if (!sent) return { kind: 'unused' };
   if (!rateLimit) return { kind: 'lost' };

@@ -1,3 +1,5 @@
+import { MAX_TOLD_MS } from './times.ts';
+import { SECOND_MS } from '../../common/plan.ts';
 import { doubt, endDoubt } from './doubt.ts';
 import type { Account, Permit, WindowCount } from './format.ts';
 import { OTHER_WINDOW, contradicts } from './limits.ts';
@@ -5,7 +7,7 @@ import { permitsAfter } from './named-window.ts';
 import type { NamedWindow } from './named-window.ts';
 import { WINDOWS } from './slots.ts';
 import type { WindowName } from './slots.ts';
-import { MAX_TOLD_MS, ownCount } from './window.ts';
+import { ownCount } from './window.ts';
 import type { Moment } from './window.ts';
 
 interface ToldWindow extends NamedWindow {
@@ -13,7 +15,7 @@ interface ToldWindow extends NamedWindow {
 }
 
 /** What a response shows of a window. */
-interface Evidence {
+interface HeaderEvidence {
   /** Calls that its header counts; NaN where it counts none. */
   readonly used: number;
   /** When the window began, in seconds; NaN where no reset says so. */
@@ -22,9 +24,6 @@ interface Evidence {
   readonly nowMs: number;
 }
 
-/** Resets and Dates are whole seconds. */
-const SECOND_MS = 1_000;
-
 /** Corrects an account by what a response says of a window: what the limit is, when it ends, and how many calls are foreign. */
 export function correct(account: Account, permit: Permit, told: ToldWindow, moment: Moment): void {
   const { nowMs, rules } = moment;
@@ -32,7 +31,7 @@ export function correct(account: Account, permit: Permit, told: ToldWindow, mome
 
   // 1. Headers count the calls of all replicas, so they correct no offline share.
   if (rules.offlineShare) {
-    if (remaining < 2 * rules.offlineShare.divisor) endShare(account, reset?.inMs ?? MAX_TOLD_MS, nowMs);
+    if (remaining < 2 * rules.offlineShare.divisor) pauseShare(account, reset?.inMs ?? MAX_TOLD_MS, nowMs);
     return;
   }
 
@@ -53,7 +52,7 @@ export function correct(account: Account, permit: Permit, told: ToldWindow, mome
 }
 
 /** Ends an offline share when little is left: without Redis, other replicas may take the rest. */
-function endShare({ pause }: Account, inMs: number, nowMs: number): void {
+function pauseShare({ pause }: Account, inMs: number, nowMs: number): void {
   pause.untilMs = Math.max(pause.untilMs, nowMs + Math.min(inMs + SECOND_MS, MAX_TOLD_MS));
 }
 
@@ -89,7 +88,7 @@ function seeReset(
  * Judges what was counted before a reset that is over, by a call that was sent after it: all of it was freed if this window begins
  * there, or if the header counts no more than what came since.
  */
-function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, permit, nowMs }: Evidence): void {
+function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, permit, nowMs }: HeaderEvidence): void {
   const window = account[name];
   if (window.reset && !window.reset.isGuess && beginsAtS >= window.reset.id) doubt(account, name, window.reset, nowMs);
 

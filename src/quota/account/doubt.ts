@@ -1,6 +1,8 @@
+import { SECOND_MS } from '../../common/plan.ts';
 import type { Account, WindowCount } from './format.ts';
 import { WINDOWS, addAll, countSince, takeOldest } from './slots.ts';
 import type { WindowName } from './slots.ts';
+import { FAR_MS, SLIDES_MS } from './times.ts';
 
 /*
  * A told reset that is over may have freed all that was counted before it, as where windows are fixed, or a part only, as where they
@@ -8,12 +10,6 @@ import type { WindowName } from './slots.ts';
  */
 
 type Reset = Pick<NonNullable<WindowCount['reset']>, 'fromMs' | 'id'>;
-
-const SECOND_MS = 1_000;
-/** A minute's `Retry-After` is shorter. */
-const FAR_MS = 120_000;
-/** After a reset that has freed a part only, the next ones cast no doubt for so long. */
-const SLIDES_MS = WINDOWS.day.lengthMs;
 
 /** The reset is over. The slots of a minute tell to the second which calls were counted since. */
 export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset, nowMs: number): void {

@@ -1,5 +1,6 @@
 import type { RateLimitHeaders } from '../../common/call-answer.ts';
 import { DAY_MS, HOUR_MS } from '../../common/plan.ts';
+import { MIN_TIMESTAMP_MS, MIN_TIMESTAMP_S } from '../../common/clock.ts';
 
 /** The numbers of one window, whichever that is. */
 export interface HeaderLimits {
@@ -10,10 +11,6 @@ export interface HeaderLimits {
   /** When it ends: from now on, and the upstream's timestamp in seconds. */
   readonly reset: { readonly inMs: number; readonly id: number } | undefined;
 }
-
-/** A reset above the first is a timestamp in seconds, above the second in milliseconds; a smaller one is seconds from now. */
-const MIN_TIMESTAMP_S = 1_000_000_000;
-const MIN_TIMESTAMP_MS = 100_000_000_000;
 
 /**
  * Reads which window the headers of one response describe (pet-api.md, "Rate-limit headers"). The reset counts from the Date

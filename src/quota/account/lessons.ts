@@ -1,3 +1,4 @@
+import { SECOND_MS } from '../../common/plan.ts';
 import type { RateLimited } from './call-response.ts';
 import { endDoubt } from './doubt.ts';
 import type { Account, Lesson, Permit } from './format.ts';
@@ -8,12 +9,8 @@ import type { WindowName } from './slots.ts';
 import { beginTrust } from './trust.ts';
 import { WindowAt, inFlight, isActive, isLapsed, ownCount } from './window.ts';
 import type { Moment } from './window.ts';
+import { BRIEF_MS, FAR_MS, FIRST_LESSON_MS, LESSON_REMEMBERED_MS, MAX_LESSON_MS } from './times.ts';
 
-/** A lesson holds for so long at first, then twice as long each time that a 429 confirms it, and for so long at most. */
-const FIRST_MS = 600_000;
-const MAX_MS = 21_600_000;
-/** One that a success has ended is remembered for so long: its next 429 confirms it. */
-const REMEMBERED_MS = WINDOWS.day.lengthMs;
 /** 429s at counts that differ by so much are one lesson. */
 const ALIKE_SHARE = 0.1;
 const ALIKE_CALLS = 2;
@@ -21,18 +18,14 @@ const ALIKE_CALLS = 2;
 const SHOWN_SHARE = 0.1;
 /** No plan allows fewer calls a minute. */
 const MIN_LIMIT = 10;
-/** A longer Retry-After is a minute's, and a far longer one is a day's. */
-const BRIEF_MS = 10_000;
-const FAR_MS = 120_000;
 
 /** Of calls at once, so many have worked at least: evenly spaced, they find the rest. */
 const PACE_SHARE = 0.75;
 /** Fewer calls a second meet no limit below the minute. */
 const MIN_CALLS = 4;
-const SECOND_MS = 1_000;
 const SECONDS_A_MINUTE = 60;
 
-interface Refused extends Pick<RateLimited, 'retryAfterMs'> {
+interface RefusedCall extends Pick<RateLimited, 'retryAfterMs'> {
   /** What its headers say of a window. */
   readonly told: NamedWindow | undefined;
   /** Whether the call was granted before the last incident. */
@@ -43,7 +36,7 @@ interface Refused extends Pick<RateLimited, 'retryAfterMs'> {
  * Learns from a 429 where petql's count had room: the limit of the window whose count is near, else the pace. Where a call went beyond
  * the count or a lesson, that ends; where a header shows the calls of others or a smaller limit, nothing is to learn.
  */
-export function learn(account: Account, permit: Permit, refused: Refused, moment: Moment): void {
+export function learn(account: Account, permit: Permit, refused: RefusedCall, moment: Moment): void {
   if (moment.rules.offlineShare || permit.epoch !== account.epoch || refused.isEcho) return;
   const isAgain = account.pause.incidents > 0;
   const { nowMs } = moment;
@@ -82,7 +75,7 @@ export function learn(account: Account, permit: Permit, refused: Refused, moment
   }
 }
 
-interface Evidence {
+interface LessonEvidence {
   readonly nowMs: number;
   /** Whether one 429 is enough; else a second one at the same count, in another window, has to confirm it. */
   readonly isSure: boolean;
@@ -90,18 +83,18 @@ interface Evidence {
 }
 
 /** Returns what is known after a 429 at this count or pace. */
-function taught(before: Lesson | undefined, at: number, { nowMs, isSure, windowMs }: Evidence): Lesson {
+function taught(before: Lesson | undefined, at: number, { nowMs, isSure, windowMs }: LessonEvidence): Lesson {
   const to = Math.max(1, at);
-  const known = before && nowMs < before.sinceMs + before.lastsMs + REMEMBERED_MS ? before : undefined;
+  const known = before && nowMs < before.sinceMs + before.lastsMs + LESSON_REMEMBERED_MS ? before : undefined;
   if (known && isActive(known, nowMs)) return { ...known, to: Math.min(to, known.to), sinceMs: nowMs };
   const isAlike = known && Math.abs(to - known.to) <= Math.max(ALIKE_CALLS, ALIKE_SHARE * Math.max(to, known.to));
-  if (!isAlike) return { to, sinceMs: nowMs, lastsMs: isSure ? FIRST_MS : 0 };
+  if (!isAlike) return { to, sinceMs: nowMs, lastsMs: isSure ? FIRST_LESSON_MS : 0 };
   if (nowMs < known.sinceMs + windowMs) return known;
   return confirmed({ ...known, to: Math.min(to, known.to) }, nowMs);
 }
 
 function confirmed({ to, lastsMs }: Lesson, nowMs: number): Lesson {
-  return { to, sinceMs: nowMs, lastsMs: lastsMs === 0 ? FIRST_MS : Math.min(2 * lastsMs, MAX_MS) };
+  return { to, sinceMs: nowMs, lastsMs: lastsMs === 0 ? FIRST_LESSON_MS : Math.min(2 * lastsMs, MAX_LESSON_MS) };
 }
 
 /** A call has succeeded: it ends the lessons that calls went beyond. */
@@ -120,7 +113,7 @@ function ended(lesson: Lesson, nowMs: number): Lesson {
 }
 
 /** Returns the windows that may be full: after a short Retry-After no day is, unless the next call is refused too. */
-function mayBeFull({ retryAfterMs, told }: Refused, isAgain: boolean): readonly WindowName[] {
+function mayBeFull({ retryAfterMs, told }: RefusedCall, isAgain: boolean): readonly WindowName[] {
   if (told?.remaining === 0) return [told.name];
   return retryAfterMs > 0 && retryAfterMs <= FAR_MS && !isAgain ? ['minute'] : WINDOW_NAMES;
 }
@@ -133,11 +126,11 @@ function endBeyond(account: Account, name: WindowName, isBriefRush: boolean, mom
   else if (isBriefRush) return;
   else if (window.lesson && isLapsed(window.lesson, moment.nowMs))
     window.lesson = confirmed(window.lesson, moment.nowMs);
-  else window.lesson = { to: Math.max(1, at.own + at.foreign - 1), sinceMs: moment.nowMs, lastsMs: MAX_MS };
+  else window.lesson = { to: Math.max(1, at.own + at.foreign - 1), sinceMs: moment.nowMs, lastsMs: MAX_LESSON_MS };
   window.beyondSinceMs = undefined;
 }
 
-function isExplained(account: Account, { told }: Refused, moment: Moment): boolean {
+function isExplained(account: Account, { told }: RefusedCall, moment: Moment): boolean {
   const isOver = (name: WindowName) => {
     const { foreign, limit, own } = new WindowAt(account, name, moment);
     return account[name].beyondSinceMs === undefined && own + foreign > limit;
@@ -147,7 +140,7 @@ function isExplained(account: Account, { told }: Refused, moment: Moment): boole
 }
 
 /** Others have used the minute up, and may do so again: they leave the calls that have surely worked, and half of all at least. */
-function foresee(account: Account, { told }: Refused, nowMs: number): void {
+function foresee(account: Account, { told }: RefusedCall, nowMs: number): void {
   if (told?.name !== 'minute' || told.remaining > 0) return;
   const { minute } = account;
   const own = ownCount(minute);
@@ -157,12 +150,12 @@ function foresee(account: Account, { told }: Refused, nowMs: number): void {
 }
 
 /** Whether its own header leaves a part of the window: of another cause, the first time. */
-function showsRoom({ told }: Refused, name: WindowName): boolean {
+function showsRoom({ told }: RefusedCall, name: WindowName): boolean {
   return told?.name === name && told.isSure && told.remaining >= SHOWN_SHARE * told.limit;
 }
 
 /** Returns the window that may have caused it: a day's Retry-After is long. */
-function suspectOf({ retryAfterMs, told }: Refused): WindowName {
+function suspectOf({ retryAfterMs, told }: RefusedCall): WindowName {
   if (told?.remaining === 0) return told.name;
   return retryAfterMs > FAR_MS ? 'day' : 'minute';
 }
@@ -171,7 +164,7 @@ function suspectOf({ retryAfterMs, told }: Refused): WindowName {
  * Whether so much of the window is used that it may be the cause. A minute whose limit nobody has said may be any; where a header
  * seems to say it, with calls left, it has said another window's.
  */
-function isNear(account: Account, name: WindowName, { retryAfterMs, told }: Refused, moment: Moment): boolean {
+function isNear(account: Account, name: WindowName, { retryAfterMs, told }: RefusedCall, moment: Moment): boolean {
   const { foreign, isKnown, limit, own } = new WindowAt(account, name, moment);
   if (2 * (own + foreign) >= limit) return true;
   const mayBeAny = name === 'minute' && (!isKnown || (told?.name === name && !isOneWindows(limit)));

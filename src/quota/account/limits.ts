@@ -39,7 +39,7 @@ export interface KnownLimits {
   readonly configured?: Account['configured'];
 }
 
-const FIELDS = { minute: 'perMinute', day: 'perDay' } as const;
+const LIMIT_FIELDS = { minute: 'perMinute', day: 'perDay' } as const;
 export const OTHER_WINDOW = { minute: 'day', day: 'minute' } as const;
 
 /** Returns what the limit of a window would be without its own header. */
@@ -55,9 +55,9 @@ export function limitsOf({ minute, day, configured }: KnownLimits, assumed: Assu
 
   /** Returns the limit of the other window beside this one. */
   function beside(name: WindowName, limit: number | undefined): number {
-    const field = FIELDS[name];
+    const field = LIMIT_FIELDS[name];
     const isOfPlan = limit === undefined || plan[field] === limit || (isKnown && !isPublished(field, limit));
-    return (isOfPlan ? plan : planWith(field, limit))[FIELDS[OTHER_WINDOW[name]]];
+    return (isOfPlan ? plan : planWith(field, limit))[LIMIT_FIELDS[OTHER_WINDOW[name]]];
   }
 }
 
@@ -67,7 +67,9 @@ export function knownWindows({ configured, minute, day }: KnownLimits): Readonly
     if (told.limit !== undefined) return told.isSure === true;
     if (configured !== undefined) return true;
     return (
-      beside.isSure === true && beside.limit !== undefined && isPublished(FIELDS[OTHER_WINDOW[name]], beside.limit)
+      beside.isSure === true &&
+      beside.limit !== undefined &&
+      isPublished(LIMIT_FIELDS[OTHER_WINDOW[name]], beside.limit)
     );
   };
   return { minute: isKnown(minute, 'minute', day), day: isKnown(day, 'day', minute) };
@@ -90,7 +92,7 @@ export function isOneWindows(limit: number): boolean {
 export function contradicts(name: WindowName, limit: number, other: number | undefined): boolean {
   if (other === undefined) return false;
   const plans = Object.values<Plan>(PLANS);
-  const named = plans.find((plan) => plan[FIELDS[name]] === limit);
-  const before = plans.find((plan) => plan[FIELDS[OTHER_WINDOW[name]]] === other);
+  const named = plans.find((plan) => plan[LIMIT_FIELDS[name]] === limit);
+  const before = plans.find((plan) => plan[LIMIT_FIELDS[OTHER_WINDOW[name]]] === other);
   return named !== undefined && before !== undefined && named !== before;
 }

@@ -6,6 +6,7 @@ import { knownWindows, limitsOf } from './limits.ts';
 import type { WindowLimits } from './limits.ts';
 import type { WindowName } from './slots.ts';
 import { ownCount } from './window.ts';
+import { FAR_MS, HALF_DAY_S, MAX_AHEAD_MS } from './times.ts';
 
 /** What the headers of a response say of one window. The account acts on these alone, and reads no header again. */
 export interface NamedWindow extends HeaderLimits {
@@ -20,14 +21,8 @@ interface OwnCalls extends WindowLimits {
   readonly madeInMinute: number;
 }
 
-/** A reset farther ahead is not a minute's. */
-const FAR_MS = 120_000;
 /** Own calls that the upstream may not have counted, as those that failed. */
 const UNCOUNTED = 10;
-/** The told reset of the next day is later than this one's by more. */
-const HALF_DAY_S = 43_200;
-/** A reset is at most a window ahead: and by the seconds of its reset and Date, and once a year by the hour of a local day. */
-const MAX_AHEAD_MS = { minute: 62_000, day: 25 * 3_600_000 };
 
 /**
  * Names the window that the headers of a response describe; undefined where it may be either. Headers that name theirs one day need

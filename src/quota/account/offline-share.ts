@@ -6,6 +6,7 @@ import { passTime } from './pass-time.ts';
 import { WINDOW_NAMES } from './slots.ts';
 import { ownCount } from './window.ts';
 import { WindowAt } from './window.ts';
+import { WHOLE_MINUTE_MS } from './times.ts';
 
 /** The account of a key that is used while the store is unavailable. */
 export interface OfflineAccount {
@@ -13,8 +14,6 @@ export interface OfflineAccount {
   readonly rules: AccountRules;
 }
 
-/** A minute and a response: other replicas may use the rest of a minute in which the key was used. */
-const WHOLE_MINUTE_MS = 61_000;
 const MAX_OFFLINE_IN_FLIGHT = 2;
 
 /**

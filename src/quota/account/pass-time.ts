@@ -4,10 +4,9 @@ import { limitsOf } from './limits.ts';
 import { WINDOWS, WINDOW_NAMES, dropEnded, moveBack, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
 import { beginTrust } from './trust.ts';
-import { MAX_TOLD_MS, WindowAt } from './window.ts';
+import { WindowAt } from './window.ts';
 import type { Moment } from './window.ts';
-
-export const MAX_PAUSE_MS = WINDOWS.day.lengthMs;
+import { MAX_PAUSE_MS, MAX_TOLD_MS } from './times.ts';
 
 /** Drops what has ended, and bounds times that are too far ahead: the clock may have been set back. */
 export function passTime(account: Account, moment: Moment): void {

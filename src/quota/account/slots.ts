@@ -1,4 +1,5 @@
 import { DAY_MS, MINUTE_MS } from '../../common/plan.ts';
+import { GUARD_MS, LAP_GUARD_MS } from './times.ts';
 
 export type WindowName = 'day' | 'minute';
 
@@ -15,10 +16,12 @@ export const WINDOWS = {
   minute: { lengthMs: MINUTE_MS, slotMs: 1_000 },
   day: { lengthMs: DAY_MS, slotMs: 600_000 },
 } as const;
+/** A call is free again a whole window and some after it is made. */
+export const LAP_MS = {
+  minute: WINDOWS.minute.lengthMs + WINDOWS.minute.slotMs + LAP_GUARD_MS,
+  day: WINDOWS.day.lengthMs + WINDOWS.day.slotMs,
+};
 export const WINDOW_NAMES = ['minute', 'day'] as const;
-
-/** The upstream may count a call this much later than its response says. */
-const GUARD_MS = 500;
 
 export function newSlots(): Slots {
   return { slots: [], counts: [], total: 0 };

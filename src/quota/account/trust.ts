@@ -1,5 +1,6 @@
 import type { Account, Permit } from './format.ts';
 import type { Moment } from './window.ts';
+import { FIRST_LOST_MS, HANGS_AFTER_MS, MAX_LOST_MS } from './times.ts';
 
 /*
  * Trust: how many calls may go before the next success proves more. It begins with one call where petql does not know how much the
@@ -8,10 +9,6 @@ import type { Moment } from './window.ts';
 
 /** So many successes prove that the upstream serves the key as petql counts. */
 const FULL_TRUST = 31;
-const FIRST_LOST_MS = 1_000;
-const MAX_LOST_MS = 60_000;
-/** A call without an answer for so long gives its trial to the next one, and its place (places.ts). */
-export const HANGS_AFTER_MS = 1_000;
 
 export function beginTrust(account: Account, nowMs: number): void {
   account.trust = { sinceMs: nowMs, calls: 1, successes: 0, lost: 0, againAtMs: 0 };

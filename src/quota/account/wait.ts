@@ -1,7 +1,7 @@
 import type { PlanWindow } from '../../common/plan.ts';
 import type { Account } from './format.ts';
 import { paceIntervalMs, paceWaitMs } from './lessons.ts';
-import { WINDOWS } from './slots.ts';
+import { LAP_MS } from './slots.ts';
 import { WindowAt } from './window.ts';
 import type { Moment } from './window.ts';
 
@@ -13,9 +13,6 @@ export interface Wait {
   /** Why the call waits for Redis: only its offline share counts meanwhile, or Redis was not reached since the start. */
   readonly cause?: 'no-contact' | 'offline-share' | undefined;
 }
-
-/** A minute of calls takes a minute, and some seconds for the slots of time and for their responses. */
-const LAP_MS = WINDOWS.minute.lengthMs + WINDOWS.minute.slotMs + 1_500;
 
 /** Returns the wait for both windows. */
 export function longerWait({ minuteMs, dayMs }: { readonly minuteMs: number; readonly dayMs: number }): Wait {
@@ -34,7 +31,7 @@ export function waitOf(account: Account, ahead: number, moment: Moment): Wait {
   // A pause and an exhausted day end in one moment: from then on each minute has room for as many calls as any other.
   const opensInMs = Math.max(pausedMs, dayMs);
   const perMinute = Math.max(1, minute.ownLimit);
-  const lapsMs = opensInMs === 0 ? 0 : LAP_MS * Math.floor(ahead / perMinute);
+  const lapsMs = opensInMs === 0 ? 0 : LAP_MS.minute * Math.floor(ahead / perMinute);
   const spreadMs = Math.max(lapsMs, ahead * paceIntervalMs(account, nowMs));
 
   const waitMs = Math.max(opensInMs, minuteMs - spreadMs) + spreadMs;

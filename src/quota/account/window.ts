@@ -2,22 +2,15 @@ import { ownLimitOf } from '../../common/plan.ts';
 import type { Account, Lesson, WindowCount } from './format.ts';
 import { assumedLimit, knownWindows, limitsOf } from './limits.ts';
 import type { AccountRules } from './limits.ts';
-import { WINDOWS, countAfter, freeInMs, slotFor } from './slots.ts';
+import { LAP_MS, countAfter, freeInMs, slotFor } from './slots.ts';
 import type { WindowName } from './slots.ts';
+import { MAX_TOLD_MS } from './times.ts';
 
 /** The time of a change, and the rules for it. */
 export interface Moment {
   readonly nowMs: number;
   readonly rules: AccountRules;
 }
-
-/** A header alone holds a key no longer: then one call finds out. */
-export const MAX_TOLD_MS = 600_000;
-/** A call is free again a whole window and some after it is made, and it is made up to a second later than it may be. */
-const LAP_MS = {
-  minute: WINDOWS.minute.lengthMs + WINDOWS.minute.slotMs + 1_500,
-  day: WINDOWS.day.lengthMs + WINDOWS.day.slotMs,
-};
 
 /** One window of an account at one moment, after `passTime`: the one place that says how much is left, and when there is more. */
 export class WindowAt {

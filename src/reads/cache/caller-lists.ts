@@ -229,7 +229,7 @@ export class CallerLists {
   }
 }
 
-/** Of two versions that differ only behind this, writes of unknown outcome lie between them. */
+/** Stands before the part of a version that counts writes of unknown outcome. */
 const UNKNOWN_WRITE = '?';
 
 function certainPart(version: string): string {

@@ -2,7 +2,7 @@
 const RESPONSE_TYPES = ['application/json', 'application/graphql-response+json'] as const;
 export type ResponseType = (typeof RESPONSE_TYPES)[number];
 
-/** Of people at a browser. */
+/** Browsers ask for this type when a person opens a page. */
 export const HTML = 'text/html';
 export const JSON_TYPE = RESPONSE_TYPES[0];
 

@@ -74,7 +74,7 @@ const NO_IDS = 'There are no persisted documents here: send the query instead of
 /** By this message Apollo's clients learn to send texts instead of hashes (automatic persisted queries). */
 const APOLLO_NOT_SUPPORTED = 'PersistedQueryNotSupported';
 
-/** Of a request whose form was checked. */
+/** The parameters of a request, after their form was checked. */
 interface Params {
   readonly query?: string;
   readonly documentId?: string;

@@ -46,8 +46,8 @@ const throttle: readonly Mutant[] = [
   {
     name: 'no-pause-growth',
     rule: 'pauses grow while the upstream answers 429',
-    from: 'Math.min(MIN_BACKOFF_MS * 2 ** incidents, MAX_BACKOFF_MS)',
-    to: 'MIN_BACKOFF_MS',
+    from: 'Math.min(FIRST_PAUSE_MS * 2 ** incidents, MAX_DOUBLED_PAUSE_MS)',
+    to: 'FIRST_PAUSE_MS',
   },
   {
     name: 'no-retry-after',
@@ -439,7 +439,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'lesson-not-doubled',
     rule: 'a 429 to the call beyond a lesson doubles its time',
-    from: 'Math.min(2 * lastsMs, MAX_MS)',
+    from: 'Math.min(2 * lastsMs, MAX_LESSON_MS)',
     to: 'lastsMs',
   },
   {
@@ -585,6 +585,12 @@ const throttle: readonly Mutant[] = [
     rule: 'a 401 right after a 429 does not reject the key',
     from: "if (quota.isAfter429) return 'none';",
     to: '',
+  },
+  {
+    name: 'late-place',
+    rule: 'a write that met a 429 goes before those that came later',
+    from: 'waitingSinceMs > write.waitingSinceMs',
+    to: 'waitingSinceMs < -Infinity',
   },
 ];
 
@@ -825,6 +831,13 @@ const reads: readonly Mutant[] = [
     rule: 'max-age alone accepts nothing older',
     from: '(maxAgeMs ?? defaults.maxStaleMs)',
     to: 'defaults.maxStaleMs',
+  },
+  {
+    name: 'unclaimed-hangs',
+    rule: 'a read that no call claims ends at its deadline',
+    from: '!waiter.hasStoodInLine && !this.isCovered(waiter)',
+    to: 'false',
+    alsoRun: 'test/failures/unclaimed-reads.test.ts',
   },
 ];
 
@@ -1141,6 +1154,18 @@ const server: readonly Mutant[] = [
     rule: 'the schema says where it runs to a server with a context of its own',
     from: "if (typeof context?.pets?.readQuota !== 'function') throw new GraphQLError(ELSEWHERE);",
     to: '',
+  },
+  {
+    name: 'nested-once',
+    rule: 'reads below a list count once for each item',
+    from: 'mapUses((each) => items * below.uses[each])',
+    to: 'mapUses((each) => below.uses[each])',
+  },
+  {
+    name: 'rate-limit-early',
+    rule: 'rateLimit counts reads that depend on others beside it',
+    from: 'for (let ended = 0; ended < loads.size;',
+    to: 'for (let ended = 0; ended < Math.min(1, loads.size);',
   },
 ];
 
