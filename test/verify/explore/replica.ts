@@ -8,6 +8,7 @@ import type { AccountRules } from '../../../src/quota/account/limits.ts';
 import { absorb, hasLost, restore } from '../../../src/quota/account/merge.ts';
 import { openOfflineShare } from '../../../src/quota/account/offline-share.ts';
 import { passTime } from '../../../src/quota/account/pass-time.ts';
+import { dropNewFields } from './old-version.ts';
 import type { Replica, ReplicasState } from './replicas-state.ts';
 import { copyOf } from './search.ts';
 
@@ -63,6 +64,7 @@ export function replicaSteps({ nowMs, redis, replicas }: ReplicasState, rules: A
     change(openStored(replica), rules);
     const account = openStored(replica);
     const result = change(account, rules);
+    if (replica.isOld) dropNewFields(account);
 
     if (isMute && redis.account) replica.seen ??= copyOf(redis.account);
     redis.account = account;
@@ -74,8 +76,9 @@ export function replicaSteps({ nowMs, redis, replicas }: ReplicasState, rules: A
     return result;
   }
 
-  function openStored({ seen }: Replica): Account {
+  function openStored({ isOld, seen }: Replica): Account {
     const account = redis.account ? copyOf(redis.account) : newAccount(randomUUID());
+    if (isOld) dropNewFields(account);
     if (seen && hasLost(account, seen)) restore(account, seen);
     return account;
   }

@@ -31,7 +31,7 @@ const LOSES_COUNTS = ['loses all data', 'goes on with the copy', 'crashes'] as c
 
 /** Replicas that share one document in Redis, and everything that Redis may do with it, in every order. */
 export function createReplicasModel(options: ReplicasOptions): Model<ReplicasState> {
-  const { refusesForMs = 0, startMs } = options;
+  const { old = 0, refusesForMs = 0, startMs } = options;
   const plan: AssumedPlan = { perMinute: options.perMinute, perDay: options.perDay, known: true };
   const rules: AccountRules = {
     plan,
@@ -46,7 +46,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
       return {
         nowMs: startMs,
         redis: { account, copy: account, isAway: false },
-        replicas: Array.from({ length: options.replicas }, () => newReplica(true)),
+        replicas: Array.from({ length: options.replicas }, (_, index) => newReplica(true, index < old)),
         calls: [],
         arrivals: [],
         faults: { ...NO_REDIS_FAULTS, ...options.faults },
@@ -358,7 +358,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
     const { arrivals, calls, faults, isHarmed, nowMs, redis, refusesUntilMs, replicas } = state;
     const textOf = (account: Account | undefined) => account && [account.granted, accountFrom(account, nowMs)];
     const owners = replicas.map((replica, index) => {
-      const { hasContact, hasLostBeats, isAlone, isCut, offline, pause, refused, seen } = replica;
+      const { hasContact, hasLostBeats, isAlone, isCut, isOld, offline, pause, refused, seen } = replica;
       const namesOf = (epoch: string | undefined) =>
         [redis.account, redis.copy, seen, offline?.account].map((account) => account?.epoch === epoch);
       const permitFrom = (permit: Permit) => ({
@@ -370,7 +370,7 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
       });
       const own = calls.filter(({ by }) => by === index);
       return JSON.stringify([
-        [hasContact, hasLostBeats, isAlone, isCut, pauseText(pause, nowMs), refused],
+        [hasContact, hasLostBeats, isAlone, isCut, isOld, pauseText(pause, nowMs), refused],
         [textOf(seen), namesOf(seen?.epoch)],
         offline && [textOf(offline.account), offline.rules.offlineShare, offline.unwritten.length],
         offline?.unwritten.map(({ permit, end }) => [permitFrom(permit), end]),
@@ -401,8 +401,9 @@ export function createReplicasModel(options: ReplicasOptions): Model<ReplicasSta
   }
 }
 
-function newReplica(hasContact: boolean): Replica {
+function newReplica(hasContact: boolean, isOld = false): Replica {
   return {
+    isOld,
     isCut: !hasContact,
     isAlone: false,
     hasContact,

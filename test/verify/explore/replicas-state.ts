@@ -26,6 +26,8 @@ export const NO_REDIS_FAULTS: RedisFaults = { away: 0, cut: 0, emptied: 0, older
 
 export interface ReplicasOptions extends UpstreamOptions {
   readonly replicas: number;
+  /** How many of them are of version 0.3. One that crashes starts as a new one. Default 0. */
+  readonly old?: number;
   /** Calls under way at a time, of all replicas. */
   readonly maxCalls: number;
   readonly startMs: number;
@@ -42,6 +44,8 @@ export interface ReplicasOptions extends UpstreamOptions {
 
 /** What a replica keeps of the key. */
 export interface Replica {
+  /** Whether it is of version 0.3, which knows fewer fields of an account. */
+  readonly isOld: boolean;
   /** The account as it saw it last. */
   seen?: Account;
   /** The share that it uses without Redis, and settlements that Redis has not taken. */

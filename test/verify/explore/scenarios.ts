@@ -153,6 +153,7 @@ export const SCENARIOS: readonly Scenario[] = [
     faults: { older: 1 },
     max: STORM,
   }),
+  ...upgrades(),
   replicas(
     'shares',
     'Redis is away for minutes, and no replica knows less than another',
@@ -210,6 +211,33 @@ function replicas(
 ): Scenario {
   const all: ReplicasOptions = { ...SHARED, windows: 'sliding', tells: 'nothing', ...options };
   return { name, about, maxDepth, ...runsOf(() => createReplicasModel(all)) };
+}
+
+/** Replicas of version 0.3 and new ones on one Redis, for ten minutes of the plan: an old one that ends starts as a new one. */
+function upgrades(): Scenario[] {
+  // Every order of ten calls and the ends of their minutes.
+  const minutes = { isAtomic: true, isTogether: true, perMinute: 1, perDay: 20 };
+  return [
+    replicas('upgrade', 'an old and a new replica share a plan', { old: 1, faults: { crash: 1, lost: 1 }, max: NONE }),
+    replicas(
+      'upgrade-minutes',
+      'the same for ten minutes',
+      { old: 1, ...minutes, faults: { crash: 1 }, max: NONE },
+      { short: 20, long: 36 },
+    ),
+    replicas(
+      'upgrade-storm',
+      'the same, and the upstream refuses calls that the plan allows',
+      { old: 1, refusesForMs: STORM_MS, faults: {}, max: STORM },
+      { short: 8, long: 15 },
+    ),
+    replicas(
+      'upgrade-headers',
+      'the same by headers of either window',
+      { old: 1, tells: 'changing', faults: { crash: 1 }, max: NONE },
+      { short: 6, long: 12 },
+    ),
+  ];
 }
 
 function records(name: string, about: string, faults: Partial<RecordFaults>): Scenario {
