@@ -77,7 +77,7 @@ function signsOf(account: Account, refused: RefusedCall, nowMs: number): Signs {
   const { retryAfterMs, told } = refused;
   const isShown = told?.name === suspect && told.isSure && told.remaining >= SHOWN_SHARE * told.limit;
   const lately = callsLately(account, nowMs);
-  const isRush = lately >= Math.min(MIN_CALLS, activePace(account, nowMs));
+  const isRush = lately >= Math.min(MIN_CALLS, Math.floor(activePace(account, nowMs)));
   const isBriefRush = isRush && retryAfterMs <= BRIEF_MS && (retryAfterMs > 0 || isShown);
   return { suspect, lately, isRush, isBriefRush, isShown };
 }
@@ -87,7 +87,7 @@ function learnCount(account: Account, { isShown, suspect }: Signs, moment: Momen
   const { nowMs } = moment;
   const window = account[suspect];
   const { foreign, own } = new WindowAt(account, suspect, moment);
-  const worked = Math.max(own + foreign - inFlight(account, nowMs) - 1, (own + foreign) / 2);
+  const worked = Math.max(1, own + foreign - inFlight(account, nowMs) - 1, (own + foreign) / 2);
   window.lesson = taught(window.lesson, worked, { nowMs, isSure: !isShown, windowMs: WINDOWS[suspect].lengthMs });
 }
 
@@ -108,8 +108,7 @@ interface LessonEvidence {
 }
 
 /** Returns what is known after a 429 at this count or pace. */
-function taught(before: Lesson | undefined, at: number, { nowMs, isSure, windowMs }: LessonEvidence): Lesson {
-  const to = Math.max(1, at);
+function taught(before: Lesson | undefined, to: number, { nowMs, isSure, windowMs }: LessonEvidence): Lesson {
   const known = before && nowMs < before.sinceMs + before.lastsMs + LESSON_REMEMBERED_MS ? before : undefined;
   if (known && isActive(known, nowMs)) return { ...known, to: Math.min(to, known.to), sinceMs: nowMs };
   const isAlike = known && Math.abs(to - known.to) <= Math.max(ALIKE_CALLS, ALIKE_SHARE * Math.max(to, known.to));
@@ -169,7 +168,7 @@ function foresee(account: Account, { told }: RefusedCall, nowMs: number): void {
   if (told?.name !== 'minute' || told.remaining > 0) return;
   const { minute } = account;
   const own = ownCount(minute);
-  const worked = Math.max(own - inFlight(account, nowMs) - 1, own / 2);
+  const worked = Math.max(1, own - inFlight(account, nowMs) - 1, own / 2);
   const windowMs = WINDOWS.minute.lengthMs;
   minute.foreignLesson = taught(minute.foreignLesson, worked, { nowMs, isSure: false, windowMs });
 }
