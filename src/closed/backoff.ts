@@ -35,7 +35,7 @@ export function nextBackoff(
   const isSameTry = goesOn && sentAtMs < before.failedAtMs;
   const failures = (goesOn ? before.failures : 0) + (isSameTry ? 0 : 1);
 
-  const doubledMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), DOUBLED_BACKOFF_MS);
+  const doubledMs = Math.min(FIRST_BACKOFF_MS * 2 ** ((failures - 1) * replicas), DOUBLED_BACKOFF_MS);
   const waitMs = Math.min(Math.max(doubledMs, (nowMs - sinceMs) * PART_OF_OUTAGE), maxMs);
   return { failures, sinceMs, failedAtMs: nowMs, retryAtMs: nowMs + waitMs * replicas };
 }
