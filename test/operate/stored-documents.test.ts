@@ -38,7 +38,7 @@ const WINDOW = {
   'toldAtMs?': 'number',
   'foreign?': { calls: 'integer', untilMs: 'number' },
   'reset?': { fromMs: 'number', byMs: 'number', id: 'number', 'isGuess?': 'boolean' },
-  'doubted?': { ...SLOTS, fromMs: 'number', id: 'number' },
+  'doubted?': { ...SLOTS, fromMs: 'number', id: 'number', 'isGuess?': 'boolean' },
   'slidesUntilMs?': 'number',
   'beyondSinceMs?': 'number',
   'lesson?': LESSON,

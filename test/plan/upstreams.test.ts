@@ -6,6 +6,6 @@ import { KINDS, MIXED } from '../verify/upstreams/kinds.ts';
 test.each([...KINDS, MIXED].filter(({ hasNoGoal }) => !hasNoGoal))(
   '$name: a key gets what can be had',
   async (kind) => {
-    expect(await walkBriefly(kind, { seed: 0, hours: 6, isFree: true })).toEqual([]);
+    expect(await walkBriefly(kind, { seed: 0, hours: 5, isFree: true })).toEqual([]);
   },
 );

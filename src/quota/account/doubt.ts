@@ -9,10 +9,10 @@ import { FAR_MS, SLIDES_MS } from './times.ts';
  * slide. What was counted before stays in doubt: it counts until a response or trust shows which.
  */
 
-type Reset = Pick<NonNullable<WindowCount['reset']>, 'fromMs' | 'id'>;
+type Reset = Pick<NonNullable<WindowCount['reset']>, 'fromMs' | 'id' | 'isGuess'>;
 
 /** The reset is over. The slots of a minute tell to the second which calls were counted since. */
-export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset, nowMs: number): void {
+export function doubt(account: Account, name: WindowName, { fromMs, id, isGuess }: Reset, nowMs: number): void {
   const window = account[name];
   window.reset = undefined;
   if ((window.slidesUntilMs ?? 0) > nowMs) return;
@@ -20,7 +20,8 @@ export function doubt(account: Account, name: WindowName, { fromMs, id }: Reset,
   const since = countSince(account.minute, 'minute', fromMs);
   const before = takeOldest(window, Math.max(0, window.total - since));
   if (window.doubted) addAll(before, window.doubted);
-  if (before.total > 0) Object.assign(window, { doubted: { ...before, fromMs, id }, beyondSinceMs: undefined });
+  const doubted = { ...before, fromMs, id, isGuess };
+  if (before.total > 0) Object.assign(window, { doubted, beyondSinceMs: undefined });
 }
 
 /** A `Retry-After` that no minute explains ends with the day, where no header has said so. */
@@ -34,7 +35,9 @@ export function guessDayEnd({ day }: Account, nowMs: number, retryAfterMs: numbe
 
 /** What was counted before the reset counts as ever. */
 export function endDoubt(window: WindowCount, nowMs: number): void {
-  if (window.doubted) addAll(window, window.doubted);
+  const { doubted } = window;
   window.doubted = undefined;
-  window.slidesUntilMs = nowMs + SLIDES_MS;
+  if (doubted) addAll(window, doubted);
+  // A `Retry-After` may have been another window's.
+  if (!doubted?.isGuess) window.slidesUntilMs = nowMs + SLIDES_MS;
 }

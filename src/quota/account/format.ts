@@ -40,7 +40,7 @@ const WINDOW = z.object({
    */
   reset: z.object({ fromMs: time, byMs: time, id: z.number(), isGuess: z.boolean().optional() }).optional(),
   /** Own permits from before a reset that is over, which count until a response or trust shows that it has freed them. */
-  doubted: z.object({ ...SLOTS, fromMs: time, id: z.number() }).optional(),
+  doubted: z.object({ ...SLOTS, fromMs: time, id: z.number(), isGuess: z.boolean().optional() }).optional(),
   /** Until then a reset that is over casts no doubt: one has freed a part only. */
   slidesUntilMs: time.optional(),
   /** Since when calls go beyond the count, by trust: a reset may have freed it, or its limit is not known. */

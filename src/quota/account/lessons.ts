@@ -32,14 +32,28 @@ interface RefusedCall extends Pick<RateLimited, 'retryAfterMs'> {
   readonly isEcho: boolean;
 }
 
+/** What a 429 is, beside its headers: whether calls had come fast, and whether its own header leaves calls of the suspect. */
+interface Signs {
+  readonly suspect: WindowName;
+  /** Calls in a second lately. */
+  readonly lately: number;
+  readonly isRush: boolean;
+  /** Whether they came too fast: a window that frees the next call at once is as good as none. */
+  readonly isBriefRush: boolean;
+  readonly isShown: boolean;
+}
+
 /**
  * Learns from a 429 where petql's count had room: the limit of the window whose count is near, else the pace. Where a call went beyond
- * the count or a lesson, that ends; where a header shows the calls of others or a smaller limit, nothing is to learn.
+ * the count or a lesson, that ends; where a header shows the calls of others or a smaller limit, no limit is to learn.
  */
 export function learn(account: Account, permit: Permit, refused: RefusedCall, moment: Moment): void {
   if (moment.rules.offlineShare || permit.epoch !== account.epoch || refused.isEcho) return;
   const isAgain = account.pause.incidents > 0;
   const { nowMs } = moment;
+  const signs = signsOf(account, refused, nowMs);
+  const { isBriefRush, isRush, isShown, suspect } = signs;
+
   // 1. What went beyond a lesson or the count has found its end.
   const isTooFast = permit.grantedAtMs >= (account.fasterSinceMs ?? Infinity);
   if (account.paceLesson && isTooFast) account.paceLesson = confirmed(account.paceLesson, nowMs);
@@ -47,32 +61,43 @@ export function learn(account: Account, permit: Permit, refused: RefusedCall, mo
   const beyond = mayBeFull(refused, isAgain).filter(
     (name) => permit.grantedAtMs >= (account[name].beyondSinceMs ?? Infinity),
   );
-  // A window that frees the next call at once is as good as none: calls came too fast.
-  const lately = callsLately(account, nowMs);
-  const isRush = lately >= Math.min(MIN_CALLS, activePace(account, nowMs));
-  const suspect = suspectOf(refused);
-  const isShown = showsRoom(refused, suspect);
-  const isBriefRush = isRush && refused.retryAfterMs <= BRIEF_MS && (refused.retryAfterMs > 0 || isShown);
   if (!(isBriefRush && isShown)) for (const name of beyond) endBeyond(account, name, isBriefRush, moment);
   if (isAgain || isTooFast || (beyond.length > 0 && !isBriefRush)) return;
+
+  // 2. Others have used what there was.
   if (isExplained(account, refused, moment)) return foresee(account, refused, nowMs);
 
-  // 2. One 429 teaches one thing, the count before the pace: that of the calls which have surely worked, and half of all at least.
-  const flying = inFlight(account, nowMs);
+  // 3. One 429 teaches one thing, the count before the pace.
+  if (!isBriefRush && isNear(account, suspect, refused, moment)) learnCount(account, signs, moment);
+  else if (isRush) learnPace(account, signs, moment);
+}
+
+function signsOf(account: Account, refused: RefusedCall, nowMs: number): Signs {
+  const suspect = suspectOf(refused);
+  const { retryAfterMs, told } = refused;
+  const isShown = told?.name === suspect && told.isSure && told.remaining >= SHOWN_SHARE * told.limit;
+  const lately = callsLately(account, nowMs);
+  const isRush = lately >= Math.min(MIN_CALLS, activePace(account, nowMs));
+  const isBriefRush = isRush && retryAfterMs <= BRIEF_MS && (retryAfterMs > 0 || isShown);
+  return { suspect, lately, isRush, isBriefRush, isShown };
+}
+
+/** The limit is that of the calls which have surely worked, and half of all at least. */
+function learnCount(account: Account, { isShown, suspect }: Signs, moment: Moment): void {
+  const { nowMs } = moment;
   const window = account[suspect];
   const { foreign, own } = new WindowAt(account, suspect, moment);
-  const isCount = !isBriefRush && isNear(account, suspect, refused, moment);
-  if (isCount) {
-    const worked = Math.max(own + foreign - flying - 1, (own + foreign) / 2);
-    window.lesson = taught(window.lesson, worked, { nowMs, isSure: !isShown, windowMs: WINDOWS[suspect].lengthMs });
-  }
-  if (isRush && !isCount) {
-    const worked = Math.max(lately - flying - 1, PACE_SHARE * lately);
-    // A plan that allows more, evenly spread over its minute, has hardly such a limit.
-    const isLikely = worked * SECONDS_A_MINUTE >= new WindowAt(account, 'minute', moment).limit;
-    const isSure = isBriefRush && (isLikely || !isShown);
-    account.paceLesson = taught(account.paceLesson, worked, { nowMs, isSure, windowMs: SECOND_MS });
-  }
+  const worked = Math.max(own + foreign - inFlight(account, nowMs) - 1, (own + foreign) / 2);
+  window.lesson = taught(window.lesson, worked, { nowMs, isSure: !isShown, windowMs: WINDOWS[suspect].lengthMs });
+}
+
+function learnPace(account: Account, { isBriefRush, isShown, lately }: Signs, moment: Moment): void {
+  const { nowMs } = moment;
+  const worked = Math.max(lately - inFlight(account, nowMs) - 1, PACE_SHARE * lately);
+  // A plan that allows more, evenly spread over its minute, has hardly such a limit.
+  const isLikely = worked * SECONDS_A_MINUTE >= new WindowAt(account, 'minute', moment).limit;
+  const isSure = isBriefRush && (isLikely || !isShown);
+  account.paceLesson = taught(account.paceLesson, worked, { nowMs, isSure, windowMs: SECOND_MS });
 }
 
 interface LessonEvidence {
@@ -122,7 +147,7 @@ function mayBeFull({ retryAfterMs, told }: RefusedCall, isAgain: boolean): reado
 function endBeyond(account: Account, name: WindowName, isBriefRush: boolean, moment: Moment): void {
   const window = account[name];
   const at = new WindowAt(account, name, moment);
-  if (at.hasReset) endDoubt(window, moment.nowMs);
+  if (window.doubted) endDoubt(window, moment.nowMs);
   else if (isBriefRush) return;
   else if (window.lesson && isLapsed(window.lesson, moment.nowMs))
     window.lesson = confirmed(window.lesson, moment.nowMs);
@@ -147,11 +172,6 @@ function foresee(account: Account, { told }: RefusedCall, nowMs: number): void {
   const worked = Math.max(own - inFlight(account, nowMs) - 1, own / 2);
   const windowMs = WINDOWS.minute.lengthMs;
   minute.foreignLesson = taught(minute.foreignLesson, worked, { nowMs, isSure: false, windowMs });
-}
-
-/** Whether its own header leaves a part of the window: of another cause, the first time. */
-function showsRoom({ told }: RefusedCall, name: WindowName): boolean {
-  return told?.name === name && told.isSure && told.remaining >= SHOWN_SHARE * told.limit;
 }
 
 /** Returns the window that may have caused it: a day's Retry-After is long. */

@@ -61,16 +61,11 @@ export class WindowAt {
     this.#isShared = isShared;
   }
 
-  /** Whether a reset that is over may have freed what was counted before. */
-  get hasReset(): boolean {
-    return this.#window.doubted !== undefined;
-  }
-
   /** Calls that may go where none is left by the count, as far as trust goes. */
   get beyond(): number {
     // No 429 ends calls beyond a share of the minute, whose own calls are soon free again.
     const isBound = this.#planShare < 100 && this.name === 'minute';
-    const byReset = this.hasReset && !this.#isResetUsed && !isBound ? this.remaining : 0;
+    const byReset = this.#window.doubted && !this.#isResetUsed && !isBound ? this.#remaining : 0;
     return Math.max(byReset, this.#beyondLimit, this.#beyondLesson);
   }
 
@@ -103,13 +98,13 @@ export class WindowAt {
   }
 
   /** Calls that are left if a reset that is over has freed all that was counted before it. */
-  get remaining(): number {
+  get #remaining(): number {
     return this.left + (this.#window.doubted?.total ?? 0);
   }
 
   /** Calls that are left for what one client of many may use: a minute's reset may free a part only. */
   get shareable(): number {
-    return this.name === 'day' ? this.remaining : this.left;
+    return this.name === 'day' ? this.#remaining : this.left;
   }
 
   /** The limit as clients see it: that of a header, also where calls still prove it; undefined where none is known. */
@@ -121,7 +116,10 @@ export class WindowAt {
 
   /** Used calls, as clients see them. */
   get used(): number {
-    return Math.max(0, this.ownLimit - Math.max(0, this.remaining));
+    if (this.isKnown || this.#isShared) return Math.max(0, this.ownLimit - Math.max(0, this.#remaining));
+    // Calls still prove a limit that is not known: what may go beyond the assumed one is left, too.
+    const limit = this.shownLimit ?? this.ownLimit;
+    return Math.max(0, limit - Math.max(0, this.#remaining, Math.min(this.#beyondLimit, limit - this.own)));
   }
 
   /** How many calls of petql's share other clients have used. */

@@ -190,14 +190,14 @@ const throttle: readonly Mutant[] = [
   {
     name: 'reset-frees-nothing',
     rule: 'after a reset that may have freed a window one call finds out',
-    from: 'this.hasReset && !this.#isResetUsed && !isBound ? this.remaining : 0',
+    from: 'this.#window.doubted && !this.#isResetUsed && !isBound ? this.#remaining : 0',
     to: '0',
   },
   {
     name: 'reset-used-twice',
     rule: 'calls by the count since a reset may have used what it freed',
-    from: 'this.hasReset && !this.#isResetUsed && !isBound ?',
-    to: 'this.hasReset ?',
+    from: 'this.#window.doubted && !this.#isResetUsed && !isBound ?',
+    to: 'this.#window.doubted ?',
   },
   {
     name: 'freed-stays-counted',
