@@ -25,7 +25,10 @@ export function isForgotten({ retryAtMs }: Backoff, nowMs: number): boolean {
   return nowMs > retryAtMs + EVIDENCE_MS;
 }
 
-/** Adds a failed try to those before it: the pauses between them are 1 s, 2 s, 4 s … 30 s, and then a tenth of their time so far. */
+/**
+ * Adds a failed try to those before it: the pauses between them are 1 s, 2 s, 4 s … 30 s, and then a tenth of their time so far. Each of
+ * several replicas counts as many failed tries as there are replicas.
+ */
 export function nextBackoff(
   before: Backoff | undefined,
   { sentAtMs, nowMs, maxMs = DOUBLED_BACKOFF_MS, replicas = 1 }: FailedTry,
