@@ -25,7 +25,10 @@ export function isForgotten({ retryAtMs }: Backoff, nowMs: number): boolean {
   return nowMs > retryAtMs + EVIDENCE_MS;
 }
 
-/** Adds a failed try to those before it: the pauses between them are 1 s, 2 s, 4 s … 30 s, and then a tenth of their time so far. */
+/**
+ * Adds a failed try to those before it: the pauses between them are 1 s, 2 s, 4 s … 30 s, and then a tenth of their time so far. Each of
+ * several replicas counts as many failed tries as there are replicas.
+ */
 export function nextBackoff(
   before: Backoff | undefined,
   { sentAtMs, nowMs, maxMs = DOUBLED_BACKOFF_MS, replicas = 1 }: FailedTry,
@@ -35,7 +38,7 @@ export function nextBackoff(
   const isSameTry = goesOn && sentAtMs < before.failedAtMs;
   const failures = (goesOn ? before.failures : 0) + (isSameTry ? 0 : 1);
 
-  const doubledMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), DOUBLED_BACKOFF_MS);
+  const doubledMs = Math.min(FIRST_BACKOFF_MS * 2 ** ((failures - 1) * replicas), DOUBLED_BACKOFF_MS);
   const waitMs = Math.min(Math.max(doubledMs, (nowMs - sinceMs) * PART_OF_OUTAGE), maxMs);
   return { failures, sinceMs, failedAtMs: nowMs, retryAtMs: nowMs + waitMs * replicas };
 }

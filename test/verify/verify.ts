@@ -10,6 +10,7 @@ import { engine } from './engine.ts';
 import { explore, replayFile } from './explore.ts';
 import { files } from './files.ts';
 import { fuzz } from './fuzz.ts';
+import { growth } from './growth.ts';
 import { guards } from './guards.ts';
 import { limiters } from './limiters.ts';
 import { kills, mutants } from './mutants.ts';
@@ -36,6 +37,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   traffic,
   limiters,
   bench,
+  growth,
   mutants,
   kills,
   files,
@@ -54,7 +56,7 @@ ${Object.entries(SUITES)
   --seed N        repeat a run; each run prints its seed
   --minutes N     length of each check
   --json FILE     write the results to FILE
-  --beside WHAT,… with bench: rivals, or folders of other checkouts, instead of all rivals
+  --beside WHAT,… with bench and growth: rivals, or folders of other checkouts
   --replay FILE   with explore: run the trace in FILE again
 `;
 

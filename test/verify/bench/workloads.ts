@@ -22,7 +22,7 @@ export const PETS = 1_000;
 const LIST = { query: `query ($limit: Int!) { pets(limit: $limit) ${PET} }` };
 export const LIST_20 = { ...LIST, variables: { limit: 20 } };
 const ONE = { query: `query ($id: ID!) { pet(id: $id) ${PET} }` };
-const CREATE = {
+export const CREATE = {
   query: 'mutation ($name: String!) { createPet(input: { name: $name, categoryId: "1" }) { pet { id name } } }',
   variables: { name: 'Rex' },
 };
@@ -43,7 +43,8 @@ const MIXED = Array.from({ length: 2 * PETS }, (_, index) => {
     : { ...ONE, variables: { id: String(1 + number) } };
 });
 /** Pets that no list shows: each costs a call. */
-const DISTINCT = Array.from({ length: 600 }, (_, index) => ({ ...ONE, variables: { id: String(400 + index) } }));
+export const DISTINCT_IDS = Array.from({ length: 600 }, (_, index) => String(400 + index));
+export const DISTINCT = DISTINCT_IDS.map((id) => ({ ...ONE, variables: { id } }));
 
 export const WORKLOADS: readonly Workload[] = [
   {

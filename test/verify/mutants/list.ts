@@ -553,7 +553,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'backoff-without-growth',
     rule: 'the backoff grows from try to try',
-    from: 'Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), DOUBLED_BACKOFF_MS)',
+    from: 'Math.min(FIRST_BACKOFF_MS * 2 ** ((failures - 1) * replicas), DOUBLED_BACKOFF_MS)',
     to: 'FIRST_BACKOFF_MS',
   },
   {
