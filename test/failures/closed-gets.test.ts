@@ -45,7 +45,7 @@ const NO_ERROR_BODY: [what: string, fault: Fault][] = [
   ['410 with the Error body', fails(410)],
 ];
 
-describe.each(chooseCases(NO_ERROR_BODY, 3))('missing pets that are answered %s', (_what, fault) => {
+describe.each(chooseCases(NO_ERROR_BODY, 9))('missing pets that are answered %s', (_what, fault) => {
   test.each([
     ['another key', { keys: ['second', 'third'] }],
     ['the same key', { keys: ['key'] }],
@@ -78,7 +78,7 @@ describe.each(chooseCases(NO_ERROR_BODY, 3))('missing pets that are answered %s'
   });
 });
 
-describe.each(chooseCases(NO_ERROR_BODY, 3))('where each get is answered %s', (_what, fault) => {
+describe.each(chooseCases(NO_ERROR_BODY, 5))('where each get is answered %s', (_what, fault) => {
   test('gets close after two pets that a list of the key has shown, and lists find pets', async () => {
     await using world = await createFailingWorld({ pets: 350 });
     const petql = await startProven(world);

@@ -300,7 +300,7 @@ describe('a second response on a kept connection, while the next call is under w
         const own = isCreate(request) ? created(`of ${key}`) : list(`of ${key}`);
         if (key === 'A' && numberOnConnection > 1) kept += 1;
         // What A's connection brings once more comes while B waits.
-        return key === 'A' && server.requests.length > 2 ? [own, 15, late] : [40, own];
+        return key === 'A' && server.requests.length > 4 ? [own, 15, late] : [40, own];
       });
       for (const key of ['A', 'B', 'A', 'B', 'A'])
         expect((await run(LIST, key)).data?.['pets'][0].name).toBe(`of ${key}`);
