@@ -99,7 +99,7 @@ export const KINDS: readonly Kind[] = [
   {
     name: '10 in 10 s',
     draw: () => ({ hidden: { calls: 10, inMs: 10 * SECOND_MS, shape: 'sliding' } }),
-    maxIncidents: [16, 4],
+    maxIncidents: [24, 4],
   },
   {
     name: 'an hour that is not told',
