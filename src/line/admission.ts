@@ -296,3 +296,14 @@ function endOf(ended: ReadonlyMap<Claim, Ending>): Ending {
   const endings = [...ended.values()];
   return endings.find(({ kind }) => kind === 'refuse') ?? (endings[0] as Ending);
 }
+
+/** Returns what stands before a call, with so many more calls that the visitor pays for; fewer where `calls` is negative. */
+export function withCalls(before: Before, calls: number, visitor: Visitor): Before {
+  const paid = Math.max(0, (before.paidBy.get(visitor) ?? 0) + calls);
+  return {
+    ...before,
+    calls: before.calls + calls,
+    startable: before.startable + calls,
+    paidBy: visitor === undefined ? before.paidBy : new Map(before.paidBy).set(visitor, paid),
+  };
+}

@@ -2,8 +2,8 @@ import type { CallerRequest } from '../common/caller-request.ts';
 import type { KeyLog } from '../common/log.ts';
 import { SOON_MS } from '../common/time-limit.ts';
 import type { Wait } from '../quota/account/wait.ts';
-import { admit, admitAll, lateAtMs, lineOf, whyNoCall } from './admission.ts';
-import type { Admission, Before, Claim, Refuse, ServeStale } from './admission.ts';
+import { admit, admitAll, lateAtMs, lineOf, whyNoCall, withCalls } from './admission.ts';
+import type { Admission, Before, Refuse, ServeStale } from './admission.ts';
 import { CallRunner } from './call-runner.ts';
 import type { Rejection } from '../closed/closed-for-key.ts';
 import { Decisions } from './decisions.ts';
@@ -165,7 +165,7 @@ export class CallLine {
     for (const [call, { isStartable, payer }] of walk.admissions) {
       if (!payer || !isStartable) continue;
       walk.admissions.delete(call);
-      walk.after = withoutFirst(walk.after, payer);
+      walk.after = withCalls(walk.after, -1, payer.request.visitor);
       if (call.kind === 'write') this.#writes.delete(call);
       return { call, payer };
     }
@@ -271,9 +271,7 @@ export class CallLine {
   /** Returns what stands before a call behind the line, after so many more calls of the same visitor. */
   #behind(more: number, { visitor }: CallerRequest): Before {
     const { after } = this.#walk();
-    if (more === 0) return after;
-    const paidBy = new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 0) + more);
-    return { ...after, calls: after.calls + more, startable: after.startable + more, paidBy };
+    return more === 0 ? after : withCalls(after, more, visitor);
   }
 
   /** Returns whether any claim has ended. */
@@ -348,16 +346,4 @@ export class CallLine {
       Math.ceil(nextMs - nowMs),
     );
   }
-}
-
-function withoutFirst(after: Before, { request: { visitor } }: Claim): Before {
-  const calls = after.calls - 1;
-  const startable = after.startable - 1;
-  if (visitor === undefined) return { ...after, calls, startable };
-  return {
-    ...after,
-    calls,
-    startable,
-    paidBy: new Map(after.paidBy).set(visitor, (after.paidBy.get(visitor) ?? 1) - 1),
-  };
 }
