@@ -127,7 +127,7 @@ describe.skipIf(!redisIsHere)('Redis behind Sentinel', () => {
 
     const redisUrl = `rediss+sentinel://127.0.0.1:${sentinelPort}/pet-store`;
     await using gateway = await startGateway({ gateway: { redisUrl } });
-    expect((await gateway.query('{ pets(limit: 1) { id } }')).errors).toBeUndefined();
+    await expect.poll(async () => (await gateway.query('{ pets(limit: 1) { id } }')).errors).toBeUndefined();
     await until(async () => (await redis.command('KEYS', '*')).includes('petql:account:'));
   });
 

@@ -69,11 +69,16 @@ async function createMany(petql: PetqlProcess, onEnough: () => void) {
       const id = await create(petql, name).catch(() => undefined);
       if (id === undefined) return;
       answered.set(name, id);
-      if (answered.size === ENOUGH) onEnough();
+      if (createdOf(answered).length === ENOUGH) onEnough();
     }
   };
   await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)));
-  return { created: [...answered].filter(([, id]) => /^\d+$/.test(id)), answered, sent };
+  return { created: createdOf(answered), answered, sent };
+}
+
+/** Without those that were answered by an error. */
+function createdOf(answered: ReadonlyMap<string, string>): [name: string, id: string][] {
+  return [...answered].filter(([, id]) => /^\d+$/.test(id));
 }
 
 test.each(['SIGTERM', 'SIGKILL'] as const)(
