@@ -21,7 +21,7 @@ let petApiUrl: string;
 
 beforeAll(async () => {
   [consumer, petApiUrl] = await Promise.all([installConsumer(), sandbox.listen()]);
-}, 120_000);
+}, 400_000);
 afterAll(async () => {
   await Promise.all([consumer.remove(), sandbox.close()]);
 });
