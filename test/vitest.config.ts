@@ -11,10 +11,11 @@ const SMOKE = [
   // They fetch from npm's registry.
   'test/readme/clean-start.test.ts',
   'test/package/{consumer,graphql-16,next,npx}.test.ts',
-  // They take a processor for 5 to 20 seconds.
+  // They take a processor for 5 to 20 seconds: simulations, crowds, and a Redis that fails over.
   'test/graphiql/cost-line.test.ts',
-  'test/operate/evicted-callers.test.ts',
+  'test/operate/{evicted-callers,redis-cluster,redis-sentinel}.test.ts',
   'test/package/package.test.ts',
+  'test/plan/{explore,guards,leaving-clients,upstreams}.test.ts',
   'test/readme/traffic.test.ts',
   'test/security/{caller-memory,made-up-keys,slow-bodies,small-redis}.test.ts',
   'test/simulate/simulate.test.ts',
@@ -29,8 +30,7 @@ const WITH_GRAPHQL_16 =
  * first those that wait most, beside which the others start their processes.
  */
 const ON_REAL_CLOCKS = [
-  'test/operate/redis-sentinel.test.ts',
-  'test/{reads/wire-faults,plan/leaving-clients}.test.ts',
+  'test/reads/wire-faults.test.ts',
   'test/{reads/replicas,writes/replicas}.test.ts',
   'test/container/entrypoint.test.ts',
   'test/cli/*.test.ts',

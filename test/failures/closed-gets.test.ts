@@ -78,7 +78,7 @@ describe.each(chooseCases(NO_ERROR_BODY, 9))('missing pets that are answered %s'
   });
 });
 
-describe.each(chooseCases(NO_ERROR_BODY, 5))('where each get is answered %s', (_what, fault) => {
+describe.each(chooseCases(NO_ERROR_BODY, 9))('where each get is answered %s', (_what, fault) => {
   test('gets close after two pets that a list of the key has shown, and lists find pets', async () => {
     await using world = await createFailingWorld({ pets: 350 });
     const petql = await startProven(world);

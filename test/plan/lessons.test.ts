@@ -48,7 +48,7 @@ describe('429s that are not about the count', () => {
     ['20 minutes, Retry-After 15', 15, 20 * MINUTE_MS],
   ];
 
-  test.each(chooseCases(CASES, 1))('for %s cost an hour little', async (_what, retryAfter, forMs) => {
+  test.each(chooseCases(CASES, 2))('for %s cost an hour little', async (_what, retryAfter, forMs) => {
     await using world = await begin({ ...FREE, perDay: 10_000 });
     world.petApi.fault = refusing(10 * MINUTE_MS, 10 * MINUTE_MS + forMs, tooMany(retryAfter));
     const petql = await world.start({ plan: '60/10000' });
@@ -88,7 +88,7 @@ describe('a configured plan, and headers of the minute with a reset that is far'
     ],
   ];
 
-  test.each(chooseCases(FAR, 1))('is no day: %s', async (_what, told, plan) => {
+  test.each(chooseCases(FAR, 2))('is no day: %s', async (_what, told, plan) => {
     await using world = await begin(plan);
     world.petApi.fault = { told: (truth) => ({ ...truth, reset: truth.reset && told(truth.reset) }) };
     const petql = await world.start({ plan: `${plan.perMinute}/${plan.perDay}` });

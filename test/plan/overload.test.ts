@@ -22,7 +22,7 @@ const cases = STORMS.flatMap((storm, index) => {
 });
 
 // Each storm, by creates or by reads.
-test.each(chooseCases(cases, 2))(
+test.each(chooseCases(cases, 3))(
   'ten minutes of $name cost at most $maxMore calls after the first 429 ($kind)',
   async ({ refused, failed, silent, maxMore, kind }) => {
     await using world = await createWorld({

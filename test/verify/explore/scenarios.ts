@@ -13,7 +13,7 @@ export interface Scenario {
   /** Without spaces. */
   readonly name: string;
   readonly about: string;
-  /** Actions on one way: in `npm test`, and in `npm run verify -- explore`. */
+  /** Actions on one way: in `npm run verify -- smoke`, and in `npm run verify -- explore`. */
   readonly maxDepth: { readonly short: number; readonly long: number };
   readonly search: (limits: SearchLimits) => Promise<Search>;
   /** Returns what is broken. */
