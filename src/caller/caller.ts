@@ -15,7 +15,7 @@ import { CallLine } from '../line/call-line.ts';
 import type { CallSource } from '../line/line-call.ts';
 import type { KeyAccount } from '../quota/key-account.ts';
 import { KeyQuota } from '../quota/key-quota.ts';
-import type { ThrottleParts } from '../quota/key-quota.ts';
+import type { QuotaParts } from '../quota/key-quota.ts';
 import type { Visitor } from '../quota/visitors.ts';
 import type { Spans } from '../common/tracing.ts';
 import type { IdempotencySettings } from '../writes/idempotency.ts';
@@ -28,7 +28,7 @@ import { quotaView } from './quota-view.ts';
 import type { QuotaView } from './quota.ts';
 
 /** What all callers of a gateway share. */
-export interface SharedParts extends ThrottleParts {
+export interface SharedParts extends QuotaParts {
   readonly petApi: PetApi;
   readonly getRoute: GetRoute;
   readonly memory: SnapshotMemory;

@@ -1,4 +1,5 @@
 import { DOUBLED_BACKOFF_MS, EVIDENCE_MS, FIRST_BACKOFF_MS } from '../common/call-times.ts';
+
 /** Tries of one thing that failed in a row. Calls that were in flight together are one try. */
 export interface Backoff {
   readonly failures: number;

@@ -94,15 +94,16 @@ export class ClosedApi {
   /** Whether another call has failed as the last try. */
   #isListNext = false;
   /** When a call that was no list was sent last, and when one was that failed. */
-  #otherSentAtMs = -Infinity;
-  #otherFailedSentAtMs = -Infinity;
+  #nonListSentAtMs = -Infinity;
+  #nonListFailedSentAtMs = -Infinity;
   /** When the latest call that worked was sent, and when a call worked last while lists failed. */
   #workedSentAtMs = -Infinity;
   #workedBesideAtMs = -Infinity;
-  /** The proven key whose call ended last, and when; and when one of another key did. */
+  /** The proven key whose call ended last, and when. */
   #lastKey: string | undefined;
   #provenAtMs = -Infinity;
-  #otherKeyAtMs = -Infinity;
+  /** When the last call before it ended that was another proven key's: as long as two are in use, one alone closes nothing for both. */
+  #secondKeyAtMs = -Infinity;
 
   constructor({ elapsed }: Pick<Clock, 'elapsed'>, replicas: Pick<ReplicaView, 'count'>, shown: ClosedOperations) {
     this.#elapsed = elapsed;
@@ -145,7 +146,7 @@ export class ClosedApi {
   begin(key: Key, isList: boolean): boolean {
     this.#forget();
     if (isList) this.#listsInFlight += 1;
-    else this.#otherSentAtMs = this.#elapsed();
+    else this.#nonListSentAtMs = this.#elapsed();
     const isTry = this.isClosedFor(key) && this.#mayTry(key);
     this.#isTrying ||= isTry;
     return isTry;
@@ -162,7 +163,8 @@ export class ClosedApi {
     if (evidence === 'works') return this.#recordSuccess(call);
 
     const isFailedList = isList && evidence === 'fails';
-    if (evidence === 'fails' && !isList) this.#otherFailedSentAtMs = Math.max(this.#otherFailedSentAtMs, call.sentAtMs);
+    if (evidence === 'fails' && !isList)
+      this.#nonListFailedSentAtMs = Math.max(this.#nonListFailedSentAtMs, call.sentAtMs);
     if (evidence === 'fails' && !call.isRetry) {
       this.#failuresInARow += 1;
       this.#failedKey = key.name;
@@ -199,18 +201,18 @@ export class ClosedApi {
 
   /** Whether lists have closed it, and no other call has been tried since they fail: the first one need not wait. */
   get #isOtherUntried(): boolean {
-    return this.#tries === 0 && this.#otherFailedSentAtMs < (this.#failedLists?.beforeSentAtMs ?? -Infinity);
+    return this.#tries === 0 && this.#nonListFailedSentAtMs < (this.#failedLists?.beforeSentAtMs ?? -Infinity);
   }
 
   #nextOf(dueAtMs: number): Turn['of'] {
     if (this.#isListNext) return 'lists';
     const nowMs = this.#elapsed();
-    const isOtherLikely = nowMs < this.#otherSentAtMs + EVIDENCE_MS && nowMs < dueAtMs + OTHERS_FIRST_MS;
+    const isOtherLikely = nowMs < this.#nonListSentAtMs + EVIDENCE_MS && nowMs < dueAtMs + OTHERS_FIRST_MS;
     return isOtherLikely ? 'others' : 'all';
   }
 
   #recordKey(name: string): void {
-    if (this.#lastKey !== undefined && name !== this.#lastKey) this.#otherKeyAtMs = this.#provenAtMs;
+    if (this.#lastKey !== undefined && name !== this.#lastKey) this.#secondKeyAtMs = this.#provenAtMs;
     this.#lastKey = name;
     this.#provenAtMs = this.#elapsed();
   }
@@ -249,7 +251,7 @@ export class ClosedApi {
     const isHeldOpen = nowMs < this.#workedBesideAtMs + HELD_OPEN_MS || this.#workedSentAtMs >= beforeSentAtMs;
     if (tries < FAILED_TRIES || isHeldOpen) return;
 
-    const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + EVIDENCE_MS;
+    const isOnlyKey = isProven && nowMs > this.#secondKeyAtMs + EVIDENCE_MS;
     const before = this.#closedFor;
     this.#closedFor = isOnlyKey ? ALL_KEYS : of;
     if (before === this.#closedFor) return;

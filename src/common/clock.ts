@@ -1,4 +1,5 @@
 import { SUSPENDED_MS } from './times.ts';
+
 /** The time. It is injected wherever it matters, so that tests can move it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. The machine's clock may be set back or forth. */

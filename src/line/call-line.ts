@@ -7,7 +7,7 @@ import type { Admission, Before, Refuse, ServeStale } from './admission.ts';
 import { CallRunner } from './call-runner.ts';
 import type { Rejection } from '../closed/closed-for-key.ts';
 import { Decisions } from './decisions.ts';
-import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
+import type { KeyQuota, QuotaParts } from '../quota/key-quota.ts';
 import type { LineCall, RequestClaim, CallSource, WaitingWrite } from './line-call.ts';
 import { LineView } from './line-view.ts';
 import { createRefusal } from './refusal.ts';
@@ -35,13 +35,13 @@ const MAX_WAITING_WRITES = 1_000;
  */
 export class CallLine {
   readonly #quota: KeyQuota;
-  readonly #parts: ThrottleParts;
+  readonly #parts: QuotaParts;
   readonly #decisions: Decisions;
   readonly #returns = new ReturnTimes();
   readonly #runner: CallRunner;
   /** The writes that wait, in order of arrival. */
   readonly #writes = new Set<LineCall>();
-  /** The reads of the key, by resource; all stand behind its writes, in this order. */
+  /** The reads of the key, by resource, in this order; behind the writes, but for those of background work. */
   readonly #readers: readonly CallSource[];
   #walked: Walk | undefined;
   #isReviewScheduled = false;
@@ -56,7 +56,7 @@ export class CallLine {
    * @param log gets a line for each decision.
    * @param readers what reads with the key: the line asks each of them for its calls, from its first review on.
    */
-  constructor(quota: KeyQuota, parts: ThrottleParts, log: KeyLog, readers: readonly CallSource[]) {
+  constructor(quota: KeyQuota, parts: QuotaParts, log: KeyLog, readers: readonly CallSource[]) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = new Decisions(log);

@@ -6,7 +6,7 @@ import { CallQueue } from './call-queue.ts';
 import type { JudgedCallOfKey, Rejection } from '../closed/closed-for-key.ts';
 import type { Decisions } from './decisions.ts';
 import type { LineAnswer, LineCall, RequestClaim } from './line-call.ts';
-import type { KeyQuota, ThrottleParts } from '../quota/key-quota.ts';
+import type { KeyQuota, QuotaParts } from '../quota/key-quota.ts';
 import { MAX_IN_FLIGHT, Places } from './places.ts';
 import { FIRST_PROBE_POLL_MS, MAX_PROBE_POLL_MS } from '../common/call-times.ts';
 
@@ -25,7 +25,7 @@ interface RunnerHost {
 /** The permits of one key, from their grant by the account to their settlement, and the calls that are made with them. */
 export class CallRunner {
   readonly #quota: KeyQuota;
-  readonly #parts: ThrottleParts;
+  readonly #parts: QuotaParts;
   readonly #decisions: Decisions;
   readonly #line: RunnerHost;
   /** The places of the calls that have their permit, up to their settlement. */
@@ -53,7 +53,7 @@ export class CallRunner {
   /** Reviews the line when a call hangs, whose place is the next one's. */
   #hangTimer: NodeJS.Timeout | undefined;
 
-  constructor(quota: KeyQuota, parts: ThrottleParts, decisions: Decisions, line: RunnerHost) {
+  constructor(quota: KeyQuota, parts: QuotaParts, decisions: Decisions, line: RunnerHost) {
     this.#quota = quota;
     this.#parts = parts;
     this.#decisions = decisions;

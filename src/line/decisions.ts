@@ -14,7 +14,7 @@ const WHY_PAUSED: Partial<Record<CallEnd['kind'], string>> = {
   lost: 'did not answer a probe after a 429',
 };
 
-/** Logs the decisions of the throttle for one key. A line that nobody reads is not built. */
+/** Logs what is decided about the calls of one key. A line that nobody reads is not built. */
 export class Decisions {
   readonly #log: KeyLog;
   /** How many incidents in a row are logged. */

@@ -76,8 +76,8 @@ export class LineView implements View {
   reserveWaitOf(ahead: number): Wait {
     const state = this.quotaState;
     if (!state) return { waitMs: 0, window: undefined };
-    const minuteMs = state.countedWaitMs('minute', Math.floor(state.minute.limit * MINUTE_RESERVE) + ahead);
-    const dayMs = state.countedWaitMs('day', Math.floor(state.day.limit * DAY_RESERVE) + ahead);
+    const minuteMs = state.leftToShareInMs('minute', Math.floor(state.minute.limit * MINUTE_RESERVE) + ahead);
+    const dayMs = state.leftToShareInMs('day', Math.floor(state.day.limit * DAY_RESERVE) + ahead);
     return longerWait({ minuteMs, dayMs });
   }
 

@@ -7,8 +7,9 @@ import type { Wait } from '../quota/account/wait.ts';
 /** A call that petql does not send. */
 export interface Refusal {
   /**
-   * `plan`: the plan allows no call before the deadline; `visitor-share`: the visitor has used as much as it leaves; `crowded`: too
-   * many wait; `late`: petql itself was late; `in-flight`: too many calls are in flight; `outage`: the upstream fails.
+   * `quota`: the quota allows no call before the deadline, `background`: nor what is left to others; `banned`: and the key may be.
+   * `visitor-share`: the visitor has used as much as it leaves; `crowded`: too many wait; `late`: petql itself was late;
+   * `in-flight`: too many calls are in flight; `outage`: the upstream fails; `stopping`, `aborted`: petql stops, the client left.
    */
   readonly reason:
     | 'aborted'
@@ -26,7 +27,7 @@ export interface Refusal {
   readonly error: () => PetqlError;
 }
 
-/** Why a call is refused: of `plan`, `createRefusal` makes `banned` where the key may be. */
+/** Why a call is refused: of `quota`, `createRefusal` makes `banned` where the key may be. */
 export type GivenReason = Exclude<Refusal['reason'], 'banned'>;
 
 const WHY_REFUSED = {

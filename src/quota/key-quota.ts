@@ -18,7 +18,7 @@ import type { Visitor } from './visitors.ts';
 import { FIRST_REJECTION_MS, NEW_REJECTION_MS } from '../common/call-times.ts';
 
 /** What the quotas and lines of all API keys share. */
-export interface ThrottleParts extends AccountParts {
+export interface QuotaParts extends AccountParts {
   readonly rejectedKeys: RejectedKeys;
   readonly serverKey: ServerKeyState;
   readonly closedApi: ClosedApi;
@@ -36,12 +36,12 @@ export class KeyQuota {
   readonly account: KeyAccount;
   readonly visitors: Visitors;
   readonly retryBudget = new RetryBudget();
-  readonly #parts: ThrottleParts;
+  readonly #parts: QuotaParts;
   readonly #refreshBudget: RefreshBudget;
   /** Undefined before the first read or write. */
   #closed: ClosedForKey | undefined;
 
-  constructor(apiKey: string, parts: ThrottleParts) {
+  constructor(apiKey: string, parts: QuotaParts) {
     const { clock, nameOf, replicas } = parts;
     this.apiKey = apiKey;
     this.name = nameOf(apiKey);

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../common/clock.ts';
 import { maxEntries } from '../common/memory.ts';
 import type { ReplicaView } from '../store/replicas.ts';
+import { WINDOW_NAMES } from './account/slots.ts';
 import type { WindowName } from './account/slots.ts';
 import type { QuotaState } from './account/quota-state.ts';
 import {
@@ -16,7 +17,6 @@ import {
 import type { VisitorCalls } from './account/visitor-share.ts';
 import { longerWait } from './account/wait.ts';
 import type { Wait } from './account/wait.ts';
-import { WINDOW_NAMES } from './account/slots.ts';
 
 /** An end user behind the key, by a hash; undefined where the operators do not tell them apart. */
 export type Visitor = string | undefined;
@@ -75,7 +75,7 @@ export class Visitors {
     if (visitor === undefined || !state) return true;
     const replicas = this.#replicas.count;
     return WINDOW_NAMES.every((name) => {
-      const remaining = state.countedLeft(name) - ahead;
+      const remaining = state.leftToShare(name) - ahead;
       return isWithinShare(this.#used(visitor, name) + own, { remaining, replicas });
     });
   }
@@ -95,7 +95,7 @@ export class Visitors {
     const shareOf = (name: WindowName) => {
       const window = state[name];
       const used = this.#used(visitor, name);
-      const remaining = allowance(used, { remaining: state.countedLeft(name), replicas });
+      const remaining = allowance(used, { remaining: state.leftToShare(name), replicas });
       const resetInMs = remaining > 0 ? window.resetInMs : this.#waitMs(visitor, name, state, NO_STANDING);
       return { ...window, limit: used + remaining, used, remaining, resetInMs };
     };
@@ -109,7 +109,7 @@ export class Visitors {
     return shareWaitMs(calls, name, nowMs, {
       more: 1,
       replicas: this.#replicas.count,
-      keyWaitMs: (needed) => state.countedWaitMs(name, needed + ahead),
+      keyWaitMs: (needed) => state.leftToShareInMs(name, needed + ahead),
     });
   }
 

@@ -65,7 +65,7 @@ export class FailedCalls {
   /** Ends the backoff that is waited for and over first, at `#wakeAtMs`. */
   #timer: NodeJS.Timeout | undefined;
   #wakeAtMs = Infinity;
-  #isClosed = false;
+  #isStopping = false;
 
   constructor(parts: FailedCallsParts) {
     this.#parts = parts;
@@ -93,7 +93,7 @@ export class FailedCalls {
 
   /** Whether reads wait for the next try of the call; they wait for none once petql stops. */
   isPostponed(call: CallKey): boolean {
-    return !this.#isClosed && this.isBackingOff(call) && !this.#isToFindOut(call);
+    return !this.#isStopping && this.isBackingOff(call) && !this.#isToFindOut(call);
   }
 
   /**
@@ -132,7 +132,7 @@ export class FailedCalls {
     // An early retry belongs to the try before it.
     const backoff = nextBackoff(before?.backoff, { sentAtMs: retries > 0 ? -Infinity : sentAtMs, nowMs });
 
-    const mayRetryEarly = isTransient && retryAfterMs === 0 && !this.#isClosed;
+    const mayRetryEarly = isTransient && retryAfterMs === 0 && !this.#isStopping;
     const earlyPauseMs = mayRetryEarly ? EARLY_RETRY_PAUSES_MS[retries] : undefined;
     const isRetriedEarly = earlyPauseMs !== undefined && useRetry();
     const toldAtMs = nowMs + Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
@@ -174,7 +174,7 @@ export class FailedCalls {
 
   /** Ends the wait for further tries. From now on no call is tried again early. */
   close(): void {
-    this.#isClosed = true;
+    this.#isStopping = true;
     clearTimeout(this.#timer);
   }
 

@@ -56,7 +56,7 @@ export class Replicas {
   #isWorking = true;
   /** How long the last successful heartbeat took. */
   #tookMs = 0;
-  #isClosed = false;
+  #isStopping = false;
 
   constructor(options: ReplicasOptions) {
     this.#options = options;
@@ -108,11 +108,11 @@ export class Replicas {
   noteFailure({ message }: Error): void {
     if (!this.#isWorking) return;
     this.#isWorking = false;
-    if (!this.#isClosed) this.#options.log.warn({ reason: message }, 'Redis is unavailable');
+    if (!this.#isStopping) this.#options.log.warn({ reason: message }, 'Redis is unavailable');
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#isStopping = true;
     clearInterval(this.#timer);
   }
 
@@ -125,7 +125,7 @@ export class Replicas {
 
       const hasLostBeats = this.#counts.length > 0 && !hadBeat;
       this.#counts = [count, ...this.#counts].slice(0, REMEMBERED_BEATS);
-      if (!this.#isWorking && !this.#isClosed) this.#options.log.info({}, 'Redis is available');
+      if (!this.#isWorking && !this.#isStopping) this.#options.log.info({}, 'Redis is available');
       this.#isWorking = true;
       for (const listener of this.#listeners) listener(hasLostBeats);
     } catch (error) {

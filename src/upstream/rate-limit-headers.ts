@@ -3,8 +3,8 @@ import type { ResponseHeaders } from './exchange.ts';
 import { MIN_TIMESTAMP_MS, MIN_TIMESTAMP_S } from '../common/clock.ts';
 
 /**
- * Reads the rate-limit headers (pet-api.md, "Rate-limit headers" and "Exceeding the limit"). The throttle decides what the
- * numbers mean.
+ * Reads the rate-limit headers (pet-api.md, "Rate-limit headers" and "Exceeding the limit"). What the numbers mean is
+ * decided in `quota/account`.
  *
  * @param receivedAtMs petql's own clock, used where a Retry-After date comes without a Date header.
  */

@@ -34,7 +34,7 @@ export class Idempotency {
   readonly #settings: IdempotencySettings;
   /** The outcomes that this process has added or replayed, oldest first; refusals are not news. */
   readonly #seen = new Map<string, 'pet' | 'unknown'>();
-  #isClosed = false;
+  #isStopping = false;
 
   constructor(parts: WriteParts, settings: IdempotencySettings) {
     this.#parts = parts;
@@ -70,7 +70,7 @@ export class Idempotency {
 
   /** Ends the waits for other creates. */
   close(): void {
-    this.#isClosed = true;
+    this.#isStopping = true;
   }
 
   #newLease(pet: NewPet, { deadlineMs }: CallerRequest): Lease {
@@ -124,7 +124,7 @@ export class Idempotency {
     return records.storeConflict(name, lease, { refusal: { code, message } }, this.#parts.quota.isProven);
   }
 
-  /** Its first replay of an outcome is news to this process: clients that repeat it must not empty the cache each time. */
+  /** The first replay of an outcome invalidates the cache, later ones do not: clients that repeat it must not empty it each time. */
   #replay(key: string, outcome: CreateOutcome): CreateOutcome {
     if ('refusal' in outcome) return outcome;
     const kind = 'pet' in outcome ? 'pet' : 'unknown';
@@ -139,7 +139,7 @@ export class Idempotency {
   /** Rejects at the deadline, when the client has left, or when petql stops. */
   async #wait(forMs: number, { deadlineMs, signal }: CallerRequest): Promise<void> {
     const { clock, line } = this.#parts;
-    if (this.#isClosed) throw line.refusal('write', 'stopping').error();
+    if (this.#isStopping) throw line.refusal('write', 'stopping').error();
     if (signal()?.aborted) throw line.refusal('write', 'aborted').error();
 
     const leftMs = deadlineMs - clock.elapsed();

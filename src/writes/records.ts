@@ -80,7 +80,7 @@ export class IdempotencyRecords {
   readonly #unproven = new Map<string, RecordName>();
   /** Outcomes and releases that are being written. */
   readonly #writing = new Set<Promise<void>>();
-  #isClosed = false;
+  #isStopping = false;
 
   constructor(store: Store, nameOf: NameOf, log: Log) {
     this.#store = store;
@@ -139,7 +139,7 @@ export class IdempotencyRecords {
 
   /** Waits for the writes under way, for at most a second. The store stays open. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#isStopping = true;
     await waitAtMost(Promise.all(this.#writing), STORING_OUTCOMES_MS);
   }
 
@@ -172,7 +172,7 @@ export class IdempotencyRecords {
       } catch {
         // The store may be available later.
       }
-      if (this.#isClosed || leftMs <= 0) return;
+      if (this.#isStopping || leftMs <= 0) return;
       await pause(STORE_AGAIN_MS);
     }
     this.#unprovenLeases.delete(record.id);

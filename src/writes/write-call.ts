@@ -35,8 +35,8 @@ type WriteOutcome<T> =
   | { readonly kind: 'unknown'; readonly status: number | undefined };
 
 /**
- * One write, from its place in the line to its outcome: it stands in the line before all reads, is sent, and stands in its old place
- * again only where it surely did not happen: after a 429, and where there was no connection. The first end counts.
+ * One write, from its place in the line to its outcome: it stands in the line before the reads of people, is sent, and stands in its old
+ * place again only where it surely did not happen: after a 429, and where there was no connection. The first end counts.
  */
 export class WriteCall<T> implements LineCall<WriteCall<T>, UpstreamAnswer<T>>, RequestClaim {
   readonly kind = 'write';

@@ -27,7 +27,7 @@ interface Window {
   startMs: number;
 }
 
-/** Counts the requests of one key. It shares no code with the gateway's throttle, since that would hide its mistakes. */
+/** Counts the requests of one key. It shares no code with the gateway's quota, since that would hide its mistakes. */
 export class UsageLimits {
   readonly #minute: Window;
   readonly #day: Window;

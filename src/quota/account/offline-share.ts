@@ -4,9 +4,8 @@ import type { Account } from './format.ts';
 import type { AccountRules } from './limits.ts';
 import { passTime } from './pass-time.ts';
 import { WINDOW_NAMES } from './slots.ts';
-import { ownCount } from './window.ts';
-import { WindowAt } from './window.ts';
 import { WHOLE_MINUTE_MS } from './times.ts';
+import { WindowAt, ownCount } from './window.ts';
 
 /** The account of a key that is used while the store is unavailable. */
 export interface OfflineAccount {

@@ -30,7 +30,7 @@ export interface Learned {
 
 /** The quota of a key, as this process saw it last. Durations are from now; a window is computed when it is read. */
 export class QuotaState {
-  /** How long the key is paused after a 429; 0 where it is not, as where an offline share ends for a while. */
+  /** How long the key is paused after a 429; 0 too where an offline share only waits for its first minute. */
   readonly pausedForMs: number;
   /** Whether the pause is for a probable ban. */
   readonly mayBeBanned: boolean;
@@ -76,14 +76,14 @@ export class QuotaState {
     return this.#windowState('day');
   }
 
-  /** Returns how many calls of a window are left for what one client of many may use; below 0 where its limit went down. */
-  countedLeft(name: WindowName): number {
-    return this.#windowAt(name).shareable;
+  /** Returns how many calls of a window are left, as visitors and background work count them; below 0 where its limit went down. */
+  leftToShare(name: WindowName): number {
+    return this.#windowAt(name).leftToShare;
   }
 
   /** Returns the minimum time until more than `needed` are. */
-  countedWaitMs(name: WindowName, needed: number): number {
-    return this.#windowAt(name).shareableIn(needed + 1);
+  leftToShareInMs(name: WindowName, needed: number): number {
+    return this.#windowAt(name).leftToShareIn(needed + 1);
   }
 
   #windowAt(name: WindowName): WindowAt {

@@ -17,6 +17,8 @@ export class WindowAt {
   readonly name: WindowName;
   /** Calls that the window allows, own and foreign ones together. */
   readonly limit: number;
+  /** How many of them petql's own calls may use: its plan share, and what a lesson leaves. */
+  readonly ownLimit: number;
   /** Whether the limit is known rather than assumed. */
   readonly isKnown: boolean;
   /** Calls that petql has counted, with those in flight. */
@@ -25,8 +27,6 @@ export class WindowAt {
   readonly foreign: number;
   /** Calls that are left by the count; below 0 where the limit went down. */
   readonly left: number;
-  /** Calls that petql may make of these. */
-  readonly ownLimit: number;
   readonly #toldLimit: number;
   readonly #planShare: number;
   readonly #account: Account;
@@ -102,8 +102,8 @@ export class WindowAt {
     return this.left + (this.#window.doubted?.total ?? 0);
   }
 
-  /** Calls that are left for what one client of many may use: a minute's reset may free a part only. */
-  get shareable(): number {
+  /** Calls that are left, as visitors and background work count them: of a day with those that a reset may have freed. */
+  get leftToShare(): number {
     return this.name === 'day' ? this.#remaining : this.left;
   }
 
@@ -140,8 +140,8 @@ export class WindowAt {
   }
 
   /** Returns the minimum time until so many calls are left for what one client of many may use. */
-  shareableIn(calls: number): number {
-    if (calls <= this.shareable) return 0;
+  leftToShareIn(calls: number): number {
+    if (calls <= this.leftToShare) return 0;
     return this.name === 'day' ? this.waitFor(calls) : this.#countedWaitMs(calls);
   }
 

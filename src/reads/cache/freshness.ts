@@ -25,6 +25,7 @@ export function readFreshness(cacheControl: string | undefined, defaults: Freshn
 
   const maxAgeMs = milliseconds(directives.get('max-age'));
   const freshMs = maxAgeMs ?? defaults.maxAgeMs;
+  // `max-stale` counts from `max-age`; the setting `maxStaleMs` counts from 0.
   const extraMs = milliseconds(directives.get('max-stale')) ?? Infinity;
   return {
     mayCall,

@@ -49,7 +49,7 @@ export class PetCache implements EarlierData {
   readonly #snapshots = new Map<ReadKey, StoredSnapshot>();
   /** When pets were created, by `clock.elapsed()`: those of the last few seconds. */
   #createdAtMs: Map<Int64, number> | undefined;
-  readonly #closed: Withholding;
+  readonly #withholding: Withholding;
   readonly #doubts = new ListDoubts();
   #generation = 0;
   /** That of the latest write which surely happened. */
@@ -57,10 +57,10 @@ export class PetCache implements EarlierData {
   /** When a write raised it last, by `clock.elapsed()`. */
   #changedAtMs = -Infinity;
 
-  constructor(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>, closed: Withholding) {
+  constructor(memory: SnapshotMemory, { elapsed }: Pick<Clock, 'elapsed'>, withholding: Withholding) {
     this.#memory = memory;
     this.#elapsed = elapsed;
-    this.#closed = closed;
+    this.#withholding = withholding;
   }
 
   /** Each write raises this number (rule 1 of reads/README.md). A snapshot of an earlier generation is never served. */
@@ -237,7 +237,7 @@ export class PetCache implements EarlierData {
     { maxAgeMs, maxStaleMs }: Pick<Freshness, 'maxAgeMs' | 'maxStaleMs'>,
     fromGeneration: number,
   ): AcceptedEntry | undefined {
-    const entry = this.#closed.isWithheld ? undefined : this.#latest(key, fromGeneration);
+    const entry = this.#withholding.isWithheld ? undefined : this.#latest(key, fromGeneration);
     if (!entry) return undefined;
     const ageMs = this.#elapsed() - entry.asOfMs;
     return ageMs <= Math.max(maxAgeMs, maxStaleMs) ? { entry, isStale: ageMs > maxAgeMs } : undefined;

@@ -286,7 +286,7 @@ export function createLineModel(options: LineOptions): Model<ViewParts> {
       waitOf: (ahead) => waitOf(account, ahead, { nowMs, rules }),
       reserveWaitOf(ahead) {
         const waits = WINDOW_NAMES.map((name) =>
-          state.countedWaitMs(name, Math.floor(state[name].limit * RESERVES[name]) + ahead),
+          state.leftToShareInMs(name, Math.floor(state[name].limit * RESERVES[name]) + ahead),
         );
         return { waitMs: Math.max(...waits), window: 'MINUTE' };
       },
@@ -294,7 +294,7 @@ export function createLineModel(options: LineOptions): Model<ViewParts> {
       hasShare: (visitor, own, ahead) =>
         visitor === undefined ||
         WINDOW_NAMES.every((name) =>
-          isWithinShare(usedBy(visitor, name) + own, { remaining: state.countedLeft(name) - ahead, replicas: 1 }),
+          isWithinShare(usedBy(visitor, name) + own, { remaining: state.leftToShare(name) - ahead, replicas: 1 }),
         ),
       shareWaitOf: () => ({ waitMs: WINDOWS.minute.lengthMs, window: 'MINUTE' }),
       hasRefreshToken: () => true,

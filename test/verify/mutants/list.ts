@@ -511,7 +511,7 @@ const throttle: readonly Mutant[] = [
   {
     name: 'one-key-closes-for-all',
     rule: 'one key of several closes the API for itself alone',
-    from: 'const isOnlyKey = isProven && nowMs > this.#otherKeyAtMs + EVIDENCE_MS;',
+    from: 'const isOnlyKey = isProven && nowMs > this.#secondKeyAtMs + EVIDENCE_MS;',
     to: 'const isOnlyKey = true;',
   },
   {
