@@ -4,7 +4,6 @@ import { abandoned, killed, sigterm, usedUpDay } from './throttle/ends.ts';
 import { leavers, malformed, manyKeys } from './throttle/in-process.ts';
 import { redisFaults } from './throttle/redis-faults.ts';
 import { clocks, saturation } from './throttle/saturation.ts';
-import { visitors } from './throttle/visitors.ts';
 import { storms } from './throttle/storms.ts';
 
 const SIMULATED = 'no 429 and the whole plan used: three days, plans that change, restarts, all on virtual time';
@@ -17,7 +16,6 @@ export const throttle: Suite = {
     ...redisFaults,
     ...saturation,
     ...clocks,
-    ...visitors,
     ...killed,
     ...sigterm,
     abandoned,
