@@ -1,4 +1,4 @@
-/** Every code in `errors[].extensions.code`; the README's table says when each one comes. */
+/** Every code in `errors[].extensions.code`; the table of schema/README.md says when each one comes. */
 export type ErrorCode =
   | 'BAD_USER_INPUT'
   | 'DOWNSTREAM_SERVICE_ERROR'

@@ -87,7 +87,7 @@ export class Connections {
     const name = poolName(call);
     const kept = this.#pools.get(name);
     // A read that meets the end of a connection is repeated.
-    const isMisled = call.method === 'POST' && (isKeepAliveOfAnother(headers) ?? kept?.isMisled ?? false);
+    const isMisled = call.method !== 'GET' && (isKeepAliveOfAnother(headers) ?? kept?.isMisled ?? false);
     if (kept?.isMisled === isMisled) return;
     const pool = this.#open(keepAliveMs, isMisled ? keepAliveMs : UPSTREAM_KEEP_ALIVE_MS);
     this.#pools.set(name, { pool, isMisled });

@@ -88,7 +88,7 @@ function adviceOn({ status, error }: OwnFailure & { readonly kind: 'failed' }): 
   }
   if (status === 403) return 'did not get the call: a proxy or a firewall before it responded with status 403.';
   if (status === 421 || status === 425) {
-    return `responded with status ${status} before it read the call, so nothing was added. Try again.`;
+    return `responded with status ${status} before it read the call, so nothing was done. Try again.`;
   }
   const isForGood = (status >= 400 && status < 500 && !MAY_CHANGE.has(status)) || status === 501;
   if (!isForGood) return `responded with status ${status}. Try again later.`;

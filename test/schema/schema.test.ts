@@ -1,5 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { isEnumType, isInputObjectType, isObjectType, isSpecifiedScalarType, printSchema } from 'graphql';
+import {
+  isEnumType,
+  isInputObjectType,
+  isNonNullType,
+  isObjectType,
+  isSpecifiedScalarType,
+  printSchema,
+} from 'graphql';
 import { expect, test } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 
@@ -25,4 +32,12 @@ test('every type, field, argument, input field and enum value has a description'
     const bare = [type, ...fields, ...args, ...values].filter(({ description }) => !description);
     expect([type.name, bare.map(({ name }) => name)]).toEqual([type.name, []]);
   }
+});
+
+test('each root field may be null: a dry run has nothing else, and where one fails, the fields beside it keep their results', () => {
+  const roots = [schema.getQueryType(), schema.getMutationType()].flatMap((type) =>
+    Object.values(type?.getFields() ?? {}),
+  );
+  expect(roots.length).toBeGreaterThan(4);
+  expect(roots.filter(({ type }) => isNonNullType(type)).map(({ name }) => name)).toEqual([]);
 });

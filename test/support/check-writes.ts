@@ -1,5 +1,5 @@
 import type { FaultKind, Faults, Lateness } from './faults.ts';
-import { fieldOf } from './operation.ts';
+import { fieldOf, isWrite } from './operation.ts';
 import type { Operation, WantedPet } from './operation.ts';
 import type { PetStore } from './pet-api/pet-store.ts';
 import { Tally } from './tally.ts';
@@ -47,14 +47,10 @@ export function createWriteCheck({ storeOf, faults, lateness }: WriteRules): Che
     rows: [once, stored, same, unknown, refused, wanted],
     see(operation) {
       for (const [position, field] of operation.fields.entries()) {
+        if (!isWrite(field)) continue;
         switch (field.kind) {
           case 'create':
             seeSubmit(operation, position, field.pet);
-            break;
-          case 'pet':
-          case 'pets':
-          case 'petsById':
-          case 'rateLimit':
             break;
           // A write that is none of these does not compile.
           default:

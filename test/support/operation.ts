@@ -1,5 +1,5 @@
 import { OPERATIONS } from './pet-api/contract.ts';
-import type { ListName, NewPet, OperationName } from './pet-api/contract.ts';
+import type { ListName, NewPet, OperationName, WriteName } from './pet-api/contract.ts';
 
 /** One operation as its client saw it, by the clock of the check. */
 export interface Operation {
@@ -57,9 +57,11 @@ const OPERATION_OF: Readonly<Record<Field['kind'], OperationName | undefined>> =
   rateLimit: undefined,
 };
 
+export type WriteField = FieldsOf[WriteName];
+
 /** Whether a field changes the store: then it is one of a mutation, and no age is judged. */
-export function isWrite({ kind }: Pick<Field, 'kind'>): boolean {
-  const operation = OPERATION_OF[kind];
+export function isWrite(field: Field): field is WriteField {
+  const operation = OPERATION_OF[field.kind];
   return operation !== undefined && OPERATIONS[operation].isWrite;
 }
 
@@ -95,6 +97,15 @@ export function fieldOf({ data, errors = [] }: Answer, position: number): { valu
   const alias = `f${position}`;
   const error = errors.find(({ path }) => !path || path[0] === alias);
   return { value: data?.[alias], ...(error ? { error } : {}) };
+}
+
+/** Whether a write has happened, by the value of its field. A write that is missing here does not compile. */
+const HAS_WRITTEN: Readonly<Record<WriteField['kind'], (value: any) => boolean>> = {
+  create: (value) => Boolean(value?.pet),
+};
+
+export function hasWritten({ outcome }: Pick<Operation, 'outcome'>, { kind }: WriteField, position: number): boolean {
+  return outcome.kind === 'answered' && HAS_WRITTEN[kind](fieldOf(outcome.answer, position).value);
 }
 
 /** `created`, an error's code, or what became of the operation. */

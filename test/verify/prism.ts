@@ -71,7 +71,7 @@ function check(name: string, run: Run): Check {
       await using resources = new AsyncDisposableStack();
       const { calls, failures, served = 0 } = await run(resources, options);
       const [wrong, ...own] = calls;
-      const kinds = new Set(own.map(({ call }) => call.replace(/\/-?\d+$/, '/{petId}').replace(/\?.*/, '')));
+      const kinds = new Set(own.map(({ call }) => call.replace(/\/-?\d+(?=[/?]|$)/, '/{petId}').replace(/\?.*/, '')));
       const problems = own.flatMap(({ call, problem }) => (problem ? [`${call}: ${problem}`] : []));
       if (kinds.size !== OPERATION_NAMES.length)
         problems.push(`expected a call of each operation, got ${[...kinds].join(', ')}`);

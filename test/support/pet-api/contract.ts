@@ -133,6 +133,9 @@ export const OPERATIONS = {
 } as const satisfies Readonly<Record<string, OperationForm>>;
 
 export type OperationName = keyof typeof OPERATIONS;
+export type WriteName = {
+  [Name in OperationName]: (typeof OPERATIONS)[Name]['isWrite'] extends true ? Name : never;
+}[OperationName];
 export const OPERATION_NAMES = Object.keys(OPERATIONS) as readonly OperationName[];
 
 export interface Route {

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { attempt } from '../../support/client.ts';
 import type { Fleet, Replica } from '../../support/fleet.ts';
-import { isWrite, outcomeOf } from '../../support/operation.ts';
-import type { Field, HeardWrite, Operation, Outcome } from '../../support/operation.ts';
+import { hasWritten, isWrite, outcomeOf } from '../../support/operation.ts';
+import type { HeardWrite, Operation, Outcome, WriteField } from '../../support/operation.ts';
 import type { PetStore } from '../../support/pet-api/pet-store.ts';
 import { between } from '../../support/random.ts';
 import type { Random } from '../../support/random.ts';
@@ -136,7 +136,7 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
   function noteWrites(operation: Operation, writer: string, store: PetStore): void {
     const { key, endedMs, fields } = operation;
     for (const [position, field] of fields.entries()) {
-      if (!isWrite(field) || outcomeOf(operation, position) !== 'created') continue;
+      if (!isWrite(field) || !hasWritten(operation, field, position)) continue;
       const createdMs = writtenAtMs(field, store) ?? -Infinity;
       writes.set(writer, Math.max(writes.get(writer) ?? -Infinity, createdMs));
       const all = [...(heard.get(key) ?? []), { createdMs, answeredMs: endedMs }];
@@ -146,14 +146,9 @@ export function startClients({ fleet, random, keys, perSecond, onOperation }: Cl
 }
 
 /** When the write of a field was carried out. */
-function writtenAtMs(field: Field, store: PetStore): number | undefined {
+function writtenAtMs(field: WriteField, store: PetStore): number | undefined {
   switch (field.kind) {
     case 'create':
       return store.addedAs(field.pet.name).at(-1)?.atMs;
-    case 'pet':
-    case 'pets':
-    case 'petsById':
-    case 'rateLimit':
-      return undefined;
   }
 }
