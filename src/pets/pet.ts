@@ -74,12 +74,15 @@ export interface NewPet {
   readonly status: PetStatus | undefined;
 }
 
+/** An object has none yet: its int64s need forms of their own. */
+type FormOf<Value> = Value extends Int64 ? 'int64' : Value extends string ? 'text' : never;
+
 /**
  * All fields of a new pet: one that is missing here does not compile. Both what petql sends and the input of an idempotency record
  * follow this order, so a new field comes last.
  */
 export const NEW_PET_FIELDS: {
-  readonly [Name in keyof NewPet]-?: NonNullable<NewPet[Name]> extends Int64 ? 'int64' : 'text';
+  readonly [Name in keyof NewPet]-?: FormOf<NonNullable<NewPet[Name]>>;
 } = {
   name: 'text',
   categoryId: 'int64',

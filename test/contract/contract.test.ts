@@ -34,16 +34,28 @@ describe('the contract of the double has', () => {
     expect(UPSTREAM_OPERATIONS.toSorted()).toEqual(OPERATION_NAMES.toSorted());
   });
 
+  test('the fields that llms.txt names', () => {
+    expect(read('../llms.txt')).toContain(
+      `createPet(input: { ${[...NEW_PET_FIELD_NAMES, 'idempotencyKey'].join(', ')} })`,
+    );
+  });
+
   test('what the OpenAPI file has', () => {
     const { paths, components } = parse(read('pet-api.openapi.yaml'));
     const { Pet, NewPet } = components.schemas;
     const typeOf = (name: keyof typeof FIELDS) => {
       const field = FIELDS[name];
-      if (field.kind === 'enum') return { $ref: `#/components/schemas/${field.type}` };
-      return field.kind === 'text' ? { type: 'string' } : { type: 'integer', format: 'int64' };
+      switch (field.kind) {
+        case 'enum':
+          return { $ref: `#/components/schemas/${field.type}` };
+        case 'text':
+          return { type: 'string' };
+        case 'int64':
+          return { type: 'integer', format: 'int64' };
+      }
     };
     const objectOf = (names: readonly (keyof typeof FIELDS)[]) => ({
-      properties: Object.fromEntries(names.map((name) => [name, expect.objectContaining(typeOf(name))])),
+      properties: Object.fromEntries(names.map((name) => [name, typeOf(name)])),
       required: names.filter((name) => FIELDS[name].kind !== 'enum'),
     });
     expect(Pet).toMatchObject(objectOf(FIELD_NAMES));

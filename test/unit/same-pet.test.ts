@@ -18,6 +18,10 @@ function leavesOf(value: unknown, path: Path = []): Path[] {
   return Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, [...path, name]));
 }
 
+function valueAt(value: any, path: Path): unknown {
+  return path.reduce((inner, name) => inner[name], value);
+}
+
 function withLeaf(value: any, [name, ...path]: Path, leaf: (before: string) => string | undefined): any {
   if (name === undefined) return leaf(value as string);
   const copy = Array.isArray(value) ? [...value] : { ...value };
@@ -53,8 +57,11 @@ describe.each(LEAVES.map((path) => [path.join('.'), path] as const))('where %s c
     expect(isSamePet(decoded(), lacking)).toBe(false);
   });
 
-  test('its weight grows with the text: the caches stay within their bounds', () => {
-    const changed = withLeaf(decoded(), path, (before) => before + 'x'.repeat(5_000)) as Pet;
-    expect(petBytes(changed) - petBytes(decoded())).toBe(5_000 * BYTES_OF_A_CHARACTER);
-  });
+  test.skipIf(typeof valueAt(decoded(), path) !== 'string')(
+    'its weight grows with the text: the caches stay within their bounds',
+    () => {
+      const changed = withLeaf(decoded(), path, (before) => before + 'x'.repeat(5_000)) as Pet;
+      expect(petBytes(changed) - petBytes(decoded())).toBe(5_000 * BYTES_OF_A_CHARACTER);
+    },
+  );
 });

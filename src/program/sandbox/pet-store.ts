@@ -17,7 +17,7 @@ const COLUMNS: EachField<string> = {
   categoryId: 'INTEGER NOT NULL',
   status: 'TEXT',
 };
-const STATUS_NAMES = Object.keys(COLUMNS);
+const COLUMN_NAMES = Object.keys(COLUMNS);
 const PRAGMAS = 'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000';
 
 /** The pets in SQLite: in a file, or in memory. */
@@ -43,7 +43,7 @@ export class PetStore {
     this.#get = this.#database.prepare('SELECT * FROM pet WHERE id = ?');
     this.#max = this.#database.prepare('SELECT max(id) AS id FROM pet WHERE id <= ?');
     this.#insert = this.#database.prepare(
-      `INSERT INTO pet (${STATUS_NAMES.join()}) VALUES (${STATUS_NAMES.map((name) => `:${name}`).join()}) RETURNING *`,
+      `INSERT INTO pet (${COLUMN_NAMES.join()}) VALUES (${COLUMN_NAMES.map((name) => `:${name}`).join()}) RETURNING *`,
     );
 
     if (this.#database.prepare('SELECT 1 FROM pet LIMIT 1').get() === undefined) this.#fill(seeds);
@@ -106,7 +106,7 @@ export class PetStore {
     this.#database.exec(`${PRAGMAS}; CREATE TABLE IF NOT EXISTS pet (${columns.join()}) STRICT`);
 
     const found = this.#database.prepare("SELECT name FROM pragma_table_info('pet')").all();
-    for (const [index, name] of STATUS_NAMES.entries()) {
+    for (const [index, name] of COLUMN_NAMES.entries()) {
       if (found.every((column) => column['name'] !== name)) {
         this.#database.exec(`ALTER TABLE pet ADD COLUMN ${columns[index]}`);
       }

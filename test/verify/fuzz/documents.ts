@@ -18,9 +18,15 @@ export const VALUES: Rules = {
 };
 
 /** The fields that each new pet has, with the rules of their values. */
-export const NEW_PET_FIELDS = NEW_PET_FIELD_NAMES.flatMap((name) => {
-  const { kind } = FIELDS[name];
-  return kind === 'enum' ? [] : [[name, kind === 'int64' ? '<id>' : '<name>'] as const];
+export const NEW_PET_FIELDS = NEW_PET_FIELD_NAMES.flatMap((name): (readonly [name: string, rule: string])[] => {
+  switch (FIELDS[name].kind) {
+    case 'int64':
+      return [[name, '<id>']];
+    case 'text':
+      return [[name, '<name>']];
+    case 'enum':
+      return [];
+  }
 });
 const FILTER_ARGUMENTS = FILTERS.map((name) => `${name}: <${name}>`).join(', ');
 

@@ -46,9 +46,14 @@ const FAULTS: Readonly<Record<string, (text: string) => Fault>> = {
 /** A list of one pet that has this text in one field, a number as digits. */
 function bodyWith(field: FieldName, text: string): string {
   const members = FIELD_NAMES.map((name) => {
-    const { kind } = FIELDS[name];
-    if (kind === 'int64') return `"${name}":${name === field ? text : 1}`;
-    return name === field || kind === 'text' ? `"${name}":"${name === field ? text : 'Ada'}"` : '';
+    switch (FIELDS[name].kind) {
+      case 'int64':
+        return `"${name}":${name === field ? text : 1}`;
+      case 'text':
+        return `"${name}":"${name === field ? text : 'Ada'}"`;
+      case 'enum':
+        return name === field ? `"${name}":"${text}"` : '';
+    }
   });
   return `[{${members.filter(Boolean).join(',')}}]`;
 }

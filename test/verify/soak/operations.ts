@@ -152,8 +152,14 @@ function nextFields(random: Random, names: Names): Field[] {
 function nextPet(random: Random, name: string): NewPet {
   const values = NEW_PET_FIELD_NAMES.map((field) => {
     const form = FIELDS[field];
-    if (form.kind === 'enum') return [field, random() < 0.3 ? undefined : choose(form.values, random)];
-    return [field, form.kind === 'int64' ? String(between(random, 1, 9)) : `text ${between(random, 1, 9)}`];
+    switch (form.kind) {
+      case 'enum':
+        return [field, random() < 0.3 ? undefined : choose(form.values, random)];
+      case 'int64':
+        return [field, String(between(random, 1, 9))];
+      case 'text':
+        return [field, `text ${between(random, 1, 9)}`];
+    }
   });
   return { ...Object.fromEntries(values), name };
 }
