@@ -10,7 +10,7 @@ import type { Row } from '../support/tally.ts';
 import { load } from './bench/load.ts';
 import { petqlOf } from './bench/servers.ts';
 import type { Server } from './bench/servers.ts';
-import { CREATE, DISTINCT, DISTINCT_IDS, PETS, requestOf } from './bench/workloads.ts';
+import { CREATE, DISTINCT, DISTINCT_IDS, LIST_20, PETS, requestOf } from './bench/workloads.ts';
 import type { Check, Suite } from './suite.ts';
 
 /** What grows: so much of it, and what petql serves then. */
@@ -21,6 +21,8 @@ interface Size {
   readonly connections?: number;
   /** Processes with one Redis in common. Default: one without. */
   readonly replicas?: number;
+  /** Whether the cache answers once it has seen each request. Default false. */
+  readonly isCached?: true;
   /** How many units the time of one operation is divided by. Default 1. */
   readonly units?: number;
 }
@@ -51,8 +53,9 @@ const CONNECTIONS = 32;
 const ROUND_MS = 1_500;
 const MIN_ROUNDS = 3;
 const ROOT = join(import.meta.dirname, '../..');
-/** Nothing can be served again. */
+/** Nothing can be served again, or all of it. */
 const CALLED = { MAX_AGE_MS: '0', MAX_STALE_MS: '0' };
+const CACHED = { MAX_AGE_MS: '600000' };
 const REPLICAS = [1, 2, 4, 8] as const;
 
 const DISTINCT_REQUESTS = DISTINCT.map((operation) => requestOf(operation));
@@ -69,6 +72,16 @@ const CURVES: readonly Curve[] = [
     goal: 'operations that wait at once, each for a call',
     unit: 'an operation',
     sizes: [10, 50, 100, 200].map((of) => ({ of, connections: of, requests: DISTINCT_REQUESTS })),
+  },
+  {
+    name: 'callers',
+    goal: 'API keys, each of which has its list of 20 in the cache',
+    unit: 'a read',
+    sizes: [100, 1_000, 4_000, 10_000].map((of) => ({
+      of,
+      isCached: true,
+      requests: Array.from({ length: of }, (_, index) => requestOf(LIST_20, `key-${index}`)),
+    })),
   },
   ...(redisIsHere ? replicated() : []),
 ];
@@ -152,25 +165,29 @@ function rowOfSize(
 
 async function measure(folder: string, size: Size, minutes: number): Promise<Figures[]> {
   await using resources = new AsyncDisposableStack();
-  const { replicas, requests, connections = CONNECTIONS, units = 1 } = size;
+  const { isCached, replicas, requests, connections = CONNECTIONS, units = 1 } = size;
   const store = createPetStore({ size: PETS });
   const petApi = createPetApi({ planOf: () => UNLIMITED, storeOf: () => store });
   const { url } = resources.use(await petApi.listen());
   const redis = replicas === undefined ? undefined : await startRedis();
   resources.defer(() => redis?.close());
 
-  const env = { ...CALLED, ...(redis && { REDIS_URL: redis.url }) };
+  const env = { ...(isCached ? CACHED : CALLED), ...(redis && { REDIS_URL: redis.url }) };
   const servers: Server[] = [];
   for (let index = 0; index < (replicas ?? 1); index += 1) {
     servers.push(resources.use(await petqlOf(folder, env)(url)));
   }
 
-  const run = (durationMs: number) => loadAll(servers, { connections, requests, durationMs });
-  for (let done = 0; done < requests.length;) done += await run(ROUND_MS);
+  const run = (first = 0) => {
+    const all = [...requests.slice(first), ...requests.slice(0, first)];
+    return loadAll(servers, { connections, requests: all, durationMs: ROUND_MS });
+  };
+  // Each request once at least.
+  for (let done = 0; done < requests.length;) done += await run(done);
   const rounds: Figures[] = [];
   const endMs = performance.now() + minutes * 60_000;
   while (rounds.length < MIN_ROUNDS || performance.now() < endMs) {
-    rounds.push(await roundOf({ servers, petApi, redis, connections, units, run: () => run(ROUND_MS) }));
+    rounds.push(await roundOf({ servers, petApi, redis, connections, units, run }));
   }
   return rounds;
 }
