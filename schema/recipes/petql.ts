@@ -79,6 +79,7 @@ const tellUs: Advice = ({ message }) => `This page has an error. Please reload i
 const REASONS: Readonly<Record<string, string>> = {
   SAVING_QUOTA: 'calls are saved for later',
   QUOTA_EXHAUSTED: 'the calls of now are used up',
+  CALLS_IN_FLIGHT: 'many calls are under way',
   PAUSED: 'the pet API asked for a pause',
   UPSTREAM_FAILED: 'the pet API fails',
   ONLY_IF_CACHED: 'no call was allowed',

@@ -34,9 +34,9 @@ const createPetInput = builder.inputType('CreatePetInput', {
       description:
         'Makes the mutation safe to repeat: 1 to 255 visible ASCII characters, such as a UUID, new for each pet. For a day, the ' +
         'same key adds no second pet and returns the first outcome: the pet, the userErrors, or OUTCOME_UNKNOWN. After ' +
-        'userErrors the corrected input may come with the same key; else another input is BAD_USER_INPUT. After any other ' +
-        'error nothing was added. OUTCOME_PENDING means that an earlier attempt is under way. In both cases repeat the ' +
-        'mutation with the same key.',
+        'userErrors the corrected input may come with the same key; else another input is BAD_USER_INPUT. After ' +
+        'OUTCOME_UNKNOWN look for the pet; to create it anyway, take a new key. After OUTCOME_PENDING (an earlier attempt is ' +
+        'under way) and after any other error (nothing was added) repeat the mutation with the same key.',
     }),
   }),
 });
@@ -46,7 +46,7 @@ builder.mutationField('createPet', (t) =>
     type: createPetPayload,
     description:
       'Adds a pet. petql never repeats a write that was sent. The error code OUTCOME_UNKNOWN means that the pet may exist: look ' +
-      'before you repeat the mutation, or use an idempotencyKey.',
+      'for it before you create it again. An idempotencyKey makes it safe to repeat the mutation after other errors.',
     args: { input: t.arg({ type: createPetInput, required: true, description: 'The pet to add.' }) },
     resolve: async (_root, { input }, { pets }): Promise<CreatePetPayload> => {
       const { name, categoryId, status, idempotencyKey } = input;

@@ -102,6 +102,19 @@ describe('the blocks of code', () => {
     expect(JSON.parse(stdout)).toEqual(shown);
   });
 
+  test('a create that is sent again returns the same pet, and costs no call', async () => {
+    const [, , curl = ''] = ofKind('sh');
+    const command = curl.replace('http://127.0.0.1:4000/graphql', gateway.endpoint);
+    const [first, second] = [await run('sh', ['-c', command]), await run('sh', ['-c', command])].map(({ stdout }) =>
+      JSON.parse(stdout),
+    );
+    expect(first).toMatchObject({
+      data: { createPet: { userErrors: [] } },
+      extensions: { petql: { upstreamCalls: 1 } },
+    });
+    expect(second).toMatchObject({ data: first.data, extensions: { petql: { upstreamCalls: 0 } } });
+  });
+
   test.each(ofKind('graphql'))('the operation runs without an error: %s', async (query) => {
     const variables = query.includes('$') ? JSON.parse(ofKind('json')[1] ?? '') : {};
     const { data, errors, headers } = await gateway.query(query, { variables });
