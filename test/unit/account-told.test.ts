@@ -130,6 +130,17 @@ test('429s in a row without it pause the key for 6 s, 11 s, 21 s, and 15 minutes
   expect(seconds).toEqual([6, 11, 21, 41, 81, 161, 321, 641]);
 });
 
+test('a success of a call that was granted in the millisecond of a 429 lets no second probe go', () => {
+  const key = createKey({ isTrusted: false });
+  key.call(1, 0);
+  const [refused, late] = key.take(2, 1_000);
+  if (!late) throw new Error('expected two permits');
+  key.refuse(refused, 1_000, 0);
+  key.succeed(late, 1_300);
+  // What the 429 has taught is forgotten.
+  expect(key.take(3, 100_000_000)).toHaveLength(1);
+});
+
 test('a success of a call that was sent before a 429 does not shorten the next pause', () => {
   const key = createKey();
   const [refused, late] = key.take(2, 0);

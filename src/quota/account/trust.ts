@@ -58,6 +58,8 @@ export function proveTrial(account: Account, permit: Permit): void {
   if (trust.successes >= FULL_TRUST) account.trust = undefined;
 }
 
-function isTrialOf({ epoch, trust }: Account, permit: Permit): boolean {
+function isTrialOf({ epoch, pause, trust }: Account, permit: Permit): boolean {
+  // A permit of the millisecond in which a 429 came was granted before it.
+  if (permit.grantedAtMs <= pause.incidentAtMs) return false;
   return permit.isTrial && permit.epoch === epoch && trust !== undefined && permit.grantedAtMs >= trust.sinceMs;
 }
