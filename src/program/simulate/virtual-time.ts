@@ -5,8 +5,10 @@ import { VirtualTimers } from './virtual-timers.ts';
 export interface VirtualTime extends Disposable {
   /** Lets time pass until `isOver`, one timer after the other. After each, code runs until it waits for a timer. */
   readonly run: (isOver: () => boolean) => Promise<void>;
-  /** Runs code until `isOver`, and the timers that are due. No time passes. */
-  readonly settle: (isOver: () => boolean) => Promise<void>;
+  /** Runs code until `isOver`, and the timers that are due. No time passes. Default: until nothing more happens. */
+  readonly settle: (isOver?: () => boolean) => Promise<void>;
+  /** Lets time pass while nothing runs, as where the process is blocked. */
+  readonly pass: (ms: number) => void;
 }
 
 const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate, Date } = globalThis;
@@ -48,11 +50,15 @@ export async function startVirtualTime(startMs: number): Promise<VirtualTime> {
     },
 
     async settle(isOver) {
-      while (!isOver()) {
+      let isIdle = false;
+      while (isOver ? !isOver() : !isIdle) {
         await turnOfTheLoop();
+        isIdle = !timers.isDue;
         while (timers.isDue) timers.fireNext();
       }
     },
+
+    pass: (ms) => timers.pass(ms),
 
     [Symbol.dispose]() {
       Object.assign(globalThis, REAL);

@@ -27,7 +27,7 @@ export class VirtualTimers {
 
   /** Whether a timer is due without any passing of time. */
   get isDue(): boolean {
-    return (this.#timers.at(-1)?.atMs ?? Infinity) <= this.#nowMs;
+    return (this.#findNext()?.atMs ?? Infinity) <= this.#nowMs;
   }
 
   /** Starts a timer, and returns a handle like that of Node. */
@@ -57,17 +57,28 @@ export class VirtualTimers {
     if (timer) this.#forget(timer);
   }
 
+  /** Lets time pass without a timer, as while a process is blocked. */
+  pass(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** Lets the time of the next timer come. */
   fireNext(): void {
-    let timer = this.#timers.pop();
-    while (timer && !timer.act) timer = this.#timers.pop();
+    const timer = this.#findNext();
     if (!timer) return;
 
+    this.#timers.pop();
     this.#nowMs = Math.max(this.#nowMs, timer.atMs);
     const { act, everyMs } = timer;
     if (everyMs === undefined) this.#forget(timer);
     else this.#insert(Object.assign(timer, { atMs: this.#nowMs + everyMs }));
     act?.();
+  }
+
+  /** Returns the last one of the list, without those that were cleared. */
+  #findNext(): Timer | undefined {
+    while (this.#timers.length > 0 && !this.#timers.at(-1)?.act) this.#timers.pop();
+    return this.#timers.at(-1);
   }
 
   #dueMs(ms: number): number {
