@@ -43,7 +43,7 @@ const PLANTED = [
   ),
   planted(
     'line',
-    createLineModel({ perMinute: 3, perDay: 8, startMs, kinds: ['write', 'read'], arrivals: 3, limited: 1, delays: 0 }),
+    createLineModel({ perMinute: 3, perDay: 8, startMs, kinds: ['write', 'read'], arrivals: 3, limited: 1 }),
     ({ account }) => account.pause.incidents > 0,
   ),
   planted(

@@ -2,6 +2,8 @@ import type { Permit } from '../../../src/quota/account/format.ts';
 import { endOfPause, isBesideProbe, isInPause } from '../../support/plan-rules.ts';
 import type { Pause } from '../../support/plan-rules.ts';
 
+type Granted = Pick<Permit, 'grantedAtMs'>;
+
 /** Returns what a 429 demands that is known now. What is granted in the same moment is granted after it. */
 export function pauseFrom(nowMs: number, retryAfterMs: number, before: Pause | undefined): Pause {
   return { knownAtMs: nowMs - 1, untilMs: Math.max(before?.untilMs ?? 0, nowMs + retryAfterMs) };
@@ -14,8 +16,8 @@ export function pauseFrom(nowMs: number, retryAfterMs: number, before: Pause | u
  */
 export function grantProblems(
   pause: Pause | undefined,
-  permits: readonly Permit[],
-  underWay: readonly Permit[],
+  permits: readonly Granted[],
+  underWay: readonly Granted[],
 ): string[] {
   if (!pause) return [];
   const followers = underWay.filter((permit) => isAfter(permit, pause)).map(callOf);
@@ -28,10 +30,10 @@ export function grantProblems(
 }
 
 /** Whether the permit was granted after the pause, so that its call is a probe. */
-export function isAfter({ grantedAtMs }: Permit, pause: Pause | undefined): boolean {
+export function isAfter({ grantedAtMs }: Granted, pause: Pause | undefined): boolean {
   return pause !== undefined && grantedAtMs >= endOfPause(pause);
 }
 
-function callOf({ grantedAtMs }: Permit) {
+function callOf({ grantedAtMs }: Granted) {
   return { sentAtMs: grantedAtMs, endedAtMs: Infinity, isServed: false };
 }

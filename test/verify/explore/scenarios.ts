@@ -1,7 +1,7 @@
 import { createKeyModel } from './key-model.ts';
 import type { KeyOptions } from './key-state.ts';
 import { createLineModel } from './line-model.ts';
-import type { LineOptions } from './line-model.ts';
+import type { LineOptions } from './line-state.ts';
 import { createReplicasModel } from './replicas-model.ts';
 import type { ReplicasOptions } from './replicas-state.ts';
 import { createRecordsModel } from './records-model.ts';
@@ -174,23 +174,30 @@ export const SCENARIOS: readonly Scenario[] = [
   records('records-emptied', 'the store loses the record', { emptied: 1, mute: 1 }),
   records('records-unreadable', 'another version of petql writes the record', { unreadable: 1, mute: 1 }),
 
-  line('line', 'calls of all kinds come and leave', {
-    kinds: ['write', 'read', 'patient', 'greedy', 'refresh', 'background'],
-    arrivals: 4,
-    limited: 1,
-    delays: 0,
-  }),
   line(
-    'line-late',
-    'petql is late',
-    { kinds: ['write', 'patient'], arrivals: 4, limited: 0, delays: 1 },
-    { short: 8, long: 16 },
+    'line',
+    'calls of all kinds come and leave',
+    { kinds: ['write', 'read', 'patient', 'greedy', 'refresh', 'background'], arrivals: 4, limited: 1 },
+    { short: 6, long: 30 },
+  ),
+  line('line-late', 'petql is late', { kinds: ['write', 'patient'], arrivals: 4, delays: 1 }, { short: 9, long: 16 }),
+  line(
+    'line-paused',
+    'calls wait for the end of a long pause',
+    { kinds: ['write', 'steadfast'], arrivals: 5, limited: 1, retryAfterMs: 90_000 },
+    { short: 7, long: 30 },
+  ),
+  line(
+    'line-races',
+    'calls come and leave while petql is at work',
+    { kinds: ['write', 'refresh'], arrivals: 3, limited: 1, races: 2 },
+    { short: 5, long: 30 },
   ),
   line(
     'line-visitors',
     'visitors share a key',
-    { kinds: ['write', 'greedy', 'honest'], arrivals: 6, limited: 0, delays: 0 },
-    { short: 8, long: 15 },
+    { kinds: ['write', 'greedy', 'honest'], arrivals: 6 },
+    { short: 6, long: 12 },
   ),
 ];
 
@@ -248,8 +255,8 @@ function records(name: string, about: string, faults: Partial<RecordFaults>): Sc
 function line(
   name: string,
   about: string,
-  options: Pick<LineOptions, 'arrivals' | 'delays' | 'kinds' | 'limited'>,
-  maxDepth: Depths = { short: 6, long: 30 },
+  options: Omit<LineOptions, 'perDay' | 'perMinute' | 'startMs'>,
+  maxDepth: Depths,
 ): Scenario {
   const all = { perMinute: 3, perDay: 8, startMs: MORNING_MS, ...options };
   return { name, about, maxDepth, ...runsOf(() => createLineModel(all)) };

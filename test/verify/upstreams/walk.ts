@@ -147,7 +147,7 @@ class Walker {
   async #wantAlways(): Promise<void> {
     while (Date.now() < this.#endMs) {
       this.#waiting += 1;
-      const ended = await this.#line.call(MAX_WAIT_MS);
+      const ended = await this.#line.write(MAX_WAIT_MS);
       if ('retryAfterMs' in ended) await sleep(Math.min(MAX_REST_MS, ended.retryAfterMs, this.#endMs - Date.now()));
       else if (ended.status !== 200) await sleep(SECOND_MS);
       this.#waiting -= 1;
@@ -166,7 +166,7 @@ class Walker {
   async #want({ untilMs }: WantedCall): Promise<void> {
     this.#waiting += 1;
     while (Date.now() < untilMs) {
-      const ended = await this.#line.call(Math.min(MAX_WAIT_MS, untilMs - Date.now()));
+      const ended = await this.#line.write(Math.min(MAX_WAIT_MS, untilMs - Date.now()));
       if ('status' in ended && ended.status === 200) break;
       const restMs = 'retryAfterMs' in ended ? ended.retryAfterMs : SECOND_MS;
       await sleep(Math.min(restMs, untilMs - Date.now()));
