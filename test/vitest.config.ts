@@ -12,7 +12,8 @@ const SMOKE = [
   'test/readme/clean-start.test.ts',
   'test/package/{consumer,graphql-16,next,npx}.test.ts',
   // They take a processor for 5 to 20 seconds: simulations, crowds, and a Redis that fails over.
-  'test/graphiql/cost-line.test.ts',
+  'test/container/entrypoint.test.ts',
+  'test/graphiql/{assets,cost-line}.test.ts',
   'test/operate/{evicted-callers,redis-cluster,redis-sentinel}.test.ts',
   'test/package/package.test.ts',
   'test/plan/{explore,guards,leaving-clients,upstreams}.test.ts',
@@ -30,7 +31,7 @@ const WITH_GRAPHQL_16 =
  * first those that wait most, beside which the others start their processes.
  */
 const ON_REAL_CLOCKS = [
-  'test/reads/wire-faults.test.ts',
+  'test/{reads/wire-faults,plan/leaving-clients}.test.ts',
   'test/{reads/replicas,writes/replicas}.test.ts',
   'test/container/entrypoint.test.ts',
   'test/cli/*.test.ts',

@@ -34,7 +34,7 @@ async function recovery(world: World, petql: Petql, key = 'key'): Promise<number
   return world.nowMs - atMs;
 }
 
-describe.each(chooseCases(OUTAGES, 3))('an API that answers each call with %s', (_what, fault) => {
+describe.each(chooseCases(OUTAGES, 6))('an API that answers each call with %s', (_what, fault) => {
   test.each([
     ['four keys', KEYS, ['list', 'pet', 'create']],
     ['one key', ['key'], ['list', 'pet', 'create']],
