@@ -1248,7 +1248,7 @@ const start: readonly Mutant[] = [
 
 /** The rules of petql, one defect each, and the folders of tests that are to find it. */
 export const AREAS = [
-  { mutants: throttle, folders: ['plan', 'unit'] },
+  { mutants: throttle, folders: ['plan', 'unit', 'failures'] },
   { mutants: redis, folders: ['plan', 'reads', 'writes', 'security'] },
   { mutants: reads, folders: ['reads', 'unit', 'api', 'embed'] },
   { mutants: writes, folders: ['writes', 'reads', 'api', 'security'] },
