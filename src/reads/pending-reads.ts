@@ -15,7 +15,7 @@ import type { GetRoute } from '../pets/get-route.ts';
 import type { PetApi } from '../pets/pet-api.ts';
 import type { PetCache } from './cache/pet-cache.ts';
 import type { FailedCalls } from './failed-calls.ts';
-import { LISTS, isList, readKindOf, readOf } from '../pets/read-key.ts';
+import { LISTS, callsFor, isList, readKindOf, readOf } from '../pets/read-key.ts';
 import type { CallKey, ListName, ReadKey } from '../pets/read-key.ts';
 import { ownRequest } from './own-request.ts';
 import { ReadWaiter } from './read-waiter.ts';
@@ -47,8 +47,8 @@ export class PendingReads {
   readonly #parts: ReadParts;
   /** The reads that wait, in order of arrival. */
   readonly #reads = new Map<ReadKey, PendingRead>();
-  /** The calls in flight, in order of departure. */
-  readonly #flights = new Set<Flight>();
+  /** The calls in flight. */
+  readonly #flights = new Map<CallKey, Set<Flight>>();
   /** What the planner goes by. */
   readonly facts: PlanFacts;
 
@@ -62,7 +62,7 @@ export class PendingReads {
       },
       sizeOf: (list) => cache.sizeOf(list),
       hasShown: (list, id) => cache.hasShown(list, id),
-      hasCalledOther: (call) => cache.hasOther(call) || [...this.#flights].some(({ key }) => key !== call),
+      hasCalledOther: (call) => cache.hasOther(call) || this.#flights.size > (this.#flights.has(call) ? 1 : 0),
     };
   }
 
@@ -125,11 +125,7 @@ export class PendingReads {
 
   /** Whether a call in flight may answer it. */
   isCovered(waiter: ReadWaiter): boolean {
-    for (const flight of this.#flights) {
-      const isForIt = waiter.isInTime(flight) && waiter.accepts(flight);
-      if (isForIt && canAnswer(flight.key, waiter.read, this.facts)) return true;
-    }
-    return false;
+    return this.#isInFlightFor(waiter.read, (flight) => waiter.isInTime(flight) && waiter.accepts(flight));
   }
 
   /** Returns the maximum of calls that reads which come now can cost, retries aside: the cache answers those with a fresh entry. */
@@ -152,12 +148,14 @@ export class PendingReads {
 
   /** Records a call that is about to be sent. */
   addFlight(flight: Flight): void {
-    this.#flights.add(flight);
+    this.#flights.set(flight.key, (this.#flights.get(flight.key) ?? new Set()).add(flight));
   }
 
   /** Records that a call has ended: it covers no read any more. */
   deleteFlight(flight: Flight): void {
-    this.#flights.delete(flight);
+    const same = this.#flights.get(flight.key);
+    same?.delete(flight);
+    if (same?.size === 0) this.#flights.delete(flight.key);
   }
 
   get hasFlights(): boolean {
@@ -165,19 +163,13 @@ export class PendingReads {
   }
 
   isInFlight(call: CallKey): boolean {
-    for (const { key } of this.#flights) {
-      if (key === call) return true;
-    }
-    return false;
+    return this.#flights.has(call);
   }
 
   /** Whether a call in flight may answer a read that comes now. */
   isOnItsWay(read: PlannedRead): boolean {
-    const generation = this.#parts.cache.generation;
-    for (const flight of this.#flights) {
-      if (flight.generation === generation && canAnswer(flight.key, read, this.facts)) return true;
-    }
-    return false;
+    const { generation } = this.#parts.cache;
+    return this.#isInFlightFor(read, (flight) => flight.generation === generation);
   }
 
   /** Returns the waiters that waited for this call, which has ended, and wait for no other one in flight. */
@@ -339,6 +331,14 @@ export class PendingReads {
     const error = line.refusal('read', 'aborted').error();
     for (const waiter of waiters) this.finish(waiter, error);
     line.reviewSoon();
+  }
+
+  /** Whether such a call is in flight that may answer the read. */
+  #isInFlightFor(read: PlannedRead, isSuch: (flight: Flight) => boolean): boolean {
+    return callsFor(read.key).some((call) => {
+      const flights = this.#flights.get(call);
+      return flights !== undefined && canAnswer(call, read, this.facts) && [...flights].some(isSuch);
+    });
   }
 
   /** Returns the reads that a call may concern: its own, or for a list, all of them. */

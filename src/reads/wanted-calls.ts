@@ -157,10 +157,7 @@ export class WantedCalls implements CallSource {
     for (const call of postponed.keys()) calls.delete(call);
 
     // 3. The others, for the line and for the log.
-    if (calls.size > 0) {
-      const names = [...calls.keys()].slice(0, MAX_LOGGED).map((key) => readKindOf(key).logName(key));
-      this.#parts.log.debug?.({ calls: names, reads: this.#pending.size }, 'call plan');
-    }
+    if (calls.size > 0) this.#parts.log.debug?.({ calls: namesOf(calls), reads: this.#pending.size }, 'call plan');
     this.#keepTimes(calls);
     return { calls: [...calls].map(([call, reads]) => this.#createCall(call, reads)), postponed, unprovable };
   }
@@ -205,6 +202,10 @@ export class WantedCalls implements CallSource {
     waiter.read.tried.add(call);
     this.discardPlan();
   }
+}
+
+function namesOf(calls: ReadonlyMap<CallKey, unknown>): string[] {
+  return [...calls.keys()].slice(0, MAX_LOGGED).map((key) => readKindOf(key).logName(key));
 }
 
 /** Returns the error of a read that no call can answer. */
