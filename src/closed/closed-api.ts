@@ -72,8 +72,9 @@ const ALL_KEYS = 'all';
 const UNPROVEN_KEYS = 'unproven';
 
 /**
- * Whether the pet API is closed: after two failed tries of lists, where no other call works. Then one call goes at a time, a list and
- * another one in turn, and a success of either opens it. Where other keys are in use, one key alone closes it for itself.
+ * Whether the pet API is closed: after two failed tries of lists, the second sent a second after the first ended, where no other call
+ * works. Then one call goes at a time, a list and another one in turn, and a success of either opens it. Where other keys are in use,
+ * one key alone closes it for itself.
  */
 export class ClosedApi {
   readonly #elapsed: Clock['elapsed'];
@@ -199,11 +200,12 @@ export class ClosedApi {
     return isProven || this.#elapsed() > this.#provenAtMs + EVIDENCE_MS;
   }
 
-  /** Whether lists have closed it, and no other call has been tried since they fail: the first one need not wait. */
+  /** Whether lists have just closed it, and no other call has failed since they began to fail: one may go at once, without the backoff. */
   get #isOtherUntried(): boolean {
     return this.#tries === 0 && this.#nonListFailedSentAtMs < (this.#failedLists?.beforeSentAtMs ?? -Infinity);
   }
 
+  /** After a try of another call, a list; else any call, but for five seconds other calls alone where they were sent lately. */
   #nextOf(dueAtMs: number): Turn['of'] {
     if (this.#isListNext) return 'lists';
     const nowMs = this.#elapsed();

@@ -5,7 +5,7 @@ import type { Visitor } from '../quota/visitors.ts';
 import { SECOND_MS } from '../common/plan.ts';
 import { CROWD_MS, MIN_RETURN_MS } from '../common/call-times.ts';
 
-const MAX_PROMISED_VISITORS = 1_000;
+const MAX_VISITORS_TOLD = 1_000;
 
 /**
  * When the refused clients of one key are told to return. It counts them by the second, so that the next ones that are refused are
@@ -50,7 +50,7 @@ export class ReturnTimes {
     const isNew = isCounted && (visitor !== undefined || this.#isNew(nowMs));
     if (isNew) add((this.#counts ??= new Map()), second);
     if (visitor !== undefined)
-      (this.#visitors ??= new LRUCache(maxEntries(MAX_PROMISED_VISITORS))).set(visitor, request.promisedAtMs);
+      (this.#visitors ??= new LRUCache(maxEntries(MAX_VISITORS_TOLD))).set(visitor, request.promisedAtMs);
     return request.promisedAtMs - nowMs;
   }
 

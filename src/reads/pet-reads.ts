@@ -44,7 +44,7 @@ export class PetReads {
     let results = this.#serve(keys, request);
     const lists = this.#listsToClaim(keys, freshness, results);
     if (this.#lists && lists.length > 0) {
-      await this.#lists.claim(lists);
+      await this.#lists.claimRefresh(lists);
       // Another replica may have claimed them first.
       results = this.#serve(keys, request);
     }

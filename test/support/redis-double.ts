@@ -102,13 +102,16 @@ export function createRedis({ seed, latencyMs: [fastestMs, slowestMs] = [0, 1], 
             const isRefused = fault === 'read-only' && action !== 'keep';
             const reply = isRefused ? '' : compareAndSet(key, version, action, textAndTtl);
             repliesAtMs = Math.max(repliesAtMs, Date.now() + legMs());
-            setTimeout(() => {
-              if (isClosed || isCut || fault === 'mute') return;
-              if (fault === 'down') return fail('ECONNRESET');
-              if (isRefused) return fail("READONLY You can't write against a read only replica.");
-              clearTimeout(timeout);
-              resolve(reply);
-            }, repliesAtMs - Date.now());
+            setTimeout(
+              () => {
+                if (isClosed || isCut || fault === 'mute') return;
+                if (fault === 'down') return fail('ECONNRESET');
+                if (isRefused) return fail("READONLY You can't write against a read only replica.");
+                clearTimeout(timeout);
+                resolve(reply);
+              },
+              Math.max(0, repliesAtMs - Date.now()),
+            );
           };
           arrivesAtMs = Math.max(arrivesAtMs, Date.now() + legMs());
           setTimeout(carryOut, arrivesAtMs - Date.now());

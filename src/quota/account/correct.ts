@@ -105,8 +105,8 @@ function judgeDoubted(account: Account, name: WindowName, { used, beginsAtS, per
 }
 
 /**
- * What a header counts above the own permits, some of which it may lack, are at least so many foreign calls. Without other calls in
- * flight it is exact, and lowers the number too.
+ * What a header counts beyond the own permits are foreign calls, and there may be more: the header may lack own calls, as those in
+ * flight. Without other calls in flight it is exact, and lowers the number too.
  */
 function seeForeign(
   window: WindowCount,

@@ -11,7 +11,7 @@ export interface AccountRules {
   readonly planShare?: number;
   /** When this process started, by the store's clock. */
   readonly startedAtMs: number;
-  /** How long a call without a response may still be counted, in milliseconds: twice the upstream timeout, and a minute. */
+  /** After so many milliseconds a call without a response counts as made, and its window begins: twice the upstream timeout, and a minute. */
   readonly leaseMs: number;
   /** How long a probe may be under way before another is sent, in milliseconds: twice the upstream timeout. */
   readonly probeMs: number;

@@ -80,7 +80,7 @@ export class CallerLists {
   }
 
   /** Announces that this replica refreshes those of the lists that no other one does. Resolves within a moment. */
-  async claim(lists: readonly ListName[]): Promise<void> {
+  async claimRefresh(lists: readonly ListName[]): Promise<void> {
     const { store, replica, replicas } = this.#shared.options;
     const open = lists.filter((list) => !isLeased(this.#index, list, store.nowMs()));
     if (open.length === 0 || replicas.count === 1) return;
