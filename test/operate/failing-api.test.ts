@@ -131,9 +131,9 @@ test('a pet API that fails every second call fills no log: one pair of lines a m
 
 test('late responses of calls from before a change do not change the state again', async () => {
   await using world = await createPetWorld();
-  const petql = await world.start({ plan: 'pro', upstreamTimeoutMs: 90_000 });
+  const petql = await world.start({ plan: 'pro', upstreamTimeoutMs: 120_000 });
   world.petApi.fault = on('sold', HANGS);
-  const hung = petql.ask('{ pets(status: SOLD) { id } }', { waitMs: 100_000 });
+  const hung = petql.ask('{ pets(status: SOLD) { id } }', { waitMs: 130_000 });
   await readFor(world, petql, 5_000);
   world.petApi.fault = fails(500);
   await readFor(world, petql, 70_000);
