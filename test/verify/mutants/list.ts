@@ -693,6 +693,7 @@ const reads: readonly Mutant[] = [
     rule: 'only pets that lists show say that gets have no route',
     from: 'if (hasNoRoute) this.#withoutRoute = new Set([...this.#withoutRoute, shownInput]);',
     to: "if (evidence === 'no-route') this.#withoutRoute = new Set([...this.#withoutRoute, String(sentAtMs)]);",
+    alsoRun: 'failures/closed-gets',
   },
   {
     name: 'list-without-a-pet-is-complete',
@@ -795,12 +796,6 @@ const reads: readonly Mutant[] = [
     rule: 'a read without data is retried',
     from: 'const isRetriedEarly = earlyPauseMs !== undefined && useRetry();',
     to: 'const isRetriedEarly = false;',
-  },
-  {
-    name: 'lists-weigh-nothing',
-    rule: 'the lists of a snapshot count for the memory that snapshots may take',
-    from: 'sum + LIST_BYTES + list.length',
-    to: 'sum + list.length',
   },
   {
     name: 'forbidden-data-stays',
