@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { bareNumber, parseLosslessJson } from '../../src/common/lossless-json.ts';
 import { createPetDecoders } from '../../src/pets/wire.ts';
 import { ContractBreach } from '../../src/upstream/json-body.ts';
+import { valueAt, withValueAt } from '../support/json-path.ts';
+import type { JsonPath } from '../support/json-path.ts';
 import { NEW_PET_FIELD_NAMES } from '../support/pet-api/contract.ts';
 import { wirePet } from '../support/pet-api/wire-pet.ts';
 import { PET, asVariable } from '../support/pet-documents.ts';
@@ -14,7 +16,6 @@ import { startTestSandbox } from '../sandbox/start-test-sandbox.ts';
  */
 
 type Json = Record<string, any>;
-type Path = readonly string[];
 
 /** No floating-point number has it. */
 const LARGE = 9_007_199_254_740_993n;
@@ -51,7 +52,7 @@ test('the sandbox shows a new pet as it came', async () => {
 const { pet: decode } = createPetDecoders({ onUnknownValue() {}, onLeftOut() {} });
 
 describe.each(pathsOf(EXACT).map((path) => [path.join('.'), path] as const))('where %s', (_name, path) => {
-  const decoded = (leaf: unknown) => decode(Buffer.from(wire(withLeaf(EXACT, path, leaf))));
+  const decoded = (leaf: unknown) => decode(Buffer.from(wire(withValueAt(EXACT, path, () => leaf))));
   const value = valueAt(EXACT, path);
 
   test('is of another type, it is no pet', () => {
@@ -74,19 +75,11 @@ describe.each(pathsOf(EXACT).map((path) => [path.join('.'), path] as const))('wh
 });
 
 /** Returns the paths of all values, of objects and of what they hold. */
-function pathsOf(value: object, path: Path = []): Path[] {
+function pathsOf(value: object, path: JsonPath = []): JsonPath[] {
   return Object.entries(value).flatMap(([name, inner]) => [
     [...path, name],
     ...(inner && typeof inner === 'object' ? pathsOf(inner, [...path, name]) : []),
   ]);
-}
-
-function valueAt(value: any, path: Path): unknown {
-  return path.reduce((inner, name) => inner[name], value);
-}
-
-function withLeaf(value: any, [name, ...path]: Path, leaf: unknown): any {
-  return name === undefined ? leaf : { ...value, [name]: withLeaf(value[name], path, leaf) };
 }
 
 function changed(value: unknown, change: (leaf: unknown) => unknown): unknown {

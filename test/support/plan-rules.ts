@@ -71,7 +71,7 @@ export function isOlder(granted: number, grantedBefore: number): boolean {
   return granted < grantedBefore;
 }
 
-/** Returns how many calls of a window one visitor gets at most: of several replicas it may find less used at one than at the others. */
-export function maxOfVisitor(limit: number, replicas = 1): number {
-  return Math.ceil(limit * (replicas === 1 ? 0.5 : 0.6));
+/** Returns how many calls of a window one visitor of a process gets at most. */
+export function maxOfVisitor(limit: number): number {
+  return Math.ceil(limit / 2);
 }

@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { isSamePet, petBytes } from '../../src/pets/pet.ts';
 import type { Pet } from '../../src/pets/pet.ts';
 import { createPetDecoders } from '../../src/pets/wire.ts';
+import { valueAt, withValueAt } from '../support/json-path.ts';
+import type { JsonPath } from '../support/json-path.ts';
 import { FIELD_NAMES } from '../support/pet-api/contract.ts';
 import { wirePet } from '../support/pet-api/wire-pet.ts';
 import { chooseSeed } from '../support/seed.ts';
@@ -10,23 +12,10 @@ import { chooseSeed } from '../support/seed.ts';
 const { pet: decode } = createPetDecoders({ onUnknownValue() {}, onLeftOut() {} });
 const decoded = (): Pet => decode(Buffer.from(wirePet()));
 
-type Path = readonly string[];
-
 /** Returns the paths of all values that hold no others, also those of objects in the pet. */
-function leavesOf(value: unknown, path: Path = []): Path[] {
+function leavesOf(value: unknown, path: JsonPath = []): JsonPath[] {
   if (typeof value !== 'object' || value === null) return [path];
   return Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, [...path, name]));
-}
-
-function valueAt(value: any, path: Path): unknown {
-  return path.reduce((inner, name) => inner[name], value);
-}
-
-function withLeaf(value: any, [name, ...path]: Path, leaf: (before: string) => string | undefined): any {
-  if (name === undefined) return leaf(value as string);
-  const copy = Array.isArray(value) ? [...value] : { ...value };
-  copy[name] = withLeaf(value[name], path, leaf);
-  return copy;
 }
 
 const LEAVES = leavesOf(decoded());
@@ -47,20 +36,20 @@ describe.each(LEAVES.map((path) => [path.join('.'), path] as const))('where %s c
     const longer = fc.string({ minLength: 1 });
     fc.assert(
       fc.property(longer, (text) => {
-        const changed = withLeaf(decoded(), path, (before) => before + text) as Pet;
+        const changed = withValueAt(decoded(), path, (before) => before + text) as Pet;
         expect(isSamePet(decoded(), changed)).toBe(false);
         expect(isSamePet(changed, decoded())).toBe(false);
       }),
       { seed: chooseSeed() },
     );
-    const lacking = withLeaf(decoded(), path, () => undefined) as Pet;
+    const lacking = withValueAt(decoded(), path, () => undefined) as Pet;
     expect(isSamePet(decoded(), lacking)).toBe(false);
   });
 
   test.skipIf(typeof valueAt(decoded(), path) !== 'string')(
     'its weight grows with the text: the caches stay within their bounds',
     () => {
-      const changed = withLeaf(decoded(), path, (before) => before + 'x'.repeat(5_000)) as Pet;
+      const changed = withValueAt(decoded(), path, (before) => before + 'x'.repeat(5_000)) as Pet;
       expect(petBytes(changed) - petBytes(decoded())).toBe(5_000 * BYTES_OF_A_CHARACTER);
     },
   );
